@@ -51,6 +51,16 @@ export function canonicalContent(object: JsonSource, without?: ReadonlySet<strin
   return { json, isReplaced, mayHoldCardNumber: notes.mayHoldCardNumber };
 }
 
+/** The same for a list that stands in the field `key`. */
+export function canonicalList(key: string, items: readonly unknown[]): Content {
+  const notes = { mayHoldCardNumber: false };
+  const [field] = orderedFields([key]) ?? [];
+  if (field === undefined) throw new TypeError("the key of a list must be storable");
+  const json = valueJson(items, field, 0, notes);
+  const isReplaced = json.includes("\ufffd") && holdsRefusedText(items);
+  return { json, isReplaced, mayHoldCardNumber: notes.mayHoldCardNumber };
+}
+
 /** Whether `jsonb` refuses a text or a key, at any depth. The keys in `without` are skipped at the top level. */
 export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = nothing): boolean {
   if (typeof value === "string") return storable(value) !== value;

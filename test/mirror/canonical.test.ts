@@ -8,7 +8,7 @@ import {
   rememberedShapeKeys,
 } from "../../src/mirror/canonical.ts";
 import { sqlArray } from "../../src/platform/postgres/values.ts";
-import { rowText } from "../../src/mirror/compare/stored-rows.ts";
+import { inRecord } from "../../src/mirror/compare/stored-rows.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 const parse = (json: string): Record<string, unknown> =>
@@ -165,7 +165,11 @@ describe("beside the database", () => {
       "select row(a, b, c)::text as printed from unnest(?::text[], ?::text[], ?::text[]) with ordinality as t(a, b, c, n) order by n",
       [0, 1, 2].map((n) => sqlArray(given.map((values) => values[n] ?? null))),
     );
-    expect(rows.map(({ printed }) => printed)).toEqual(given.map(rowText));
+    expect(rows.map(({ printed }) => printed)).toEqual(
+      given.map(
+        (values) => `(${values.map((each) => (each === null ? "" : inRecord(each))).join(",")})`,
+      ),
+    );
   });
 });
 

@@ -4,7 +4,7 @@ import { mirrorResources } from "../resources.ts";
 import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
-import { type TableRow, rowBindings, tableRows } from "../write/write-rows.ts";
+import { type TableRow, byId, rowBindings, winnersAmong } from "../write/write-rows.ts";
 import { equalityTest, readStoredRows, storedRowStatement } from "./stored-rows.ts";
 
 export interface CompareStatement {
@@ -180,20 +180,21 @@ export async function compareStates(
 /** The rows that are not stored exactly as the states show them. */
 async function findUnproved(
   db: Knex,
-  { resource, stored, isStored }: ComparedTable,
+  { stored, isStored }: ComparedTable,
   own: readonly GroupState[],
 ): Promise<TableRow[]> {
-  const rows = tableRows(resource, own).filter(({ isWinner }) => isWinner);
+  const rows = winnersAmong(own);
   const storedRows = await readStoredRows(
     db,
     stored,
     rows.map(({ id }) => id),
   );
-  const byId = new Map(storedRows.map((row) => [row[0], row]));
-  return rows.filter(({ id, states }) => {
-    const row = byId.get(id);
+  const storedById = new Map(storedRows.map((row) => [row[0], row]));
+  const unproved = rows.filter(({ id, states }) => {
+    const row = storedById.get(id);
     return row === undefined || !isStored(states, row);
   });
+  return unproved.sort(byId);
 }
 
 async function findDifferent(
@@ -209,13 +210,13 @@ async function findDifferent(
   const { rows: answer } = await db
     .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
     .options({ name: `compare-${resource.table}` });
-  const byId = new Map(rows.map(({ id, states }) => [id, states]));
+  const statesById = new Map(rows.map(({ id, states }) => [id, states]));
   return answer.map((row) => ({
     resource: resource.name,
     id: row.id,
     stored: row.found ? row.stored : null,
     groups: groups.flatMap(({ group, versionColumn, prefix }) => {
-      const state = byId.get(row.id)?.get(group);
+      const state = statesById.get(row.id)?.get(group);
       if (state === undefined) return [];
       const columns = (row[`${prefix}differing`] ?? []) as string[];
       const version = row.stored?.[versionColumn];

@@ -30,7 +30,7 @@ export function equalityTest(
   const groups = namedGroups(resource).map((group) => ({
     group: group.group,
     isCore: group.group === resource.name,
-    columns: Object.entries(group.columns),
+    columns: printedColumns(group.columns),
     columnsPlace: placeOf(columnsOf(group)),
     contentPlace: group.contentColumn === undefined ? null : placeOf(group.contentColumn),
   }));
@@ -44,10 +44,10 @@ export function equalityTest(
       const state = states.get(group);
       if (state === undefined) continue;
       if (contentPlace !== null && stored[contentPlace] !== state.json) return false;
-      const shown = [state.changedAt, ...valuesOf(columns, state)];
-      if (isCore) shown.push(inPostgresForm(state.updatedAt));
+      let shown = `(${state.changedAt}${columnsText(columns, state)}`;
+      if (isCore) shown += `,"${inPostgresForm(state.updatedAt)}"`;
       // A group that was never seen here has no stored time, so it fails; `compareStatement` decides what that means.
-      if (stored[columnsPlace] !== rowText(shown)) return false;
+      if (stored[columnsPlace] !== `${shown})`) return false;
       if (isCore && shownHold !== null && stored[shownHold] !== "t") return false;
     }
     return areSharedStored(states, stored);
@@ -60,27 +60,42 @@ function sharedTest(
   placeOf: (name: string) => number,
 ): EqualityTest {
   if (shared === undefined) return () => true;
-  const columns = Object.entries(shared.columns);
+  const columns = printedColumns(shared.columns);
   const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];
   return (states, stored) => {
     const other = stored[hasCore] === "t" ? undefined : states.get(shared.with);
     const owner = states.get(core) ?? other;
-    return owner === undefined || stored[place] === rowText(valuesOf(columns, owner));
+    // The list begins with a comma, a row does not.
+    return owner === undefined || stored[place] === `(${columnsText(columns, owner).slice(1)})`;
   };
 }
 
-const valuesOf = (
-  columns: readonly (readonly [column: string, definition: ColumnDefinition])[],
-  state: GroupState,
-): (string | null)[] =>
-  columns.map(([column, { type }]) => printed(type, state.columns[column] ?? null));
+/** A column, and how its value is printed in a row. */
+interface PrintedColumn {
+  name: string;
+  print: (value: NonNullable<Column>) => string;
+}
 
-/** The value as Postgres prints it. */
-function printed(type: ColumnDefinition["type"], value: Column): string | null {
-  if (value === null) return null;
-  if (typeof value === "boolean") return value ? "t" : "f";
-  if (typeof value === "number") return String(value);
-  return type === "timestamptz" ? inPostgresForm(value) : value;
+const printedColumns = (columns: Columns): PrintedColumn[] =>
+  Object.entries(columns).map(([name, { type }]) => ({ name, print: printers[type] }));
+
+/** By type: a value as `record_out` of Postgres prints it. Of most types no value needs quotes, of times each does. */
+const printers: Readonly<Record<ColumnDefinition["type"], PrintedColumn["print"]>> = {
+  text: (value) => inRecord(String(value)),
+  bigint: String,
+  integer: String,
+  boolean: (value) => (value === true ? "t" : "f"),
+  timestamptz: (value) => `"${inPostgresForm(String(value))}"`,
+};
+
+/** The columns' values as in the text of `row(…)`, each after a comma. Null is nothing. */
+function columnsText(columns: readonly PrintedColumn[], state: GroupState): string {
+  let text = "";
+  for (const { name, print } of columns) {
+    const value = state.columns[name];
+    text += value === null || value === undefined ? "," : `,${print(value)}`;
+  }
+  return text;
 }
 
 const noFraction = ".000000Z";
@@ -208,18 +223,9 @@ export async function readStoredRows(
 /** Characters that make `record_out` of Postgres quote a value. */
 const special = /["\\(), \t\n\v\f\r]/;
 
-/** The text of `row(…)::text` in Postgres. `values` are texts as Postgres prints them. */
-export function rowText(values: readonly (string | null)[]): string {
-  let text = "";
-  let separator = "(";
-  for (const value of values) {
-    text += separator;
-    separator = ",";
-    if (value === null) continue;
-    text += value === "" || special.test(value) ? quoted(value) : value;
-  }
-  return `${text})`;
-}
+/** A text as `record_out` of Postgres prints it within a row. */
+export const inRecord = (text: string): string =>
+  text === "" || special.test(text) ? quoted(text) : text;
 
 const doubled = /["\\]/;
 

@@ -6,7 +6,7 @@ import {
   orderSchema,
   orderStatuses,
 } from "../../contract/resources/orders.ts";
-import { canonicalContent } from "../canonical.ts";
+import { canonicalContent, canonicalList } from "../canonical.ts";
 import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
 import {
@@ -149,10 +149,9 @@ function itemsState(
   { id: orderId, updatedAt }: Readable,
   items: readonly unknown[],
 ): GroupState {
-  const { json, ...notes } = canonicalContent({ items });
   const group = { group: "order.items", id: orderId, updatedAt, rank: 0, confirmedBy: null };
-  // The column holds the array alone: the text between `{"items": ` and `}`.
-  return groupState(observation, { ...group, content: { json: json.slice(10, -1), ...notes } }, {});
+  const content = canonicalList("items", items);
+  return groupState(observation, { ...group, content }, {});
 }
 
 const hasDunning = ({ observedAt, object }: Snapshot): boolean =>

@@ -140,10 +140,10 @@ export function readObject(
   observation: Snapshot,
 ): ({ ok: true } & Readable) | Extract<Decoded, { ok: false }> {
   const { object } = observation;
-  const id = wireId.safeParse(Object.hasOwn(object, "id") ? object["id"] : undefined);
-  if (!id.success) return unreadable("id", id.error);
+  const id = Object.hasOwn(object, "id") ? object["id"] : undefined;
+  if (!isWireId(id)) return unreadable("id", wireId.safeParse(id).error ?? { issues: [] });
   if (missingKeys(required, object).length > 0) {
-    return { ok: false, partial: true, id: id.data, states: [] };
+    return { ok: false, partial: true, id, states: [] };
   }
   const parsed = required.safeParse(object);
   if (!parsed.success) return unreadable("", parsed.error);
@@ -152,11 +152,11 @@ export function readObject(
     const reason = "updated_at: must be an ISO 8601 date-time with offset";
     return { ok: false, partial: false, reason };
   }
-  return { ok: true, id: id.data, updatedAt };
+  return { ok: true, id, updatedAt };
 }
 
 /** Names the first unreadable field. Never its value, which may be personal or secret. */
-export function unreadable(at: string, { issues: [issue] }: z.ZodError) {
+export function unreadable(at: string, { issues: [issue] }: Pick<z.ZodError, "issues">) {
   const path = [...(at === "" ? [] : [at]), ...(issue?.path ?? [])].join(".");
   const reason = `${path}: ${issue?.message ?? "cannot be read"}`;
   return { ok: false, partial: false, reason } as const;

@@ -106,6 +106,19 @@ const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
  * further distinct state that the history must record. Sorted, so that all batches lock in the same order.
  */
 export function tableRows(resource: MirrorResource, states: readonly GroupState[]): TableRow[] {
+  const winners = highestStates(states);
+  const rows = winningRows(winners);
+  rows.push(...lostStates(resource, states, winners));
+  return rows.sort(byId);
+}
+
+/** One row for each object, with the highest states of its groups, in the order of the states. */
+export const winnersAmong = (states: readonly GroupState[]): TableRow[] =>
+  winningRows(highestStates(states));
+
+type StatesById = ReadonlyMap<string, ReadonlyMap<string, GroupState>>;
+
+function highestStates(states: readonly GroupState[]): StatesById {
   const winners = new Map<string, Map<string, GroupState>>();
   for (const state of states) {
     const known = winners.get(state.id);
@@ -113,15 +126,16 @@ export function tableRows(resource: MirrorResource, states: readonly GroupState[
     if (known === undefined) winners.set(state.id, new Map([[state.group, state]]));
     else if (rival === undefined || state.version > rival.version) known.set(state.group, state);
   }
-  const rows: TableRow[] = [...winners].map(([id, of]) => ({ id, isWinner: true, states: of }));
-  rows.push(...lostStates(resource, states, winners));
-  return rows.sort(byId);
+  return winners;
 }
+
+const winningRows = (winners: StatesById): TableRow[] =>
+  Array.from(winners, ([id, states]) => ({ id, isWinner: true, states }));
 
 function lostStates(
   resource: MirrorResource,
   states: readonly GroupState[],
-  winners: ReadonlyMap<string, ReadonlyMap<string, GroupState>>,
+  winners: StatesById,
 ): TableRow[] {
   const lost = new Map<string, GroupState>();
   for (const state of states) {
@@ -136,7 +150,8 @@ function lostStates(
     .map((state) => ({ id: state.id, isWinner: false, states: new Map([[state.group, state]]) }));
 }
 
-const byId = (a: TableRow, b: TableRow): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+/** The order in which rows are sent. */
+export const byId = (a: TableRow, b: TableRow): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 type Value = string | number | boolean | null;
 

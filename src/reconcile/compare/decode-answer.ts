@@ -61,15 +61,17 @@ export function decodeAnswer(
     const decoded = decode(snapshotFrom(of, object, look.observedAt, cause));
     if (decoded.ok) {
       look.objects.push({ resource: of, id: decoded.id });
-      look.states.push(...decoded.states.filter(({ isBelieved }) => isBelieved));
-      const [unbelieved, ...others] = decoded.states.filter(({ isBelieved }) => !isBelieved);
-      if (unbelieved !== undefined) {
-        look.unbelieved.push(unbelieved, ...others);
+      let unbelieved: GroupState | null = null;
+      for (const state of decoded.states) {
+        (state.isBelieved ? look.states : look.unbelieved).push(state);
+        if (!state.isBelieved) unbelieved ??= state;
+      }
+      if (unbelieved !== null) {
         const reason = `dated ${unbelieved.changedAt}, more than an hour after the service's answer: not believed`;
         const createdAt = readTime(object, "created_at");
         look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
       }
-      look.unread.push(...decoded.unread.map((key) => ({ ...key, why: "thin" as const })));
+      for (const key of decoded.unread) look.unread.push({ ...key, why: "thin" });
     } else if (decoded.partial) {
       look.unread.push({ resource: of, id: decoded.id, why: "thin" });
     } else {
