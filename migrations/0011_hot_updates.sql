@@ -27,6 +27,6 @@ begin
     return new;
 end
 $$;
-create or replace trigger orders_note_retry_due before insert or update of status, next_retry_at on mirror.orders
+create or replace trigger orders_note_retry_due before insert or update of status, next_retry_at, retry_due_at on mirror.orders
   for each row when (new.next_retry_at is not null or new.retry_due_at is not null)
   execute function mirror.note_retry_due();
