@@ -39,21 +39,6 @@ const defaultIdleMs = 30_000;
 const limitIdle =
   "set_config('idle_in_transaction_session_timeout', cast(:idleMs as text), true) as idle_limit";
 
-/** Reads the bytes of the rows in the expression `locked`, in order of arrival, up to a number of bytes. */
-const readLocked = `
-  claimed as materialized (
-    select l.seq, l.attempts, r.received_at, r.raw
-    from locked l cross join lateral (
-      -- Without the offset a planner that takes the tables for small would read all of them.
-      select received_at, raw from inbox.receipts where seq = l.seq and raw is not null offset 0
-    ) r
-  ), sized as (
-    select c.*, sum(octet_length(raw)) over (order by seq rows between unbounded preceding and 1 preceding) as before
-    from claimed c
-  ), taken as (
-    select seq, attempts, received_at, case when coalesce(before, 0) < :bytes then raw end as raw from sized
-  )`;
-
 /**
  * Locks those of the events that are still unapplied and that no other worker has locked, and reads them. Skips failed
  * ones that are not due yet: they may be asked for late or twice, and that must not use up their attempts. Must run in
@@ -65,17 +50,17 @@ export async function claimEvents(
   { bytes, idleMs = defaultIdleMs }: Omit<ClaimLimits, "rows">,
 ): Promise<Claim> {
   if (seqs.length === 0) return { events: [], left: [] };
-  const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
+  const { rows: locked } = await trx.raw<{ rows: LockedRow[] }>(
     `with locked as materialized (
        select seq, attempts from inbox.progress
        where seq = any(:seqs::bigint[]) and seq between :first and :last
          and (state = 'received' or (state = 'failed' and next_attempt_at <= now()))
        order by seq for update skip locked
-     ), ${readLocked}
-     select taken.* from taken, (select ${limitIdle} offset 0) limited order by seq`,
-    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), bytes, idleMs },
+     )
+     select locked.* from locked, (select ${limitIdle} offset 0) limited order by seq`,
+    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), idleMs },
   );
-  return readClaim(rows);
+  return readLocked(trx, locked, bytes);
 }
 
 /** What a transaction takes that does not lead: the rest is left to the one that does. */
@@ -99,28 +84,75 @@ const leaderLock = 7_255_011_935;
 export async function claimNext(
   trx: Knex.Transaction,
   after: number,
-  limits: ClaimLimits & FollowerLimits,
+  { rows: most, bytes, idleMs = defaultIdleMs, atLeast, lateAfterMs }: ClaimLimits & FollowerLimits,
 ): Promise<NextClaim> {
   const { rows } = await trx
-    .raw<{ rows: (ClaimedRow & { leads: boolean })[] }>(
+    .raw<{ rows: (LockedRow & { leads: boolean })[] }>(
       `with leader as materialized (
          select pg_try_advisory_xact_lock(:leaderLock) as leads, ${limitIdle}
-       ), found as materialized (
+       ), locked as materialized (
          select seq, attempts from inbox.progress
          where state = 'received' and seq > :after
-         order by seq limit :rows for update skip locked
-       ), locked as materialized (
-         select * from found
-         where (select leads from leader) or (select count(*) from found) >= :atLeast
-           or (select received_at from inbox.receipts where seq = (select min(seq) from found))
-              < now() - make_interval(secs => :lateAfterMs::float8 / 1000)
-       ), ${readLocked}
-       select leads, taken.* from leader left join taken on true order by seq`,
-      { leaderLock, after, idleMs: defaultIdleMs, ...limits },
+         order by seq limit :most for update skip locked
+       )
+       select leads, locked.* from leader left join locked on true order by seq`,
+      { leaderLock, after, most, idleMs },
     )
     .options({ name: "inbox-claim" });
   const leads = rows[0]?.leads === true;
-  return { leads, ...readClaim(rows.filter(({ seq }) => seq !== null)) };
+  const locked = rows.filter(({ seq }) => seq !== null);
+  const [oldest] = locked;
+  const takes =
+    leads ||
+    locked.length >= atLeast ||
+    (oldest !== undefined && (await isLate(trx, oldest.seq, lateAfterMs)));
+  return { leads, ...(await readLocked(trx, takes ? locked : [], bytes)) };
+}
+
+/** By the database's clock, which dated its arrival. */
+async function isLate(trx: Knex.Transaction, seq: string, lateAfterMs: number): Promise<boolean> {
+  const { rows } = await trx
+    .raw<{ rows: unknown[] }>(
+      `select from inbox.receipts
+       where seq = ? and received_at < now() - make_interval(secs => ?::float8 / 1000)`,
+      [seq, lateAfterMs],
+    )
+    .options({ name: "inbox-late" });
+  return rows.length > 0;
+}
+
+/**
+ * Reads the bytes of locked rows, in order of arrival, up to a number of bytes. A statement of its own: PostgreSQL 18
+ * crashes now and then where one statement locks rows and chooses their partitions row by row as well.
+ */
+async function readLocked(
+  trx: Knex.Transaction,
+  locked: readonly LockedRow[],
+  bytes: number,
+): Promise<Claim> {
+  if (locked.length === 0) return { events: [], left: [] };
+  const { rows } = await trx
+    .raw<{ rows: ClaimedRow[] }>(
+      `with claimed as materialized (
+         select l.seq, l.attempts, r.received_at, r.raw
+         from unnest(:seqs::bigint[], :attempts::int[]) l(seq, attempts) cross join lateral (
+           -- Without the offset a planner that takes the tables for small would read all of them.
+           select received_at, raw from inbox.receipts where seq = l.seq and raw is not null offset 0
+         ) r
+       ), sized as (
+         select c.*, sum(octet_length(raw)) over (order by seq rows between unbounded preceding and 1 preceding) as before
+         from claimed c
+       )
+       select seq, attempts, received_at, case when coalesce(before, 0) < :bytes then raw end as raw
+       from sized order by seq`,
+      {
+        seqs: sqlArray(locked.map(({ seq }) => seq)),
+        attempts: sqlArray(locked.map(({ attempts }) => attempts)),
+        bytes,
+      },
+    )
+    .options({ name: "inbox-read" });
+  return readClaim(rows);
 }
 
 /** Whether `claimNext` may find something: a look that costs a tenth of a claim. */
@@ -144,9 +176,12 @@ function readClaim(rows: readonly ClaimedRow[]): Claim {
   return { events, left };
 }
 
-interface ClaimedRow {
+interface LockedRow {
   seq: string;
   attempts: number;
+}
+
+interface ClaimedRow extends LockedRow {
   received_at: Date;
   raw: Buffer | null;
 }

@@ -357,13 +357,21 @@ async function forgetDropped(trx: Knex.Transaction, oldest: Date): Promise<numbe
     break;
   }
   if (keptFrom === null || !Number.isFinite(keptFrom)) return 0;
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `delete from inbox.seen_default where (created_at, body) in (
+  // Two statements: see lockProgress in retention.ts.
+  const { rows } = await trx.raw<{ rows: { times: string | null; bodies: string | null }[] }>(
+    `select array_agg(created_at)::text as times, array_agg(body)::text as bodies from (
        select created_at, body from inbox.seen_default s
        where s.seq < :keptFrom and not exists (
          select from inbox.receipts r where r.seq = s.seq and r.seq < :keptFrom)
-       order by s.seq limit :removedAtOnce)`,
+       order by s.seq limit :removedAtOnce) gone`,
     { keptFrom, removedAtOnce },
+  );
+  const { times = null, bodies = null } = rows[0] ?? {};
+  if (times === null || bodies === null) return 0;
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `delete from inbox.seen_default s using unnest(?::timestamptz[], ?::uuid[]) as gone(created_at, body)
+     where s.created_at = gone.created_at and s.body = gone.body`,
+    [times, bodies],
   );
   return rowCount;
 }

@@ -16,42 +16,67 @@ export async function listPruned(
 /**
  * Sets events back to `received`, so that they are applied again on the normal path. Affects only rows whose bytes are
  * still stored, and waits for a prune in progress. Returns their sequence numbers. Idempotent: applying an event twice
- * changes nothing.
+ * changes nothing. Opens a transaction, or a savepoint in an open one.
  */
 export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<number[]> {
-  const { rows } = await db.raw<{ rows: { seq: string }[] }>(
-    `with kept as materialized (
-       select seq from inbox.progress p join inbox.receipts r using (seq)
-       where seq = any(?::bigint[]) and r.raw is not null order by seq for update of p, r
-     )
-     update inbox.progress p
-     set state = 'received', attempts = 0, next_attempt_at = null, reason = null, settled_at = null
-     from kept where p.seq = kept.seq returning p.seq`,
+  return db.transaction(async (trx) => {
+    await lockProgress(trx, seqs);
+    const { rows: kept } = await trx.raw<{ rows: { seq: string }[] }>(
+      "select seq from inbox.receipts where seq = any(?::bigint[]) and raw is not null order by seq for update",
+      [sqlArray(seqs)],
+    );
+    const { rows } = await trx.raw<{ rows: { seq: string }[] }>(
+      `update inbox.progress
+       set state = 'received', attempts = 0, next_attempt_at = null, reason = null, settled_at = null
+       where seq = any(?::bigint[]) returning seq`,
+      [sqlArray(kept.map(({ seq }) => seq))],
+    );
+    return rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b);
+  });
+}
+
+/**
+ * Before the receipts, as a worker does. Statements of their own: PostgreSQL 18 crashes now and then where one statement
+ * locks rows and chooses their partitions row by row as well.
+ */
+async function lockProgress(
+  trx: Knex.Transaction,
+  seqs: readonly (number | string)[],
+): Promise<void> {
+  await trx.raw(
+    "select seq from inbox.progress where seq = any(?::bigint[]) order by seq for update",
     [sqlArray(seqs)],
   );
-  return rows.map(({ seq }) => Number(seq));
 }
 
 /**
  * Prunes the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and returns their
- * number. The rows stay, so that replayed deliveries are still recognised. Never prunes an event that is not completed,
- * or that is about to be replayed.
+ * number: 0 when none is left but those that somebody has locked. The rows stay, so that replayed deliveries are still recognised. Never prunes an event
+ * that is not completed, or that is about to be replayed. Opens its own transaction.
  */
 export async function pruneEvents(
   db: Knex,
   { days, limit }: { days: number; limit: number },
 ): Promise<number> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `with old as materialized (
-       select r.seq from inbox.receipts r join inbox.progress p using (seq)
+  return db.transaction(async (trx) => {
+    const { rows: old } = await trx.raw<{ rows: { seq: string }[] }>(
+      `select r.seq from inbox.receipts r join inbox.progress p using (seq)
        where r.received_at < now() - make_interval(days => ?) and r.raw is not null
          and p.state in ('applied', 'stale', 'ignored')
-       order by r.seq limit ? for update of p, r skip locked
-     )
-     update inbox.receipts r set raw = null from old where r.seq = old.seq`,
-    [days, limit],
-  );
-  return rowCount;
+       order by r.seq limit ?`,
+      [days, limit],
+    );
+    const { rows: completed } = await trx.raw<{ rows: { seq: string }[] }>(
+      `select seq from inbox.progress
+       where seq = any(?::bigint[]) and state in ('applied', 'stale', 'ignored') order by seq for update skip locked`,
+      [sqlArray(old.map(({ seq }) => seq))],
+    );
+    const { rowCount } = await trx.raw<{ rowCount: number }>(
+      "update inbox.receipts set raw = null where seq = any(?::bigint[]) and raw is not null",
+      [sqlArray(completed.map(({ seq }) => seq))],
+    );
+    return rowCount;
+  });
 }
 
 /** The number of events that `pruneEvents` would prune in all. */
@@ -142,8 +167,7 @@ export async function rewriteBodies(
   for (let from = 0; from < rows.length; from += batchSize) {
     const seqs = rows.slice(from, from + batchSize).map(({ seq }) => seq);
     changed += await db.transaction(async (trx) => {
-      // Before the bytes, as a worker does. It skips what is locked.
-      await trx("inbox.progress").whereIn("seq", seqs).orderBy("seq").forUpdate().select("seq");
+      await lockProgress(trx, seqs);
       const rewritten = await rewriteBatch(trx, seqs, rewrite);
       await giveUpErased(trx, seqs);
       return rewritten;

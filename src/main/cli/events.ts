@@ -266,7 +266,7 @@ async function prune(
         const step = await pruneEvents(db, { days: olderThan, limit: pruneStep });
         done += step;
         progress.update(done);
-        if (step < pruneStep) break;
+        if (step === 0) break;
       }
       progress.stop();
       return { total, done };
