@@ -6,6 +6,7 @@ import { findEvents, listEvents } from "../../src/inbox/queries.ts";
 import { type DatabaseProxy, startDatabaseProxy } from "./database-proxy.ts";
 import { type InboxStand, openInbox } from "./inbox-stand.ts";
 import { emptyInbox, sha256, verifiedEvent } from "./stored-events.ts";
+import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -13,6 +14,13 @@ const open: { close(): Promise<void> }[] = [];
 beforeEach(() => emptyInbox(database.db));
 afterEach(async () => {
   await Promise.all(open.splice(0).map((stand) => stand.close()));
+  // A connection that was given up goes on at the server, and might store its rows in the next test.
+  await eventually("no session of the inbox is at work", async () => {
+    const { rows } = await database.db.raw<{ rows: unknown[] }>(
+      "select from pg_stat_activity where datname = current_database() and application_name = 'test inbox' and state <> 'idle'",
+    );
+    return rows.length === 0;
+  });
 });
 
 function inbox(...args: [string?, Parameters<typeof openInbox>[1]?]): InboxStand {

@@ -115,6 +115,7 @@ async function withProbe(
 ): Promise<void> {
   const { variable, timeoutMs } = options;
   const deadline = AbortSignal.timeout(timeoutMs);
+  let starting: unknown;
   for (;;) {
     const { client, socket } = createProbe(options);
     const giveUp = () => socket.destroy(new Error("no answer in time"));
@@ -126,13 +127,14 @@ async function withProbe(
       return;
     } catch (cause) {
       if (cause instanceof ConfigurationError || cause instanceof UnreachableError) throw cause;
-      const isStarting = errorCode(cause) === "57P03";
-      if (isStarting && !deadline.aborted) {
+      if (errorCode(cause) === "57P03") starting = cause;
+      if (starting === cause && !deadline.aborted) {
         await sleep(100);
         continue;
       }
-      const why =
-        deadline.aborted && !isStarting ? noAnswer(client, timeoutMs) : explain(cause, client);
+      // The time may also end while it is asked once more.
+      const said = deadline.aborted ? starting : cause;
+      const why = said === undefined ? noAnswer(client, timeoutMs) : explain(said, client);
       throw new UnreachableError(`${variable}: ${why}`, { cause });
     } finally {
       deadline.removeEventListener("abort", giveUp);
