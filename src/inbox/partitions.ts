@@ -104,8 +104,8 @@ export interface PartitionChanges {
 export interface Retention {
   /** Events are dropped so many days after they arrived. */
   keepDays: number;
-  /** By default that of the database, which dates arrivals: a machine whose clock is years ahead drops nothing. */
-  now?: Date;
+  /** That of the database, which dates arrivals. */
+  now: Date;
 }
 
 /**
@@ -116,9 +116,8 @@ export interface Retention {
  */
 export async function keepPartitions(
   { db, log }: { db: Knex; log: Log },
-  { keepDays, now: given }: Retention,
+  { keepDays, now }: Retention,
 ): Promise<PartitionChanges> {
-  const now = given ?? (await readClock(db));
   const oldest = new Date(now.getTime() - keepDays * dayMs);
   const changes: PartitionChanges = { created: [], dropped: [], removedRows: 0 };
   const attempt = async (step: (trx: Knex.Transaction) => Promise<void>): Promise<void> => {
@@ -189,11 +188,6 @@ async function advanceNumbers(
     "select setval('inbox.event_numbers', ?, false) from inbox.event_numbers where last_value < ?",
     [jumpTo, jumpTo - fewNumbers],
   );
-}
-
-async function readClock(db: Knex): Promise<Date> {
-  const { rows } = await db.raw<{ rows: [{ now: Date }] }>("select now() as now");
-  return rows[0].now;
 }
 
 /** The highest number given out; 0 before the first. One statement. */
@@ -382,7 +376,7 @@ export interface PartitionHealth {
   spansAhead: number;
   /** Weeks of the memory against repeats after this one. */
   weeksAhead: number;
-  /** The next event lies in the default partition, since its own is missing. */
+  /** The next event has no partition of its own, and will lie in the default one. */
   isOverflowing: boolean;
 }
 

@@ -11,13 +11,14 @@ import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { pruneAlerts } from "../alerts/retention.ts";
 import { readPartitionHealth } from "../inbox/partitions.ts";
+import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Config } from "./config/config.ts";
 import type { ReportsRoom } from "./rooms/room-interfaces.ts";
-import { databaseNow, retentionEveryMs } from "./retention.ts";
+import { retentionEveryMs } from "./retention.ts";
 import type { Runtime } from "./runtime.ts";
 
 const loaded = new WeakMap<Config, AlertSettings>();

@@ -1,17 +1,12 @@
 import type { Knex } from "knex";
 import { keepPartitions } from "../inbox/partitions.ts";
+import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
 import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Runtime } from "./runtime.ts";
 
 export const retentionEveryMs = 3_600_000;
-
-/** The database's clock, which dated the rows: a machine whose clock is years ahead removes nothing. */
-export async function databaseNow(db: Knex): Promise<Date> {
-  const { rows } = await db.raw<{ rows: [{ now: Date }] }>("select now() as now");
-  return rows[0].now;
-}
 
 /**
  * What removes old rows, a task for each room; the alerts have their own (main/alerts.ts). docs/operations.md says what

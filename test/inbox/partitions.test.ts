@@ -11,6 +11,7 @@ import {
 import { firstEventAt } from "../../src/inbox/queries.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { databaseNow } from "../../src/platform/postgres/database-clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { openInbox } from "./inbox-stand.ts";
@@ -282,7 +283,10 @@ describe("the partitions of a database", () => {
     const seq = await oldEvent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 4_000 * dayMs });
     try {
-      await keepPartitions({ db: database.db, log }, { keepDays: 400 });
+      await keepPartitions(
+        { db: database.db, log },
+        { now: await databaseNow(database.db), keepDays: 400 },
+      );
     } finally {
       vi.useRealTimers();
     }

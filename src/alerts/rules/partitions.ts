@@ -12,7 +12,7 @@ export interface Partitions {
   spansAhead: number;
   /** Weeks of the memory against repeats after this one. */
   weeksAhead: number;
-  /** Events lie in the partition for all that has none. */
+  /** The next event has none, and will lie in the one for all such events. */
   isOverflowing: boolean;
 }
 
