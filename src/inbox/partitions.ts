@@ -136,15 +136,11 @@ export async function keepPartitions(
   const { create, drop } = planWeeks(await readWeeks(db), now, keepDays);
   for (const week of create) await attempt((trx) => createWeek(trx, week, changes));
   for (const span of await readSpans(db)) {
-    if (!(await isOld(db, span, oldest))) continue;
     await attempt((trx) => dropSpan(trx, span, oldest, changes));
   }
   await attempt((trx) => thinOverflow(trx, oldest, changes));
   for (const week of drop) {
-    await attempt(async (trx) => {
-      await trx.raw(`drop table if exists inbox.${weekName(week)}`);
-      changes.dropped.push(weekName(week));
-    });
+    await attempt((trx) => dropWeek(trx, week, changes));
   }
   for (let more = true; more;) {
     more = false;
@@ -249,7 +245,7 @@ async function createWeek(
   changes: PartitionChanges,
 ): Promise<void> {
   const name = weekName(week);
-  if ((await readWeeks(trx)).some((other) => other.getTime() === week.getTime())) return;
+  if (await hasWeek(trx, week)) return;
   const [from, to] = [week.toISOString(), new Date(week.getTime() + weekMs).toISOString()];
   await trx.raw(
     `lock table inbox.seen_default in access exclusive mode;
@@ -262,6 +258,19 @@ async function createWeek(
   );
   changes.created.push(name);
 }
+
+async function dropWeek(
+  trx: Knex.Transaction,
+  week: Week,
+  changes: PartitionChanges,
+): Promise<void> {
+  if (!(await hasWeek(trx, week))) return;
+  await trx.raw(`drop table inbox.${weekName(week)}`);
+  changes.dropped.push(weekName(week));
+}
+
+const hasWeek = async (trx: Knex.Transaction, week: Week): Promise<boolean> =>
+  (await readWeeks(trx)).some((other) => other.getTime() === week.getTime());
 
 /** Whether the numbers have gone on to a later span, and its last event arrived too long ago. */
 async function isOld(db: Knex, span: Span, oldest: Date): Promise<boolean> {
@@ -280,7 +289,7 @@ async function dropSpan(
   changes: PartitionChanges,
 ): Promise<void> {
   const isThere = (await readSpans(trx)).some(({ name }) => name === span.name);
-  if (!isThere) return;
+  if (!isThere || !(await isOld(trx, span, oldest))) return;
   // Waits for who is about to replay an event of it, or to store one.
   await trx.raw(`lock table inbox.progress_${span.name} in share mode`);
   if (!(await isOld(trx, span, oldest))) return;
