@@ -1,7 +1,7 @@
 import pg from "pg";
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
-import { describeCost } from "./support/format.ts";
+import { type Cell, describeCost } from "./support/format.ts";
 import {
   type LoadGenerator,
   type SentStream,
@@ -12,7 +12,7 @@ import { placement } from "./support/pinning.ts";
 import type { QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
 import { untilApplied } from "./support/system.ts";
-import { startReceiver, startWorker } from "./support/tallyhook.ts";
+import { startOtherServer, startReceiver, startWorker } from "./support/tallyhook.ts";
 
 /** Receivers and workers of the two deployments. */
 const deployments = [1, 4] as const;
@@ -26,7 +26,7 @@ interface Round {
 }
 
 interface Measured {
-  appliedPerSecond: number;
+  perSecond: number;
   cpu: CpuUse;
   /** CPU of all programs but the load generators, in microseconds an event. */
   cost: number;
@@ -39,6 +39,7 @@ export const processes: Benchmark = {
   async run(stand, options, say) {
     const rows = [];
     const targets = [];
+    const floorRows = await measureFloors(stand, options, say);
     for (const backend of stand.backends) {
       const measured = new Map<number, Round[]>(deployments.map((count) => [count, []]));
       for (let n = 1; n <= options.rounds; n++) {
@@ -46,10 +47,8 @@ export const processes: Benchmark = {
           const round = await oneRound(stand, backend, count, options);
           measured.get(count)?.push(round);
           const what = `${count} + ${count}, queue on ${backend}`;
-          for (const [kind, { appliedPerSecond, cost }] of Object.entries(round)) {
-            say(
-              `round ${n}: ${what}, ${kind}: ${Math.round(appliedPerSecond)}/s, ${Math.round(cost)} µs`,
-            );
+          for (const [kind, { perSecond, cost }] of Object.entries(round)) {
+            say(`round ${n}: ${what}, ${kind}: ${Math.round(perSecond)}/s, ${Math.round(cost)} µs`);
           }
         }
       }
@@ -64,15 +63,12 @@ export const processes: Benchmark = {
             queue: backend,
             processes: `${count} + ${count}`,
             objects: kind === "hot" ? "one order" : "many",
-            "applied/s": Math.round(median(own.map(({ appliedPerSecond }) => appliedPerSecond))),
+            "events/s": Math.round(median(own.map(({ perSecond }) => perSecond))),
             "CPU µs an event": Math.round(median(own.map(({ cost }) => cost))),
-            "of which":
-              last === undefined ? "" : describeCost(last.cpu, last.appliedPerSecond).costs,
+            "of which": last === undefined ? "" : describeCost(last.cpu, last.perSecond).costs,
           });
         }
-        const hot = median(
-          rounds.map((round) => round.hot.appliedPerSecond / round.distinct.appliedPerSecond),
-        );
+        const hot = median(rounds.map((round) => round.hot.perSecond / round.distinct.perSecond));
         targets.push({
           what: `applied a second of one order, to many, ${count} + ${count}, queue on ${backend}`,
           wanted: "≥ 0.80",
@@ -81,7 +77,7 @@ export const processes: Benchmark = {
         });
       }
       const cost = ratio((round) => round.cost);
-      const rate = ratio((round) => round.appliedPerSecond);
+      const rate = ratio((round) => round.perSecond);
       targets.push(
         {
           what: `CPU an event, 4 + 4 to 1 + 1, queue on ${backend}`,
@@ -97,9 +93,94 @@ export const processes: Benchmark = {
         },
       );
     }
-    return { rows, targets, notes: ["all programs share the CPUs"] };
+    return {
+      rows: [...floorRows, ...rows],
+      targets,
+      notes: [
+        "all programs share the CPUs",
+        "the floor stores an event with Koa and one INSERT and applies nothing: what the same number of processes cost by themselves",
+      ],
+    };
   },
 };
+
+/** As many as there are receivers, and as many as there are receivers and workers. */
+const floors = [1, 4, 8] as const;
+
+/** What a durable receiver without anything of ours costs (bench/servers/floor.ts), alone and beside others. */
+async function measureFloors(
+  stand: Stand,
+  options: BenchOptions,
+  say: (line: string) => void,
+): Promise<Record<string, Cell>[]> {
+  const rows = [];
+  for (const count of floors) {
+    const rounds: Measured[] = [];
+    for (let n = 1; n <= options.rounds; n++) {
+      const round = await floorRound(stand, count, options);
+      rounds.push(round);
+      say(
+        `round ${n}: floor in ${count}: ${Math.round(round.perSecond)}/s, ${Math.round(round.cost)} µs`,
+      );
+    }
+    const last = rounds.at(-1);
+    rows.push({
+      queue: "–",
+      processes: `floor in ${count}`,
+      objects: "many",
+      "events/s": Math.round(median(rounds.map(({ perSecond }) => perSecond))),
+      "CPU µs an event": Math.round(median(rounds.map(({ cost }) => cost))),
+      "of which": last === undefined ? "" : describeCost(last.cpu, last.perSecond).costs,
+    });
+  }
+  return rows;
+}
+
+const floorRound = (stand: Stand, count: number, { seconds, profile }: BenchOptions) =>
+  stand.withEmptyDatabase(placement.all, async (DATABASE_URL): Promise<Measured> => {
+    const closers: (() => Promise<void>)[] = [];
+    const { directory, postgres } = stand;
+    const cpus = placement.all;
+    try {
+      const pids: Record<string, number> = { postgres: postgres.pid };
+      const generators: Target[] = [];
+      for (let n = 1; n <= count; n++) {
+        const { process: server, port } = await startOtherServer(
+          { directory, cpus, profile },
+          { name: `floor${n}`, source: floorSource, env: { DATABASE_URL } },
+        );
+        closers.push(() => server.stop());
+        const generator = startLoadGenerator({
+          directory,
+          cpus,
+          connections: connections / count,
+        });
+        closers.push(() => generator.stop());
+        Object.assign(pids, {
+          [`floor${n}`]: server.pid,
+          [`generator${n}`]: generator.process.pid,
+        });
+        generators.push({ generator, port, hot: newStream("hot") });
+      }
+      await load(generators, "distinct", 4 * count);
+      let stopMeter: () => CpuUse = () => ({});
+      const { accepted, startedAtMs } = await load(generators, "distinct", seconds, () => {
+        stopMeter = meterCpu(pids);
+      });
+      return measured(accepted / ((Date.now() - startedAtMs) / 1_000), stopMeter());
+    } finally {
+      for (const close of closers.reverse()) await close();
+    }
+  });
+
+const floorSource = new URL("servers/floor.ts", import.meta.url);
+
+function measured(perSecond: number, cpu: CpuUse): Measured {
+  const spent = Object.entries(cpu)
+    .filter(([name]) => !/^(?:generator|elsewhere|runner)/.test(name))
+    .reduce((sum, [, used]) => sum + used, 0);
+  return { perSecond, cpu: summed(cpu), cost: (spent / perSecond) * 1e6 };
+}
 
 const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: BenchOptions) =>
   stand.withDatabase(backend, placement.all, async (place) => {
@@ -146,12 +227,7 @@ const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: B
         });
         await untilApplied(client);
         const seconds = (Date.now() - startedAtMs) / 1_000;
-        const cpu = stopMeter();
-        const spent = Object.entries(cpu)
-          .filter(([name]) => !/^(?:generator|elsewhere|runner)/.test(name))
-          .reduce((sum, [, used]) => sum + used, 0);
-        const appliedPerSecond = accepted / seconds;
-        return { appliedPerSecond, cpu: summed(cpu), cost: (spent / appliedPerSecond) * 1e6 };
+        return measured(accepted / seconds, stopMeter());
       };
       return { distinct: await measure("distinct"), hot: await measure("hot") };
     } finally {

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { assertCommitsEnd, CommitsHang, insertNoRows } from "../inbox/append.ts";
+import { CommitsHang, assertCommitsEnd, insertNoRows } from "../inbox/store-batch.ts";
 import type { Log } from "../platform/log.ts";
 import { pendingMigrations } from "../platform/postgres/migrations.ts";
 import { errorCode } from "../platform/postgres/errors.ts";

@@ -9,13 +9,8 @@ import {
   type Verification,
   isLive,
 } from "../contract/signature/verification.ts";
-import {
-  type AppendResult,
-  type Appender,
-  InboxUnavailable,
-  type VerifiedEvent,
-  maxExtractLength,
-} from "../inbox/append.ts";
+import { type Appender, InboxUnavailable } from "../inbox/append.ts";
+import { type AppendResult, type VerifiedEvent, maxExtractLength } from "../inbox/store-batch.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";

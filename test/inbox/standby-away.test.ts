@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { InboxUnavailable, defaultAppendLimits } from "../../src/inbox/append.ts";
+import { InboxUnavailable } from "../../src/inbox/append.ts";
 import { eventually } from "../support/eventually.ts";
 import { type OwnServer, startOwnServer } from "../support/own-server.ts";
 import { withServer } from "../support/server-commands.ts";
@@ -10,7 +10,7 @@ let server: OwnServer;
 let inbox: InboxStand;
 beforeAll(async () => {
   server = await startOwnServer({ wal_level: "replica", max_wal_senders: "2" });
-  inbox = openInbox(server.url, { ...defaultAppendLimits, flushTimeoutMs: 300 });
+  inbox = openInbox(server.url);
 });
 afterEach(() => waitFor(""));
 afterAll(async () => {

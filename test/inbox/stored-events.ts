@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventState } from "../../src/inbox/claim.ts";
-import type { VerifiedEvent } from "../../src/inbox/append.ts";
+import type { VerifiedEvent } from "../../src/inbox/store-batch.ts";
 
 /** An event as the receiver hands it over; each one differs from all others. */
 export function verifiedEvent(given: Partial<VerifiedEvent> = {}): VerifiedEvent {

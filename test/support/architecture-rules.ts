@@ -20,7 +20,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   client: ["platform/**", "contract/**"],
   queue: ["platform/**"],
   inbox: ["platform/**"],
-  receiver: ["platform/**", "contract/**", "inbox/append.ts"],
+  receiver: ["platform/**", "contract/**", "inbox/append.ts", "inbox/store-batch.ts"],
   mirror: ["platform/**", "contract/**"],
   alerts: [
     "platform/**",
