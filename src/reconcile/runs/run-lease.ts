@@ -49,13 +49,13 @@ export async function withRunLease<T>(
 ): Promise<{ kind: "done"; value: T } | { kind: "busy"; holder: LeaseHolder }> {
   const acquired = await acquire(db, lengthMs, signal);
   if ("holder" in acquired) return { kind: "busy", ...acquired };
-  const { token } = acquired;
+  const { held } = acquired;
   const lost = new AbortController();
-  const renewing = keepRenewing({ db, log }, { token, lengthMs, lost });
+  const renewing = keepRenewing({ db, log }, { held, lengthMs, lost });
   try {
     return {
       kind: "done",
-      value: await work({ db: fenced(db, token, lost), signal: lost.signal }),
+      value: await work({ db: fenced(db, held, lost), signal: lost.signal }),
     };
   } catch (error) {
     // Whatever failed since failed because of it.
@@ -63,7 +63,7 @@ export async function withRunLease<T>(
   } finally {
     await renewing.stop();
     if (!lost.signal.aborted) {
-      await release(db, token).catch((err: unknown) => {
+      await release(db, held).catch((err: unknown) => {
         log.warn({ err }, "the lease of the run could not be released: it ends by itself");
       });
     }
@@ -72,17 +72,32 @@ export async function withRunLease<T>(
 
 /** The holder of the lease, or the last one; null before the first. One statement. */
 export async function readRunLease(db: Knex): Promise<LeaseHolder | null> {
-  const { token, ...holder } = await readRow(db);
+  const { token, acquired: _, ...holder } = await readRow(db);
   return token === 0 ? null : holder;
 }
 
-interface LeaseRow extends LeaseHolder {
+/**
+ * What tells one holding of the lease from all others. The token alone does not: a standby that is promoted may lack
+ * the last lease, and its database gives the same token once more.
+ */
+interface Holding {
   token: number;
+  /** When it was taken, in seconds as PostgreSQL writes them: a `Date` would lose the microseconds. */
+  acquired: string | null;
 }
+
+const isHolding =
+  "name = :leaseName and token = :token and extract(epoch from acquired_at) = :acquired::numeric";
+
+const holdingBindings = ({ token, acquired }: Holding) =>
+  ({ leaseName, token, acquired }) as Record<string, string | number>;
+
+interface LeaseRow extends LeaseHolder, Holding {}
 
 async function readRow(db: Knex): Promise<LeaseRow> {
   const { rows } = await db.raw<{ rows: (Omit<LeaseRow, "token"> & { token: string })[] }>(
-    `select token, host, pid, process as identity, acquired_at as since, expires_at as until,
+    `select token, extract(epoch from acquired_at)::text as acquired, host, pid, process as identity,
+            acquired_at as since, expires_at as until,
             expires_at is null or expires_at <= clock_timestamp() as "isOver"
      from reconcile.leases where name = ?`,
     [leaseName],
@@ -105,70 +120,78 @@ async function acquire(
   db: Knex,
   lengthMs: number,
   signal: AbortSignal | undefined,
-): Promise<{ token: number } | { holder: LeaseHolder }> {
+): Promise<{ held: Holding } | { holder: LeaseHolder }> {
   let first: LeaseRow | undefined;
-  let ended: number | null = null;
+  let ended: Holding | null = null;
   // Twice the length: a transaction of a holder that has ended may take some time to end, too.
   for (let polls = Math.ceil((2 * lengthMs) / pollMs); ; polls--) {
-    const token = await take(db, lengthMs, ended);
-    if (token !== null) return { token };
+    const held = await take(db, lengthMs, ended);
+    if (held !== null) return { held };
     const holder = await readRow(db);
     first ??= holder;
-    const isRenewed = holder.token !== first.token || !isSameTime(holder.until, first.until);
+    const isRenewed = !isSameHolding(holder, first) || !isSameTime(holder.until, first.until);
     const isEnded = hasEnded(holder);
     const isAlive = !holder.isOver && (isEnded === false || isRenewed);
     if (isAlive || polls === 0) return { holder };
-    const isNews = isEnded === true && ended !== holder.token;
-    ended = isEnded === true ? holder.token : null;
+    const isNews = isEnded === true && (ended === null || !isSameHolding(ended, holder));
+    ended = isEnded === true ? holder : null;
     if (!isNews) await sleep(pollMs, undefined, { signal });
   }
 }
 
+const isSameHolding = (a: Holding, b: Holding): boolean =>
+  a.token === b.token && a.acquired === b.acquired;
+
 const isSameTime = (a: Date | null, b: Date | null): boolean => a?.getTime() === b?.getTime();
 
 /**
- * Takes the lease if it has ended, or if its holder has (`ended` is that holder's token). Null otherwise, and while a
+ * Takes the lease if it has ended, or if its holder has (`ended`). Null otherwise, and while a
  * transaction of the last holder is still open. One statement.
  */
-async function take(db: Knex, lengthMs: number, ended: number | null): Promise<number | null> {
+async function take(db: Knex, lengthMs: number, ended: Holding | null): Promise<Holding | null> {
   const { host, pid, identity } = thisProcess();
-  const { rows } = await db.raw<{ rows: { token: string }[] }>(
+  const { rows } = await db.raw<{ rows: { token: string; acquired: string }[] }>(
     `with free as (
        select name from reconcile.leases
        where name = :leaseName and (
-         expires_at is null or expires_at <= clock_timestamp() or token = cast(:ended as bigint))
+         expires_at is null or expires_at <= clock_timestamp() or (${isHolding}))
        for update skip locked
      )
      update reconcile.leases l
      set token = l.token + 1, host = :host, pid = :pid, process = :identity, acquired_at = clock_timestamp(),
          expires_at = clock_timestamp() + make_interval(secs => :seconds)
      from free where l.name = free.name
-     returning l.token`,
-    { leaseName, host, pid, identity, ended, seconds: lengthMs / 1_000 } as Record<
-      string,
-      string | number
-    >,
+     returning l.token, extract(epoch from l.acquired_at)::text as acquired`,
+    {
+      ...holdingBindings(ended ?? { token: 0, acquired: null }),
+      host,
+      pid,
+      identity,
+      seconds: lengthMs / 1_000,
+    } as Record<string, string | number>,
   );
   const [row] = rows;
-  return row === undefined ? null : Number(row.token);
+  return row === undefined ? null : { ...row, token: Number(row.token) };
 }
 
 /** False where another process has taken the lease since. An ended lease that nobody took goes on. One statement. */
-async function renew(db: Knex, token: number, lengthMs: number): Promise<boolean> {
+async function renew(db: Knex, held: Holding, lengthMs: number): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
-    `update reconcile.leases set expires_at = clock_timestamp() + make_interval(secs => ?)
-     where name = ? and token = ?`,
-    [lengthMs / 1_000, leaseName, token],
+    `update reconcile.leases set expires_at = clock_timestamp() + make_interval(secs => :seconds) where ${isHolding}`,
+    { ...holdingBindings(held), seconds: lengthMs / 1_000 },
   );
   return rowCount === 1;
 }
 
-async function release(db: Knex, token: number): Promise<void> {
-  await db("reconcile.leases").where({ name: leaseName, token }).update({ expires_at: null });
+async function release(db: Knex, held: Holding): Promise<void> {
+  await db.raw(
+    `update reconcile.leases set expires_at = null where ${isHolding}`,
+    holdingBindings(held),
+  );
 }
 
 interface Keeping {
-  token: number;
+  held: Holding;
   lengthMs: number;
   lost: AbortController;
 }
@@ -179,15 +202,15 @@ interface Keeping {
  */
 function keepRenewing(
   { db, log }: { db: Knex; log: Log },
-  { token, lengthMs, lost }: Keeping,
+  { held, lengthMs, lost }: Keeping,
 ): { stop(): Promise<void> } {
   let missed = 0;
   let current: Promise<void> | null = null;
 
   async function round(): Promise<void> {
     try {
-      if (await renew(db, token, lengthMs)) missed = 0;
-      else lost.abort(replaced(await readRow(db)));
+      if (await renew(db, held, lengthMs)) missed = 0;
+      else lost.abort(whyLost(held, await readRow(db)));
     } catch (err) {
       log.warn({ err }, "the lease of the run could not be renewed; it is tried again");
     }
@@ -214,6 +237,17 @@ const unreachable = (lengthMs: number): LeaseLostError =>
       "may reconcile by now. Nothing is lost: the same command resumes the run.",
   );
 
+/** Another process has taken the lease since, or the database no longer knows of it. */
+const whyLost = (held: Holding, row: LeaseRow): LeaseLostError =>
+  row.token < held.token ? forgotten() : replaced(row);
+
+const forgotten = (): LeaseLostError =>
+  new LeaseLostError(
+    "The database has lost the lease of this process: a standby was promoted that lacked the last changes, or a backup " +
+      "was restored. It has written nothing since. What it wrote shortly before may be lost with the lease: the same " +
+      "command resumes the run from what the database has.",
+  );
+
 const replaced = ({ pid, host, since }: LeaseHolder): LeaseLostError =>
   new LeaseLostError(
     `Process ${pid} on ${host} took over the reconciliation of this database at ${since.toISOString()}, since this process had ` +
@@ -222,11 +256,11 @@ const replaced = ({ pid, host, since }: LeaseHolder): LeaseLostError =>
   );
 
 /**
- * The database as the holder of a lease writes to it: each transaction first proves that the token is the current one,
- * and keeps it so until it ends. Once the lease is lost, transactions throw `LeaseLostError` before they write. A
+ * The database as the holder of a lease writes to it: each transaction first proves that its holding is the current
+ * one, and keeps it so until it ends. Once the lease is lost, transactions throw `LeaseLostError` before they write. A
  * transaction that asks for an isolation level is left as it is, since it only reads.
  */
-function fenced(db: Knex, token: number, lost: AbortController): Knex {
+function fenced(db: Knex, held: Holding, lost: AbortController): Knex {
   const transaction = <T>(
     work: (trx: Knex.Transaction) => Promise<T>,
     config?: Knex.TransactionConfig,
@@ -234,7 +268,7 @@ function fenced(db: Knex, token: number, lost: AbortController): Knex {
     config?.isolationLevel !== undefined
       ? db.transaction(work, config)
       : db.transaction(async (trx) => {
-          await proveHeld(trx, token, lost);
+          await proveHeld(trx, held, lost);
           return work(trx);
         }, config);
   return new Proxy(db, {
@@ -243,15 +277,15 @@ function fenced(db: Knex, token: number, lost: AbortController): Knex {
   });
 }
 
-async function proveHeld(trx: Knex.Transaction, token: number, lost: AbortController) {
+async function proveHeld(trx: Knex.Transaction, held: Holding, lost: AbortController) {
   lost.signal.throwIfAborted();
   const { rows } = await trx.raw<{ rows: unknown[] }>(
-    `select set_config('idle_in_transaction_session_timeout', ?, true) from reconcile.leases
-     where name = ? and token = ? for key share`,
-    [String(idleInTransactionMs), leaseName, token],
+    `select set_config('idle_in_transaction_session_timeout', :idleMs, true) from reconcile.leases
+     where ${isHolding} for key share`,
+    { ...holdingBindings(held), idleMs: String(idleInTransactionMs) },
   );
   if (rows.length === 1) return;
-  const error = replaced(await readRow(trx));
+  const error = whyLost(held, await readRow(trx));
   lost.abort(error);
   throw error;
 }

@@ -155,6 +155,42 @@ describe("two holders", () => {
   });
 });
 
+describe("after a failover to a standby that lacked the last lease", () => {
+  /** Takes the lease, and lets the database forget that it was taken. */
+  async function takeAndForget(options?: { lengthMs: number }): Promise<Holder> {
+    const before = await database.db("reconcile.leases").first<object>("*");
+    const holder = await holdSurely(options);
+    await database.db("reconcile.leases").update(before);
+    return holder;
+  }
+
+  test("its holder writes and ends nothing, though the next one got the same token", async () => {
+    const first = await takeAndForget();
+    const second = await holdSurely();
+    await expect(write(first)).rejects.toThrow(/^Process \d+ on .* took over/);
+    await write(second);
+    expect(await database.db("written").pluck("token")).toEqual(["1"]);
+    await first.end();
+    expect(await readRunLease(database.db)).toMatchObject({ isOver: false });
+    await second.end();
+  });
+
+  test("its holder does not renew the lease of the next one, who got the same token", async () => {
+    const first = await takeAndForget({ lengthMs: 2_000 });
+    const second = await holdSurely();
+    await eventually("the signal", () => first.signal.aborted);
+    expect(first.signal.reason).toBeInstanceOf(LeaseLostError);
+    await Promise.all([first.end(), second.end()]);
+  });
+
+  test("its holder is told so where nobody took the lease since, and writes nothing", async () => {
+    const holder = await takeAndForget();
+    await expect(write(holder)).rejects.toThrow(/^The database has lost the lease/);
+    expect(await database.db("written").pluck("token")).toEqual([]);
+    await holder.end();
+  });
+});
+
 describe("a lease", () => {
   test("is renewed while its work goes on, and names its holder", async () => {
     const holder = await holdSurely({ lengthMs: 3_000 });
