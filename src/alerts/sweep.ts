@@ -5,7 +5,7 @@ import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
-import { endDeadEvents, scanInbox } from "./rules/events.ts";
+import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
 import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
@@ -18,7 +18,10 @@ import { describeAgain } from "./undescribed.ts";
 const sweepLock = 7_255_011_936;
 
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
-export type SweepQuestions = AbsenceQuestions & PartitionQuestions & RatioQuestions;
+export type SweepQuestions = AbsenceQuestions &
+  InboxQuestions &
+  PartitionQuestions &
+  RatioQuestions;
 
 type Part = (
   trx: Knex.Transaction,

@@ -224,6 +224,17 @@ async function readSpans(db: Knex): Promise<Span[]> {
     .sort((a, b) => a.from - b.from);
 }
 
+/**
+ * The first number of the partition before the one of this number: a week of events lies between the two at least,
+ * unless the inbox is younger. No number of events can be subtracted from a number instead, since numbers jump. One
+ * statement.
+ */
+export async function firstNumberOfPrevious(db: Knex, seq: number): Promise<number> {
+  const spans = await readSpans(db);
+  const own = spans.findLastIndex(({ from }) => from <= seq);
+  return Math.max(spans[own - 1]?.from ?? 0, 0);
+}
+
 async function readWeeks(db: Knex): Promise<Week[]> {
   const { rows } = await db.raw<{ rows: { name: string }[] }>(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid

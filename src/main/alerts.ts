@@ -10,7 +10,7 @@ import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { pruneAlerts } from "../alerts/retention.ts";
-import { readPartitionHealth } from "../inbox/partitions.ts";
+import { firstNumberOfPrevious, readPartitionHealth } from "../inbox/partitions.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
@@ -91,7 +91,12 @@ export async function runAlertWatch(
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { lastFullAnswerStart, partitionsAt: readPartitionHealth, ...ofReports };
+  const questions = {
+    lastFullAnswerStart,
+    partitionsAt: readPartitionHealth,
+    firstNumberOfPrevious,
+    ...ofReports,
+  };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await recordHeartbeat(db, name);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { readPartitionHealth } from "../../src/inbox/partitions.ts";
+import { firstNumberOfPrevious, readPartitionHealth } from "../../src/inbox/partitions.ts";
 import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -27,7 +27,14 @@ export async function sweep(
   while (
     (
       await sweepAlerts(
-        { db, log, lastFullAnswerStart, partitionsAt: readPartitionHealth, programmesNear },
+        {
+          db,
+          log,
+          lastFullAnswerStart,
+          partitionsAt: readPartitionHealth,
+          firstNumberOfPrevious,
+          programmesNear,
+        },
         alertContext,
       )
     ).more

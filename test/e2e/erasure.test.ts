@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { readPartitionHealth } from "../../src/inbox/partitions.ts";
+import { firstNumberOfPrevious, readPartitionHealth } from "../../src/inbox/partitions.ts";
 import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { registerAlerts } from "../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
@@ -115,7 +115,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   const sweep = async (): Promise<void> => {
     for (let n = 0; n < 3; n++)
       await sweepAlerts(
-        { ...deps, lastFullAnswerStart, partitionsAt: readPartitionHealth },
+        { ...deps, lastFullAnswerStart, partitionsAt: readPartitionHealth, firstNumberOfPrevious },
         alerts,
       );
   };

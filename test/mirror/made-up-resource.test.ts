@@ -179,6 +179,7 @@ const { driftFindings } = await import("../../src/reconcile/findings/drift-findi
 const { recordUnreadable } = await import("../../src/reconcile/findings/drift-findings.ts");
 const { affectedBy } = await import("../../src/alerts/assess.ts");
 const { scanInbox } = await import("../../src/alerts/rules/events.ts");
+const { firstNumberOfPrevious } = await import("../../src/inbox/partitions.ts");
 const { scanStates, unknownValueCondition } =
   await import("../../src/alerts/rules/unknown-values.ts");
 
@@ -352,7 +353,7 @@ test("alerts know its events, fields and codes, and tell of others", async () =>
     await storeEvent(db, { id: type, type, created_at: at(0), data: { object: sample() } });
   }
   await db("inbox.receipts").update({ received_at: at(0) });
-  await db.transaction((trx) => scanInbox(trx, context));
+  await db.transaction((trx) => scanInbox(trx, context, { firstNumberOfPrevious }));
   expect(await seen("event.type")).toEqual(["crate.sent"]);
 
   const [state] = statesOf(look(sample({ status: "lost", delivery: undefined }), null));

@@ -73,8 +73,12 @@ export async function reportUnbelieved(
 /** The most events of one step; the rest waits for the next. */
 const maxEvents = 20_000;
 const maxDuplicates = 20;
-/** An id is looked for among so many numbers before its event. All older ones would be as many partitions. */
-const duplicatesWithin = 2_000_000;
+
+/** What is asked of the inbox. */
+export interface InboxQuestions {
+  /** The first number of the partition before the one of this number. */
+  firstNumberOfPrevious(db: Knex, seq: number): Promise<number>;
+}
 
 /**
  * Scans the events that arrived since the last scan: how many each hour brought, new types and versions, and ids that
@@ -84,16 +88,19 @@ const duplicatesWithin = 2_000_000;
 export async function scanInbox(
   trx: Knex.Transaction,
   alertContext: AlertContext,
+  { firstNumberOfPrevious }: InboxQuestions,
 ): Promise<{ more: boolean }> {
   const mark = await readWatermark<{ seq: number }>(trx, "inbox");
   const from = mark?.seq ?? 0;
-  const to = await upperBound(trx, from);
+  const { to, events } = await nextEvents(trx, from);
   if (to === null) return { more: false };
   await countHours(trx, { from, to });
   await tellUnknownValues(trx, alertContext, { from, to });
-  await tellDuplicates(trx, alertContext, { from, to });
+  // An id is looked for in the partition of its event and the one before. All older ones would be as many look-ups.
+  const since = await firstNumberOfPrevious(trx, from);
+  await tellDuplicates(trx, alertContext, { from, to, since });
   await writeWatermark(trx, "inbox", { seq: to });
-  return { more: to - from >= maxEvents };
+  return { more: events === maxEvents };
 }
 
 interface Range {
@@ -102,15 +109,16 @@ interface Range {
   to: number;
 }
 
-async function upperBound(trx: Knex, from: number): Promise<number | null> {
-  const { rows } = await trx.raw<{ rows: { seq: string | null }[] }>(
-    `select max(seq) as seq from (
+/** The last of the events to scan, and how many they are. */
+async function nextEvents(trx: Knex, from: number): Promise<{ to: number | null; events: number }> {
+  const { rows } = await trx.raw<{ rows: { seq: string | null; n: string }[] }>(
+    `select max(seq) as seq, count(*) as n from (
        select seq, received_at from inbox.receipts where seq > ? order by seq limit ?) next
      where received_at < now() - make_interval(secs => ?)`,
     [from, maxEvents, committedAfterSeconds],
   );
-  const seq = rows[0]?.seq ?? null;
-  return seq === null ? null : Number(seq);
+  const { seq = null, n = 0 } = rows[0] ?? {};
+  return { to: seq === null ? null : Number(seq), events: Number(n) };
 }
 
 async function countHours(trx: Knex, { from, to }: Range): Promise<void> {
@@ -159,15 +167,15 @@ async function tellUnknownValues(
 async function tellDuplicates(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  range: Range,
+  { from, to, since }: Range & { since: number },
 ): Promise<void> {
   const { rows } = await trx.raw<{ rows: { event_id: string; bodies: string }[] }>(
     `select r.event_id, (select count(*) from inbox.receipts x where x.event_id = r.event_id) as bodies
      from inbox.receipts r
      where r.seq > ? and r.seq <= ?
-       and exists (select from inbox.receipts x where x.event_id = r.event_id and x.seq < r.seq and x.seq > ?)
+       and exists (select from inbox.receipts x where x.event_id = r.event_id and x.seq < r.seq and x.seq >= ?)
      group by r.event_id order by r.event_id limit ?`,
-    [range.from, range.to, range.from - duplicatesWithin, maxDuplicates],
+    [from, to, since, maxDuplicates],
   );
   const at = alertContext.clock.now();
   const { rules } = alertContext.settings;
