@@ -16,8 +16,8 @@ export interface Arrivals {
  */
 const gapWatchMs = 60_000;
 /**
- * How many of the newest numbers may have uncommitted gaps when the watch begins: more than a busy receiver stores in a
- * minute.
+ * How many of the newest numbers may have uncommitted gaps when the watch begins, and how many on either side of a jump
+ * to the next partition: more than a busy receiver stores in a minute.
  */
 const gapsLookedFor = 20_000;
 const atOnce = 1_000;
@@ -36,8 +36,10 @@ export async function watchArrivals(db: Knex, clock: Clock): Promise<Arrivals> {
     const nowMs = clock.now().getTime();
     let last = after;
     for (const seq of found) {
-      for (let gap = Math.max(last + 1, seq - gapsLookedFor); gap < seq; gap++)
+      for (let gap = last + 1; gap < seq; gap++) {
+        if (gap === last + gapsLookedFor) gap = Math.max(gap, seq - gapsLookedFor);
         gaps.set(gap, nowMs);
+      }
       last = seq;
     }
   }

@@ -54,6 +54,21 @@ export async function listEventsOf(db: Knex, seqs: readonly number[]): Promise<E
   return rows.map(withNumericSeq);
 }
 
+/** The newest events that a worker has yet to complete, in ascending order. One statement. */
+export async function listOpenEvents(db: Knex, limit: number): Promise<EventRow[]> {
+  const open = (state: EventState) =>
+    `(select seq from inbox.progress where state = '${state}' order by seq desc limit :limit)`;
+  const rows = await db("inbox.events")
+    .select(eventColumns)
+    .whereRaw(
+      `seq = any(array(
+         select seq from (${open("received")} union all ${open("failed")}) open order by seq desc limit :limit))`,
+      { limit },
+    )
+    .orderBy("seq");
+  return rows.map(withNumericSeq);
+}
+
 /** The newest events first. */
 export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRow[]> {
   const query = db("inbox.events").select(eventColumns).orderBy("seq", "desc").limit(filter.limit);

@@ -79,3 +79,33 @@ test("of a flood nothing is left out, however it is cut", async () => {
     (await database.db("inbox.receipts").orderBy("seq").pluck("seq")).map(Number),
   );
 });
+
+/** The numbers go on to the next partition, as they do every week. */
+const jump = () =>
+  database.db.raw("select setval('inbox.event_numbers', nextval('inbox.event_numbers') + 5000000)");
+
+test("an event that was under way when the numbers jumped is not left out", async () => {
+  await storeRow(database.db);
+  const arrivals = await watchArrivals(database.db, wallClock);
+  const early = await storeUncommitted();
+  await jump();
+  const later = await storeRow(database.db);
+  expect(await arrivals.next()).toEqual([later]);
+  await early.trx.commit();
+  expect(await arrivals.next()).toEqual([early.seq]);
+  expect(await arrivals.next()).toEqual([]);
+});
+
+test("events beyond a jump that were under way when the watch began are not left out, on either side", async () => {
+  await storeRow(database.db);
+  const before = await storeUncommitted();
+  await jump();
+  const after = await storeUncommitted();
+  const later = await storeRow(database.db);
+  const arrivals = await watchArrivals(database.db, wallClock);
+  expect([before.seq, after.seq, later].map(arrivals.wasThere)).toEqual([false, false, true]);
+  await after.trx.commit();
+  expect(await arrivals.next()).toEqual([after.seq]);
+  await before.trx.commit();
+  expect(await arrivals.next()).toEqual([before.seq]);
+});

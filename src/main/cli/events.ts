@@ -12,6 +12,7 @@ import {
   findEvents,
   listEvents,
   listEventsOf,
+  listOpenEvents,
   seqsOfIds,
 } from "../../inbox/queries.ts";
 import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbox/retention.ts";
@@ -313,8 +314,8 @@ const maxUndecided = 20_000;
 
 /**
  * Prints the newest events, oldest first, and then each new one, one a line, until the signal. With a state or an
- * object in the filter, an event is printed once a worker has given it that state or found its object. Waits while the
- * database is unreachable. Nothing is lost meanwhile: the inbox has every event.
+ * object in the filter, an event is printed once a worker has given it that state or found its object, also one that
+ * was there before. Waits while the database is unreachable. Nothing is lost meanwhile: the inbox has every event.
  */
 export async function followEvents(
   { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">,
@@ -328,17 +329,21 @@ export async function followEvents(
       stdout.write(rows.map((row) => `${lineOf(row)}\n`).join(""), () => resolve());
     });
   const arrivals = await watchArrivals(db, clock);
-  const newest = await listEvents(db, filter);
-  await print(newest.filter(({ seq }) => arrivals.wasThere(seq)).reverse());
-  let undecided: number[] = [];
+  // Read before the newest, so that one which a worker completes meanwhile is in one of the two.
+  const open = await listOpenEvents(db, maxUndecided);
+  const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));
+  await print(newest.reverse());
+  const isPrinted = new Set(newest.map(({ seq }) => seq));
+  let undecided = open
+    .filter((row) => mayMatchLater(row, filter))
+    .map(({ seq }) => seq)
+    .filter((seq) => arrivals.wasThere(seq) && !isPrinted.has(seq));
 
   async function look(): Promise<{ rows: EventRow[]; more: boolean }> {
     const came = await arrivals.next();
     undecided = [...undecided, ...came].slice(-maxUndecided);
     const known = await listEventsOf(db, undecided);
-    undecided = known
-      .filter((row) => !matches(row, filter) && mayMatchLater(row, filter))
-      .map(({ seq }) => seq);
+    undecided = known.filter((row) => mayMatchLater(row, filter)).map(({ seq }) => seq);
     return { rows: known.filter((row) => matches(row, filter)), more: came.length > 0 };
   }
 
@@ -372,9 +377,14 @@ const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boole
   (type === undefined || row.type === type) &&
   (resourceId === undefined || row.resource_id === resourceId);
 
-/** A worker will still set the state and the object of an event that is not completed. The type never changes. */
-const mayMatchLater = (row: EventRow, { type }: EventFilter): boolean =>
-  (type === undefined || row.type === type) && (row.state === "received" || row.state === "failed");
+/**
+ * It does not match yet. A worker will still set the state and the object of an event that is not completed. The type
+ * never changes.
+ */
+const mayMatchLater = (row: EventRow, filter: EventFilter): boolean =>
+  !matches(row, filter) &&
+  (filter.type === undefined || row.type === filter.type) &&
+  (row.state === "received" || row.state === "failed");
 
 /**
  * Whether the mirror holds U+FFFD in place of text of this body, because `jsonb` refuses NUL and lone surrogates. Null

@@ -91,3 +91,19 @@ test("prints an event once it is known to be about the object that was asked for
     .update({ state: "applied", resource_id: "ord_1" });
   await printed([`${first} applied`, `${mine} applied`]);
 });
+
+test("prints an event that was there already once it has the state that was asked for", async () => {
+  const waits = await storeRow(database.db);
+  const first = await storeRow(database.db, { state: "dead" });
+  const { printed } = await follow({ state: "dead" });
+  await database.db("inbox.progress").where({ seq: waits }).update({ state: "dead" });
+  await printed([`${first} dead`, `${waits} dead`]);
+});
+
+test("prints none of the older events beyond the limit that had the state already", async () => {
+  await storeRow(database.db);
+  const second = await storeRow(database.db);
+  const { printed } = await follow({ state: "received", limit: 1 });
+  const third = await storeRow(database.db);
+  await printed([second, third].map((seq) => `${seq} received`));
+});
