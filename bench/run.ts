@@ -24,9 +24,9 @@ import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
 import { reports } from "./reports.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
+import { endInAnyCase } from "./support/ending.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
-import { killProcesses } from "./support/processes.ts";
 import { createStand } from "./support/stand.ts";
 
 const benchmarks: readonly Benchmark[] = [
@@ -92,21 +92,17 @@ async function run(names: string[], { set: settings, ...given }: Flags): Promise
     names.length === 0 ? isOnlyByName !== true : names.includes(name),
   );
   await compile();
-  const stand = await createStand(flags);
-  // PostgreSQL outlives its parent process unless it is stopped.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => {
-      killProcesses();
-      void stand.close().finally(() => process.exit(130));
-    });
-  }
-  const machine = await describeMachine(stand);
-  for (const line of machine) say(line);
-  say(`logs and profiles: ${stand.directory}`);
-  if (!stand.backends.includes("redis"))
-    say("redis-server is not installed: its parts are skipped");
+  const opening = createStand(flags);
+  const end = endInAnyCase(async () => (await opening).close());
   const results: Record<string, BenchResult> = {};
+  let machine: string[] = [];
   try {
+    const stand = await opening;
+    machine = await describeMachine(stand);
+    for (const line of machine) say(line);
+    say(`logs and profiles: ${stand.directory}`);
+    if (!stand.backends.includes("redis"))
+      say("redis-server is not installed: its parts are skipped");
     for (const benchmark of chosen) {
       say(`\n${benchmark.name}: ${benchmark.title}`);
       const result = await benchmark.run(stand, flags, (line) => say(`  ${line}`));
@@ -115,11 +111,12 @@ async function run(names: string[], { set: settings, ...given }: Flags): Promise
       for (const note of result.notes) say(`- ${note}`);
     }
   } finally {
-    await stand.close();
+    await end();
   }
   if (flags.profile) {
-    for (const { name, rows } of await summariseProfiles(stand.directory)) {
-      await writeFile(join(stand.directory, `${name}-functions.txt`), formatTable(rows));
+    const { directory } = await opening;
+    for (const { name, rows } of await summariseProfiles(directory)) {
+      await writeFile(join(directory, `${name}-functions.txt`), formatTable(rows));
     }
   }
   const targets = Object.values(results).flatMap((result) => result.targets);

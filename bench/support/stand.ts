@@ -9,7 +9,7 @@ import {
 } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
-import { redisInstalled, startRedis } from "../../test/support/redis.ts";
+import { type RedisServer, redisInstalled, startRedis } from "../../test/support/redis.ts";
 import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
 import { formatTable } from "./format.ts";
 import { migrate } from "./migrate.ts";
@@ -34,6 +34,7 @@ export interface Stand {
   ): Promise<T>;
   /** Runs with a database of its own without tables, on the same server. Removes it afterwards. */
   withEmptyDatabase<T>(cpus: CpuSet, work: (databaseUrl: string) => Promise<T>): Promise<T>;
+  /** Stops all servers of the stand, also those that are in use. */
   close(): Promise<void>;
 }
 
@@ -63,8 +64,14 @@ export async function createStand({
   // Records the time of each commit, so that a benchmark can ask when an event was applied.
   const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}), ...own };
   const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
-  await withServer(postgres.url, (client) => client.query(`create database ${template}`));
-  await migrate(databaseUrl(postgres.url, template));
+  try {
+    await withServer(postgres.url, (client) => client.query(`create database ${template}`));
+    await migrate(databaseUrl(postgres.url, template));
+  } catch (error) {
+    await postgres.remove();
+    throw error;
+  }
+  const redisServers = new Set<RedisServer>();
   let databases = 0;
 
   async function inDatabase<T>(
@@ -95,7 +102,7 @@ export async function createStand({
     async withDatabase(backend, cpus, work) {
       return inDatabase(template, cpus, async (name) => {
         const url = databaseUrl(postgres.url, name);
-        const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
+        const redis = backend === "redis" ? await startPinnedRedis(cpus, redisServers) : null;
         try {
           const result = await work({
             databaseUrl: url,
@@ -117,6 +124,7 @@ export async function createStand({
     withEmptyDatabase: (cpus, work) =>
       inDatabase("template1", cpus, (name) => work(databaseUrl(postgres.url, name))),
     async close() {
+      for (const server of redisServers) await server.stop();
       await postgres.remove();
       await rm(join(directory, "postgres"), { recursive: true, force: true });
     },
@@ -137,8 +145,9 @@ async function removeAbandonedRuns(): Promise<void> {
 }
 
 /** Starts Redis as docker-compose.yml does: with an append-only file, synced every second. */
-async function startPinnedRedis(cpus: CpuSet) {
+async function startPinnedRedis(cpus: CpuSet, started: Set<RedisServer>) {
   const server = await startRedis();
+  started.add(server);
   const client = new Redis(server.port, "127.0.0.1");
   try {
     await client.config("SET", "appendfsync", "everysec");

@@ -94,9 +94,17 @@ async function environment(
   };
 }
 
-/** Accepts any answer but 503, since the compared servers support POST only. */
-async function untilAnswers({ died }: BenchProcess, port: number, path: string): Promise<void> {
-  const deadlineMs = performance.now() + startWithinMs;
+/**
+ * Accepts any answer but 503, since the compared servers support POST only. Stops the process if none comes in time:
+ * nobody else knows of it yet.
+ */
+export async function untilAnswers(
+  { died, stop }: BenchProcess,
+  port: number,
+  path: string,
+  withinMs = startWithinMs,
+): Promise<void> {
+  const deadlineMs = performance.now() + withinMs;
   const attempt = async (): Promise<boolean> => {
     try {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
@@ -108,8 +116,13 @@ async function untilAnswers({ died }: BenchProcess, port: number, path: string):
       return false;
     }
   };
-  while (!(await Promise.race([attempt(), died]))) {
-    if (performance.now() > deadlineMs) throw new Error(`port ${port} does not answer`);
-    await sleep(50);
+  try {
+    while (!(await Promise.race([attempt(), died]))) {
+      if (performance.now() > deadlineMs) throw new Error(`port ${port} does not answer`);
+      await sleep(50);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
   }
 }
