@@ -42,17 +42,10 @@ export async function assessAffected(
 ): Promise<MissingFact[]> {
   await reportUnknownValues(trx, alertContext, affected.unknownValues, foundBy);
   const known = [...affected.declinedOrders, ...affected.disputed, ...affected.unsettled];
-  await lockSubjects(trx, known);
-  // Read after locking, so that alerts which another worker has just stored are found.
-  const stored = await storedSubjects(trx, affected);
+  const stored = await lockSubjects(trx, affected, known);
   const orders = [...new Set([...affected.declinedOrders, ...stored.declinedOrders])].sort();
   const disputed = [...new Set([...affected.disputed, ...stored.disputed])].sort();
   if (orders.length + disputed.length === 0) return [];
-  const isLocked = new Set(known);
-  await lockSubjects(
-    trx,
-    [...orders, ...disputed].filter((id) => !isLocked.has(id)),
-  );
 
   const wording = wordingOf(alertContext);
   const isAssessed = new Set(orders);
@@ -97,12 +90,46 @@ async function writeAll(
 }
 
 /**
+ * Locks the known subjects and those that have alerts, all of them in one order, and returns the latter. They are read
+ * once more after locking, so that alerts which another worker has just stored are found. Where these are of further
+ * subjects, everything is unlocked and locked again with them.
+ */
+async function lockSubjects(
+  trx: Knex.Transaction,
+  affected: Affected,
+  known: readonly string[],
+): Promise<StoredSubjects> {
+  let stored = await storedSubjects(trx, affected);
+  const subjects = new Set(known);
+  for (;;) {
+    for (const id of idsOfStored(stored)) subjects.add(id);
+    if (subjects.size === 0) return stored;
+    let isCovered = false;
+    // A savepoint, whose rollback unlocks.
+    await trx.transaction(
+      async (attempt) => {
+        await lockInOrder(attempt, [...subjects]);
+        stored = await storedSubjects(attempt, affected);
+        isCovered = idsOfStored(stored).every((id) => subjects.has(id));
+        if (!isCovered) await attempt.rollback();
+      },
+      { doNotRejectOnRollback: true },
+    );
+    if (isCovered) return stored;
+  }
+}
+
+const idsOfStored = ({ declinedOrders, disputed }: StoredSubjects): string[] => [
+  ...declinedOrders,
+  ...disputed,
+];
+
+/**
  * Locks the orders and subscriptions, so that workers that assess the same one take turns and each sees what the other
  * wrote. An order is also locked by its own id, since the other worker may not know its subscription yet. All subjects
  * share 1,024 locks, which bounds the locks of a batch. One statement.
  */
-async function lockSubjects(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
+async function lockInOrder(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
   const list = sqlArray(ids);
   await trx.raw(
     `select pg_advisory_xact_lock(7255, n) from (
