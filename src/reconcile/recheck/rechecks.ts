@@ -95,6 +95,9 @@ export interface ShownRange {
 /**
  * Queues rechecks of the rows that pages should have shown and did not: those created within the pages' range. Leaves
  * out rows known to be absent. One statement; returns the number of rows.
+ *
+ * "not in (select …)" makes a hash table of the ids. With "<> all", a plan for any ids compares each row with each id:
+ * 14 µs of PostgreSQL an order, where the server preferred such a plan.
  */
 export async function recheckUnlisted(
   db: Knex,
@@ -109,7 +112,7 @@ export async function recheckUnlisted(
   const query = db.raw<{ rowCount: number }>(
     `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at, object_at)
      select ?, ?, m.id, 'not_listed', ?, ?, ?, m.created_at from mirror.${mirrorTableOf(resource)} m
-     where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
+     where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id not in (select unnest(?::text[]))
        ${andNotAbsent(resource)}
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
