@@ -79,15 +79,16 @@ function objectJson(
   if (depth > maxDepth) throw new NestedTooDeeply();
   const fields = orderedFields(Object.keys(object));
   if (fields === null) return objectJson(withStorableKeys(object), without, depth, notes);
-  let json = "";
+  const isWhole = without.size === 0;
+  let json = "{";
   for (const field of fields) {
-    const { key, label } = field;
-    const value = object[key];
-    if (value === null || value === undefined || without.has(key)) continue;
+    const value = object[field.key];
+    if (value === null || value === undefined || (!isWhole && without.has(field.key))) continue;
     if (field.mayHoldCardNumber) notes.mayHoldCardNumber = true;
-    json += `${json === "" ? "" : ", "}${label}${valueJson(value, field, depth, notes)}`;
+    json += json.length === 1 ? field.label : field.nextLabel;
+    json += valueJson(value, field, depth, notes);
   }
-  return `{${json}}`;
+  return `${json}}`;
 }
 
 /** Canonical text of a field's value, or of an element of a list in that field. */
@@ -104,13 +105,20 @@ function valueJson(value: unknown, field: Field, depth: number, notes: Notes): s
   if (typeof value !== "object" || value === null) return "null";
   if (!Array.isArray(value)) return objectJson(value as JsonSource, nothing, depth + 1, notes);
   if (depth > maxDepth) throw new NestedTooDeeply();
-  return `[${value.map((item) => valueJson(item, field, depth + 1, notes)).join(", ")}]`;
+  let json = "[";
+  for (const item of value as readonly unknown[]) {
+    if (json.length > 1) json += ", ";
+    json += valueJson(item, field, depth + 1, notes);
+  }
+  return `${json}]`;
 }
 
 interface Field {
   key: string;
   /** The key as JSON, with the colon that precedes its value. */
   label: string;
+  /** The same after another field. */
+  nextLabel: string;
   /** The field may hold any content, card numbers included. */
   isFree: boolean;
   /** The key itself may contain a card number. */
@@ -128,6 +136,7 @@ interface Shape {
  * joining them into one lookup text.
  */
 const shapesByLength = new Map<number, Shape[]>();
+const noShapes: readonly Shape[] = [];
 const maxShapesPerLength = 16;
 /** Objects with longer keys than this together are not remembered. */
 const maxKeyCharacters = 1_000;
@@ -154,13 +163,14 @@ function rememberShape(shape: Shape): void {
 
 /** The keys of an object in canonical order; null if one of them cannot be stored unchanged. */
 function orderedFields(keys: readonly string[]): readonly Field[] | null {
-  const shapes = shapesByLength.get(keys.length) ?? [];
-  const known = shapes.find((shape) => isSame(shape.keys, keys));
-  if (known !== undefined) return known.fields;
+  for (const shape of shapesByLength.get(keys.length) ?? noShapes) {
+    if (isSame(shape.keys, keys)) return shape.fields;
+  }
   if (keys.some((key) => storable(key) !== key)) return null;
   const fields = keys.toSorted(byLengthThenBytes).map((key) => ({
     key,
     label: `${textJson(key)}: `,
+    nextLabel: `, ${textJson(key)}: `,
     isFree: !isNeverMasked(key),
     mayHoldCardNumber: mayHoldCardNumber(key),
   }));
@@ -169,8 +179,10 @@ function orderedFields(keys: readonly string[]): readonly Field[] | null {
 }
 
 /** Expects lists of equal length. */
-const isSame = (a: readonly string[], b: readonly string[]): boolean =>
-  a.every((key, n) => key === b[n]);
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  for (let n = 0; n < a.length; n++) if (a[n] !== b[n]) return false;
+  return true;
+}
 
 function byLengthThenBytes(a: string, b: string): number {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
