@@ -91,11 +91,12 @@ from (
     and t.order_id is null
 ) k
 left join mirror.orders o on o.id = k.order_id
-left join lateral mirror.chargeback_of_order(k.order_id, null) ordered on true
+cross join lateral mirror.chargeback_of_order(k.order_id, null) ordered
 left join lateral (
-  select t.id, t.amount, t.currency, t.status, shown.*
+  select t.id, t.amount, t.currency, t.status, shown.first_at, shown.last_at, shown.cause
   from mirror.transactions t cross join lateral mirror.chargeback_of_transaction(t.id, null) shown
-  where (t.order_id = k.order_id or (k.order_id is null and t.id = k.key))
+  -- Null where there is an order: then no index is searched for it.
+  where (t.order_id = k.order_id or t.id = case when k.order_id is null then k.key end)
     and (shown.first_at is not null or reports.is_sale_that_stands(t.type, t.status))
   order by shown.first_at is null, t.created_at, t.id
   limit 1
@@ -104,7 +105,9 @@ cross join lateral (
   select mirror.chargeback_state(o.status, ordered.first_at, ordered.last_status, sale.status) as state
 ) now
 cross join lateral (
+  -- When a status was left is looked up where nothing else tells the end, so not in the joins above.
   select mirror.chargeback_ended_at(now.state, ordered.first_at, ordered.last_at, ordered.accepted_at,
-                                    ordered.dismissed_at, ordered.left_at, sale.last_at, sale.left_at) as at
+                                    ordered.dismissed_at, ordered.left_at, sale.last_at, (
+           select x.left_at from mirror.chargeback_of_transaction(sale.id, null) x)) as at
 ) ended;
 comment on view mirror.chargebacks is 'key: order_id; the transaction''s id where there is no order';

@@ -28,14 +28,15 @@ language sql stable parallel safe as $$
   select k.key, k.order_id, sale.id, now.state, coalesce(sale.amount, o.total), coalesce(sale.currency, o.currency),
          least(ordered.first_at, sale.first_at),
          mirror.chargeback_ended_at(now.state, ordered.first_at, ordered.last_at, ordered.accepted_at,
-                                    ordered.dismissed_at, ordered.left_at, sale.last_at, sale.left_at)
+                                    ordered.dismissed_at, ordered.left_at, sale.last_at, (
+           select x.left_at from mirror.chargeback_of_transaction(sale.id, p_as_of) x))
   from showing k
   left join lateral (
     select x.status, x.total, x.currency from reports.orders(p_as_of) x where x.id collate "C" = k.order_id limit 1
   ) o on true
-  left join lateral mirror.chargeback_of_order(k.order_id, p_as_of) ordered on true
+  cross join lateral mirror.chargeback_of_order(k.order_id, p_as_of) ordered
   left join lateral (
-    select t.id, t.amount, t.currency, t.status, shown.*
+    select t.id, t.amount, t.currency, t.status, shown.first_at, shown.last_at
     from mirror.transactions m
     cross join lateral (
       select x.* from reports.transactions(p_as_of) x where x.id collate "C" = m.id limit 1) t

@@ -8,21 +8,25 @@ language sql stable parallel safe as $$
   with listed as materialized (
     select c.* from reports.chargebacks(p_as_of) c
     where c.opened_at < p_to and (c.resolved_at is null or c.resolved_at >= p_from)
-  ), before as (
-    select l.key, sum(abs(t.amount)) filter (where reports.is_refunded(t.type, t.status)
-             and t.created_at < l.opened_at)::bigint as amount,
-           min(t.created_at) filter (where t.id = l.transaction_id) as sold_at
-    from listed l join reports.transactions(p_as_of) t
-      on t.order_id = l.order_id
-    group by l.key
   )
   select c.key, c.order_id, o.order_number, coalesce(o.card_brand, 'unknown'),
          (coalesce(r.sold_at, o.created_at) at time zone p_zone)::date,
          (c.opened_at at time zone p_zone)::date, c.opened_at,
          case when c.resolved_at >= p_to then 'opened' else c.state end,
          case when c.resolved_at < p_to then (c.resolved_at at time zone p_zone)::date end, c.currency, c.amount,
-         coalesce(r.amount, 0)
+         coalesce(r.refunded, 0)
   from listed c
-  left join reports.orders(p_as_of) o on o.id = c.order_id
-  left join before r on r.key = c.key
+  -- They are few, so each order and transaction is read by itself, as in reports.chargebacks.
+  left join lateral (
+    select x.* from reports.orders(p_as_of) x where x.id collate "C" = c.order_id limit 1
+  ) o on true
+  cross join lateral (
+    select sum(abs(t.amount)) filter (where reports.is_refunded(t.type, t.status)
+             and t.created_at < c.opened_at)::bigint as refunded,
+           min(t.created_at) filter (where t.id = c.transaction_id) as sold_at
+    from mirror.transactions m
+    cross join lateral (
+      select x.* from reports.transactions(p_as_of) x where x.id collate "C" = m.id limit 1) t
+    where m.order_id = c.order_id and t.order_id = c.order_id
+  ) r
 $$;

@@ -18,13 +18,17 @@ language sql stable parallel safe as $$
   )
   select r.id, r.order_id, o.order_number, coalesce(o.customer_id, (
            select t.customer_id from reports.transactions(p_as_of) t where t.id collate "C" = r.id limit 1)),
-         (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date, (r.created_at at time zone p_zone)::date,
-         r.created_at, r.currency, abs(r.amount), r.given_back::bigint,
+         d.sold_on, d.refunded_on, r.created_at, r.currency, abs(r.amount), r.given_back::bigint,
          case when o.id is null then 'unknown' when not reports.is_refunded(r.type, r.status) then 'none'
               when r.given_back >= o.total then 'full' else 'partial' end,
-         r.status, (r.created_at at time zone p_zone)::date
-           - (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date
+         r.status, d.refunded_on - d.sold_on
   from refund r left join reports.orders(p_as_of) o on o.id = r.order_id
   left join sale s on s.order_id = r.order_id
+  cross join lateral (
+    select (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date as sold_on,
+           (r.created_at at time zone p_zone)::date as refunded_on
+    -- So that each is computed once.
+    offset 0
+  ) d
   where r.created_at >= p_from
 $$;
