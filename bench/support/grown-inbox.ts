@@ -24,11 +24,13 @@ export async function fillGrownInbox(
       end loop;
     end $$`);
   const at = `timestamptz '${yearStart}' + n * interval '${Math.floor(31_536_000_000 / events)} ms'`;
+  const eventType =
+    "case when n % 10 < 7 then 'order.succeeded' when n % 10 < 9 then 'subscription.charged' else 'customer.created' end";
   await bulkLoad(client, ["inbox.receipts", "inbox.progress", "inbox.seen"], async () => {
     await client.query(`
       insert into inbox.receipts (seq, event_id, raw_sha256, type, api_version, event_created_at, received_at, raw, secret_id)
       select n, id, sha256(convert_to(id, 'UTF8')),
-        case when n % 10 < 7 then 'order.succeeded' when n % 10 < 9 then 'subscription.charged' else 'customer.created' end,
+        ${eventType},
         '2025-06-01', at, at + interval '1 second',
         convert_to(repeat(md5(n::text), case when n > ${events * (1 - fullBodies)} then 44 else 6 end), 'UTF8'), 'bench'
       from generate_series(1, ${events}) n, lateral (select ${idSql("event", "n")} as id, ${at} as at) e`);
@@ -37,10 +39,12 @@ export async function fillGrownInbox(
       select ${at}, encode(substr(sha256(convert_to(${idSql("event", "n")}, 'UTF8')), 1, 16), 'hex')::uuid, n
       from generate_series(1, ${events}) n`);
     await client.query(`
-      insert into inbox.progress (seq, state, attempts, resource_type, resource_id, settled_at, object_known_at)
-      select n, 'applied', 1, type, id, at, at
+      insert into inbox.progress (seq, state, attempts, resource_type, resource_id, settled_at, object_known_at,
+        event_type, event_at, arrived_at)
+      select n, 'applied', 1, type, id, at + interval '2 seconds', at + interval '2 seconds',
+        ${eventType}, at, at + interval '1 second'
       from generate_series(1, ${events}) n, lateral (
-        select ${at} + interval '2 seconds' as at,
+        select ${at} as at,
           case when n % 10 < 7 then 'order' when n % 10 < 9 then 'subscription' else 'customer' end as type,
           case when n % 10 < 7 then ${idSql("order", `(1 + n::bigint * ${orders} / ${events})`)}
             when n % 10 < 9 then ${idSql("subscription", `n % ${orders / 20}`)}

@@ -195,7 +195,10 @@ export interface CompletedEvent {
   resourceId: string | null;
 }
 
-/** Marks events as completed, in one statement. Belongs in the transaction that changed the mirror. */
+/**
+ * Marks events as completed, in one statement, and copies what a report asks of them beside their bytes. Belongs in the
+ * transaction that changed the mirror.
+ */
 export async function completeEvents(
   trx: Knex.Transaction,
   completedEvents: readonly CompletedEvent[],
@@ -203,23 +206,28 @@ export async function completeEvents(
   if (completedEvents.length === 0) return;
   const seqs = completedEvents.map(({ seq }) => seq);
   await trx.raw(
-    `update inbox.progress p
-     set state = s.state, reason = s.reason, resource_type = s.resource_type, resource_id = s.resource_id,
+    // By a list of numbers alone: with their bounds as well the planner expects one row, and compares all with all.
+    `with receipt as materialized (
+       select seq, type, event_created_at, received_at from inbox.receipts where seq = any(:seqs::bigint[])
+     ), given as materialized (
+       select s.*, r.type, r.event_created_at, r.received_at
+       from unnest(:seqs::bigint[], :states::text[], :reasons::text[], :types::text[], :ids::text[])
+         as s(seq, state, reason, resource_type, resource_id)
+       left join receipt r using (seq)
+     )
+     update inbox.progress p
+     set state = g.state, reason = g.reason, resource_type = g.resource_type, resource_id = g.resource_id,
          attempts = p.attempts + 1, next_attempt_at = null, settled_at = now(),
-         object_known_at = coalesce(p.object_known_at, case when s.resource_id is not null then now() end)
-     from unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[])
-       as s(seq, state, reason, resource_type, resource_id)
-     where p.seq = s.seq and p.seq = any(?::bigint[]) and p.seq between ? and ?`,
-    [
-      sqlArray(seqs),
-      sqlArray(completedEvents.map(({ state }) => state)),
-      sqlArray(completedEvents.map(({ reason }) => reason)),
-      sqlArray(completedEvents.map(({ resourceType }) => resourceType)),
-      sqlArray(completedEvents.map(({ resourceId }) => resourceId)),
-      sqlArray(seqs),
-      Math.min(...seqs),
-      Math.max(...seqs),
-    ],
+         object_known_at = coalesce(p.object_known_at, case when g.resource_id is not null then now() end),
+         event_type = g.type, event_at = g.event_created_at, arrived_at = g.received_at
+     from given g where p.seq = g.seq and p.seq = any(:seqs::bigint[])`,
+    {
+      seqs: sqlArray(seqs),
+      states: sqlArray(completedEvents.map(({ state }) => state)),
+      reasons: sqlArray(completedEvents.map(({ reason }) => reason)),
+      types: sqlArray(completedEvents.map(({ resourceType }) => resourceType)),
+      ids: sqlArray(completedEvents.map(({ resourceId }) => resourceId)),
+    },
   );
 }
 

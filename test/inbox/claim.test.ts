@@ -222,6 +222,34 @@ describe("settling", () => {
     }
   });
 
+  test("copies each event's type and times, to the microsecond", async () => {
+    const seqs = [await storeRow(database.db), await storeRow(database.db)];
+    await database.db.raw(
+      `update inbox.receipts
+       set type = 'order.succeeded', event_created_at = '2025-03-01T10:00:00.123456Z', received_at = '2025-03-01T10:00:01.654321Z'
+       where seq = ?`,
+      [seqs[0]!],
+    );
+    await database.db.raw(
+      "update inbox.receipts set type = null, event_created_at = null where seq = ?",
+      [seqs[1]!],
+    );
+    await database.db.transaction((trx) =>
+      completeEvents(
+        trx,
+        seqs.map((seq) => settlement(seq)),
+      ),
+    );
+    const { rows } = await database.db.raw<{ rows: unknown[] }>(
+      `select event_type, event_at = r.event_created_at as is_event_at, arrived_at = r.received_at as is_arrived_at
+       from inbox.progress p join inbox.receipts r using (seq) order by seq`,
+    );
+    expect(rows).toEqual([
+      { event_type: "order.succeeded", is_event_at: true, is_arrived_at: true },
+      { event_type: null, is_event_at: null, is_arrived_at: true },
+    ]);
+  });
+
   test("nothing to settle is no statement at all", async () => {
     await database.db.transaction(async (trx) => {
       expect(await statementsOf(trx, () => completeEvents(trx, []))).toEqual([]);

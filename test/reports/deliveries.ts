@@ -25,7 +25,10 @@ export function sendDecisionOf(id: string): keyof typeof minutesLate {
   return fates[createHash("md5").update(id).digest().readUInt8(0) % fates.length] ?? "missed";
 }
 
-/** Puts the events into the inbox that arrived, and for each that did not another one about the same object. */
+/**
+ * Puts the events into the inbox that arrived, and for each that did not another one about the same object. Every other
+ * event was applied by a release that did not copy its times.
+ */
 export async function deliver(db: Knex, announcements: readonly Announcement[]): Promise<void> {
   const rows = announcements
     .filter(({ type }) => type !== null)
@@ -43,10 +46,11 @@ export async function deliver(db: Knex, announcements: readonly Announcement[]):
      ), receipt as (
        insert into inbox.receipts (event_id, raw_sha256, type, event_created_at, received_at, raw, secret_id)
        select 'evt_' || n, sha256(convert_to(n::text, 'UTF8')), type, at, "receivedAt", '', 'test' from given
-       returning seq, event_id
+       returning seq, event_id, type, event_created_at, received_at
      )
-     insert into inbox.progress (seq, state, resource_type, resource_id)
-     select r.seq, 'applied', g.resource, g.id from receipt r join given g on r.event_id = 'evt_' || g.n`,
+     insert into inbox.progress (seq, state, resource_type, resource_id, event_type, event_at, arrived_at)
+     select r.seq, 'applied', g.resource, g.id, c.* from receipt r join given g on r.event_id = 'evt_' || g.n
+     left join lateral (select r.type, r.event_created_at, r.received_at where g.n % 2 = 0) c on true`,
     [JSON.stringify(rows)],
   );
 }

@@ -38,7 +38,7 @@ const impersonal: Readonly<Record<string, string>> = {
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",
   "inbox.fetches": "resource id reason last_error",
-  "inbox.progress": "state reason resource_type resource_id",
+  "inbox.progress": "state reason resource_type resource_id event_type",
   "inbox.receipts": "event_id raw_sha256 type api_version secret_id",
   "mirror.customers": "id default_payment_method_id version content_hash absent_version last_cause",
   // Keyed hashes.
