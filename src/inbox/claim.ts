@@ -53,12 +53,12 @@ export async function claimEvents(
   const { rows: locked } = await trx.raw<{ rows: LockedRow[] }>(
     `with locked as materialized (
        select seq, attempts from inbox.progress
-       where seq = any(:seqs::bigint[]) and seq between :first and :last
+       where seq = any(:seqs::bigint[])
          and (state = 'received' or (state = 'failed' and next_attempt_at <= now()))
        order by seq for update skip locked
      )
      select locked.* from locked, (select ${limitIdle} offset 0) limited order by seq`,
-    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), idleMs },
+    { seqs: sqlArray(seqs), idleMs },
   );
   return readLocked(trx, locked, bytes);
 }
