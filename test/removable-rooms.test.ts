@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import {
   cp,
   mkdtemp,
@@ -18,6 +17,7 @@ import { createDatabase } from "../src/platform/postgres/pool.ts";
 import { runContainer } from "./deployment/container.ts";
 import { progressOf, storeRow } from "./inbox/stored-events.ts";
 import { sampleOrder } from "./mirror/samples.ts";
+import { compile, printed } from "./support/compile.ts";
 import { eventually } from "./support/eventually.ts";
 import { databaseUrl, withServer } from "./support/server-commands.ts";
 
@@ -151,25 +151,14 @@ async function removeWithBuilt(copy: string, path: string): Promise<void> {
 
 /**
  * As `npm run build` does; returns what the compiler prints, nothing when all is well. It checks and builds what depends
- * on a change since the last build, which takes a quarter of the time. On one thread: several threads check faster but
- * take twice the processor time, which the other tests need.
+ * on a change since the last build, which takes a quarter of the time.
  */
 async function buildErrors(copy: string): Promise<string> {
-  const compiler = join(root, "node_modules/.bin/tsc");
   const incremental = ["--incremental", "--tsBuildInfoFile", "dist/tsconfig.tsbuildinfo"];
-  const options = ["-p", "tsconfig.build.json", "--singleThreaded", ...incremental];
   const errors =
-    (await run(copy, compiler, options)) ||
-    (await run(copy, process.execPath, ["src/bin/copy-sql.js", "dist"]));
+    (await compile(["-p", "tsconfig.build.json", ...incremental], copy)) ||
+    (await printed(process.execPath, ["src/bin/copy-sql.js", "dist"], { cwd: copy }));
   // The launcher takes a build by this file's time, which a change elsewhere leaves as it was.
   await utimes(join(copy, "dist/src/main/main.js"), new Date(), new Date());
   return errors;
 }
-
-/** Returns what a command prints, or why it failed without a word. */
-const run = (cwd: string, command: string, args: readonly string[]): Promise<string> =>
-  new Promise((resolve) => {
-    execFile(command, args, { cwd }, (error, stdout, stderr) =>
-      resolve(stdout + stderr || (error?.message ?? "")),
-    );
-  });

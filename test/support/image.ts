@@ -1,9 +1,8 @@
-import { execFile } from "node:child_process";
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
+import { compile, printed } from "./compile.ts";
 import { projectRoot } from "./project-root.ts";
 
 declare module "vitest" {
@@ -50,9 +49,10 @@ async function layOut(image: string): Promise<void> {
 
 /** As `npm run build` does, but without looking at the types, which is the business of `npm run check`. */
 async function build(outDir: string): Promise<void> {
-  const compiler = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
-  const args = [compiler, "-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
-  const run = promisify(execFile);
-  await run(process.execPath, args, { cwd: projectRoot });
-  await run(process.execPath, [join("src", "bin", "copy-sql.js"), outDir], { cwd: projectRoot });
+  const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
+  const copySql = [join("src", "bin", "copy-sql.js"), outDir];
+  const errors =
+    (await compile(args, projectRoot)) ||
+    (await printed(process.execPath, copySql, { cwd: projectRoot }));
+  if (errors !== "") throw new Error(errors);
 }
