@@ -1,14 +1,11 @@
-import { execFile } from "node:child_process";
-import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { isRecoveryConflict } from "../../src/platform/postgres/standby.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
-import { makeDataDir } from "./data-directory.ts";
 import { eventually } from "./eventually.ts";
-import { type OwnServer, startOwnServer } from "./own-server.ts";
+import { type OwnServer, copyServer, startOwnServer } from "./own-server.ts";
 import { signalIfThere, signalTree } from "./process-tree.ts";
 import { withServer } from "./server-commands.ts";
 
@@ -80,14 +77,9 @@ export async function startReplicatedServer(
 
 /** A data directory that follows the primary. */
 async function copyOf({ dataDir, url }: OwnServer): Promise<string> {
-  const copy = await makeDataDir();
-  const [from, to] = [join(dataDir, "postgres"), join(copy, "postgres")];
-  await mkdir(to);
-  // PostgreSQL does not run as root: the files keep the owner that they have.
-  const copied = ["cluster", "password"].map((name) => join(from, name));
-  await promisify(execFile)("cp", ["-a", ...copied, to]);
+  const copy = await copyServer(dataDir);
   const { hostname, port, username, password } = new URL(url);
-  const cluster = join(to, "cluster");
+  const cluster = join(copy, "postgres", "cluster");
   await appendFile(
     join(cluster, "postgresql.auto.conf"),
     `primary_conninfo = 'host=${hostname} port=${port} user=${username} password=${password} ` +
