@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { projectRoot } from "../support/project-root.ts";
 
 interface Outcome {
@@ -133,7 +133,7 @@ describe("the launcher", () => {
 test("a program that npx started ends in good order when npx is told to end, and says why", async () => {
   const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
   const npx = spawn("npx", ["tallyhook", "sandbox", "--port", "0"], {
-    cwd: projectRoot,
+    cwd: inject("image"),
     env: { ...process.env, npm_config_cache: cache, npm_config_offline: "true" },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -159,12 +159,12 @@ test("a program that npx started ends in good order when npx is told to end, and
 test("npx runs it inside the project without asking and without a network", async () => {
   const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
   const env = { ...process.env, npm_config_cache: cache, npm_config_offline: "true" };
-  const npx = spawn("npx", ["tallyhook", "--help"], { cwd: projectRoot, env });
+  const npx = spawn("npx", ["tallyhook", "signature", "--help"], { cwd: inject("image"), env });
   let stdout = "";
   npx.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
   npx.stdin.end();
   const [code] = (await once(npx, "close")) as [number];
   await rm(cache, { recursive: true, force: true });
-  expect(stdout).toContain("Usage: tallyhook");
+  expect(stdout).toContain("Usage: tallyhook signature");
   expect(code).toBe(0);
 });
