@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -61,71 +60,56 @@ describe("tallyhook start", () => {
   /** The servers of this data directory: they are in no group of ours. */
   const leftRunning = (): number[] => withoutChildren(processesWith(` -D ${dataDir}`));
 
-  test("is ready on the defaults, and Ctrl-C ends all of it", async () => {
+  const sandboxUrl = (): string => `http://127.0.0.1:${environment["SANDBOX_PORT"]}/_sandbox`;
+  const stateFile = (): string => join(dataDir, "sandbox", "state.json");
+  const seedKept = async (): Promise<string> =>
+    (JSON.parse(await readFile(stateFile(), "utf8")) as { seed: string }).seed;
+
+  // Each start takes what the one before has left.
+  test("is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it", async () => {
     const program = await started();
+    expect(program.output()).toContain('"past":true');
     expect(leftRunning()).not.toEqual([]);
-    await interrupted(program);
-    expect(leftRunning()).toEqual([]);
-    await expect(fetch(readyUrl)).rejects.toThrow();
-  });
-
-  test("after kill -9 the next start attaches to the database that went on; a closed terminal ends all of it", async () => {
-    const first = await started();
-    await first.kill();
-    const survivors = leftRunning();
-    expect(survivors).toHaveLength(1);
-    const second = await started();
-    expect(leftRunning()).toEqual(survivors);
-    await interrupted(second, "SIGHUP");
-    expect(leftRunning()).toEqual([]);
-  });
-
-  test("after kill -9 of the database as well the next start recovers", async () => {
-    const first = await started();
-    await first.kill();
-    const [server] = leftRunning();
-    if (server === undefined) throw new Error("no database runs");
-    crash(server);
-    await eventually("the database is gone", () => leftRunning().length === 0);
-    await interrupted(await started());
-    expect(leftRunning()).toEqual([]);
-  });
-
-  test("the sandbox outlives a start as the mirror does, and --reset throws both away", async () => {
-    const sandboxUrl = `http://127.0.0.1:${environment["SANDBOX_PORT"]}/_sandbox`;
-    const first = await started();
-    expect(first.output()).toContain('"past":true');
-    const traffic = await fetch(`${sandboxUrl}/traffic`, {
+    const traffic = await fetch(`${sandboxUrl()}/traffic`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ orders: 10, subscriptions: 2, past: true }),
     });
     const { to } = (await traffic.json()) as { to: string };
     expect(Math.abs(Date.parse(to) - Date.now())).toBeLessThan(60_000);
-    await interrupted(first);
+    await interrupted(program);
+    expect(leftRunning()).toEqual([]);
+    await expect(fetch(readyUrl)).rejects.toThrow();
+  });
 
-    const second = await started();
-    expect(second.output()).not.toContain('"past":true');
+  test("the sandbox outlives a start as the mirror does; after kill -9 the next start attaches to the database that went on", async () => {
+    const first = await started();
+    expect(first.output()).not.toContain('"past":true');
     const report = runTallyhook(["reconcile", "--json"], environment);
     // The grace is short for the sandbox; a wait of ten minutes would be the test's end.
     expect(await report.exited, report.output()).toEqual({ code: 0, signal: null });
-    await interrupted(second);
+    await first.kill();
+    const survivors = leftRunning();
+    expect(survivors).toHaveLength(1);
+    const second = await started();
+    expect(leftRunning()).toEqual(survivors);
+    await second.kill();
+    expect(leftRunning()).toEqual(survivors);
+  });
 
-    const unasked = runTallyhook(["start", "--reset"], environment);
-    expect(await unasked.exited).toEqual({ code: 64, signal: null });
-    const third = runTallyhook(["start", "--reset", "--yes"], environment);
-    await third.printed('"past":true');
-    await interrupted(third);
+  test("after kill -9 of the database as well the next start recovers; a closed terminal ends all of it", async () => {
+    const [server] = leftRunning();
+    if (server === undefined) throw new Error("no database runs");
+    crash(server);
+    await eventually("the database is gone", () => leftRunning().length === 0);
+    await interrupted(await started(), "SIGHUP");
+    expect(leftRunning()).toEqual([]);
   });
 
   test("--reset is refused beside a sandbox that runs on another database, and removes nothing", async () => {
-    const stateFile = join(dataDir, "sandbox", "state.json");
-    // The tests before have left one.
-    if (!existsSync(stateFile)) await interrupted(await started());
-    const seedKept = async () =>
-      (JSON.parse(await readFile(stateFile, "utf8")) as { seed: string }).seed;
     const seed = await seedKept();
-    const elsewhere = runTallyhook(["sandbox", "--port", "0", "--state", stateFile], environment);
+    const sandbox = ["sandbox", "--port", "0", "--state", stateFile()];
+    const elsewhere = runTallyhook(sandbox, environment);
     await elsewhere.printed("The sandbox answers at");
     const reset = runTallyhook(["start", "--reset", "--yes"], environment);
     expect(await reset.exited, reset.output()).toEqual({ code: 2, signal: null });
@@ -135,8 +119,11 @@ describe("tallyhook start", () => {
     await elsewhere.stop();
   });
 
-  test("Ctrl-C while it starts leaves nothing behind", async () => {
-    const program = runTallyhook(["start"], environment);
+  test("--reset asks before it throws both away, and Ctrl-C while it starts leaves nothing behind", async () => {
+    const seed = await seedKept();
+    const unasked = runTallyhook(["start", "--reset"], environment);
+    expect(await unasked.exited).toEqual({ code: 64, signal: null });
+    const program = runTallyhook(["start", "--reset", "--yes"], environment);
     await eventually("the database starts", () => leftRunning().length > 0, {
       withinMs: 30_000,
       everyMs: 5,
@@ -145,5 +132,6 @@ describe("tallyhook start", () => {
     const { code } = await program.exited;
     expect([0, 130]).toContain(code);
     expect(leftRunning()).toEqual([]);
+    expect(await seedKept().catch(() => null)).not.toBe(seed);
   });
 });
