@@ -33,7 +33,7 @@ describe("a deployment on PostgreSQL alone under load", () => {
       {
         url: deployment.webhooksUrl,
         secret: webhookSecret,
-        eventsPerSecond: inject("isTorture") ? 100 : 40,
+        eventsPerSecond: inject("isTorture") ? 100 : 25,
       },
     );
   });

@@ -42,7 +42,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
       {
         url: deployment.webhooksUrl,
         secret: webhookSecret,
-        eventsPerSecond: inject("isTorture") ? 100 : 40,
+        eventsPerSecond: inject("isTorture") ? 100 : 25,
       },
     );
   });
@@ -63,7 +63,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
 
   test("without Redis from the start: accepts, says degraded, and the relay applies", async () => {
     expect(await readiness()).toEqual({ code: 200, status: "degraded", reasons: ["queue"] });
-    await sender.whenAcknowledged(200);
+    await sender.whenAcknowledged(100);
     await settledFromNow(database.db, { withinMs: 20_000 });
     expect(sender.counts.refused503).toBe(0);
   });

@@ -30,7 +30,8 @@ const longer = Number(process.env["TALLYHOOK_TEST_RUNS"] ?? 1);
 /** `npm run torture` does more orders of the same histories. */
 const isTorture = inject("isTorture");
 const permuted = isTorture ? 7 : 6;
-const shuffles = isTorture ? 500 : 100;
+const shuffles = isTorture ? 500 : 50;
+const fewPermuted = isTorture ? 60 : 30;
 const shuffledHistories = 20;
 
 /** Without shrinking: a run takes seconds, and the seed alone repeats it. */
@@ -64,7 +65,7 @@ test(
           permutations([0, 1, 2, 3]).map((order) => inBatches(random, order)),
         );
       }),
-      { ...settings, numRuns: 60 * longer },
+      { ...settings, numRuns: fewPermuted * longer },
     );
   },
   180_000 * longer,
