@@ -34,8 +34,8 @@ const lock = (db: Knex, order: string) =>
 /** Whether somebody has the lock of an order, or waits for it. */
 async function has(order: string, isGranted: boolean): Promise<boolean> {
   const { rows } = await database.db.raw<{ rows: unknown[] }>(
-    `select from pg_locks where locktype = 'advisory' and classid = 7255 and granted = ?
-     and objid = (hashtext(?) & 1023)::oid`,
+    `select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+     where l.locktype = 'advisory' and l.classid = 7255 and l.granted = ? and l.objid = (hashtext(?) & 1023)::oid`,
     [isGranted, order],
   );
   return rows.length > 0;
