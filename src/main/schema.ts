@@ -24,7 +24,14 @@ const objects: readonly URL[] = [
   ...inRoom("inbox", "events"),
   // Every room needs the meaning of statuses.
   ...inRoom("reports/base", "statuses"),
-  ...inRoom("mirror", "resources", "append-only", "retry-due", "chargebacks"),
+  ...inRoom(
+    "mirror",
+    "resources",
+    "append-only",
+    "retry-due",
+    "chargebacks",
+    "changes/readable-until",
+  ),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
   ...inRoom(
     "reconcile",

@@ -30,6 +30,9 @@ export function versionOf({ updatedAt, within, observedAt, rank, hash }: Version
 /** The time at the start of a version, fixed form. */
 export const timeOfVersion = (version: string): string => version.slice(0, 27);
 
+/** The hash at its end. */
+export const hashOfVersion = (version: string): string => version.slice(-32);
+
 /** SQL for the same. */
 export const timeOfVersionSql = (version: string): string => `left(${version}, 27)`;
 

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import type { Knex } from "knex";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
@@ -133,11 +134,40 @@ async function provesOneMirror(
   const rows = await sharedRows(db);
   expectShared(rows, arrivals.length);
   expectLastState(rows, history.expected);
+  expectToldOnce(rows, history.expected);
+  await expectLastChanges(db);
 }
 
 /** Every row is there in every copy: no row is in some copies only, or differs in some. */
 function expectShared(rows: readonly SharedRow[], copies: number): void {
   expect(rows.filter((row) => row.copies !== copies)).toEqual([]);
+}
+
+/** The feed has told each refund and each dispute of every copy, once. */
+function expectToldOnce(rows: readonly SharedRow[], { transactions, orders }: Expected): void {
+  const facts = rows.flatMap(({ table, row }) => (table === "facts" ? [row] : []));
+  const told = (kind: string, key: string) =>
+    facts.flatMap((row) => (row["kind"] === kind ? [String(row[key])] : [])).sort();
+  const refunds = Object.entries(transactions).filter(
+    ([, row]) => row["type"] === "refund" && row["status"] === "succeeded",
+  );
+  expect(told("order.refunded", "transaction_id")).toEqual(refunds.map(([id]) => id).sort());
+  const disputed = Object.entries(orders).filter(([, row]) =>
+    String(row["status"]).startsWith("chargeback"),
+  );
+  expect(told("order.disputed", "id")).toEqual(expect.arrayContaining(disputed.map(([id]) => id)));
+}
+
+/** The last change of each object leads to the state that its row has. */
+async function expectLastChanges(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `select o.id, o.status, c.kind, c.to_status, c.state_hash from mirror.orders o left join lateral (
+       select * from feed.changes c where c.resource = 'order' and c.id = o.id and not c.is_superseded
+       order by seq desc limit 1) c on true
+     where c.to_status is distinct from o.status or c.state_hash is distinct from o.content_hash
+     limit 5`,
+  );
+  expect(rows).toEqual([]);
 }
 
 function expectLastState(rows: readonly SharedRow[], expected: Expected): void {

@@ -148,11 +148,24 @@ export async function sharedRows(db: Knex): Promise<SharedRow[]> {
       .join(" union all "),
     Object.keys(tables).map(() => bookkeeping),
   );
-  return rows.map(({ name, row, copies }) => ({
+  const facts = await sharedFacts(db);
+  return [...rows, ...facts].map(({ name, row, copies }) => ({
     table: name,
     row: JSON.parse(row) as Record<string, unknown>,
     copies: Number(copies),
   }));
+}
+
+/** What the feed has told of refunds and disputes, in the same form; a row told twice in a copy counts twice. */
+async function sharedFacts(db: Knex): Promise<{ name: string; row: string; copies: string }[]> {
+  const { rows } = await db.raw<{ rows: { row: string; copies: string }[] }>(
+    `select replace(jsonb_build_object('id', id, 'kind', kind, 'transaction_id', transaction_id, 'amount', amount)::text,
+                    '~' || split_part(id, '~', 2), ?) as row, count(*) as copies
+     from feed.changes where kind in ('order.refunded', 'order.disputed', 'order.dispute_won', 'order.dispute_lost')
+     group by 1`,
+    [copyMark],
+  );
+  return rows.map((row) => ({ name: "facts", ...row }));
 }
 
 /** The whole mirror in one text, as one order of arrival leaves it; nothing of it stays. */
@@ -190,15 +203,21 @@ export async function mirrorAfter(
 export async function emptyMirror(db: Knex): Promise<void> {
   await db.raw(`
     set session_replication_role = replica;
-    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions;
+    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions, feed.changes,
+      feed.facts;
     set session_replication_role = origin`);
 }
 
 /** What such a test writes need not outlive a crash of the server. */
 export async function withoutLog(db: Knex): Promise<void> {
   await db.raw(
-    ["orders", "transactions", "subscriptions", "customers", "versions"]
-      .map((table) => `alter table mirror.${table} set unlogged`)
+    [
+      ...["orders", "transactions", "subscriptions", "customers", "versions"].map(
+        (name) => `mirror.${name}`,
+      ),
+      ...["facts", "changes_1"].map((name) => `feed.${name}`),
+    ]
+      .map((table) => `alter table ${table} set unlogged`)
       .join("; "),
   );
 }

@@ -71,6 +71,7 @@ export const customer: MirrorResource = {
   },
   keptOnErasure: { reference: "default_payment_method_id", flag: "deleted absent" },
   absence: { group: absence, isAbsent, state: absentState },
+  watched: ["deleted_at"],
   known: { fields: new Set(Object.keys(customerSchema.shape)), codes: {} },
   decode,
 };

@@ -91,6 +91,7 @@ export const order: MirrorResource = {
   openCondition: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
   announcedFields: new Set(["status", "total", "failure_code"]),
   amount: "total",
+  watched: ["status", "attempt_count"],
   known: {
     fields: new Set([...Object.keys(orderSchema.shape), "customer"]),
     codes: {

@@ -54,6 +54,8 @@ export interface MirrorResource {
   announcedFields?: ReadonlySet<string>;
   /** The column with the object's amount in minor units. Column `currency` has the currency. */
   amount?: string;
+  /** Columns whose values before and after a write say what kind of change it was (changes/kinds.ts). */
+  watched?: readonly string[];
   /** What the interface names. Anything else is kept as it comes, and an alert tells of it once. */
   known: Known;
   /** Decodes one snapshot without applying it. Pure. May throw `NestedTooDeeply`. */

@@ -90,6 +90,7 @@ export const subscription: MirrorResource = {
     "plan_id",
   ]),
   amount: "amount",
+  watched: ["status", "plan_id", "current_billing_cycle"],
   known: {
     fields: new Set([...Object.keys(subscriptionSchema.shape), "customer"]),
     codes: { status: new Set(subscriptionStatuses), currency: knownCurrencies },

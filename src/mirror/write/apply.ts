@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
+import { type Written, recordChanges } from "../changes/record-changes.ts";
 import { redactErased } from "../privacy/erased-people.ts";
 import { decode, mirrorResources } from "../resources.ts";
 import type { GroupState, ObjectKey, Snapshot } from "../snapshot.ts";
@@ -85,23 +86,27 @@ export async function applyStates(
   states: readonly GroupState[],
   limits: WriterLimits = defaultWriterLimits,
 ): Promise<WriteResult> {
-  const all: WriteResult = { recorded: new Set(), changed: new Set(), fresh: new Set() };
+  const all: WriteResult = { recorded: new Set(), changed: new Set(), fresh: new Set(), rows: [] };
   if (states.length === 0) return all;
   const known = await beginWriting(trx, limits);
   if (known.isAnybodyErased) await redactErased(trx, states);
   const believed = states.filter(({ isBelieved }) => isBelieved);
   if (believed.length < states.length) await keepUnbelieved(trx, states);
   const overruled = await findOverruled(trx, known.isAnythingHealed ? believed : []);
+  const written: Written[] = [];
   for (const { resource, write } of tables) {
     const own = believed.filter(
       (state) => Object.hasOwn(resource.groups, state.group) && !overruled.has(state),
     );
     if (own.length === 0) continue;
-    const { recorded, changed, fresh } = await write(trx, tableRows(resource, own));
+    const result = await write(trx, tableRows(resource, own));
+    const { recorded, changed, fresh } = result;
+    written.push({ resource: resource.name, ...result });
     for (const state of recorded) all.recorded.add(state);
     for (const state of changed) all.changed.add(state);
     for (const state of fresh) all.fresh.add(state);
   }
+  await recordChanges(trx, written);
   return all;
 }
 

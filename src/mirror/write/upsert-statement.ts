@@ -37,7 +37,8 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  * returned. So applying is commutative and idempotent, whatever the order and the batches. Parsing the content costs
  * most, so history and row share one parse.
  *
- * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), one 'count' with
+ * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new; `known`: it was
+ * there when the statement began), one 'count' with
  * the number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one,
  * with its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
@@ -58,7 +59,8 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const columns = Object.entries(columnExpressions(resource, groups));
   const inHistory = groups.filter((group) => group.inHistory);
   const versions = groups.map(({ versionColumn }) => versionColumn);
-  const noVersions = versions.map(() => "null").join(", ");
+  const watched = watchedColumns(resource);
+  const nothing = [...versions, ...watched, ...watched].map(() => "null").join(", ");
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
@@ -66,30 +68,51 @@ export function tableStatement(resource: MirrorResource): TableStatement {
       ${inHistory.map(historyOf).join(" union all ")}
       on conflict (resource, id, source_updated_at, content_hash, twin) do nothing
       returning resource, id, source_updated_at, content_hash
+    ), before as materialized (
+      select stored.* from given g cross join lateral (
+        select t.id, ${watched.map((column) => `t.${column}::text`).join(", ")}
+        from mirror.${resource.table} t where t.id = g.id offset 0 for update
+      ) stored
+      -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
+      -- up by itself (offset 0): a plan made while the table was small would read all of it.
+      where g.winner and (select count(*) from recorded) >= 0
     ), written as (
       insert into mirror.${resource.table} as t (${columns.map(([column]) => column).join(", ")})
       select ${columns.map(([, { first }]) => first).join(", ")}
       from given r
-      -- Counting completes the history before the first row is locked: one order of locks for all.
-      where r.winner and (select count(*) from recorded) >= 0
+      where r.winner and (select count(*) from before) >= 0
       on conflict (id) do update set ${columns
         .flatMap(([column, { next }]) => (next === null ? [] : [`${column} = ${next}`]))
         .join(", ")}
       where ${groups.map(isNewer).join(" or ")}
-      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}
+      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}${watched
+        .map((column) => `, t.${column}::text as ${afterPrefix}${column}`)
+        .join("")}
     )
-    select 'row' as what, * from written
+    select 'row' as what, w.*, b.id is not null as known${watched
+      .map((column) => `, b.${column} as ${beforePrefix}${column}`)
+      .join("")}
+    from written w left join before b using (id)
     union all
-    select 'count', count(*)::text, null, ${noVersions} from recorded
+    select 'count', count(*)::text, null, ${nothing}, null from recorded
     union all
     select 'state', resource || '|' || id || '|' || to_char(source_updated_at at time zone 'UTC',
-      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${noVersions}
+      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${nothing}, null
     from recorded where (select count(*) from recorded) < (
       select ${inHistory
         .map(({ versionColumn }) => `count(*) filter (where ${versionColumn} <> '')`)
         .join(" + ")} from given)`;
   return { sql, given };
 }
+
+/** The answer has the watched columns of a written row twice: as they are, and as they were. */
+export const [afterPrefix, beforePrefix] = ["after_", "before_"] as const;
+
+/** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
+export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => [
+  "content_hash",
+  ...watched,
+];
 
 /**
  * The given rows as a table expression `given`. Its bindings come from `rowBindings`. Arrays in a select list cost half

@@ -1,7 +1,16 @@
 import type { Knex } from "knex";
 import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import type { Transition, Watched } from "../changes/kinds.ts";
 import type { GroupState } from "../snapshot.ts";
-import { type GivenColumn, type StateField, tableStatement } from "./upsert-statement.ts";
+import { hashOfVersion, timeOfVersion } from "../version.ts";
+import {
+  type GivenColumn,
+  type StateField,
+  afterPrefix,
+  beforePrefix,
+  tableStatement,
+  watchedColumns,
+} from "./upsert-statement.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** The effect of a write. */
@@ -12,6 +21,18 @@ export interface WriteResult {
   changed: Set<GroupState>;
   /** States of objects that had no row. */
   fresh: Set<GroupState>;
+  /** The rows that were written. */
+  rows: WrittenRow[];
+}
+
+/** A row that was written, with its watched columns. */
+export interface WrittenRow extends Transition {
+  id: string;
+  cause: string;
+  /** The row shows another state than before, or the history has a new one of a group of it. */
+  isChanged: boolean;
+  /** The state of its first group in the history; null where no state of the batch names it. */
+  state: Pick<GroupState, "group" | "updatedAt" | "hash"> | null;
 }
 
 export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<WriteResult>;
@@ -26,7 +47,7 @@ export function rowWriter(resource: MirrorResource): RowWriter {
     const { rows: answer } = await trx
       .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
       .options({ name });
-    return readAnswer(groups, rows, answer);
+    return readAnswer(resource, groups, rows, answer);
   };
 }
 
@@ -34,10 +55,13 @@ interface AnswerRow {
   what: "row" | "count" | "state";
   id: string;
   fresh: boolean | null;
-  [version: string]: unknown;
+  known: boolean | null;
+  /** Versions and watched columns. */
+  [column: string]: string | boolean | null;
 }
 
 function readAnswer(
+  resource: MirrorResource,
   groups: readonly NamedGroup[],
   rows: readonly TableRow[],
   answer: readonly AnswerRow[],
@@ -46,13 +70,61 @@ function readAnswer(
   const written = new Map(answer.flatMap((row) => (row.what === "row" ? [[row.id, row]] : [])));
   const changed = new Set<GroupState>();
   const fresh = new Set<GroupState>();
+  const writtenRows: WrittenRow[] = [];
+  const watched = watchedColumns(resource);
   for (const { id, isWinner, states } of rows) {
     const row = written.get(id);
     if (row === undefined) continue;
     if (row.fresh === true) for (const state of states.values()) fresh.add(state);
-    if (isWinner) for (const state of changesOf(groups, states, row, recorded)) changed.add(state);
+    if (!isWinner) continue;
+    for (const state of changesOf(groups, states, row, recorded)) changed.add(state);
+    if (row.fresh === false && row.known === false) throw new InsertedMeanwhile(resource.table, id);
+    const before = row.known === true ? columnsOf(row, watched, beforePrefix) : null;
+    const after = columnsOf(row, watched, afterPrefix);
+    const isShown = before === null || before["content_hash"] !== after["content_hash"];
+    writtenRows.push({
+      id,
+      before,
+      after,
+      cause: causeOf(resource, states),
+      isChanged: isShown || [...states.values()].some((state) => recorded.has(state)),
+      state: stateOf(groups, states, row),
+    });
   }
-  return { recorded, changed, fresh };
+  return { recorded, changed, fresh, rows: writtenRows };
+}
+
+/** Another transaction made the row while the statement ran, so what it was before was not seen. Try again. */
+class InsertedMeanwhile extends Error {
+  /** A serialization failure, as the server calls it (`isRetryableConflict`). */
+  readonly code = "40001";
+
+  constructor(table: string, id: string) {
+    super(`mirror.${table} ${id} was made by another transaction meanwhile`);
+  }
+}
+
+function columnsOf(row: AnswerRow, columns: readonly string[], prefix: string): Watched {
+  const values: Record<string, string | null> = {};
+  for (const column of columns) values[column] = row[prefix + column] as string | null;
+  return values;
+}
+
+function stateOf(
+  groups: readonly NamedGroup[],
+  states: ReadonlyMap<string, GroupState>,
+  row: AnswerRow,
+): WrittenRow["state"] {
+  const first = groups.find(
+    ({ inHistory, versionColumn }) => inHistory && row[versionColumn] !== "",
+  );
+  if (first === undefined) return null;
+  const version = String(row[first.versionColumn]);
+  const state = states.get(first.group);
+  if (state?.version === version) return state;
+  // An entry of an order is ordered by the order's time, so its version does not tell its own.
+  if (first !== groups[0]) return null;
+  return { group: first.group, updatedAt: timeOfVersion(version), hash: hashOfVersion(version) };
 }
 
 function recordedStates(

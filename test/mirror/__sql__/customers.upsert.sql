@@ -90,6 +90,19 @@ with
     do nothing
     returning resource, id, source_updated_at, content_hash
   ),
+  before as materialized (
+    select stored.*
+    from
+      given g cross join lateral (
+        select t.id, t.content_hash::text, t.deleted_at::text
+        from mirror.customers t
+        where t.id = g.id offset 0 for
+        update
+      ) stored
+    -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
+    -- up by itself (offset 0): a plan made while the table was small would read all of it.
+    where g.winner and (select count(*) from recorded) >= 0
+  ),
   written as (
     insert into mirror.customers as t (
       id, last_cause, version, email, first_name, last_name, phone, company, default_payment_method_id, created_at,
@@ -118,8 +131,7 @@ with
           then left(r.absent_version, 27)::timestamptz
       end
     from given r
-    -- Counting completes the history before the first row is locked: one order of locks for all.
-    where r.winner and (select count(*) from recorded) >= 0
+    where r.winner and (select count(*) from before) >= 0
     on conflict (id)
     do update set
       last_cause = excluded.last_cause,
@@ -167,12 +179,24 @@ with
           )::timestamptz
       end
     where excluded.version > t.version or excluded.absent_version > t.absent_version
-    returning t.id, t.xmax = 0 as fresh, t.version, t.absent_version
+    returning
+      t.id,
+      t.xmax = 0 as fresh,
+      t.version,
+      t.absent_version,
+      t.content_hash::text as after_content_hash,
+      t.deleted_at::text as after_deleted_at
   )
-select 'row' as what, *
-from written
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.deleted_at as before_deleted_at
+from written w
+left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -180,6 +204,11 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null

@@ -124,6 +124,19 @@ with
     do nothing
     returning resource, id, source_updated_at, content_hash
   ),
+  before as materialized (
+    select stored.*
+    from
+      given g cross join lateral (
+        select t.id, t.content_hash::text, t.status::text, t.attempt_count::text
+        from mirror.orders t
+        where t.id = g.id offset 0 for
+        update
+      ) stored
+    -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
+    -- up by itself (offset 0): a plan made while the table was small would read all of it.
+    where g.winner and (select count(*) from recorded) >= 0
+  ),
   written as (
     insert into mirror.orders as t (
       id, last_cause, version, order_number, customer_id, status, subtotal, discount_amount, total, currency,
@@ -162,8 +175,7 @@ with
       r.items_version,
       r.items_version_content
     from given r
-    -- Counting completes the history before the first row is locked: one order of locks for all.
-    where r.winner and (select count(*) from recorded) >= 0
+    where r.winner and (select count(*) from before) >= 0
     on conflict (id)
     do update set
       last_cause = excluded.last_cause,
@@ -216,12 +228,27 @@ with
       excluded.version > t.version
       or excluded.dunning_version > t.dunning_version
       or excluded.items_version > t.items_version
-    returning t.id, t.xmax = 0 as fresh, t.version, t.dunning_version, t.items_version
+    returning
+      t.id,
+      t.xmax = 0 as fresh,
+      t.version,
+      t.dunning_version,
+      t.items_version,
+      t.content_hash::text as after_content_hash,
+      t.status::text as after_status,
+      t.attempt_count::text as after_attempt_count
   )
-select 'row' as what, *
-from written
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.attempt_count as before_attempt_count
+from written w
+left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -229,6 +256,13 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,

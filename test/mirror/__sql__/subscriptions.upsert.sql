@@ -122,6 +122,19 @@ with
     do nothing
     returning resource, id, source_updated_at, content_hash
   ),
+  before as materialized (
+    select stored.*
+    from
+      given g cross join lateral (
+        select t.id, t.content_hash::text, t.status::text, t.plan_id::text, t.current_billing_cycle::text
+        from mirror.subscriptions t
+        where t.id = g.id offset 0 for
+        update
+      ) stored
+    -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
+    -- up by itself (offset 0): a plan made while the table was small would read all of it.
+    where g.winner and (select count(*) from recorded) >= 0
+  ),
   written as (
     insert into mirror.subscriptions as t (
       id, last_cause, version, customer_id, plan_id, status, amount, currency, current_period_start, current_period_end,
@@ -159,8 +172,7 @@ with
       r.attempt_count,
       r.next_retry_at
     from given r
-    -- Counting completes the history before the first row is locked: one order of locks for all.
-    where r.winner and (select count(*) from recorded) >= 0
+    where r.winner and (select count(*) from before) >= 0
     on conflict (id)
     do update set
       last_cause = excluded.last_cause,
@@ -213,12 +225,28 @@ with
         case when excluded.detail_version > t.detail_version then excluded.next_retry_at else t.next_retry_at end
       )
     where excluded.version > t.version or excluded.detail_version > t.detail_version
-    returning t.id, t.xmax = 0 as fresh, t.version, t.detail_version
+    returning
+      t.id,
+      t.xmax = 0 as fresh,
+      t.version,
+      t.detail_version,
+      t.content_hash::text as after_content_hash,
+      t.status::text as after_status,
+      t.plan_id::text as after_plan_id,
+      t.current_billing_cycle::text as after_current_billing_cycle
   )
-select 'row' as what, *
-from written
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.plan_id as before_plan_id,
+  b.current_billing_cycle as before_current_billing_cycle
+from written w
+left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -226,6 +254,15 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null

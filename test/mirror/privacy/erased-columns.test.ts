@@ -37,6 +37,9 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.storm_items": "channel stage told_how",
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",
+  "feed.changes": `resource id kind from_status to_status transaction_id currency state_group state_hash cause`,
+  "feed.consumers": "name",
+  "feed.facts": "resource id kind subject",
   "inbox.fetches": "resource id reason last_error",
   "inbox.progress": "state reason resource_type resource_id event_type",
   "inbox.receipts": "event_id raw_sha256 type api_version secret_id",

@@ -1,0 +1,208 @@
+import fc from "fast-check";
+import { beforeEach, describe, expect, inject, test } from "vitest";
+import { type Change, readChanges, readableUntil } from "../../src/feed/changes.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { emptyMirror } from "../mirror/copies.ts";
+import { apply, at, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+
+const database = useTestDatabase();
+beforeEach(() => emptyMirror(database.db));
+
+const orderAt = (id: string, seconds: number, fields = {}) =>
+  shown("order", sampleOrder({ id, updated_at: at(seconds), ...fields }), at(seconds));
+
+describe("a reader of the feed", () => {
+  test("waits for a change with a lower number that has not been committed, and then has both", async () => {
+    const { db } = database;
+    const after = await readableUntil(db);
+    const slow = await db.transaction();
+    await applySnapshots(slow, [orderAt("order-slow", 0)]);
+    await apply(db, orderAt("order-fast", 0));
+    expect(await readChanges(db, { after, limit: 100 })).toEqual({
+      changes: [],
+      position: after,
+      hasMore: false,
+    });
+    await slow.commit();
+    const { changes } = await readChanges(db, { after, limit: 100 });
+    expect(changes.map(({ id, kind }) => `${id} ${kind}`)).toEqual([
+      "order-slow order.created",
+      "order-slow order.paid",
+      "order-fast order.created",
+      "order-fast order.paid",
+    ]);
+  });
+
+  test("goes on past the number of a transaction that was rolled back", async () => {
+    const { db } = database;
+    const after = await readableUntil(db);
+    const failed = await db.transaction();
+    await applySnapshots(failed, [orderAt("order-failed", 0)]);
+    await apply(db, orderAt("order-fast", 0));
+    await failed.rollback();
+    const { changes, position } = await readChanges(db, { after, limit: 100 });
+    expect(new Set(changes.map(({ id }) => id))).toEqual(new Set(["order-fast"]));
+    expect(position).toBe(changes.at(-1)?.seq);
+  });
+
+  test("does not wait for a transaction that writes elsewhere, however long it takes", async () => {
+    const { db } = database;
+    const after = await readableUntil(db);
+    const other = await db.transaction();
+    await other("receiver.probes")
+      .insert({})
+      .returning("*")
+      .catch(() => {});
+    await other.raw("select pg_current_xact_id()").catch(() => {});
+    await apply(db, orderAt("order-1", 0));
+    expect((await readChanges(db, { after, limit: 100 })).changes).toHaveLength(2);
+    await other.rollback();
+  });
+
+  test("takes a page at a time, and kinds of its choice", async () => {
+    const { db } = database;
+    const after = await readableUntil(db);
+    await apply(db, orderAt("order-1", 0), orderAt("order-2", 0), orderAt("order-3", 0));
+    const read = async (limit: number, kinds?: string[]): Promise<Change[][]> => {
+      const pages: Change[][] = [];
+      for (let position = after, hasMore = true; hasMore;) {
+        const page = await readChanges(db, {
+          after: position,
+          limit,
+          ...(kinds === undefined ? {} : { kinds }),
+        });
+        ({ position, hasMore } = page);
+        pages.push(page.changes);
+      }
+      return pages;
+    };
+    expect((await read(4)).map(({ length }) => length)).toEqual([4, 2]);
+    expect((await read(4, ["order.paid"])).flat().map(({ id }) => id)).toEqual([
+      "order-1",
+      "order-2",
+      "order-3",
+    ]);
+  });
+
+  const writers = inject("isTorture") ? 40 : 12;
+
+  test(`misses nothing while ${writers} writers commit and roll back in any order, and each object's changes are in its order`, async () => {
+    const { db } = database;
+    await fc.assert(
+      fc.asyncProperty(fc.integer(), async (seed) => {
+        await emptyMirror(db);
+        const random = seededRandom(seed);
+        const start = await readableUntil(db);
+        const seen: Change[] = [];
+        let isWriting = true;
+        const reader = (async () => {
+          for (let position = start, isLast = false; ;) {
+            const wasWriting = isWriting;
+            const page = await readChanges(db, { after: position, limit: 7 });
+            ({ position } = page);
+            seen.push(...page.changes);
+            if (isLast && !page.hasMore) return;
+            isLast = !wasWriting;
+          }
+        })();
+        const write = async (writer: number): Promise<void> => {
+          for (let n = 0; n < 4; n++) {
+            const trx = await db.transaction();
+            // One object of its own, and one that all of them change.
+            const seconds = n * 1_000 + writer;
+            await applySnapshots(trx, [
+              orderAt(`order-${writer}-${n}`, 0),
+              orderAt("order-hot", seconds),
+            ]).catch(() => {});
+            await (random() < 0.3 ? trx.rollback() : trx.commit()).catch(() => {});
+          }
+        };
+        await Promise.all(Array.from({ length: 3 }, (_, lane) => lanes(lane, write)));
+        isWriting = false;
+        await reader;
+        const stored = await db("feed.changes")
+          .where("seq", ">", start)
+          .orderBy("seq")
+          .pluck("seq");
+        expect(seen.map(({ seq }) => seq)).toEqual(stored.map(Number));
+        const times = seen.flatMap(({ id, state }) =>
+          id === "order-hot" ? [state?.at.getTime()] : [],
+        );
+        expect(times).toEqual(times.toSorted((a = 0, b = 0) => a - b));
+      }),
+      { numRuns: 3 },
+    );
+  });
+
+  async function lanes(lane: number, write: (writer: number) => Promise<void>): Promise<void> {
+    for (let writer = lane; writer < writers; writer += 3) await write(writer);
+  }
+});
+
+describe("a refund", () => {
+  const refund = (id: string, fields = {}) =>
+    sampleEntry({ id, type: "refund", amount: 300, updated_at: at(10), ...fields });
+  const refunded = (seconds: number, ...refunds: object[]) =>
+    orderAt("order-1", seconds, {
+      status: "partially_refunded",
+      transactions: [sampleEntry(), ...refunds],
+    });
+  const told = async () =>
+    (await database.db("feed.changes").where("kind", "order.refunded").orderBy("seq")).map(
+      ({ id, transaction_id, amount, is_superseded }) => ({
+        id,
+        transaction_id,
+        amount: Number(amount),
+        is_superseded,
+      }),
+    );
+
+  test("is told of its order, with its own amount, once, whatever repeats it", async () => {
+    const { db } = database;
+    await apply(db, refunded(10, refund("refund-1")));
+    await apply(db, refunded(20, refund("refund-1"), refund("refund-2", { amount: 50 })));
+    await apply(db, refunded(30, refund("refund-1"), refund("refund-2", { amount: 50 })));
+    expect(await told()).toEqual([
+      { id: "order-1", transaction_id: "refund-1", amount: 300, is_superseded: false },
+      { id: "order-1", transaction_id: "refund-2", amount: 50, is_superseded: false },
+    ]);
+  });
+
+  test("that is still on its way is told when it has succeeded", async () => {
+    const { db } = database;
+    await apply(db, refunded(10, refund("refund-1", { status: "pending" })));
+    expect(await told()).toEqual([]);
+    await apply(db, refunded(20, refund("refund-1", { updated_at: at(20) })));
+    expect(await told()).toHaveLength(1);
+  });
+
+  test("that the mirror had before there was a feed is not told when its state comes again", async () => {
+    const { db } = database;
+    await apply(db, refunded(10, refund("refund-1")));
+    await db.raw("truncate feed.changes, feed.facts");
+    await apply(db, refunded(20, refund("refund-1", { updated_at: at(20) })));
+    expect(await told()).toEqual([]);
+  });
+});
+
+test("a dispute that is learned late is told as superseded, and changes nothing else", async () => {
+  const { db } = database;
+  await apply(db, orderAt("order-1", 20, { status: "refunded" }));
+  const after = await readableUntil(db);
+  await apply(db, orderAt("order-1", 10, { status: "chargeback" }));
+  const { changes } = await readChanges(db, { after, limit: 10 });
+  expect(changes).toMatchObject([
+    { id: "order-1", kind: "order.disputed", isSuperseded: true, state: null },
+  ]);
+});
+
+test("a state that comes late and a repeat make no change", async () => {
+  const { db } = database;
+  await apply(db, orderAt("order-1", 20));
+  const after = await readableUntil(db);
+  await apply(db, orderAt("order-1", 20));
+  await apply(db, orderAt("order-1", 10, { status: "pending" }));
+  expect((await readChanges(db, { after, limit: 10 })).changes).toEqual([]);
+});
