@@ -77,6 +77,9 @@ const isOne = ({ status = null }: Watched, statuses: readonly string[]): boolean
 
 const number = (text: string | null | undefined): number => Number(text ?? 0);
 
+const isLaterCycle = (before: Watched, after: Watched): boolean =>
+  number(after["current_billing_cycle"]) > number(before["current_billing_cycle"]);
+
 /** An order that was paid may have come any way since. */
 const paid = [
   "succeeded",
@@ -114,10 +117,17 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
       holds: (before, after) =>
         isOne(after, ["active", "completed"]) &&
         number(before["current_billing_cycle"]) > 0 &&
-        number(after["current_billing_cycle"]) > number(before["current_billing_cycle"]),
+        isLaterCycle(before, after),
     },
     becomes("past_due", "past_due"),
-    goes("recovered", "past_due", "active"),
+    {
+      // The cycle that was recovered, or one right after it, may be the last: then it is completed at once.
+      kind: "recovered",
+      holds: (before, after) =>
+        before["status"] === "past_due" &&
+        (after["status"] === "active" ||
+          (after["status"] === "completed" && isLaterCycle(before, after))),
+    },
     becomes("paused", "paused"),
     goes("resumed", "paused", "active"),
     {

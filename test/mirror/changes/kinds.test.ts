@@ -50,6 +50,18 @@ const cases: readonly [Resource, Columns | null, Columns, string[]][] = [
   ],
   [
     "subscription",
+    { status: "past_due", current_billing_cycle: "1" },
+    { status: "completed", current_billing_cycle: "2" },
+    ["renewed", "recovered", "completed"],
+  ],
+  [
+    "subscription",
+    { status: "past_due", current_billing_cycle: "1" },
+    { status: "completed", current_billing_cycle: "1" },
+    ["completed"],
+  ],
+  [
+    "subscription",
     { status: "active", current_billing_cycle: null },
     { status: "active", current_billing_cycle: "5" },
     [],
