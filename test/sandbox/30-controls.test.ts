@@ -200,6 +200,27 @@ test("chargebacks, voids, failing refunds and silent changes can be caused", asy
   expect((await sandbox.control("GET", "")).events).toBe(before);
 });
 
+test("a silent change moves a subscription to another plan, by which its next cycle is billed", async () => {
+  const own = await startTestSandbox();
+  const subscription = await aSubscription(own, await aCustomer(own));
+  const { data } = (await own.ok("GET", "/v1/plans?limit=100")) as { data: { id: string }[] };
+  const other = data.find(({ id }) => id !== subscription.plan.id);
+  const move = (plan_id: string) =>
+    own.tryControl("POST", "/silent", {
+      resource: "subscriptions",
+      id: subscription.id,
+      set: { plan_id },
+    });
+  expect((await move("unknown")).status).toBe(404);
+  await move(other?.id ?? "");
+  await own.control("POST", "/clock", { advance_seconds: 31 * 86_400 });
+  const { plan } = await own.ok("GET", `/v1/subscriptions/${subscription.id}`);
+  expect(plan).toMatchObject({ id: other?.id });
+  const orders = await own.ok("GET", "/v1/orders?limit=1");
+  expect(orders.data[0].total).toBe(plan.amount);
+  await own.close();
+});
+
 test("the clock refuses jumps that its jobs could not follow, and ends with the year 9999", async () => {
   const fresh = await startTestSandbox();
   const moveTo = (now: string) => fresh.tryControl("POST", "/clock", { now });

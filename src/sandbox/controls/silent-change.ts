@@ -6,6 +6,7 @@ import type { StoredRecord, Table } from "../engine/store/table.ts";
 import { moveContacts } from "../resources/customers/customer-operations.ts";
 import type { CustomerRecord } from "../resources/customers/customer.ts";
 import { scheduleBilling } from "../resources/subscriptions/bill-subscription.ts";
+import { type SubscriptionRecord, planSummary } from "../resources/subscriptions/subscription.ts";
 import { type ControlDeps, addControl, nothing, place, spaceAt } from "./control.ts";
 
 export const silentResources = ["orders", "transactions", "subscriptions", "customers"] as const;
@@ -28,7 +29,6 @@ const fixedFields = new Set([
   "cycles",
   "schedule",
   "dunning",
-  "plan_id",
   "plan",
   "payment_method",
   "billing_cycle",
@@ -45,6 +45,7 @@ const neverNull = new Set([
   "email",
   "metadata",
   "order_number",
+  "plan_id",
   "processor_transaction_id",
   "start_date",
   "status",
@@ -56,7 +57,8 @@ const neverNull = new Set([
 
 /**
  * Changes an object without an event: `updated_at` moves, nothing is sent. Takes only fields that the object has, with
- * values of their type or null. A change of a transaction also shows in its order.
+ * values of their type or null. A change of a transaction also shows in its order; `plan_id` names a plan of the
+ * sandbox, which a subscription is billed by from its next cycle on.
  */
 function changeSilently(
   space: Space,
@@ -67,7 +69,12 @@ function changeSilently(
   const record = table.get(change.id);
   if (record === undefined) throw notFound(change.resource.slice(0, -1), "id");
   assertFitting(record, change.set);
-  const changed = { ...record, ...change.set, updated_at: space.touch(record.updated_at) };
+  const changed = {
+    ...record,
+    ...change.set,
+    ...planShown(space, change.set),
+    updated_at: space.touch(record.updated_at),
+  };
   table.replace(changed);
   if (change.resource === "transactions") showInOrder(space, change.id);
   if (change.resource === "subscriptions") plan(space, change.id);
@@ -76,6 +83,17 @@ function changeSilently(
     if (customer !== undefined) moveContacts(space, record as CustomerRecord, customer);
   }
   return changed;
+}
+
+/** What a subscription shows of the plan that it is moved to. */
+function planShown(
+  space: Space,
+  { plan_id }: Readonly<Record<string, unknown>>,
+): Partial<Pick<SubscriptionRecord, "plan">> {
+  if (typeof plan_id !== "string") return {};
+  const plan = space.plans.get(plan_id);
+  if (plan === undefined) throw notFound("plan", "set.plan_id");
+  return { plan: planSummary(plan) };
 }
 
 /** Plans the billing of a subscription that became active, or due earlier. */

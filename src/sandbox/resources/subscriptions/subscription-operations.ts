@@ -10,6 +10,7 @@ import {
   type SubscriptionRecord,
   nextBillingDateAfter,
   periodsAfterPayment,
+  planSummary,
   resolveBillingCycle,
 } from "./subscription.ts";
 
@@ -51,7 +52,7 @@ export function createSubscription(space: Space, input: NewSubscription): Subscr
     id,
     customer_id: customer.id,
     plan_id: plan.id,
-    plan: { id: plan.id, name: plan.name, amount: plan.amount, currency: plan.currency },
+    plan: planSummary(plan),
     status: "failed",
     billing_cycle: billingCycle,
     payment_method: card.summary,

@@ -56,6 +56,13 @@ export interface SubscriptionRecord {
   readonly updated_at: string;
 }
 
+export const planSummary = ({
+  id,
+  name,
+  amount,
+  currency,
+}: PlanRecord): SubscriptionRecord["plan"] => ({ id, name, amount, currency });
+
 /** A subscription without its cycles. The detailed fields are always shown. */
 export function subscriptionBody(subscription: SubscriptionRecord): Record<string, unknown> {
   const {
