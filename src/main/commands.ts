@@ -15,6 +15,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
   { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
+  { names: ["trigger"], load: async () => (await import("./cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
   {
     names: ["upgrade"],

@@ -330,6 +330,18 @@ test("sandbox and migrate", () =>
 /** Checks of the server that the tests were given, which says what it says. */
 const ofServer = "(?:durability|server|database role)";
 
+test("trigger", () =>
+  compare("trigger", [
+    "trigger",
+    "trigger order.refnded",
+    "trigger disputed",
+    "trigger nonsense",
+    "trigger customer.erased",
+    "trigger order.paid --amount 100",
+    "trigger order.refunded --amount 1.50",
+    "trigger order.refunded",
+  ]));
+
 test("doctor", () =>
   compare("doctor", ["doctor", "doctor --json"], () =>
     Promise.resolve([

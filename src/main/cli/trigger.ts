@@ -1,0 +1,237 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Knex } from "knex";
+import { type Change, readChanges, readableUntil } from "../../feed/changes.ts";
+import { countOpenWork } from "../../inbox/queries.ts";
+import { type ChangeKind, changeKinds } from "../../mirror/changes/kinds.ts";
+import { TallyhookError, UnreachableError, UsageError } from "../../platform/errors.ts";
+import { moneyText } from "../../platform/money.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { counted } from "../../platform/readable-text.ts";
+import type { Config } from "../config/config.ts";
+import { type Runtime, serviceLocation } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
+import { type Scenario, scenarios } from "./trigger-scenarios.ts";
+import { createShop } from "./trigger-shop.ts";
+import { untilSignal } from "./until-signal.ts";
+
+interface Options {
+  amount?: number;
+  json?: boolean;
+}
+
+export function registerTrigger(program: Command, context: CliContext): void {
+  program
+    .command("trigger")
+    .description(
+      "make the sandbox do what leads to a change of this kind, and wait until the feed has it; sandbox only",
+    )
+    .argument("<kind>", "the kind of change, such as order.refunded", parseKind)
+    .option(
+      "--amount <n>",
+      "with order.refunded: refund this part, in minor units (default: all)",
+      wholeNumber(1, 1_000_000_000, "minor units"),
+    )
+    .option("--json", "print one JSON object: what was done, and the change of each step")
+    .addHelpText("after", `\nKinds, and what each does:\n${kindLines()}`)
+    .action((kind: ChangeKind, options: Options) => trigger(context, kind, options));
+}
+
+function parseKind(text: string): ChangeKind {
+  const found = changeKinds.find((kind) => kind === text);
+  if (found !== undefined) return found;
+  const lastWord = (kind: string) => kind.slice(kind.indexOf(".") + 1);
+  const nearest =
+    nearestName(text, changeKinds) ?? changeKinds.find((kind) => lastWord(kind) === lastWord(text));
+  const hint =
+    nearest === undefined
+      ? 'See "tallyhook trigger --help" for all kinds.'
+      : `Did you mean ${nearest}?`;
+  throw new InvalidArgumentError(`There is no such kind of change. ${hint}`);
+}
+
+const kindLines = (): string =>
+  changeKinds
+    .map((kind) => {
+      const scenario = scenarios[kind];
+      return `  ${kind.padEnd(26)} ${"does" in scenario ? scenario.does : "not by the sandbox"}\n`;
+    })
+    .join("");
+
+async function trigger(
+  context: CliContext,
+  kind: ChangeKind,
+  { amount, json }: Options,
+): Promise<void> {
+  if (amount !== undefined && kind !== "order.refunded") {
+    throw new UsageError("--amount is for order.refunded alone.");
+  }
+  const scenario = scenarioOf(kind);
+  const stop = new AbortController();
+  void untilSignal().then((signal) => stop.abort(new TallyhookError(`Stopped by ${signal}.`)));
+  const steps = await context.withRuntime(
+    "trigger",
+    (runtime) =>
+      runScenario(runtime, scenario, {
+        amount,
+        signal: stop.signal,
+        say: (text) => void (json === true || context.stdout.write(`${text}\n`)),
+        warn: (text) => void context.stderr.write(`tallyhook: ${text}\n`),
+      }),
+    { logLevel: "warn" },
+  );
+  if (json === true) context.stdout.write(`${JSON.stringify({ kind, steps })}\n`);
+}
+
+/** Throws `UsageError` for a kind that the sandbox cannot bring about. */
+function scenarioOf(kind: ChangeKind): Scenario {
+  const scenario = scenarios[kind];
+  if (!("cannot" in scenario)) return scenario;
+  throw new UsageError(
+    `${scenario.cannot} The nearest that can be triggered: ${scenario.nearest}.`,
+  );
+}
+
+/** A step of a scenario, and the change by which the feed told it. */
+export interface ToldStep {
+  did: string;
+  change: Change;
+}
+
+interface Run {
+  /** Minor units of a partial refund. */
+  amount?: number | undefined;
+  signal: AbortSignal;
+  say(text: string): void;
+  /** Announces what will be done to the whole sandbox. */
+  warn(text: string): void;
+  /** How long a change may take from the sandbox's answer on. */
+  limitSeconds?: number;
+}
+
+/**
+ * Plays a scenario at the sandbox of the settings, and waits after each step until the feed tells of it. Receiver and
+ * worker must run. Throws `UsageError` if the settings name another service, and `UnreachableError` if the sandbox does
+ * not answer or a change does not come.
+ */
+export async function runScenario(
+  runtime: Runtime,
+  scenario: Scenario,
+  { amount, signal, say, warn, limitSeconds = 30 }: Run,
+): Promise<ToldStep[]> {
+  assertSandbox(runtime.config);
+  const { baseUrl, apiKey } = serviceLocation(runtime.config, runtime.secrets);
+  const { control } = createSandboxCalls(baseUrl, apiKey, signal);
+  await assertAnswers(control, baseUrl);
+  const db = await migratedDatabase(runtime);
+  const shop = createShop({ client: runtime.serviceClient(), control, signal, warn });
+  const steps: ToldStep[] = [];
+  await scenario.run({
+    shop,
+    amount,
+    async step(kind, run) {
+      const from = await readableUntil(db);
+      const deed = await run();
+      say(deed.says);
+      const wanted = { kind, id: deed.id, from };
+      const change = await untilTold({ runtime, db, control, signal, limitSeconds }, wanted);
+      say(`  ${changeLine(change)}`);
+      steps.push({ did: deed.says, change });
+      return deed;
+    },
+  });
+  return steps;
+}
+
+/** It makes orders and charges cards: never at a service that may be real. */
+function assertSandbox({ service }: Pick<Config, "service">): void {
+  if (service.kind === "sandbox") return;
+  throw new UsageError(
+    `"trigger" makes orders and charges cards, so it runs against the sandbox alone, and SVC_BASE_URL is set ` +
+      `(${service.baseUrl}). Nothing was done. Leave SVC_BASE_URL and SVC_API_KEY unset and run "npx tallyhook start"; ` +
+      "SANDBOX_PORT is where the sandbox is.",
+  );
+}
+
+async function assertAnswers(control: SandboxCalls["control"], baseUrl: string): Promise<void> {
+  try {
+    await control("GET", "");
+  } catch (cause) {
+    throw new UnreachableError(
+      `No sandbox answers at ${baseUrl}. Start everything with "npx tallyhook start"; SANDBOX_PORT is where the ` +
+        "sandbox is.",
+      { cause },
+    );
+  }
+}
+
+interface Watch {
+  runtime: Pick<Runtime, "wallClock">;
+  db: Knex;
+  control: SandboxCalls["control"];
+  signal: AbortSignal;
+  limitSeconds: number;
+}
+
+const pollEveryMs = 100;
+
+/** Reads the feed until it has the change. Throws `UnreachableError` at the limit, with what holds it up. */
+async function untilTold(
+  { runtime, db, control, signal, limitSeconds }: Watch,
+  { kind, id, from }: { kind: ChangeKind; id: string; from: number },
+): Promise<Change> {
+  const { wallClock } = runtime;
+  const untilMs = wallClock.now().getTime() + limitSeconds * 1_000;
+  let after = from;
+  for (;;) {
+    const page = await readChanges(db, { after, limit: 1_000, kinds: [kind] });
+    const found = page.changes.find((change) => change.id === id);
+    if (found !== undefined) return found;
+    after = page.position;
+    if (page.hasMore) continue;
+    signal.throwIfAborted();
+    if (wallClock.now().getTime() >= untilMs) {
+      throw new UnreachableError(
+        `The feed has no ${kind} of ${id} after ${limitSeconds} s. ${await whatHoldsUp(db, control)}`,
+      );
+    }
+    await sleep(pollEveryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+/** For a person: where on the way to the feed the change may be held up. */
+async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<string> {
+  const { endpoints } = await control<{ endpoints: unknown[] }>("GET", "");
+  if (endpoints.length === 0) {
+    return 'The sandbox sends its webhooks nowhere: "npx tallyhook start" runs receiver and worker and tells it where.';
+  }
+  const { events, fetches } = await countOpenWork(db);
+  if (events + fetches > 0) {
+    const waiting = `${counted(events, "event")} and ${counted(fetches, "refetch", "refetches")}`;
+    return `In the inbox wait ${waiting}: is the worker running ("npx tallyhook worker")?`;
+  }
+  const path = "/deliveries?status=pending";
+  const { data } = await control<{ data: unknown[] }>("GET", path);
+  if (data.length > 0) {
+    const waiting = counted(data.length, "webhook");
+    return `The receiver has not accepted ${waiting} of the sandbox: is it running ("npx tallyhook receiver")?`;
+  }
+  return (
+    "All webhooks were accepted, and all events of this database are applied. Does the receiver use this database " +
+    "(DATABASE_URL)? Does the sandbox lose webhooks (GET /_sandbox/faults)?"
+  );
+}
+
+/** A change on one line. */
+function changeLine(change: Change): string {
+  const { seq, kind, id, fromStatus, toStatus, amount, currency, transactionId, cause } = change;
+  const status =
+    toStatus === null || toStatus === fromStatus ? null : `${fromStatus ?? "(none)"} → ${toStatus}`;
+  const refund =
+    transactionId === null ? null : `${moneyText(amount, currency)}, transaction ${transactionId}`;
+  const parts = [`#${seq}`, kind, id, status, refund, `(${cause})`];
+  return parts.filter((part) => part !== null).join(" ");
+}
