@@ -198,6 +198,21 @@ test("a dispute that is learned late is told as superseded, and changes nothing 
   ]);
 });
 
+test("a late dispute does not hide that its order has moved on in the same batch", async () => {
+  const { db } = database;
+  await apply(db, orderAt("order-1", 10));
+  const after = await readableUntil(db);
+  await apply(
+    db,
+    orderAt("order-1", 20, { status: "chargeback" }),
+    orderAt("order-1", 30, { status: "refunded" }),
+  );
+  expect((await readChanges(db, { after, limit: 10 })).changes).toMatchObject([
+    { kind: "order.updated", toStatus: "refunded", isSuperseded: false },
+    { kind: "order.disputed", isSuperseded: true },
+  ]);
+});
+
 test("a state that comes late and a repeat make no change", async () => {
   const { db } = database;
   await apply(db, orderAt("order-1", 20));

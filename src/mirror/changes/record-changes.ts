@@ -41,7 +41,10 @@ export async function recordChanges(
   }
   const facts = await newFacts(trx, shownFacts(written, rows));
   const changes: Change[] = [];
-  const told = new Set(facts.map(({ resource, id }) => keyOf(resource, id)));
+  // A fact that came late does not say that the row has changed.
+  const told = new Set(
+    facts.flatMap(({ resource, id, shownBy }) => (shownBy === null ? [] : [keyOf(resource, id)])),
+  );
   for (const { resource, rows: own } of written) {
     for (const row of own) {
       const kinds = kindsOf(resource, row);
