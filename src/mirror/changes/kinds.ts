@@ -97,12 +97,13 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
   order: [
     becomes("paid", ...paid),
     {
-      // Also each further decline: the attempts of a renewal are counted.
+      // Also each further decline: the attempts of a renewal are counted. A read shows the status without the count, and
+      // the event of the first decline may follow it.
       kind: "failed",
       holds: (before, after) =>
         after["status"] === "failed" &&
         (before["status"] !== "failed" ||
-          number(after["attempt_count"]) > number(before["attempt_count"])),
+          number(after["attempt_count"]) > Math.max(1, number(before["attempt_count"]))),
     },
     becomes("voided", "voided"),
   ],

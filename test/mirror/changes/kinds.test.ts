@@ -32,6 +32,18 @@ const cases: readonly [Resource, Columns | null, Columns, string[]][] = [
     { status: "failed", attempt_count: null },
     [],
   ],
+  [
+    "order",
+    { status: "failed", attempt_count: null },
+    { status: "failed", attempt_count: "1" },
+    [],
+  ],
+  [
+    "order",
+    { status: "failed", attempt_count: null },
+    { status: "failed", attempt_count: "2" },
+    ["failed"],
+  ],
   ["order", { status: "pending" }, { status: "voided" }, ["voided"]],
   ["subscription", null, { status: "active", current_billing_cycle: "1" }, ["created", "started"]],
   ["subscription", null, { status: "failed" }, ["created"]],
