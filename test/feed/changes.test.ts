@@ -1,10 +1,20 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, inject, test } from "vitest";
 import { type Change, readChanges, readableUntil } from "../../src/feed/changes.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { customer } from "../../src/mirror/resources/customer.ts";
+import { applySnapshots, applyStates } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { emptyMirror } from "../mirror/copies.ts";
-import { apply, at, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
+import {
+  apply,
+  at,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleTransaction,
+  seen,
+  shown,
+} from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -211,6 +221,36 @@ test("a late dispute does not hide that its order has moved on in the same batch
     { kind: "order.updated", toStatus: "refunded", isSuperseded: false },
     { kind: "order.disputed", isSuperseded: true },
   ]);
+});
+
+test("a sale that is known from its order is not changed by its first own read, but by what that shows of it", async () => {
+  const { db } = database;
+  const read = (id: string, fields: object) =>
+    seen("transaction", sampleTransaction({ id, order_id: id, updated_at: at(10), ...fields }), 30);
+  for (const id of ["same", "moved"]) {
+    await apply(db, orderAt(id, 10, { transactions: [sampleEntry({ id, updated_at: at(10) })] }));
+  }
+  const after = await readableUntil(db);
+  await apply(db, read("same", {}), read("moved", { status: "chargeback" }));
+  expect((await readChanges(db, { after, limit: 10 })).changes).toMatchObject([
+    { id: "moved", kind: "transaction.updated", toStatus: "chargeback" },
+  ]);
+  const { position } = await readChanges(db, { after, limit: 10 });
+  await apply(db, read("same", { description: "another", updated_at: at(40) }));
+  expect((await readChanges(db, { after: position, limit: 10 })).changes).toMatchObject([
+    { id: "same", kind: "transaction.updated" },
+  ]);
+});
+
+test("a customer who was deleted is not changed by the absence that follows", async () => {
+  const { db } = database;
+  const gone = sampleCustomer({ id: "gone", deleted: true, updated_at: at(10) });
+  await apply(db, shown("customer", gone));
+  const after = await readableUntil(db);
+  const absent = customer.absence?.state("gone", "2025-03-01T12:00:50.000000Z", "reconcile:1");
+  if (absent === undefined) throw new Error("customers can be absent");
+  await db.transaction((trx) => applyStates(trx, [absent]));
+  expect((await readChanges(db, { after, limit: 10 })).changes).toEqual([]);
 });
 
 test("a state that comes late and a repeat make no change", async () => {

@@ -101,7 +101,7 @@ export const transaction: MirrorResource = {
   openCondition: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
   announcedFields: new Set(["status", "amount"]),
   amount: "amount",
-  watched: ["status"],
+  watched: ["status", "amount"],
   known: {
     fields: new Set([
       ...Object.keys(transactionSchema.shape),

@@ -60,7 +60,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const inHistory = groups.filter((group) => group.inHistory);
   const versions = groups.map(({ versionColumn }) => versionColumn);
   const watched = watchedColumns(resource);
-  const nothing = [...versions, ...watched, ...watched].map(() => "null").join(", ");
+  const nothing = [...versions, ...versions, ...watched, ...watched].map(() => "null").join(", ");
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
@@ -70,7 +70,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
       returning resource, id, source_updated_at, content_hash
     ), before as materialized (
       select stored.* from given g cross join lateral (
-        select t.id, ${watched.map((column) => `t.${column}::text`).join(", ")}
+        select t.id, ${[...watched.map((column) => `t.${column}::text`), ...versions.map((version) => `t.${version}`)].join(", ")}
         from mirror.${resource.table} t where t.id = g.id offset 0 for update
       ) stored
       -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
@@ -91,7 +91,9 @@ export function tableStatement(resource: MirrorResource): TableStatement {
     )
     select 'row' as what, w.*, b.id is not null as known${watched
       .map((column) => `, b.${column} as ${beforePrefix}${column}`)
-      .join("")}
+      .join(
+        "",
+      )}${versions.map((version) => `, b.${version} <> '' as ${seenPrefix}${version}`).join("")}
     from written w left join before b using (id)
     union all
     select 'count', count(*)::text, null, ${nothing}, null from recorded
@@ -105,8 +107,11 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   return { sql, given };
 }
 
-/** The answer has the watched columns of a written row twice: as they are, and as they were. */
-export const [afterPrefix, beforePrefix] = ["after_", "before_"] as const;
+/**
+ * The answer has the watched columns of a written row twice: as they are, and as they were. Of each group's version it
+ * has also whether the group was seen before.
+ */
+export const [afterPrefix, beforePrefix, seenPrefix] = ["after_", "before_", "seen_"] as const;
 
 /** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
 export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => [

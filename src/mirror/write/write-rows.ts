@@ -8,6 +8,7 @@ import {
   type StateField,
   afterPrefix,
   beforePrefix,
+  seenPrefix,
   tableStatement,
   watchedColumns,
 } from "./upsert-statement.ts";
@@ -29,7 +30,10 @@ export interface WriteResult {
 export interface WrittenRow extends Transition {
   id: string;
   cause: string;
-  /** The row shows another state than before, or the history has a new one of a group of it. */
+  /**
+   * The row is new, or what it showed has changed. That a group of it is seen for the first time changes nothing: a
+   * sale that was known from its order is the same when it is read by itself.
+   */
   isChanged: boolean;
   /** The state of its first group in the history; null where no state of the batch names it. */
   state: Pick<GroupState, "group" | "updatedAt" | "hash"> | null;
@@ -81,17 +85,32 @@ function readAnswer(
     if (row.fresh === false && row.known === false) throw new InsertedMeanwhile(resource.table, id);
     const before = row.known === true ? columnsOf(row, watched, beforePrefix) : null;
     const after = columnsOf(row, watched, afterPrefix);
-    const isShown = before === null || before["content_hash"] !== after["content_hash"];
+    const isNewOfSeen = ({ group, versionColumn }: NamedGroup): boolean => {
+      const state = states.get(group);
+      return row[seenPrefix + versionColumn] === true && state !== undefined && recorded.has(state);
+    };
     writtenRows.push({
       id,
       before,
       after,
       cause: causeOf(resource, states),
-      isChanged: isShown || [...states.values()].some((state) => recorded.has(state)),
+      isChanged: before === null || shows(groups, row, before, after) || groups.some(isNewOfSeen),
       state: stateOf(groups, states, row),
     });
   }
   return { recorded, changed, fresh, rows: writtenRows };
+}
+
+/** Whether the row shows something else: another content that won again has been in the history for long. */
+function shows(
+  [core]: readonly NamedGroup[],
+  row: AnswerRow,
+  { content_hash: hash, ...before }: Watched,
+  after: Watched,
+): boolean {
+  const isCoreSeen = core !== undefined && row[seenPrefix + core.versionColumn] === true;
+  if (isCoreSeen && hash !== after["content_hash"]) return true;
+  return Object.entries(before).some(([column, value]) => value !== after[column]);
 }
 
 /** Another transaction made the row while the statement ran, so what it was before was not seen. Try again. */

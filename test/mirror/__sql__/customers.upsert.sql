@@ -94,7 +94,7 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select t.id, t.content_hash::text, t.deleted_at::text
+        select t.id, t.content_hash::text, t.deleted_at::text, t.version, t.absent_version
         from mirror.customers t
         where t.id = g.id offset 0 for
         update
@@ -192,11 +192,13 @@ select
   w.*,
   b.id is not null as known,
   b.content_hash as before_content_hash,
-  b.deleted_at as before_deleted_at
+  b.deleted_at as before_deleted_at,
+  b.version <> '' as seen_version,
+  b.absent_version <> '' as seen_absent_version
 from written w
 left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -204,6 +206,8 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
   null,
   null,
   null,

@@ -128,7 +128,14 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select t.id, t.content_hash::text, t.status::text, t.attempt_count::text
+        select
+          t.id,
+          t.content_hash::text,
+          t.status::text,
+          t.attempt_count::text,
+          t.version,
+          t.dunning_version,
+          t.items_version
         from mirror.orders t
         where t.id = g.id offset 0 for
         update
@@ -244,11 +251,14 @@ select
   b.id is not null as known,
   b.content_hash as before_content_hash,
   b.status as before_status,
-  b.attempt_count as before_attempt_count
+  b.attempt_count as before_attempt_count,
+  b.version <> '' as seen_version,
+  b.dunning_version <> '' as seen_dunning_version,
+  b.items_version <> '' as seen_items_version
 from written w
 left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -256,6 +266,9 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
   null,
   null,
   null,

@@ -126,7 +126,14 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select t.id, t.content_hash::text, t.status::text, t.plan_id::text, t.current_billing_cycle::text
+        select
+          t.id,
+          t.content_hash::text,
+          t.status::text,
+          t.plan_id::text,
+          t.current_billing_cycle::text,
+          t.version,
+          t.detail_version
         from mirror.subscriptions t
         where t.id = g.id offset 0 for
         update
@@ -242,11 +249,13 @@ select
   b.content_hash as before_content_hash,
   b.status as before_status,
   b.plan_id as before_plan_id,
-  b.current_billing_cycle as before_current_billing_cycle
+  b.current_billing_cycle as before_current_billing_cycle,
+  b.version <> '' as seen_version,
+  b.detail_version <> '' as seen_detail_version
 from written w
 left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -254,6 +263,8 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
   null,
   null,
   null,

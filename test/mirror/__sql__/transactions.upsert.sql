@@ -109,7 +109,7 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select t.id, t.content_hash::text, t.status::text
+        select t.id, t.content_hash::text, t.status::text, t.amount::text, t.version, t.inline_version
         from mirror.transactions t
         where t.id = g.id offset 0 for
         update
@@ -303,13 +303,22 @@ with
       t.version,
       t.inline_version,
       t.content_hash::text as after_content_hash,
-      t.status::text as after_status
+      t.status::text as after_status,
+      t.amount::text as after_amount
   )
-select 'row' as what, w.*, b.id is not null as known, b.content_hash as before_content_hash, b.status as before_status
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.amount as before_amount,
+  b.version <> '' as seen_version,
+  b.inline_version <> '' as seen_inline_version
 from written w
 left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -317,6 +326,10 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,
