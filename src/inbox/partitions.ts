@@ -1,74 +1,49 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
-import { errorCode } from "../platform/postgres/errors.ts";
-import { inTransaction } from "../platform/postgres/transactions.ts";
+import {
+  type NumberedTables,
+  type PartitionChanges,
+  type Span,
+  type SpanHealth,
+  advanceSpans,
+  dateIn,
+  dropPartitions,
+  isOld,
+  isThereAndOld,
+  partitionSteps,
+  readSpanHealth,
+  readSpans,
+} from "../platform/postgres/number-partitions.ts";
 
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
 
-/** A span of numbers: one partition of `inbox.receipts` and one of `inbox.progress`. */
-export interface Span {
-  /** The number in the partitions' names: their first one, 0 for what was there before partitions. */
-  name: number;
-  /** Inclusive; below all numbers for the first partition. */
-  from: number;
-  /** Exclusive. */
-  to: number;
-}
+/** A span is one partition of each. */
+const inboxTables: NumberedTables = {
+  schema: "inbox",
+  sequence: "event_numbers",
+  tables: [
+    {
+      name: "receipts",
+      dateColumn: "received_at",
+      like: "including defaults including storage",
+      indexed: "event_id",
+    },
+    {
+      name: "progress",
+      like: "including defaults including constraints",
+      options: "autovacuum_vacuum_scale_factor = 0.05",
+    },
+  ],
+  lock: 7_255_011_937,
+};
 
 /** A week of events by their own time: one partition of `inbox.seen`. Monday, 00:00 UTC. */
 export type Week = Date;
 
-/** The least numbers of a partition, and how many weeks of events at the present rate one must hold. */
-const leastNumbers = 10_000_000;
-const weeksOfNumbers = 4;
-const spansAhead = 2;
 const weeksAhead = 4;
-/** The next partition begins after a week, unless so few numbers are left that this one is full at once. */
-const fewNumbers = 100_000;
 /** However early events are dropped: how long a repeat is recognised for certain. */
 export const leastKeepDays = 90;
-
-export interface SpanFacts {
-  /** In ascending order, without the default partition. */
-  spans: readonly Span[];
-  /** The highest number given out. */
-  lastNumber: number;
-  /** When the first event of the present partition arrived; null while it has none. */
-  presentSince: Date | null;
-}
-
-export interface SpanPlan {
-  create: Span[];
-  /** The numbers go on here, though the present partition is not full. */
-  jumpTo: number | null;
-}
-
-/**
- * Which partitions of numbers to make, and whether to go on to the next one: after a week, or where the present numbers
- * have none. It must be there already: numbers go on at once, while a new partition shows when it is committed. Pure.
- */
-export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: Date): SpanPlan {
-  const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
-  const ageMs = presentSince === null ? 0 : now.getTime() - presentSince.getTime();
-  const used = present === undefined ? 0 : lastNumber - Math.max(present.from, 1);
-  const perWeek = ageMs > dayMs / 24 ? (used / ageMs) * weekMs : 0;
-  const size = Math.max(leastNumbers, roundUp(perWeek * weeksOfNumbers, leastNumbers));
-  const create: Span[] = [];
-  const isFirst = spans.length === 0 && lastNumber === 0;
-  let end = isFirst ? 1 : Math.max(spans.at(-1)?.to ?? 1, roundUp(lastNumber + 1, leastNumbers));
-  const ahead = spans.filter(({ from }) => from > lastNumber);
-  for (let left = spansAhead - ahead.length; left > 0; left--) {
-    create.push({ name: end, from: end, to: end + size });
-    end += size;
-  }
-  const [next] = ahead;
-  const isOver = ageMs >= weekMs || present === undefined;
-  const isFar = next !== undefined && next.from - lastNumber > fewNumbers;
-  return { create, jumpTo: isOver && isFar ? next.from : null };
-}
-
-const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
 
 export interface WeekPlan {
   create: Week[];
@@ -93,14 +68,6 @@ function mondayOf(time: Date): Week {
   return new Date(Math.floor((time.getTime() - monday) / weekMs) * weekMs + monday);
 }
 
-/** What `keepPartitions` did, as names of partitions. */
-export interface PartitionChanges {
-  created: string[];
-  dropped: string[];
-  /** Rows removed from partitions that could not be dropped whole. */
-  removedRows: number;
-}
-
 export interface Retention {
   /** Events are dropped so many days after they arrived. */
   keepDays: number;
@@ -110,9 +77,8 @@ export interface Retention {
 
 /**
  * Makes partitions ahead, goes on to the next one every week, and drops those whose events are all older than
- * `keepDays`. Events that are not settled, and dead ones, are never dropped. Waits half a second for a lock, so that
- * receivers do not wait for long behind it; what it did not get is done the next time. Idempotent; may run at once in
- * several workers. Opens its own transactions.
+ * `keepDays`. Events that are not settled, and dead ones, are never dropped. Idempotent; may run at once in several
+ * workers. Opens its own transactions (`partitionSteps`).
  */
 export async function keepPartitions(
   { db, log }: { db: Knex; log: Log },
@@ -120,22 +86,13 @@ export async function keepPartitions(
 ): Promise<PartitionChanges> {
   const oldest = new Date(now.getTime() - keepDays * dayMs);
   const changes: PartitionChanges = { created: [], dropped: [], removedRows: 0 };
-  const attempt = async (step: (trx: Knex.Transaction) => Promise<void>): Promise<void> => {
-    try {
-      await inTransaction(db, async (trx) => {
-        await trx.raw("set local lock_timeout = '500ms'");
-        await trx.raw("select pg_advisory_xact_lock(?)", [partitionLock]);
-        await step(trx);
-      });
-    } catch (err) {
-      if (errorCode(err) !== "55P03") throw err;
-      log.info({ err }, "partitions of the inbox are changed later: somebody else reads them");
-    }
-  };
-  await attempt((trx) => advanceNumbers(trx, now, changes));
+  const attempt = partitionSteps({ db, log }, inboxTables);
+  await attempt(async (trx) => {
+    changes.created.push(...(await advanceSpans(trx, inboxTables, now)));
+  });
   const { create, drop } = planWeeks(await readWeeks(db), now, keepDays);
   for (const week of create) await attempt((trx) => createWeek(trx, week, changes));
-  for (const span of await readSpans(db)) {
+  for (const span of await readSpans(db, inboxTables)) {
     await attempt((trx) => dropSpan(trx, span, oldest, changes));
   }
   await attempt((trx) => thinOverflow(trx, oldest, changes));
@@ -153,84 +110,13 @@ export async function keepPartitions(
   return changes;
 }
 
-/** Held by the one process that changes partitions. An arbitrary fixed number. */
-const partitionLock = 7_255_011_937;
-
-async function advanceNumbers(
-  trx: Knex.Transaction,
-  now: Date,
-  changes: PartitionChanges,
-): Promise<void> {
-  const spans = await readSpans(trx);
-  const lastNumber = await readLastNumber(trx);
-  const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
-  const presentSince = present === undefined ? null : await arrivedAt(trx, present, "first");
-  const { create, jumpTo } = planSpans({ spans, lastNumber, presentSince }, now);
-  for (const { name, from, to } of create) {
-    // Attached and not created in place: that would lock out all readers and writers of the other partitions.
-    await trx.raw(
-      `create table inbox.receipts_${name} (like inbox.receipts including defaults including storage);
-       create table inbox.progress_${name} (like inbox.progress including defaults including constraints)
-         with (autovacuum_vacuum_scale_factor = 0.05);
-       alter table inbox.receipts attach partition inbox.receipts_${name} for values from (${from}) to (${to});
-       alter table inbox.progress attach partition inbox.progress_${name} for values from (${from}) to (${to});
-       create index receipts_${name}_event_id on inbox.receipts_${name} (event_id)`,
-    );
-    changes.created.push(`receipts_${name}`, `progress_${name}`);
-  }
-  if (jumpTo === null) return;
-  // This process may have been stopped since it read the number: it must not give out any twice.
-  await trx.raw(
-    "select setval('inbox.event_numbers', ?, false) from inbox.event_numbers where last_value < ?",
-    [jumpTo, jumpTo - fewNumbers],
-  );
-}
-
-/** The highest number given out; 0 before the first. One statement. */
-async function readLastNumber(db: Knex): Promise<number> {
-  const { rows } = await db.raw<{ rows: { last: string }[] }>(
-    "select case when is_called then last_value else last_value - 1 end as last from inbox.event_numbers",
-  );
-  return Number(rows[0]?.last ?? 0);
-}
-
-/** When the first or the last event of a span arrived; null where it has none. */
-async function arrivedAt(db: Knex, span: Span, which: "first" | "last"): Promise<Date | null> {
-  const row = await db(`inbox.receipts_${span.name}`)
-    .orderBy("seq", which === "first" ? "asc" : "desc")
-    .first<{ received_at: Date } | undefined>("received_at");
-  return row?.received_at ?? null;
-}
-
-/** The numbers of the spans, ascending. One statement. */
-async function readSpans(db: Knex): Promise<Span[]> {
-  const { rows } = await db.raw<{ rows: { name: string; bound: string }[] }>(
-    `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bound
-     from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent = 'inbox.receipts'::regclass`,
-  );
-  return rows
-    .flatMap(({ name, bound }) => {
-      const [, from, to] = /FROM \((MINVALUE|'\d+')\) TO \('(\d+)'\)/.exec(bound) ?? [];
-      if (from === undefined || to === undefined) return [];
-      return [
-        {
-          name: Number(name.slice("receipts_".length)),
-          from: from === "MINVALUE" ? Number.NEGATIVE_INFINITY : Number(from.slice(1, -1)),
-          to: Number(to),
-        },
-      ];
-    })
-    .sort((a, b) => a.from - b.from);
-}
-
 /**
  * The first number of the partition before the one of this number: a week of events lies between the two at least,
  * unless the inbox is younger. No number of events can be subtracted from a number instead, since numbers jump. One
  * statement.
  */
 export async function firstNumberOfPrevious(db: Knex, seq: number): Promise<number> {
-  const spans = await readSpans(db);
+  const spans = await readSpans(db, inboxTables);
   const own = spans.findLastIndex(({ from }) => from <= seq);
   return Math.max(spans[own - 1]?.from ?? 0, 0);
 }
@@ -283,13 +169,6 @@ async function dropWeek(
 const hasWeek = async (trx: Knex.Transaction, week: Week): Promise<boolean> =>
   (await readWeeks(trx)).some((other) => other.getTime() === week.getTime());
 
-/** Whether the numbers have gone on to a later span, and its last event arrived too long ago. */
-async function isOld(db: Knex, span: Span, oldest: Date): Promise<boolean> {
-  if ((await readLastNumber(db)) + 1 < span.to) return false;
-  const last = await arrivedAt(db, span, "last");
-  return last === null || last < oldest;
-}
-
 const removedAtOnce = 50_000;
 
 /** Drops a span that is old. Where something in it is not settled, only what is settled goes. */
@@ -299,12 +178,11 @@ async function dropSpan(
   oldest: Date,
   changes: PartitionChanges,
 ): Promise<void> {
-  const isThere = (await readSpans(trx)).some(({ name }) => name === span.name);
-  if (!isThere || !(await isOld(trx, span, oldest))) return;
+  if (!(await isThereAndOld(trx, inboxTables, span, oldest))) return;
   // Waits for who is about to replay an event of it, or to store one.
   await trx.raw(`lock table inbox.progress_${span.name} in share mode`);
-  if (!(await isOld(trx, span, oldest))) return;
-  const last = await arrivedAt(trx, span, "last");
+  if (!(await isOld(trx, inboxTables, span, oldest))) return;
+  const last = await dateIn(trx, inboxTables, span, "last");
   if (last !== null) await noteDropped(trx, last);
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `select from inbox.progress_${span.name} where state in ('received', 'failed', 'dead') limit 1`,
@@ -313,8 +191,7 @@ async function dropSpan(
     changes.removedRows += await removeSettled(trx, span.name, oldest);
     return;
   }
-  await trx.raw(`drop table inbox.receipts_${span.name}, inbox.progress_${span.name}`);
-  changes.dropped.push(`receipts_${span.name}`, `progress_${span.name}`);
+  changes.dropped.push(...(await dropPartitions(trx, inboxTables, span)));
 }
 
 /** Removes old events from the default partition, which is never dropped. */
@@ -365,8 +242,8 @@ async function noteDropped(trx: Knex.Transaction, until: Date): Promise<void> {
  */
 async function forgetDropped(trx: Knex.Transaction, oldest: Date): Promise<number> {
   let keptFrom: number | null = null;
-  for (const span of await readSpans(trx)) {
-    if (await isOld(trx, span, oldest)) continue;
+  for (const span of await readSpans(trx, inboxTables)) {
+    if (await isOld(trx, inboxTables, span, oldest)) continue;
     keptFrom = span.from;
     break;
   }
@@ -391,23 +268,16 @@ async function forgetDropped(trx: Knex.Transaction, oldest: Date): Promise<numbe
 }
 
 /** Whether partitions are there for what arrives next. */
-export interface PartitionHealth {
-  /** Partitions of numbers after the present one. */
-  spansAhead: number;
+export interface PartitionHealth extends SpanHealth {
   /** Weeks of the memory against repeats after this one. */
   weeksAhead: number;
-  /** The next event has no partition of its own, and will lie in the default one. */
-  isOverflowing: boolean;
 }
 
 /** Reads it. Three statements. */
 export async function readPartitionHealth(db: Knex, now: Date): Promise<PartitionHealth> {
-  const last = await readLastNumber(db);
-  const spans = await readSpans(db);
   const weeks = await readWeeks(db);
   return {
-    spansAhead: spans.filter(({ from }) => from > last).length,
+    ...(await readSpanHealth(db, inboxTables)),
     weeksAhead: weeks.filter((week) => week.getTime() > now.getTime()).length,
-    isOverflowing: !spans.some(({ from, to }) => from <= last + 1 && last + 1 < to),
   };
 }
