@@ -37,6 +37,7 @@ import {
   incompleteEnd,
   runConditions,
 } from "./rules/reconciliation.ts";
+import { consumerBehindCondition, consumerBehindEnd } from "./rules/feed-consumers.ts";
 import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
@@ -325,13 +326,32 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     ),
     ...conditionSamples(
       "no partition ready",
-      [partitionsCondition(rules, { spansAhead: 0, weeksAhead: 4, isOverflowing: false }, at)],
-      partitionsEnd,
+      [
+        partitionsCondition(
+          rules,
+          "inbox",
+          { spansAhead: 0, weeksAhead: 4, isOverflowing: false },
+          at,
+        ),
+      ],
+      partitionsEnd("inbox"),
     ),
     ...conditionSamples(
       "events outside the partitions",
-      [partitionsCondition(rules, { spansAhead: 0, weeksAhead: 4, isOverflowing: true }, at)],
-      partitionsEnd,
+      [
+        partitionsCondition(
+          rules,
+          "inbox",
+          { spansAhead: 0, weeksAhead: 4, isOverflowing: true },
+          at,
+        ),
+      ],
+      partitionsEnd("inbox"),
+    ),
+    ...conditionSamples(
+      "no partition ready in the feed",
+      [partitionsCondition(rules, "feed", { spansAhead: 0, isOverflowing: false }, at)],
+      partitionsEnd("feed"),
     ),
     ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
     ...conditionSamples(
@@ -377,6 +397,21 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       "no scheduled tasks",
       [missingHeartbeats("scheduler", missing(1, "scheduler"), context)],
       absenceEnds["silence:scheduler"],
+    ),
+    ...conditionSamples(
+      "a consumer of the feed behind",
+      [
+        consumerBehindCondition(
+          {
+            name: "shop.receipts",
+            position: 4_711,
+            movedAt: new Date(at.getTime() - 3 * hourMs),
+            unreadSince: new Date(at.getTime() - 2 * hourMs),
+          },
+          context,
+        ),
+      ],
+      consumerBehindEnd,
     ),
     ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
     ...conditionSamples(

@@ -78,8 +78,10 @@ const ruleSettings = settingsObject({
   card_number: rule("critical", {}),
   /** An alert could not be described, because of its data or a fault of the program. */
   alert_undescribed: rule("error", {}),
-  /** The inbox has no partition ready for what arrives next, or events lie outside of all. */
+  /** The inbox or the feed has no partition ready for what comes next, or rows lie outside of all. */
   inbox_partitions: rule("error", {}),
+  /** A consumer of the feed has not read a change for so long. */
+  feed_consumer_behind: rule("error", { afterHours: count(1, 240, 1) }),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),

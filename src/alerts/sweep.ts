@@ -6,6 +6,7 @@ import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.t
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
+import { type FeedQuestions, watchConsumers } from "./rules/feed-consumers.ts";
 import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
@@ -19,6 +20,7 @@ const sweepLock = 7_255_011_936;
 
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
 export type SweepQuestions = AbsenceQuestions &
+  FeedQuestions &
   InboxQuestions &
   PartitionQuestions &
   RatioQuestions;
@@ -36,6 +38,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchAbsence,
   watchSignatures,
   watchPartitions,
+  watchConsumers,
   endDeadEvents,
   reportNearLastRetries,
   reportStorms,

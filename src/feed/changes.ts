@@ -1,4 +1,6 @@
 import type { Knex } from "knex";
+import { ConfigurationError } from "../platform/errors.ts";
+import { errorCode } from "../platform/postgres/errors.ts";
 
 /** One change of one object, as the feed tells it (mirror/changes/kinds.ts has the vocabulary). */
 export interface Change {
@@ -32,40 +34,105 @@ export interface FeedPage {
   hasMore: boolean;
 }
 
-export interface FeedQuery {
+/** Which changes are read; all without any of it. A filter needs no index: what is between is read and left out. */
+export interface FeedFilter {
+  kinds?: readonly string[];
+  resource?: string;
+  /** Of the object with this id. */
+  id?: string;
+  /** Recorded at this time or later. */
+  recordedFrom?: Date;
+}
+
+export interface FeedQuery extends FeedFilter {
   /** Changes with a higher number. */
   after: number;
   limit: number;
-  /** Only these kinds; all without it. */
-  kinds?: readonly string[];
 }
 
 /**
  * Reads the next changes in the order of their numbers. Never misses one that commits late: it stops before what is
  * still being written. Two or three statements, at READ COMMITTED, outside of a transaction, on the primary.
  */
-export async function readChanges(db: Knex, { after, limit, kinds }: FeedQuery): Promise<FeedPage> {
+export async function readChanges(
+  db: Knex,
+  { after, limit, ...filter }: FeedQuery,
+): Promise<FeedPage> {
   const until = await readableUntil(db);
   if (until <= after) return { changes: [], position: after, hasMore: false };
-  const query = db<ChangeRow>("feed.changes")
-    .where("seq", ">", after)
-    .where("seq", "<=", until)
-    .orderBy("seq")
-    .limit(limit);
-  if (kinds !== undefined) void query.whereIn("kind", [...kinds]);
-  const rows = await query;
+  const rows = await selected(db, { after, until }, filter).orderBy("seq").limit(limit);
   const isFull = rows.length === limit;
   const position = isFull ? Number(rows.at(-1)?.seq ?? until) : until;
   return { changes: rows.map(changeOf), position, hasMore: isFull };
 }
 
-/** The number up to which the feed is complete: what was committed up to now, or never will be. One statement. */
-export async function readableUntil(db: Knex): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ until: string }] }>(
-    "select feed.readable_until() as until",
-  );
-  return Number(rows[0].until);
+/** Reads the newest changes, in the order of their numbers; the position is that from which to read on. Two statements. */
+export async function readNewest(
+  db: Knex,
+  { limit, ...filter }: Omit<FeedQuery, "after">,
+): Promise<Pick<FeedPage, "changes" | "position">> {
+  const until = await readableUntil(db);
+  const rows = await selected(db, { after: 0, until }, filter).orderBy("seq", "desc").limit(limit);
+  return { changes: rows.reverse().map(changeOf), position: until };
 }
+
+function selected(
+  db: Knex,
+  { after, until }: { after: number; until: number },
+  { kinds, resource, id, recordedFrom }: FeedFilter,
+): Knex.QueryBuilder<ChangeRow, ChangeRow[]> {
+  const query = db<ChangeRow>("feed.changes").where("seq", ">", after).where("seq", "<=", until);
+  if (kinds !== undefined) void query.whereIn("kind", [...kinds]);
+  if (resource !== undefined) void query.where({ resource });
+  if (id !== undefined) void query.where({ id });
+  if (recordedFrom !== undefined) void query.where("recorded_at", ">=", recordedFrom);
+  return query;
+}
+
+/**
+ * How long before its number a change may be dated: its time is that at which its transaction began, which takes half a
+ * minute at most (`beginWriting`).
+ */
+const datedBeforeMs = 60_000;
+
+/**
+ * A position before every change that was recorded at that time or later; few that were recorded before it follow.
+ * Searches by halves, some 40 statements. The feed needs no index by time for it.
+ */
+export async function positionAt(db: Knex, time: Date): Promise<number> {
+  const early = new Date(time.getTime() - datedBeforeMs);
+  let [low, high] = [0, await readableUntil(db)];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const [next] = await selected(db, { after: middle, until: high }, {}).orderBy("seq").limit(1);
+    if (next === undefined || next.recorded_at >= early) high = middle;
+    else low = Number(next.seq);
+  }
+  return low;
+}
+
+/**
+ * The number up to which the feed is complete: what was committed up to now, or never will be. One statement. Throws
+ * `ConfigurationError` on a standby, which cannot know it.
+ */
+export async function readableUntil(db: Knex): Promise<number> {
+  try {
+    const { rows } = await db.raw<{ rows: [{ until: string }] }>(
+      "select feed.readable_until() as until",
+    );
+    return Number(rows[0].until);
+  } catch (error) {
+    if (errorCode(error) !== notOnStandby) throw error;
+    throw new ConfigurationError(
+      "The database is a standby. It does not show which changes are still being written on the primary, so a reader of " +
+        "the feed would miss some. Point DATABASE_URL at the primary.",
+      { cause: error },
+    );
+  }
+}
+
+/** Raised by readable-until.sql: object_not_in_prerequisite_state. */
+const notOnStandby = "55000";
 
 interface ChangeRow {
   seq: string;

@@ -10,6 +10,8 @@ import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { pruneAlerts } from "../alerts/retention.ts";
+import { listConsumers } from "../feed/consumers.ts";
+import { readFeedHealth } from "../feed/partitions.ts";
 import { firstNumberOfPrevious, readPartitionHealth } from "../inbox/partitions.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { runEvery } from "../platform/run-every.ts";
@@ -77,6 +79,15 @@ export async function runAlertSender(runtime: Runtime): Promise<void> {
   runtime.onClose(() => sender.close());
 }
 
+/** What a sweep asks of the rooms that are always there. */
+export const sweepQuestions = {
+  lastFullAnswerStart,
+  partitionsAt: readPartitionHealth,
+  firstNumberOfPrevious,
+  feedPartitions: readFeedHealth,
+  feedConsumers: listConsumers,
+};
+
 const sweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
@@ -91,12 +102,7 @@ export async function runAlertWatch(
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = {
-    lastFullAnswerStart,
-    partitionsAt: readPartitionHealth,
-    firstNumberOfPrevious,
-    ...ofReports,
-  };
+  const questions = { ...sweepQuestions, ...ofReports };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await recordHeartbeat(db, name);

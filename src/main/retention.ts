@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { keepFeed } from "../feed/partitions.ts";
 import { keepPartitions } from "../inbox/partitions.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
@@ -27,6 +28,11 @@ export async function retentionTasks(
       const { eventsKeepDays: keepDays } = config;
       const changes = await keepPartitions({ db, log }, { now: await readNow(db), keepDays });
       log.info(changes, "the partitions of the inbox are kept");
+    }),
+    "feed-partitions": hourly(async () => {
+      const { changesKeepDays: keepDays } = config;
+      const changes = await keepFeed({ db, log }, { now: await readNow(db), keepDays });
+      log.info(changes, "the partitions of the feed are kept");
     }),
     "receiver-retention": hourly(async () => {
       await forgetAnswers(db, await readNow(db));

@@ -7,8 +7,7 @@ import {
   startSender,
 } from "../../src/alerts/outbox/sender.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { firstNumberOfPrevious, readPartitionHealth } from "../../src/inbox/partitions.ts";
-import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
+import { sweepQuestions } from "../../src/main/alerts.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -166,8 +165,5 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
 
 async function sweepUnsent(alertContext: ReturnType<typeof testAlertContext>): Promise<void> {
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-  await sweepAlerts(
-    { db, log, lastFullAnswerStart, partitionsAt: readPartitionHealth, firstNumberOfPrevious },
-    alertContext,
-  );
+  await sweepAlerts({ db, log, ...sweepQuestions }, alertContext);
 }

@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { firstNumberOfPrevious, readPartitionHealth } from "../../src/inbox/partitions.ts";
-import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
+import { sweepQuestions } from "../../src/main/alerts.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";
@@ -24,21 +23,7 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while (
-    (
-      await sweepAlerts(
-        {
-          db,
-          log,
-          lastFullAnswerStart,
-          partitionsAt: readPartitionHealth,
-          firstNumberOfPrevious,
-          programmesNear,
-        },
-        alertContext,
-      )
-    ).more
-  );
+  while ((await sweepAlerts({ db, log, ...sweepQuestions, programmesNear }, alertContext)).more);
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }

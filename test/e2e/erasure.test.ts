@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { firstNumberOfPrevious, readPartitionHealth } from "../../src/inbox/partitions.ts";
-import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
+import { sweepQuestions } from "../../src/main/alerts.ts";
 import { registerAlerts } from "../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { registerEvents } from "../../src/main/cli/events.ts";
@@ -113,11 +112,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   }
   /** As often as there is something to look through: the first look only remembers where it began. */
   const sweep = async (): Promise<void> => {
-    for (let n = 0; n < 3; n++)
-      await sweepAlerts(
-        { ...deps, lastFullAnswerStart, partitionsAt: readPartitionHealth, firstNumberOfPrevious },
-        alerts,
-      );
+    for (let n = 0; n < 3; n++) await sweepAlerts({ ...deps, ...sweepQuestions }, alerts);
   };
   return { service, stand, db: database.db, deliver, settled, sweep, command, everything };
 }

@@ -7,6 +7,7 @@ import { loadConfig } from "../../src/main/config/config.ts";
 import { retentionTasks } from "../../src/main/retention.ts";
 import type { Runtime } from "../../src/main/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { storeChange } from "../feed/stored-changes.ts";
 import { openInbox } from "../inbox/inbox-stand.ts";
 import { verifiedEvent } from "../inbox/stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -24,6 +25,7 @@ const bounded = [
   "alerts.outbox",
   "alerts.seen_values",
   "alerts.storm_items",
+  "feed.changes",
   "inbox.progress",
   "inbox.receipts",
   "inbox.seen",
@@ -40,7 +42,7 @@ test("the page says of every table how long its rows are kept", async () => {
   const named = new Set([...table.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, name]) => name));
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(
     `select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('alerts', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')
+     where n.nspname in ('alerts', 'feed', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')
        and c.relkind in ('r', 'p') and not c.relispartition order by 1`,
   );
   expect(rows.map(({ name }) => name).filter((name) => !named.has(name))).toEqual([]);
@@ -59,6 +61,7 @@ test("from the second year on no table grows, but those that are kept for ever",
   for (let day = 0; day <= 840; day += stepDays) {
     now = new Date(start.getTime() + day * dayMs);
     await live(db, now, day / stepDays);
+    await storeChange(db, { recordedAt: now });
     for (const createdAt of [now.toISOString(), null]) {
       const event = verifiedEvent({ createdAt });
       await inbox.appender.append(event);

@@ -6,79 +6,104 @@ import type { Condition, End } from "../timeline.ts";
 import { watchedSince } from "./watch-absence.ts";
 import { headlineText } from "./wording.ts";
 
-/** Whether the inbox has partitions for what arrives next. */
+/** Whether a room has partitions for what comes next. */
 export interface Partitions {
   /** Partitions of numbers after the present one. */
   spansAhead: number;
-  /** Weeks of the memory against repeats after this one. */
-  weeksAhead: number;
-  /** The next event has none, and will lie in the one for all such events. */
+  /** The next row has none, and will lie in the one for all such rows. */
   isOverflowing: boolean;
+  /** Of the inbox: weeks of the memory against repeats after this one. */
+  weeksAhead?: number;
 }
 
-/** What is asked of the inbox. */
+export type PartitionedRoom = "inbox" | "feed";
+
+/** What is asked of the rooms. */
 export interface PartitionQuestions {
   partitionsAt(db: Knex, now: Date): Promise<Partitions>;
+  feedPartitions(db: Knex): Promise<Partitions>;
 }
-
-const partitionsKey = "inbox:partitions";
 
 /** A worker makes partitions once an hour, so what is missing may still come within an hour of its start. */
 const graceMs = 70 * 60_000;
 
-/** Reports that the inbox runs out of partitions. Needs a transaction; idempotent. */
+/** Reports that the inbox or the feed runs out of partitions. Needs a transaction; idempotent. */
 export async function watchPartitions(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { partitionsAt }: PartitionQuestions,
+  { partitionsAt, feedPartitions }: PartitionQuestions,
 ): Promise<void> {
   const at = alertContext.clock.now();
-  const partitions = await partitionsAt(trx, at);
-  if (areReady(partitions)) {
-    await clear(trx, alertContext, [{ key: partitionsKey, end: partitionsEnd, at }], "sweep");
-    return;
-  }
+  const rooms = { inbox: await partitionsAt(trx, at), feed: await feedPartitions(trx) };
   const since = await watchedSince(trx);
-  if (since === null || at.getTime() - since.getTime() < graceMs) return;
-  const condition = partitionsCondition(alertContext.settings.rules, partitions, at);
-  await raise(trx, alertContext, [condition], "sweep");
+  for (const room of ["inbox", "feed"] as const) {
+    if (areReady(rooms[room])) {
+      const ended = { key: partitionsKey(room), end: partitionsEnd(room), at };
+      await clear(trx, alertContext, [ended], "sweep");
+    } else if (since !== null && at.getTime() - since.getTime() >= graceMs) {
+      const condition = partitionsCondition(alertContext.settings.rules, room, rooms[room], at);
+      await raise(trx, alertContext, [condition], "sweep");
+    }
+  }
 }
 
-const areReady = ({ spansAhead, weeksAhead, isOverflowing }: Partitions): boolean =>
+const partitionsKey = (room: PartitionedRoom): string => `${room}:partitions`;
+
+const areReady = ({ spansAhead, weeksAhead = 1, isOverflowing }: Partitions): boolean =>
   spansAhead > 0 && weeksAhead > 0 && !isOverflowing;
 
-/** The inbox runs out of partitions, or has. Pure. */
+const words = {
+  inbox: {
+    rows: "Events",
+    comesNext: "arrives next",
+    effect: "Events are stored and applied all the same",
+  },
+  feed: {
+    rows: "Changes",
+    comesNext: "changes next",
+    effect: "Changes are told and read all the same",
+  },
+} as const;
+
+/** A room runs out of partitions, or has. Pure. */
 export function partitionsCondition(
   { inbox_partitions: rule }: AlertSettings["rules"],
+  room: PartitionedRoom,
   { spansAhead, weeksAhead, isOverflowing }: Partitions,
   at: Date,
 ): Condition {
+  const { rows, comesNext, effect } = words[room];
   return {
-    key: partitionsKey,
+    key: partitionsKey(room),
     rule: "inbox_partitions",
     severity: rule.severity,
     title: headlineText({
       lead: isOverflowing
-        ? "Events lie outside the inbox's partitions"
-        : "The inbox has no partition ready for what arrives next",
+        ? `${rows} lie outside the ${room}'s partitions`
+        : `The ${room} has no partition ready for what ${comesNext}`,
       next: "Nothing is lost yet",
     }),
     advice:
-      "Events are stored and applied all the same, but where partitions are missing they are removed one by one when " +
-      "they are old, and the inbox becomes slower. A worker makes partitions every hour and did not: search its log for " +
-      '"partitions of the inbox" and "inbox-partitions". Often somebody holds a lock on the tables of the inbox (a ' +
-      "backup, an open transaction), or the role of DATABASE_URL may not create tables. This alert ends by itself.",
+      `${effect}, but where partitions are missing they are removed one by one when they are old, and the ${room} ` +
+      "becomes slower. A worker makes partitions every hour and did not: search its log for " +
+      `"partitions are changed later" and "${room}-partitions". Often somebody holds a lock on the tables of the ` +
+      `${room} (a backup, an open transaction), or the role of DATABASE_URL may not create tables. This alert ends by ` +
+      "itself.",
     facts: [
       { label: "Partitions ahead", value: String(spansAhead) },
-      { label: "Weeks ahead", value: String(weeksAhead) },
-      { label: "Events outside", value: isOverflowing ? "yes" : "no" },
+      ...(weeksAhead === undefined ? [] : [{ label: "Weeks ahead", value: String(weeksAhead) }]),
+      { label: `${rows} outside`, value: isOverflowing ? "yes" : "no" },
     ],
-    storedFacts: { spansAhead, weeksAhead, isOverflowing },
+    storedFacts: {
+      spansAhead,
+      ...(weeksAhead === undefined ? {} : { weeksAhead }),
+      isOverflowing,
+    },
     at,
   };
 }
 
-export const partitionsEnd: End = {
-  title: "The inbox's partitions are ready again",
-  advice: "No event lies outside of them, and the next ones are made. Nothing is left to do.",
-};
+export const partitionsEnd = (room: PartitionedRoom): End => ({
+  title: `The ${room}'s partitions are ready again`,
+  advice: `No ${room === "inbox" ? "event" : "change"} lies outside of them, and the next ones are made. Nothing is left to do.`,
+});

@@ -50,6 +50,8 @@ export interface Config {
   readonly databaseSilenceSeconds: number;
   /** Events are removed so many days after they arrived. */
   readonly eventsKeepDays: number;
+  /** Changes are removed from the feed so many days after they were recorded. */
+  readonly changesKeepDays: number;
   readonly sandbox: { readonly port: number };
   /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
@@ -189,6 +191,7 @@ function configOf(values: Values): Config {
     admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
     databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
     eventsKeepDays: values.EVENTS_KEEP_DAYS,
+    changesKeepDays: values.CHANGES_KEEP_DAYS,
     sandbox: { port: values.SANDBOX_PORT },
     publicUrl: values.PUBLIC_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),

@@ -80,6 +80,7 @@ export const settings = {
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
   EVENTS_KEEP_DAYS: setting(integer(leastKeepDays, 36_500, "days"), 400),
+  CHANGES_KEEP_DAYS: setting(integer(1, 36_500, "days"), 30),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
   RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
   RECONCILE_IDENTITIES: setting(

@@ -8,6 +8,10 @@ declare
   last_given bigint;
   lowest_locked bigint;
 begin
+  if pg_is_in_recovery() then
+    raise exception 'feed.readable_until() cannot be known on a standby, which does not show the locks of writers'
+      using errcode = '55000', hint = 'Ask the primary.';
+  end if;
   -- Before the locks are read: who takes a number after this one locked after it, or is found below.
   select case when is_called then last_value else 0 end into last_given from feed.change_numbers;
   select min(((l.classid::bigint << 32) | l.objid::bigint) & 281474976710655) into lowest_locked

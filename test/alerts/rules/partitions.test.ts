@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import { keepFeed } from "../../../src/feed/partitions.ts";
 import { keepPartitions } from "../../../src/inbox/partitions.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { openInbox } from "../../inbox/inbox-stand.ts";
@@ -30,7 +31,7 @@ function watching(start: Date) {
 }
 
 const partitionAlerts = async (): Promise<string[]> =>
-  (await unresolved(database.db)).filter((alert) => alert.startsWith("inbox:"));
+  (await unresolved(database.db)).filter((alert) => alert.includes(":partitions"));
 
 test("partitions that a worker does not make for an hour are told of, until it has made them", async () => {
   const { clock, sweepAfter } = watching(new Date(Date.now() + 50 * 86_400_000));
@@ -58,6 +59,20 @@ test("events outside of all partitions are told of, until a worker has made one 
   // The first makes them, the second goes on to them.
   await keep();
   await keep();
+  await sweepAfter(1);
+  expect(await partitionAlerts()).toEqual([]);
+});
+
+test("a feed without partitions ahead is told of, until a worker has made them", async () => {
+  const { clock, sweepAfter } = watching(new Date());
+  const { db } = database;
+  const numbers = { now: clock.now(), keepDays: 400 };
+  await keepPartitions({ db, log }, numbers);
+  await db.raw("select setval('feed.change_numbers', 29000000)");
+  await sweepAfter(0);
+  await sweepAfter(75);
+  expect(await partitionAlerts()).toEqual(["feed:partitions error open"]);
+  await keepFeed({ db, log }, numbers);
   await sweepAfter(1);
   expect(await partitionAlerts()).toEqual([]);
 });

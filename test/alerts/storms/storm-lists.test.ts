@@ -6,8 +6,7 @@ import { slackPayload } from "../../../src/alerts/channels/slack.ts";
 import { findAlert } from "../../../src/alerts/store.ts";
 import { redactMessages } from "../../../src/alerts/redact-messages.ts";
 import { sweepAlerts } from "../../../src/alerts/sweep.ts";
-import { firstNumberOfPrevious, readPartitionHealth } from "../../../src/inbox/partitions.ts";
-import { lastFullAnswerStart } from "../../../src/reconcile/runs/runs.ts";
+import { sweepQuestions } from "../../../src/main/alerts.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { applySnapshots } from "../../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
@@ -337,10 +336,7 @@ describe("quiet hours", () => {
 
   async function sweepOnly(own: ReturnType<typeof testAlertContext>): Promise<void> {
     const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-    await sweepAlerts(
-      { db, log, lastFullAnswerStart, partitionsAt: readPartitionHealth, firstNumberOfPrevious },
-      own,
-    );
+    await sweepAlerts({ db, log, ...sweepQuestions }, own);
   }
 });
 

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { getAccount } from "../../../contract/resources/account.ts";
 import { countByState } from "../../../inbox/queries.ts";
+import { readFeedHealth } from "../../../feed/partitions.ts";
 import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { QueueUnavailable } from "../../../queue/job-queue.ts";
@@ -119,22 +120,25 @@ async function checkInbox(runtime: Runtime): Promise<CheckResult> {
   return ok("inbox", detail);
 }
 
-/** Checks that there are partitions for the events that arrive next. */
+/** Checks that there are partitions for the events that arrive next, and for the changes that they make. */
 async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
   const name = "partitions";
-  const { spansAhead, weeksAhead, isOverflowing } = await readPartitionHealth(
-    await runtime.db(),
-    runtime.wallClock.now(),
-  );
-  if (spansAhead > 0 && weeksAhead > 0 && !isOverflowing) {
-    return ok(name, "the inbox has those for what comes next");
-  }
+  const db = await runtime.db();
+  const { weeksAhead, ...inbox } = await readPartitionHealth(db, runtime.wallClock.now());
+  const rooms = { inbox, feed: await readFeedHealth(db) };
+  const problems = Object.entries(rooms).flatMap(([room, { spansAhead, isOverflowing }]) => {
+    if (isOverflowing) {
+      const effect = room === "inbox" ? "and is applied" : "and is read";
+      return `the ${room} has none for what comes now: it goes into the partition for all others, ${effect}`;
+    }
+    const isReady = spansAhead > 0 && (room !== "inbox" || weeksAhead > 0);
+    return isReady ? [] : `the ${room} has none ready for what comes next`;
+  });
+  if (problems.length === 0) return ok(name, "inbox and feed have those for what comes next");
   return warning(
     name,
-    isOverflowing
-      ? "the inbox has none for what arrives now: it goes into the partition for all others, and is applied"
-      : "the inbox has none ready for what comes next",
-    "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions",
+    problems.join("; "),
+    "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions and feed-partitions",
   );
 }
 

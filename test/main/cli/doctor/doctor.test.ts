@@ -122,9 +122,15 @@ describe("tallyhook doctor", () => {
     await at("900000000000");
     expect((await examine()).of("partitions")).toMatchObject({
       status: "warning",
-      detail: expect.stringContaining("none for what arrives now") as string,
+      detail: expect.stringContaining("none for what comes now") as string,
     });
     await at("1000");
+    await db.raw("select setval('feed.change_numbers', 29000000)");
+    expect((await examine()).of("partitions")).toMatchObject({
+      status: "warning",
+      detail: "the feed has none ready for what comes next",
+    });
+    await db.raw("select setval('feed.change_numbers', 1000)");
   });
 
   test("says which process reconciles, and warns of one that ended without releasing its lease", async () => {
