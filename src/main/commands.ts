@@ -24,6 +24,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },
+  { names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges },
   {
     names: ["reconcile", "import"],
     load: async () => (await import("./cli/reconcile.ts")).registerReconcile,

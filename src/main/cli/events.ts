@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import { setTimeout as sleep } from "node:timers/promises";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
@@ -19,13 +18,12 @@ import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbo
 import { holdsRefusedText } from "../../mirror/canonical.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
-import { isOutage } from "../../platform/postgres/errors.ts";
 import { counted, linesWithoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
+import { followSignal, printAsItComes } from "./follow.ts";
 import { createProgress } from "./progress.ts";
-import { untilSignal } from "./until-signal.ts";
 
 interface ListOptions {
   state?: EventState;
@@ -128,10 +126,7 @@ const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter =>
 });
 
 async function follow(context: CliContext, options: ListOptions): Promise<void> {
-  const stop = new AbortController();
-  void untilSignal().then(() => stop.abort());
-  // A reader that has seen enough, such as `head`, also ends the command.
-  context.stdout.once("error", () => stop.abort());
+  const signal = followSignal(context);
   const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
   await context.withRuntime(
     "events",
@@ -139,7 +134,7 @@ async function follow(context: CliContext, options: ListOptions): Promise<void> 
       const db = await migratedDatabase(runtime);
       await followEvents(context, { db, clock: runtime.wallClock }, filterOf(options), {
         lineOf,
-        signal: stop.signal,
+        signal,
       });
     },
     // `followEvents` itself reports that the database is unreachable.
@@ -308,7 +303,6 @@ function parseState(text: string): EventState {
 
 const days = (text: string): number => wholeNumber(0, 36_500, "days")(text.replace(/d$/, ""));
 
-const lookEveryMs = 500;
 /** How many of the newest events are read again because they may still match. */
 const maxUndecided = 20_000;
 
@@ -318,21 +312,16 @@ const maxUndecided = 20_000;
  * was there before. Waits while the database is unreachable. Nothing is lost meanwhile: the inbox has every event.
  */
 export async function followEvents(
-  { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">,
+  output: Pick<CliContext, "stdout" | "stderr">,
   { db, clock }: { db: Knex; clock: Clock },
   filter: EventFilter,
   { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
 ): Promise<void> {
-  const print = (rows: readonly EventRow[]) =>
-    new Promise<void>((resolve) => {
-      // Resolves when the reader has taken the lines or is gone. Without the wait, a slow reader would fill the memory.
-      stdout.write(rows.map((row) => `${lineOf(row)}\n`).join(""), () => resolve());
-    });
   const arrivals = await watchArrivals(db, clock);
   // Read before the newest, so that one which a worker completes meanwhile is in one of the two.
   const open = await listOpenEvents(db, maxUndecided);
   const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));
-  await print(newest.reverse());
+  const first = newest.toReversed();
   const isPrinted = new Set(newest.map(({ seq }) => seq));
   let undecided = open
     .filter((row) => mayMatchLater(row, filter))
@@ -347,29 +336,7 @@ export async function followEvents(
     return { rows: known.filter((row) => matches(row, filter)), more: came.length > 0 };
   }
 
-  const aborted = new Promise<null>((resolve) => {
-    signal.addEventListener("abort", () => resolve(null), { once: true });
-  });
-  let isAway = false;
-  while (!signal.aborted) {
-    try {
-      // A database that hangs or a reader that does not read must not delay the end of the command.
-      const seen = await Promise.race([look(), aborted]);
-      if (seen === null) return;
-      if (isAway)
-        stderr.write("tallyhook: the database answers again; what arrived meanwhile follows.\n");
-      isAway = false;
-      if (seen.rows.length > 0) await Promise.race([print(seen.rows), aborted]);
-      if (seen.more) continue;
-    } catch (error) {
-      if (!isOutage(error)) throw error;
-      if (!isAway) {
-        stderr.write("tallyhook: the database does not answer; trying again until it does.\n");
-      }
-      isAway = true;
-    }
-    await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
-  }
+  await printAsItComes(output, { first, look, lineOf, signal });
 }
 
 const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boolean =>

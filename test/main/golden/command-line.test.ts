@@ -183,6 +183,24 @@ test("events", () =>
     "events list --state received",
   ]));
 
+test("changes", () =>
+  compare("changes", [
+    "changes --limit 5",
+    "changes --limit 1 --json",
+    "changes --since beginning --kind order.paid,order.refunded --limit 3",
+    "changes --since 2030-01-01T00:00:00Z",
+    "changes --since soon",
+    "changes --kind order.payed",
+    "changes --kind paid",
+    "changes --resource ordr",
+    "changes nobody",
+    "changes --follow --since 5 --limit 3",
+    "changes consumers",
+    "changes consumers list --json",
+    "changes consumers remove nobody --yes",
+    "changes consumers remove nobody",
+  ]));
+
 test("secrets", () =>
   compare("secrets", [
     "secrets list",

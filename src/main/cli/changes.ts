@@ -1,0 +1,321 @@
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Knex } from "knex";
+import {
+  type Change,
+  type FeedFilter,
+  positionAt,
+  readChanges,
+  readNewest,
+} from "../../feed/changes.ts";
+import { listConsumers, readConsumer, removeConsumer } from "../../feed/consumers.ts";
+import { changeKinds } from "../../mirror/changes/kinds.ts";
+import { mirrorResources } from "../../mirror/resources.ts";
+import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { moneyText } from "../../platform/money.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { durationText, withoutControls } from "../../platform/readable-text.ts";
+import { migratedDatabase } from "../schema.ts";
+import { wholeNumber } from "./arguments.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+import { followSignal, printAsItComes } from "./follow.ts";
+
+/** Where to begin: after a number, at a time, or with the oldest change that is kept. */
+type Since = { after: number } | { time: Date };
+
+interface ChangesOptions {
+  follow?: boolean;
+  since?: Since;
+  kind?: string[];
+  resource?: string;
+  limit?: number;
+  json?: boolean;
+}
+
+const usualLimit = 20;
+const pageSize = 1_000;
+
+export function registerChanges(program: Command, context: CliContext): void {
+  const changes = program
+    .command("changes")
+    .description("the feed: what changed in the mirror, in order")
+    .argument("[id]", "only of the object with this id")
+    .option("--follow", "then print each new change until Ctrl-C")
+    .option(
+      "--since <start>",
+      'begin at a time, after a change\'s number, or at the "beginning" (default: the newest)',
+      parseSince,
+    )
+    .option("--kind <kinds>", "only these kinds, separated by commas", parseKinds)
+    .option("--resource <resource>", `only of: ${resourceNames.join(", ")}`, parseResource)
+    .option("--limit <n>", `how many (default: ${usualLimit})`, wholeNumber(1, 10_000))
+    .option("--json", "print JSON, one change a line")
+    .addHelpText("after", `\nKinds:\n${kindLines()}`)
+    .action((id: string | undefined, options: ChangesOptions) => print(context, id, options));
+
+  const consumers = changes.command("consumers").description("who reads the feed, and how far");
+  consumers
+    .command("list", { isDefault: true })
+    .description("list the consumers, the one furthest behind first")
+    .option("--json", "print JSON")
+    // The option of the command above it is the same one.
+    .action((_: unknown, command: Command) => list(context, isJson(command)));
+  consumers
+    .command("remove")
+    .description("remove a consumer that nobody needs: the feed keeps nothing for it any more")
+    .argument("<name>", "its name")
+    .option("--yes", "remove it without asking")
+    .action((name: string, { yes }: { yes?: boolean }) => remove(context, name, yes === true));
+}
+
+const isJson = (command: Command): boolean =>
+  command.optsWithGlobals<{ json?: boolean }>().json === true;
+
+const withDatabase = <T>(context: CliContext, run: (db: Knex) => Promise<T>): Promise<T> =>
+  context.withRuntime("changes", async (runtime) => run(await migratedDatabase(runtime)), {
+    logLevel: "warn",
+  });
+
+async function print(
+  context: CliContext,
+  id: string | undefined,
+  options: ChangesOptions,
+): Promise<void> {
+  const { follow, since, limit, json } = options;
+  if (follow === true && since !== undefined && limit !== undefined) {
+    throw new UsageError("--limit has no meaning with both --since and --follow. Leave one out.");
+  }
+  const filter = filterOf(id, options);
+  const lineOf = json === true ? jsonLine : readableLine;
+  if (follow === true) {
+    const signal = followSignal(context);
+    await context.withRuntime(
+      "changes",
+      async (runtime) => {
+        const db = await migratedDatabase(runtime);
+        await followChanges(context, db, { since, limit, filter, lineOf, signal });
+      },
+      // `printAsItComes` itself reports that the database is unreachable.
+      { logLevel: "silent" },
+    );
+    return;
+  }
+  const { changes, hasMore } = await withDatabase(context, (db) =>
+    since === undefined
+      ? readNewest(db, { limit: limit ?? usualLimit, ...filter }).then(isAll)
+      : readSince(db, since, { limit: limit ?? usualLimit, ...filter }),
+  );
+  context.stdout.write(changes.map((change) => `${lineOf(change)}\n`).join(""));
+  if (json === true) return;
+  if (changes.length === 0) context.stdout.write("No change matches.\n");
+  const last = changes.at(-1);
+  if (hasMore && last !== undefined) {
+    context.stderr.write(`tallyhook: more changes follow: add --since ${last.seq}\n`);
+  }
+}
+
+const isAll = ({ changes }: { changes: Change[] }) => ({ changes, hasMore: false });
+
+async function readSince(
+  db: Knex,
+  since: Since,
+  query: FeedFilter & { limit: number },
+): Promise<{ changes: Change[]; hasMore: boolean }> {
+  const { after, ...from } = await startOf(db, since);
+  return readChanges(db, { ...query, ...from, after });
+}
+
+async function startOf(
+  db: Knex,
+  since: Since,
+): Promise<{ after: number } & Pick<FeedFilter, "recordedFrom">> {
+  if ("after" in since) return since;
+  return { after: await positionAt(db, since.time), recordedFrom: since.time };
+}
+
+/**
+ * Prints the newest changes, or all since a number or a time, and then each new one, until the signal. Waits while the
+ * database is unreachable; nothing is left out meanwhile.
+ */
+export async function followChanges(
+  output: Pick<CliContext, "stdout" | "stderr">,
+  db: Knex,
+  {
+    since,
+    limit = usualLimit,
+    filter,
+    lineOf,
+    signal,
+  }: {
+    since?: Since | undefined;
+    limit?: number | undefined;
+    filter: FeedFilter;
+    lineOf: (change: Change) => string;
+    signal: AbortSignal;
+  },
+): Promise<void> {
+  const newest = since === undefined ? await readNewest(db, { limit, ...filter }) : null;
+  const start = since === undefined ? { after: newest?.position ?? 0 } : await startOf(db, since);
+  let { after } = start;
+  const look = async () => {
+    const query = { limit: pageSize, ...filter, ...start, after };
+    const { changes, position, hasMore } = await readChanges(db, query);
+    after = position;
+    return { rows: changes, more: hasMore };
+  };
+  await printAsItComes(output, { first: newest?.changes ?? [], look, lineOf, signal });
+}
+
+const filterOf = (
+  id: string | undefined,
+  { kind, resource }: ChangesOptions,
+): Pick<FeedFilter, "id" | "kinds" | "resource"> => ({
+  ...(id === undefined ? {} : { id }),
+  ...(kind === undefined ? {} : { kinds: kind }),
+  ...(resource === undefined ? {} : { resource }),
+});
+
+const kindWidth = Math.max(...changeKinds.map(({ length }) => length));
+
+function readableLine(change: Change): string {
+  const { seq, recordedAt, kind, resource, id, amount, currency, cause, isSuperseded } = change;
+  const parts = [
+    recordedAt.toISOString(),
+    String(seq).padStart(8),
+    kind.padEnd(kindWidth),
+    `${resource} ${withoutControls(id)}`,
+    statusText(change),
+    amount === null && currency === null ? "" : moneyText(amount, currency),
+    withoutControls(cause),
+    isSuperseded ? "late" : "",
+  ];
+  return parts.filter((part) => part !== "").join("  ");
+}
+
+function statusText({ fromStatus, toStatus }: Change): string {
+  const [from, to] = [withoutControls(fromStatus ?? ""), withoutControls(toStatus ?? "")];
+  if (from === to) return to;
+  return from === "" ? `→ ${to}` : `${from} → ${to}`;
+}
+
+/** By the names of the columns, as SQL shows them. */
+const jsonLine = (change: Change): string =>
+  JSON.stringify({
+    seq: change.seq,
+    resource: change.resource,
+    id: change.id,
+    kind: change.kind,
+    from_status: change.fromStatus,
+    to_status: change.toStatus,
+    transaction_id: change.transactionId,
+    amount: change.amount,
+    currency: change.currency,
+    state_group: change.state?.group ?? null,
+    state_at: change.state?.at ?? null,
+    state_hash: change.state?.hash ?? null,
+    cause: change.cause,
+    is_superseded: change.isSuperseded,
+    recorded_at: change.recordedAt,
+  });
+
+async function list(context: CliContext, json: boolean): Promise<void> {
+  const { consumers, now } = await context.withRuntime(
+    "changes",
+    async (runtime) => ({
+      consumers: await listConsumers(await migratedDatabase(runtime)),
+      now: runtime.wallClock.now(),
+    }),
+    { logLevel: "warn" },
+  );
+  if (json) {
+    const rows = consumers.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
+      name,
+      position,
+      unread_since: unreadSince,
+      moved_at: movedAt,
+      created_at: createdAt,
+    }));
+    context.stdout.write(`${JSON.stringify({ consumers: rows })}\n`);
+    return;
+  }
+  if (consumers.length === 0) {
+    context.stdout.write("Nobody reads the feed by a name.\n");
+    return;
+  }
+  const table = new Table({
+    head: ["name", "read up to", "behind", "last moved"],
+    style: { head: [], border: [] },
+  });
+  for (const { name, position, movedAt, unreadSince } of consumers) {
+    const behind = unreadSince === null ? "-" : durationText(now.getTime() - unreadSince.getTime());
+    table.push([withoutControls(name), String(position), behind, movedAt.toISOString()]);
+  }
+  context.stdout.write(`${table.toString()}\n`);
+}
+
+async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
+  if (!yes) assertCanAsk(context);
+  const shown = withoutControls(name);
+  await withDatabase(context, async (db) => {
+    if ((await readConsumer(db, name)) === null) {
+      const names = (await listConsumers(db)).map((consumer) => consumer.name);
+      throw new UsageError(`No consumer is called "${shown}".${hint(name, names)}`);
+    }
+    if (!yes) {
+      await confirm(
+        context,
+        `Its position is lost, and the feed no longer keeps what it has not read. Remove ${shown}?`,
+      );
+    }
+    await removeConsumer(db, name);
+  });
+  context.stdout.write(`The consumer ${shown} is removed.\n`);
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known);
+  return nearest === null ? "" : ` Did you mean "${withoutControls(nearest)}"?`;
+}
+
+function parseSince(text: string): Since {
+  if (text === "beginning") return { after: 0 };
+  if (/^\d{1,15}$/.test(text)) return { after: Number(text) };
+  const time = canonicalTimestamp(text);
+  if (time === null) {
+    throw new InvalidArgumentError(
+      'Use a time with its offset, such as 2026-03-01T12:00:00Z, the number of a change, or "beginning".',
+    );
+  }
+  return { time: new Date(time) };
+}
+
+function parseKinds(text: string, others: string[] = []): string[] {
+  const kinds = text.split(",").map((kind) => kind.trim());
+  for (const kind of kinds) {
+    if (changeKinds.some((known) => known === kind)) continue;
+    throw new InvalidArgumentError(
+      `There is no kind "${kind}".${hint(kind, changeKinds) || ' "tallyhook changes --help" lists them.'}`,
+    );
+  }
+  return [...others, ...kinds];
+}
+
+const resourceNames: readonly string[] = mirrorResources.map(({ name }) => name);
+
+function parseResource(text: string): string {
+  if (resourceNames.includes(text)) return text;
+  throw new InvalidArgumentError(
+    `Use one of ${resourceNames.join(", ")}.${hint(text, resourceNames)}`,
+  );
+}
+
+/** A line for each resource. */
+function kindLines(): string {
+  const lines = resourceNames.flatMap((resource) => {
+    const kinds = changeKinds.filter((kind) => kind.startsWith(`${resource}.`));
+    return kinds.length === 0 ? [] : [`  ${kinds.join(", ")}\n`];
+  });
+  return lines.join("");
+}
