@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
+import { changesOf, eraseChanges } from "../../mirror/changes/erase-changes.ts";
 import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
 import {
   eraseHistory,
@@ -122,17 +123,20 @@ async function eraseCustomer(
     .pluck<string[]>("order_number");
   // Stored events first: they are found by the person's addresses, which must still be in the rows after a crash.
   const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
+  const changes = await changesOf(db, ids);
   const names = [...numbers, ...traces.contacts, ...traces.names];
   // In one transaction, because the history tells which other rows to erase.
   const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
-    return {
+    const redactedRows = {
       ...(await eraseRows(trx, customerId, ids, hashes)),
       history: states,
       events,
       findings: await redactFindings(trx, ids),
       ...(await optionalRooms.alerts?.redact(trx, { customerId, ids, seqs, names })),
     };
+    await eraseChanges(trx, { customerId, seqs: changes, hashes });
+    return redactedRows;
   });
   await logErasure(db, { customerId, by, reason, counts });
   const live = await db("mirror.customers")

@@ -17,6 +17,7 @@ interface Change {
   /** The object's row as it was written; null if it was not. */
   row: WrittenRow | null;
   fact: ShownFact | null;
+  isSuperseded: boolean;
 }
 
 /** A fact, and the row of the state that showed it; null if the state came late and changed no row. */
@@ -51,14 +52,37 @@ export async function recordChanges(
       const isUpdated = kinds.length === 0 && row.isChanged && !told.has(keyOf(resource, row.id));
       if (isUpdated) kinds.push(`${resource}.updated`);
       const { id, cause } = row;
-      for (const kind of kinds) changes.push({ resource, id, kind, cause, row, fact: null });
+      for (const kind of kinds) {
+        changes.push({ resource, id, kind, cause, row, fact: null, isSuperseded: false });
+      }
     }
   }
   for (const fact of facts) {
     const { resource, id, kind, cause } = fact;
-    changes.push({ resource, id, kind, cause, row: rows.get(keyOf(resource, id)) ?? null, fact });
+    const row = rows.get(keyOf(resource, id)) ?? null;
+    const isSuperseded = fact.shownBy === null;
+    changes.push({ resource, id, kind, cause, row, fact, isSuperseded });
   }
   if (changes.length > 0) await insertChanges(trx, changes);
+}
+
+/** Tells once for ever that a customer was erased. Must follow the write of the rows. Needs its transaction; idempotent. */
+export async function recordErasure(trx: Knex.Transaction, customerId: string): Promise<void> {
+  const told: ShownFact = {
+    resource: "customer",
+    id: customerId,
+    kind: "customer.erased",
+    subject: "",
+    amount: null,
+    currency: null,
+    cause: "erasure",
+    shownBy: null,
+  };
+  if ((await newFacts(trx, [told])).length === 0) return;
+  const { resource, id, kind, cause } = told;
+  await insertChanges(trx, [
+    { resource, id, kind, cause, row: null, fact: null, isSuperseded: false },
+  ]);
 }
 
 const keyOf = (resource: string, id: string): string => `${resource}|${id}`;
@@ -136,7 +160,7 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
         sqlArray(changes.map(({ fact }) => (fact?.subject ?? "") || null)),
         sqlArray(changes.map(({ fact }) => fact?.amount ?? null)),
         sqlArray(changes.map(({ fact }) => fact?.currency ?? null)),
-        sqlArray(changes.map(({ fact }) => fact !== null && fact.shownBy === null)),
+        sqlArray(changes.map(({ isSuperseded }) => isSuperseded)),
       ],
     )
     .options({ name: "feed-changes" });

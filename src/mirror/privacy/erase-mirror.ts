@@ -27,6 +27,14 @@ export type NewHashes = ReadonlyMap<string, string>;
 
 const hashKey = (group: string, id: string, hash: string): string => `${group}|${id}|${hash}`;
 
+/** The hash that replaced this one; undefined where none did. */
+export const newHashOf = (
+  hashes: NewHashes,
+  group: string,
+  id: string,
+  hash: string,
+): string | undefined => hashes.get(hashKey(group, id, hash));
+
 /** The ids of the customer and of all objects that ever belonged to the customer. Reads the whole history. */
 export async function objectsOf(db: Knex, customerId: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
@@ -146,7 +154,7 @@ function redactedRow(
     const hash = version.slice(version.lastIndexOf("|") + 1);
     const content = contentColumn === undefined ? null : row[contentColumn];
     if (contentColumn === undefined) {
-      const known = hashes.get(hashKey(group.group, String(row["id"]), hash));
+      const known = newHashOf(hashes, group.group, String(row["id"]), hash);
       if (known !== undefined) changed[versionColumn] = withHash(version, hash, known);
     } else if (content !== null) {
       const redactedTo = redactedContent(JSON.stringify(content));

@@ -440,4 +440,64 @@ describe("customers erase", () => {
     );
     expect((await erase("customer-1", "--yes")).err).not.toContain("Delete it there");
   });
+
+  describe("the feed of an erased customer", () => {
+    const changes = () => database.db("feed.changes").orderBy("seq");
+    const erasures = async () => (await changes()).filter(({ kind }) => kind === "customer.erased");
+
+    beforeEach(async () => {
+      await apply(
+        database.db,
+        shown("customer", customer, at(0)),
+        shown("order", order, at(0)),
+        shown("transaction", sale, at(0)),
+        shown("subscription", subscription, at(0)),
+      );
+    });
+
+    it("names nobody, and tells of the erasure once for ever", async () => {
+      await erase("customer-1", "--yes");
+      await erase("customer-1", "--yes");
+      const told = await changes();
+      expect(told.length).toBeGreaterThan(4);
+      const text = JSON.stringify([told, await database.db("feed.facts")]);
+      for (const secret of secrets) expect(text).not.toContain(secret);
+      expect(await erasures()).toMatchObject([
+        { resource: "customer", id: "customer-1", cause: "erasure", is_superseded: false },
+      ]);
+      expect(told.at(-1)?.kind, "it comes last").toBe("customer.erased");
+    });
+
+    it("leads each change that named a state to the redacted one, and to no hash of what was erased", async () => {
+      const former = (await changes()).map(({ state_hash: hash }) => hash as string | null);
+      await erase("customer-1", "--yes");
+      const { rows } = await database.db.raw<{
+        rows: { id: string; hash: string; data: unknown }[];
+      }>(
+        `select c.id, c.state_hash as hash, v.data from feed.changes c
+         left join mirror.versions v on v.resource = c.state_group and v.id = c.id
+           and v.source_updated_at = c.state_at and v.content_hash = c.state_hash
+         where c.state_hash is not null order by c.seq`,
+      );
+      expect(rows.length).toBe(former.filter((hash) => hash !== null).length);
+      expect(rows.filter(({ data }) => data === null)).toEqual([]);
+      const ofCustomer = rows.filter(({ id }) => id === "customer-1");
+      expect(ofCustomer.length).toBeGreaterThan(0);
+      for (const { hash } of ofCustomer) expect(former).not.toContain(hash);
+    });
+
+    it("tells nothing of an erasure that failed", async () => {
+      await database.db.raw(
+        "alter table mirror.customers add constraint fails check (email <> '[redacted]') not valid",
+      );
+      try {
+        expect((await erase("customer-1", "--yes")).error).not.toBeNull();
+        expect(await erasures()).toEqual([]);
+      } finally {
+        await database.db.raw("alter table mirror.customers drop constraint fails");
+      }
+      await erase("customer-1", "--yes");
+      expect(await erasures()).toHaveLength(1);
+    });
+  });
 });
