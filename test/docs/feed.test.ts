@@ -33,9 +33,8 @@ test("the page's SQL reads the feed and moves on, with no more rights than it na
     await trx.raw("reset role");
     const seq = await storeChange(trx, { recordedAt: new Date() });
     await trx.raw("set local role shop");
-    const [{ readable_until: until }, { position }] = (
-      (await trx.raw(ask)) as { rows: [Record<string, string>] }[]
-    ).map(({ rows: [row] }) => row) as [Record<string, string>, Record<string, string>];
+    const answers = await trx.raw<{ rows: [Record<string, string>] }[]>(ask);
+    const [until, position] = answers.flatMap(({ rows: [row] }) => Object.values(row));
     expect(Number(until)).toBe(seq);
     const given = { position: position ?? "", until: until ?? "", next: until ?? "" };
     const { rows } = await trx.raw<{ rows: { seq: string }[] }>(read, given);

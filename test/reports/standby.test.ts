@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { read, utils } from "@e965/xlsx";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest";
+import { registerChanges } from "../../src/main/cli/changes.ts";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../src/main/cli/doctor/check-result.ts";
 import { registerReport } from "../../src/main/cli/report.ts";
@@ -239,6 +240,16 @@ describe("a query that the standby cancels for the replay", () => {
   test("is not repeated after a part of the report was written", async () => {
     await expect(readInTheWay(1, (write) => write())).rejects.toBeInstanceOf(UnreachableError);
   });
+});
+
+test("the feed cannot be read from a standby, which does not know what is being written", async () => {
+  await pair.standby.caughtUp();
+  const { error, out } = await runCommand(registerChanges, ["changes"], {
+    env: environment({ DATABASE_URL: pair.standby.url }),
+  });
+  expect(out).toBe("");
+  expect(String(error)).toMatch(/DATABASE_URL/);
+  expect(String(error)).toMatch(/standby/);
 });
 
 test("a standby without what migrate made since is refused", async () => {
