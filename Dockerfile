@@ -18,6 +18,7 @@ COPY --from=build /app/LICENSE ./LICENSE
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/bin/tallyhook.js ./src/bin/tallyhook.js
+COPY --from=build /app/src/bin/handlers.js ./src/bin/handlers.js
 USER node
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \

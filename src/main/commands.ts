@@ -36,6 +36,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["secrets"], load: async () => (await import("./cli/secrets.ts")).registerSecrets },
   { names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint },
   { names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts },
+  { names: ["handlers"], load: async () => (await import("./cli/handlers.ts")).registerHandlers },
   {
     names: ["customers"],
     load: async () => (await import("./cli/customers.ts")).registerCustomers,

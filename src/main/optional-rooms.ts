@@ -1,5 +1,6 @@
 import { alertsRoom } from "./rooms/alerts.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
+import { handlersRoom } from "./rooms/handlers.ts";
 import type { OptionalRooms } from "./rooms/room-interfaces.ts";
 import { reportsRoom } from "./rooms/reports.ts";
 import { sandboxRoom } from "./rooms/sandbox.ts";
@@ -10,4 +11,5 @@ export const optionalRooms: OptionalRooms = {
   endpoint: endpointRoom,
   reports: reportsRoom,
   alerts: alertsRoom,
+  handlers: handlersRoom,
 };

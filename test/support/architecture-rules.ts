@@ -23,6 +23,15 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   receiver: ["platform/**", "contract/**", "inbox/append.ts", "inbox/store-batch.ts"],
   mirror: ["platform/**", "contract/**"],
   feed: ["platform/**"],
+  dispatch: [
+    "platform/**",
+    "contract/**",
+    "client/**",
+    "feed/**",
+    "mirror/read-states.ts",
+    "mirror/changes/kinds.ts",
+  ],
+  handlers: ["dispatch/define-handler.ts", "contract/**"],
   alerts: [
     "platform/**",
     "contract/**",
@@ -128,7 +137,7 @@ function formFaults(file: SourceFile): string[] {
     if (reExport && specifier?.startsWith(".")) {
       faults.push(`${file.path}:${line} hands on ${specifier}: import it where it is made`);
     }
-    if (specifier === null && !["main", "platform"].includes(folderOf(file.path))) {
+    if (specifier === null && !["main", "platform", "bin"].includes(folderOf(file.path))) {
       faults.push(`${file.path}:${line} imports a computed path: no rule can see where it leads`);
     }
   }

@@ -44,6 +44,8 @@ export interface WorkerRole {
   isNightly?: boolean;
   /** False: alerts are written and stay in the outbox, and nothing detects absences. */
   sendsAlerts?: boolean;
+  /** False: no handler of the merchant runs. */
+  runsHandlers?: boolean;
 }
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
@@ -83,5 +85,6 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   );
   runtime.onClose(() => worker.close());
   await alerts?.watch(runtime, optionalRooms.reports?.questions ?? {});
+  if (role.runsHandlers !== false) await optionalRooms.handlers?.run(runtime, role.service);
   return worker;
 }

@@ -80,6 +80,8 @@ export interface Config {
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
+  /** An absolute path: handlers besides those of src/handlers/. */
+  readonly handlersDir: string | null;
   /** An absolute path. Null: every rule is on and alerts go to the log only. */
   readonly alerts: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
@@ -209,6 +211,7 @@ function configOf(values: Values): Config {
     reportsMaxLagSeconds: values.REPORTS_MAX_LAG_SECONDS,
     reportMail: reportMailOf(values),
     mailFrom: values.MAIL_FROM,
+    handlersDir: values.TALLYHOOK_HANDLERS === null ? null : resolve(values.TALLYHOOK_HANDLERS),
     alerts: {
       settingsFile:
         values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),

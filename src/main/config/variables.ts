@@ -72,6 +72,7 @@ export const settings = {
   SANDBOX_PORT: setting(port, 4010),
   PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
   TALLYHOOK_DATA_DIR: setting(path, ".data"),
+  TALLYHOOK_HANDLERS: optional(path),
   TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
   TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),

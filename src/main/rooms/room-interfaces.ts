@@ -12,6 +12,7 @@ export interface OptionalRooms {
   readonly endpoint?: EndpointRoom;
   readonly reports?: ReportsRoom;
   readonly alerts?: AlertsRoom;
+  readonly handlers?: HandlersRoom;
 }
 
 export interface SandboxRoom {
@@ -110,4 +111,14 @@ export interface AlertsRoom {
   examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]>;
   /** The doctor's checks of settings, channels and messages. */
   check(runtime: Runtime, database: CheckResult): Promise<CheckResult[]>;
+}
+
+export interface HandlersRoom {
+  /** Files whose functions `migrate` creates. */
+  readonly sql: readonly URL[];
+  /**
+   * Runs the merchant's handlers until the runtime ends; nothing where there are none. Throws `ConfigurationError` for a
+   * handler that is not usable.
+   */
+  run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
 }

@@ -42,6 +42,7 @@ const complete: Env = {
   SANDBOX_PORT: "65535",
   PUBLIC_URL: "http://127.0.0.1:3000/hooks/",
   TALLYHOOK_DATA_DIR: "/srv/tallyhook",
+  TALLYHOOK_HANDLERS: "/srv/handlers",
   TALLYHOOK_ENCRYPTION_KEY: key.toUpperCase(),
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: `${"a".repeat(64)},${"b".repeat(64)}`,
   TALLYHOOK_TIME_ZONE: "Europe/Berlin",

@@ -60,7 +60,13 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
       (await calls.registerEndpoint(`${url}/webhooks`)).signingSecret,
     ],
   });
-  await runWorker(runtime, { service, missingGraceMs: 0, isNightly: false, sendsAlerts: false });
+  await runWorker(runtime, {
+    service,
+    missingGraceMs: 0,
+    isNightly: false,
+    sendsAlerts: false,
+    runsHandlers: false,
+  });
   const db = await runtime.db();
 
   say(

@@ -1,0 +1,107 @@
+import { createHash } from "node:crypto";
+import type { Knex } from "knex";
+import type { ServiceClient } from "../client/service-client.ts";
+import type { Change } from "../feed/changes.ts";
+import { TallyhookError } from "../platform/errors.ts";
+import type { Log } from "../platform/log.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+import type { Handler } from "./define-handler.ts";
+import type { HandledObject } from "./read-objects.ts";
+
+export interface AttemptDeps {
+  /** For handlers alone, so that one that keeps connections holds up nothing else. */
+  handlersDb: Knex;
+  client: ServiceClient;
+  log: Log;
+}
+
+export interface Attempt {
+  change: Change;
+  /** Null if the mirror has not seen it yet: the attempt fails. */
+  object: HandledObject | null;
+  idempotencyKey: string;
+  isTest: boolean;
+}
+
+/**
+ * Calls a handler, until its deadline at most. Where it is transactional, `finish` belongs to its transaction, which is
+ * rolled back if either throws. Throws what the handler throws, `DeadlineExceeded` or `ObjectNotSeen`.
+ */
+export async function attemptRun(
+  { handlersDb, client, log }: AttemptDeps,
+  handler: Handler,
+  { change, object, idempotencyKey, isTest }: Attempt,
+  finish: (trx: Knex.Transaction) => Promise<void>,
+): Promise<void> {
+  if (object === null) throw new ObjectNotSeen(change);
+  const call = (db: Knex): Promise<void> =>
+    withinDeadline(handler.deadlineMs, (signal) => {
+      const own = log.child({ handler: handler.name, change: change.seq });
+      const tools = { change, idempotencyKey, client, db, log: own, signal, isTest };
+      return handler.run({ ...tools, [change.resource]: object } as never);
+    });
+  if (!handler.transactional) return call(handlersDb);
+  await inTransaction(handlersDb, async (trx) => {
+    await limitTime(trx, handler.deadlineMs);
+    await call(trx);
+    await finish(trx);
+  });
+}
+
+/** A statement that hangs would keep the transaction from being rolled back, and its connection from the pool. */
+async function limitTime(trx: Knex.Transaction, deadlineMs: number): Promise<void> {
+  await trx.raw(
+    `select set_config('statement_timeout', :limit::text, true),
+            set_config('idle_in_transaction_session_timeout', :limit::text, true)`,
+    { limit: deadlineMs + 1_000 },
+  );
+}
+
+/** A handler that goes on after its deadline is not waited for. */
+async function withinDeadline(
+  deadlineMs: number,
+  work: (signal: AbortSignal) => Promise<void> | void,
+): Promise<void> {
+  const deadline = new AbortController();
+  const exceeded = new Promise<never>((_, reject) => {
+    deadline.signal.addEventListener("abort", () => reject(deadline.signal.reason as Error), {
+      once: true,
+    });
+  });
+  const timer = setTimeout(() => deadline.abort(new DeadlineExceeded(deadlineMs)), deadlineMs);
+  try {
+    await Promise.race([(async () => work(deadline.signal))(), exceeded]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+class DeadlineExceeded extends TallyhookError {
+  constructor(deadlineMs: number) {
+    super(`The handler took longer than its deadline of ${deadlineMs} ms.`);
+  }
+}
+
+class ObjectNotSeen extends TallyhookError {
+  constructor({ resource, id }: Change) {
+    super(`The mirror has not seen the ${resource} ${id} yet. It is being read from the service.`);
+  }
+}
+
+/** A UUID v4 in form, the same at every attempt: `scope` tells apart what must not be taken for a repeat. Pure. */
+export function idempotencyKeyOf(
+  handler: string,
+  { seq, resource, id, kind }: Pick<Change, "seq" | "resource" | "id" | "kind">,
+  scope = "run",
+): string {
+  const text = JSON.stringify(["tallyhook", scope, handler, seq, resource, id, kind]);
+  const hex = createHash("sha256").update(text).digest("hex");
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    `${variant}${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}

@@ -1,0 +1,36 @@
+-- Removes runs of a handler, done or skipped, and lets the next run of each of their objects have its turn. Returns the
+-- numbers of those that it removed. p_tokens: of the claims under which they were done; null: nobody may be running them.
+-- Who plans runs holds this lock alone, so no run is planned behind one that is being removed: it would wait for ever.
+create or replace function dispatch.remove_runs(p_handler text, p_seqs bigint[], p_tokens integer[])
+returns bigint[] language plpgsql volatile as $$
+declare
+  removed bigint[];
+begin
+  perform pg_advisory_xact_lock_shared(7256, hashtext(p_handler));
+  -- A statement of its own, which sees what was planned before the lock was taken.
+  with gone as (
+    delete from dispatch.runs r using unnest(p_seqs, p_tokens) as given(seq, token)
+    where r.handler = p_handler and r.seq = given.seq
+      and case when given.token is null then coalesce(r.claimed_until <= now(), true)
+               else r.token = given.token and r.state = 'waiting' end
+    returning r.seq, r.resource, r.id, r.is_first, given.token is not null as is_done
+  ), promoted as (
+    update dispatch.runs r set is_first = true
+    from gone cross join lateral (
+      select n.seq from dispatch.runs n
+      where n.handler = p_handler and n.resource = gone.resource and n.id = gone.id and n.seq > gone.seq
+        and not n.seq = any(p_seqs)
+      order by n.seq limit 1
+    ) as next
+    where gone.is_first and r.handler = p_handler and r.seq = next.seq
+  ), counted as (
+    insert into dispatch.counts as c (handler, done, last_done_at)
+    select p_handler, count(*), now() from gone where is_done having count(*) > 0
+    on conflict (handler) do update set done = c.done + excluded.done, last_done_at = excluded.last_done_at
+  )
+  select coalesce(array_agg(seq), '{}') into removed from gone;
+  return removed;
+end
+$$;
+comment on function dispatch.remove_runs(text, bigint[], integer[]) is
+  'Removes runs that are done or skipped, and lets the next run of each of their objects have its turn.';

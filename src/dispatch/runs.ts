@@ -1,0 +1,233 @@
+import type { Knex } from "knex";
+import type { Change } from "../feed/changes.ts";
+import { shortenedTo } from "../platform/redaction.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
+
+/** A run that this process has claimed: one change for one handler. */
+export interface ClaimedRun {
+  handler: string;
+  seq: number;
+  change: Change;
+  /** The one that begins is the first. */
+  attempt: number;
+  /** Grows with each claim: proves that nobody has claimed the run since. */
+  token: number;
+  /** The handler is paused, and this run tries whether it works again. */
+  isProbe: boolean;
+}
+
+/** What a process wants of a handler's runs. */
+export interface ClaimRequest {
+  handler: string;
+  /** How many it has room for. */
+  free: number;
+  /** How long nobody else gets them; by the database's clock. */
+  leaseMs: number;
+}
+
+/**
+ * Claims the oldest runs that are due: of each object the first one only, and none of a handler that is paused. What a
+ * process claimed that was killed can be claimed again when its lease has ended. One statement.
+ */
+export async function claimRuns(db: Knex, wanted: readonly ClaimRequest[]): Promise<ClaimedRun[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await db
+    .raw<{ rows: ClaimedRow[] }>(
+      `with wanted as (
+         select w.* from unnest(?::text[], ?::int[], ?::int[]) as w(handler, free, lease_ms)
+         join dispatch.handlers h on h.name = w.handler where h.paused_at is null
+       ), picked as materialized (
+         select w.handler, w.lease_ms, due.seq from wanted w cross join lateral (
+           select r.seq from dispatch.runs r
+           where r.handler = w.handler and r.is_first and r.state = 'waiting' and r.due_at <= now()
+           order by r.due_at, r.seq limit w.free for update skip locked
+         ) due
+       )
+       ${claimed("false")}`,
+      [
+        sqlArray(wanted.map(({ handler }) => handler)),
+        sqlArray(wanted.map(({ free }) => free)),
+        sqlArray(wanted.map(({ leaseMs }) => leaseMs)),
+      ],
+    )
+    .options({ name: "dispatch-claim" });
+  return rows.map(claimedRun);
+}
+
+/** How long a handler that failures have paused is left alone before one more run is tried. */
+const probeEveryMs = 60_000;
+
+/**
+ * Claims one run of each handler that is paused by failures and to be tried again, whether the run is due or not. One
+ * statement, for one process at a time.
+ */
+export async function claimProbes(
+  db: Knex,
+  wanted: readonly Omit<ClaimRequest, "free">[],
+): Promise<ClaimedRun[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await db.raw<{ rows: ClaimedRow[] }>(
+    `with probed as (
+       update dispatch.handlers h set probe_at = now() + make_interval(secs => ?::float8 / 1000)
+       from unnest(?::text[], ?::int[]) as w(handler, lease_ms)
+       where h.name = w.handler and h.paused_by = 'failures' and h.probe_at <= now()
+       returning w.handler, w.lease_ms
+     ), picked as materialized (
+       select p.handler, p.lease_ms, oldest.seq from probed p cross join lateral (
+         select r.seq from dispatch.runs r
+         where r.handler = p.handler and r.is_first and r.state = 'waiting'
+           and (r.claimed_until is null or r.claimed_until <= now())
+         order by r.due_at, r.seq limit 1 for update skip locked
+       ) oldest
+     )
+     ${claimed("true")}`,
+    [
+      probeEveryMs,
+      sqlArray(wanted.map(({ handler }) => handler)),
+      sqlArray(wanted.map(({ leaseMs }) => leaseMs)),
+    ],
+  );
+  return rows.map(claimedRun);
+}
+
+/** While it is claimed a run is due when its lease has ended. */
+const claimed = (isProbe: "true" | "false"): string =>
+  `update dispatch.runs r
+   set token = r.token + 1, attempts = r.attempts + 1,
+       claimed_until = now() + make_interval(secs => p.lease_ms::float8 / 1000),
+       due_at = now() + make_interval(secs => p.lease_ms::float8 / 1000)
+   from picked p where r.handler = p.handler and r.seq = p.seq
+   returning r.handler, r.seq, r.change, r.attempts, r.token, ${isProbe} as is_probe`;
+
+interface ClaimedRow {
+  handler: string;
+  seq: string;
+  change: StoredChange;
+  attempts: number;
+  token: number;
+  is_probe: boolean;
+}
+
+function claimedRun(row: ClaimedRow): ClaimedRun {
+  return {
+    handler: row.handler,
+    seq: Number(row.seq),
+    change: changeOf(row.change),
+    attempt: row.attempts,
+    token: row.token,
+    isProbe: row.is_probe,
+  };
+}
+
+/** A change as JSON. */
+type StoredChange = Omit<Change, "recordedAt" | "state"> & {
+  recordedAt: string;
+  state: { group: string; at: string; hash: string } | null;
+};
+
+const changeOf = ({ recordedAt, state, ...change }: StoredChange): Change => ({
+  ...change,
+  recordedAt: new Date(recordedAt),
+  state: state === null ? null : { ...state, at: new Date(state.at) },
+});
+
+/**
+ * Removes runs of one handler that are done, and counts them. The next runs of their objects can be claimed then.
+ * Returns the numbers of those that were still claimed by their tokens: another process has the others. One statement;
+ * in a transaction, its last one.
+ */
+export async function removeDone(
+  db: Knex,
+  handler: string,
+  runs: readonly Pick<ClaimedRun, "seq" | "token">[],
+): Promise<Set<number>> {
+  const { rows } = await db.raw<{ rows: [{ removed: string[] }] }>(
+    "select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed",
+    [handler, sqlArray(runs.map(({ seq }) => seq)), sqlArray(runs.map(({ token }) => token))],
+  );
+  return new Set(rows[0].removed.map(Number));
+}
+
+/** What becomes of a run that could not be done. */
+export interface PutOff {
+  /** Null: it is dead. */
+  delayMs: number | null;
+  error: string | null;
+  /** Whether it was an attempt that failed. Otherwise it is tried again as if it had not begun. */
+  isFailure: boolean;
+}
+
+const maxErrorLength = 200;
+
+/** Puts a claimed run off, or gives it up. Returns false if another process has it. Two statements at most. */
+export async function putOffRun(
+  db: Knex,
+  { handler, seq, token }: Pick<ClaimedRun, "handler" | "seq" | "token">,
+  { delayMs, error, isFailure }: PutOff,
+): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update dispatch.runs
+     set state = case when :delayMs::float8 is null then 'dead' else 'waiting' end,
+         due_at = now() + make_interval(secs => coalesce(:delayMs::float8, 0) / 1000), claimed_until = null,
+         attempts = case when :isFailure then attempts else attempts - 1 end,
+         error = case when :isFailure then :error else error end,
+         failed_at = case when :isFailure then now() else failed_at end
+     where handler = :handler and seq = :seq and token = :token and state = 'waiting'`,
+    {
+      handler,
+      seq,
+      token,
+      delayMs,
+      isFailure,
+      error: error === null ? null : shortenedTo(error, maxErrorLength),
+    },
+  );
+  if (rowCount === 0 || !isFailure) return rowCount > 0;
+  await db.raw(
+    `insert into dispatch.counts as c (handler, failed, last_failed_at) values (?, 1, now())
+     on conflict (handler) do update set failed = c.failed + 1, last_failed_at = now()`,
+    [handler],
+  );
+  return true;
+}
+
+/** The failures after which a handler is paused: so many objects in a row, without one that was done. */
+const mostFailing = 20;
+
+/** Pauses a handler that has done nothing while it failed for many objects. Returns whether it paused it. One statement. */
+export async function pauseIfAllFail(db: Knex, handler: string, error: string): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update dispatch.handlers h
+     set paused_at = now(), paused_by = 'failures', pause_reason = :reason,
+         probe_at = now() + make_interval(secs => :probeEveryMs::float8 / 1000)
+     where h.name = :handler and h.paused_at is null and (
+       select count(*) from (
+         select distinct r.resource, r.id from dispatch.runs r
+         where r.handler = :handler and r.failed_at is not null and r.failed_at > greatest(h.resumed_at, (
+           select last_done_at from dispatch.counts where handler = :handler))
+         limit :mostFailing
+       ) as failing) >= :mostFailing`,
+    {
+      handler,
+      mostFailing,
+      probeEveryMs,
+      reason: `It failed for ${mostFailing} objects in a row, the last time with: ${shortenedTo(error, maxErrorLength)}.`,
+    },
+  );
+  return rowCount > 0;
+}
+
+/** Ends a pause that failures have begun: a run was done. Idempotent. */
+export async function resumeAfterSuccess(db: Knex, handler: string): Promise<boolean> {
+  const changed = await db("dispatch.handlers")
+    .where({ name: handler, paused_by: "failures" })
+    .update({ ...notPaused, resumed_at: db.fn.now() });
+  return changed > 0;
+}
+
+export const notPaused = {
+  paused_at: null,
+  paused_by: null,
+  pause_reason: null,
+  probe_at: null,
+} as const;

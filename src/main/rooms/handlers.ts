@@ -1,0 +1,9 @@
+import type { HandlersRoom } from "./room-interfaces.ts";
+
+/** Loaded on demand: a receiver runs no handlers. */
+export const handlersRoom: HandlersRoom = {
+  sql: [new URL("../../dispatch/remove-runs.sql", import.meta.url)],
+  run: async (runtime, service) => {
+    await (await import("../handlers.ts")).runHandlers(runtime, service);
+  },
+};

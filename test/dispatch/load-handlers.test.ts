@@ -1,0 +1,135 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from "vitest";
+import { type Change } from "../../src/feed/changes.ts";
+import {
+  type Order,
+  RetryLater,
+  type Subscription,
+  defineHandler,
+  isMarked,
+  retryLaterMs,
+} from "../../src/dispatch/define-handler.ts";
+import { loadHandlers } from "../../src/dispatch/load-handlers.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tallyhook-handlers-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const definition = new URL("../../src/dispatch/define-handler.ts", import.meta.url).href;
+
+/** Writes files; `HANDLER` stands for a usable definition. */
+async function load(files: Record<string, string>): Promise<string[]> {
+  for (const [name, text] of Object.entries(files)) {
+    const usable = `defineHandler({ name: "receipts", on: ["order.refunded"], run() {} })`;
+    const body = text.replace("HANDLER", usable);
+    await writeFile(
+      join(folder, name),
+      `import { defineHandler } from ${JSON.stringify(definition)};\n${body}\n`,
+    );
+  }
+  const importFile = (url: string): Promise<unknown> => import(/* @vite-ignore */ url);
+  return (await loadHandlers({ importFile }, [folder])).map(({ name }) => name);
+}
+
+describe("a folder of handlers", () => {
+  test("gives the default exports of its files, and leaves out examples, tests, declarations and folders", async () => {
+    await mkdir(join(folder, "shared.ts"));
+    const broken = "throw new Error('not to be loaded');";
+    expect(
+      await load({
+        "receipts.mjs": "export default HANDLER;",
+        "other.example.mjs": broken,
+        "receipts.test.ts": broken,
+        "types.d.ts": broken,
+        "notes.txt": broken,
+      }),
+    ).toEqual(["receipts"]);
+  });
+
+  test.each([
+    ["export const handler = HANDLER;", /a\.mjs: it has no default export\. Write: export default/],
+    ["export default { name: 'x' };", /a\.mjs: its default export was not made by defineHandler/],
+    [
+      "export default await Promise.reject(new TypeError('no such host'));",
+      /a\.mjs: its import failed \(TypeError: no such host\)\..*move it into run\(\)/,
+    ],
+    [
+      'export default defineHandler({ name: "a", on: ["order.refund"], run() {} });',
+      /a\.mjs: The handler "a" is wrong: "on": "order\.refund" is no kind of change\. Did you mean "order\.refunded"\?/,
+    ],
+    [
+      'export default defineHandler({ name: "A b", on: [], run: 3, concurency: 0 });',
+      /"name" must be .*; "on" names no kind of change; "run" must be a function; it has no option "concurency" \(did you mean "concurrency"\?\)/,
+    ],
+    [
+      'export default defineHandler({ name: "a", on: ["order.paid"], from: "2025", attempts: 0, run() {} });',
+      /"from" must be "now", "beginning" or a time .*; "attempts" must be at least 1/,
+    ],
+  ])("refuses %s", async (text, why) => {
+    const refused = load({ "a.mjs": text });
+    await expect(refused).rejects.toThrow(why);
+    await expect(refused).rejects.toMatchObject({ name: "ConfigurationError" });
+  });
+
+  test("names every file that is wrong at once, and the other file of a name that is there twice", async () => {
+    const refused = load({
+      "a.mjs": "export default HANDLER;",
+      "b.mjs": "export default HANDLER;",
+      "c.mjs": "export {};",
+    });
+    await expect(refused).rejects.toThrow(/^2 handlers are not usable:/);
+    await expect(refused).rejects.toThrow(/b\.mjs: its name "receipts" is also that of .*a\.mjs/);
+  });
+
+  test("that is not there is named with its setting", async () => {
+    const gone = join(folder, "gone");
+    const importFile = () => Promise.resolve({});
+    await expect(loadHandlers({ importFile }, [gone])).rejects.toThrow(
+      /gone cannot be read \(ENOENT\)\. Check TALLYHOOK_HANDLERS/,
+    );
+  });
+});
+
+test("the object that a handler is given has the type of the contract, by the kinds that it asks for", () => {
+  defineHandler({
+    name: "one",
+    on: ["order.refunded"],
+    run({ order, change }) {
+      expectTypeOf(order).toEqualTypeOf<Order>();
+      expectTypeOf(order.total).toEqualTypeOf<number>();
+      expectTypeOf(change.kind).toEqualTypeOf<"order.refunded">();
+      expectTypeOf(change).toExtend<Change>();
+    },
+  });
+  defineHandler({
+    name: "two",
+    on: ["order.paid", "subscription.renewed"],
+    run({ order, subscription }) {
+      expectTypeOf(order).toEqualTypeOf<Order | undefined>();
+      if (order === undefined) expectTypeOf(subscription).toEqualTypeOf<Subscription>();
+    },
+  });
+  // @ts-expect-error it is order.refunded
+  expect(() => defineHandler({ name: "no", on: ["order.refund"], run() {} })).toThrow(/refunded/);
+});
+
+test("what another copy of the program's files has made is known for what it is", () => {
+  const foreign = Object.assign(new Error("later"), {
+    [Symbol.for("tallyhook.retry-later")]: true,
+    afterMs: 5_000,
+  });
+  expect(retryLaterMs(foreign)).toBe(5_000);
+  expect(isMarked({ [Symbol.for("tallyhook.handler")]: true })).toBe(true);
+});
+
+test("the time of RetryLater is bounded", () => {
+  expect(
+    [1, 60_000, Number.NaN, Infinity, 1e15].map((ms) => retryLaterMs(new RetryLater(ms))),
+  ).toEqual([1_000, 60_000, 1_000, 1_000, 30 * 86_400_000]);
+  expect(retryLaterMs(new Error("any other"))).toBeNull();
+  expect(retryLaterMs("thrown text")).toBeNull();
+});
