@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -200,6 +200,88 @@ test("changes", () =>
     "changes consumers remove nobody --yes",
     "changes consumers remove nobody",
   ]));
+
+test("handlers", async () => {
+  const { db } = database;
+  await mkdir(join(folder, "handlers"));
+  const definition = new URL("../../../src/bin/handlers.js", import.meta.url).href;
+  await writeFile(
+    join(folder, "handlers", "receipts.mjs"),
+    `import { RetryLater, defineHandler } from ${JSON.stringify(definition)};
+     export default defineHandler({
+       name: "receipts",
+       on: ["order.created", "order.paid"],
+       transactional: true,
+       run({ change, isTest }) {
+         if (!isTest) throw new Error("is no test");
+         if (change.kind === "order.paid") throw new RetryLater(60_000);
+         if (change.seq > 2) throw new TypeError("no such template");
+       },
+     });`,
+  );
+  await db("feed.changes").del();
+  await db.raw("select setval('feed.change_numbers', 9000)");
+  await db("feed.changes").insert(
+    ["order.created", "order.paid", "order.created", "order.updated"].map((kind, n) => ({
+      ...{ seq: n + 1, resource: "order", kind, cause: "event:1" },
+      id: db.raw("(select min(id) from mirror.orders)"),
+    })),
+  );
+  await db("dispatch.handlers").insert([
+    { name: "gone", position: db.raw("feed.readable_until()") },
+    {
+      ...{ name: "mails", position: db.raw("feed.readable_until()"), paused_by: "failures" },
+      ...{ paused_at: db.fn.now(), probe_at: db.fn.now() },
+      pause_reason: "It failed for 20 objects in a row, the last time with: TypeError.",
+    },
+  ]);
+  await db("dispatch.counts").insert({ handler: "mails", done: 7, failed: 23 });
+  const run = { handler: "mails", resource: "order", kind: "order.paid", change: "{}" };
+  await db("dispatch.runs").insert([
+    {
+      ...run,
+      seq: 1,
+      id: "order-1",
+      is_first: true,
+      state: "dead",
+      attempts: 12,
+      error: "TypeError",
+    },
+    { ...run, seq: 2, id: "order-1", is_first: false },
+    { ...run, seq: 3, id: "order-2", is_first: true, state: "dead", attempts: 12, error: "Error" },
+  ]);
+  const env = { TALLYHOOK_HANDLERS: join(folder, "handlers") };
+  const lines = [
+    "handlers list",
+    "handlers list --json",
+    "handlers show mails",
+    "handlers show mails --json",
+    "handlers show nobody",
+    "handlers retry mails",
+    "handlers retry mails --change 1 --all",
+    "handlers retry mails --change 2",
+    "handlers retry mails --change 3",
+    "handlers retry mails --all",
+    "handlers skip mails --change 1",
+    "handlers skip mails --change 1",
+    "handlers skip nobody --change 1",
+    'handlers pause gone --reason "the shop moves"',
+    "handlers resume gone",
+    "handlers resume nobody",
+    "handlers test receipts --change 1",
+    "handlers test receipts --change 2",
+    "handlers test receipts --change 3",
+    "handlers test receipts --change 4",
+    "handlers test receipts --change 999999",
+    "handlers test mails --change 1",
+    "handlers run --now",
+  ];
+  await compare("handlers", [
+    ...lines.map((line) => ({ line, env })),
+    { line: "handlers list", env: { TALLYHOOK_HANDLERS: join(folder, "nowhere") } },
+    "handlers run",
+  ]);
+});
 
 test("secrets", () =>
   compare("secrets", [
