@@ -159,20 +159,28 @@ export interface PutOff {
 
 const maxErrorLength = 200;
 
-/** Puts a claimed run off, or gives it up. Returns false if another process has it. Two statements at most. */
+/** Puts a claimed run off, or gives it up. Returns false if another process has it. One statement. */
 export async function putOffRun(
   db: Knex,
   { handler, seq, token }: Pick<ClaimedRun, "handler" | "seq" | "token">,
   { delayMs, error, isFailure }: PutOff,
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `update dispatch.runs
-     set state = case when :delayMs::float8 is null then 'dead' else 'waiting' end,
-         due_at = now() + make_interval(secs => coalesce(:delayMs::float8, 0) / 1000), claimed_until = null,
-         attempts = case when :isFailure then attempts else attempts - 1 end,
-         error = case when :isFailure then :error else error end,
-         failed_at = case when :isFailure then now() else failed_at end
-     where handler = :handler and seq = :seq and token = :token and state = 'waiting'`,
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `with put_off as (
+       update dispatch.runs
+       set state = case when :delayMs::float8 is null then 'dead' else 'waiting' end,
+           due_at = now() + make_interval(secs => coalesce(:delayMs::float8, 0) / 1000), claimed_until = null,
+           attempts = case when :isFailure then attempts else attempts - 1 end,
+           error = case when :isFailure then :error else error end,
+           failed_at = case when :isFailure then now() else failed_at end
+       where handler = :handler and seq = :seq and token = :token and state = 'waiting'
+       returning handler
+     ), counted as (
+       insert into dispatch.counts as c (handler, failed, last_failed_at)
+       select handler, 1, now() from put_off where :isFailure
+       on conflict (handler) do update set failed = c.failed + 1, last_failed_at = now()
+     )
+     select from put_off`,
     {
       handler,
       seq,
@@ -182,13 +190,7 @@ export async function putOffRun(
       error: error === null ? null : shortenedTo(error, maxErrorLength),
     },
   );
-  if (rowCount === 0 || !isFailure) return rowCount > 0;
-  await db.raw(
-    `insert into dispatch.counts as c (handler, failed, last_failed_at) values (?, 1, now())
-     on conflict (handler) do update set failed = c.failed + 1, last_failed_at = now()`,
-    [handler],
-  );
-  return true;
+  return rows.length > 0;
 }
 
 /** The failures after which a handler is paused: so many objects in a row, without one that was done. */

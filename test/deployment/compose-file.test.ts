@@ -182,8 +182,6 @@ describe("docker-compose.yml", () => {
       "METRICS_TOKEN",
       "SANDBOX_PORT",
       "TALLYHOOK_DATA_DIR",
-      // In comments there: handlers are a folder of the merchant's.
-      "TALLYHOOK_HANDLERS",
       // Set by hand, for as long as secrets are encrypted with them.
       "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
       // docker-compose.alerts.yml

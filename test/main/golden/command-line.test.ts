@@ -223,15 +223,21 @@ test("handlers", async () => {
   await db.raw("select setval('feed.change_numbers', 9000)");
   await db("feed.changes").insert(
     ["order.created", "order.paid", "order.created", "order.updated"].map((kind, n) => ({
-      ...{ seq: n + 1, resource: "order", kind, cause: "event:1" },
+      seq: n + 1,
+      resource: "order",
+      kind,
+      cause: "event:1",
       id: db.raw("(select min(id) from mirror.orders)"),
     })),
   );
   await db("dispatch.handlers").insert([
     { name: "gone", position: db.raw("feed.readable_until()") },
     {
-      ...{ name: "mails", position: db.raw("feed.readable_until()"), paused_by: "failures" },
-      ...{ paused_at: db.fn.now(), probe_at: db.fn.now() },
+      name: "mails",
+      position: db.raw("feed.readable_until()"),
+      paused_by: "failures",
+      paused_at: db.fn.now(),
+      probe_at: db.fn.now(),
       pause_reason: "It failed for 20 objects in a row, the last time with: TypeError.",
     },
   ]);
