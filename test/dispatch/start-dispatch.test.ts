@@ -468,3 +468,42 @@ test("a closed dispatch has waited for the handlers that ran, and marked their c
   expect(isDone).toBe(true);
   expect(await runs()).toEqual([]);
 });
+
+test.each([false, true])(
+  "one that comes back after another process took its change marks nothing done (transactional: %s)",
+  async (transactional) => {
+    const { db } = database;
+    await db.raw("create schema if not exists own; create table if not exists own.late (seq int)");
+    await db.raw("truncate own.late");
+    let [began, goOn] = [(): void => {}, (): void => {}];
+    const begun = new Promise<void>((resolve) => (began = resolve));
+    const released = new Promise<void>((resolve) => (goOn = resolve));
+    const dispatch = await dispatchOf(
+      defineHandler({
+        name: "late",
+        on: ["order.created"],
+        transactional,
+        async run({ change, db: given }) {
+          began();
+          await released;
+          if (transactional) await given("own.late").insert({ seq: change.seq });
+        },
+      }),
+    );
+    await applyAs(db, "event:1", orderAt("order-1", 1));
+    await begun;
+    // As a claim after the end of the lease.
+    const later = db.raw("now() + interval '1 hour'");
+    await db("dispatch.runs").update({
+      token: 2,
+      attempts: 2,
+      due_at: later,
+      claimed_until: later,
+    });
+    goOn();
+    await dispatch.close();
+    opened.length = 0;
+    expect(await runs()).toMatchObject([{ state: "waiting", attempts: 2, error: null }]);
+    expect(await db("own.late")).toEqual([]);
+  },
+);
