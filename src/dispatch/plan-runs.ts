@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { keepConsumerPosition } from "../feed/consumer-position.ts";
+import { keepPosition } from "../feed/consumers.ts";
 import { type Change, readChanges, readableUntil } from "../feed/changes.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
@@ -28,7 +28,7 @@ export async function registerHandler(
       `insert into dispatch.handlers (name, position, starts_at) values (?, ?, ?) on conflict do nothing`,
       [name, position, startsAt],
     );
-    if (rowCount > 0) await keepConsumerPosition(trx, { name: consumerOf(name), position });
+    if (rowCount > 0) await keepPosition(trx, { name: consumerOf(name), position });
   });
 }
 
@@ -54,7 +54,7 @@ export async function planRuns(db: Knex, handler: Handler): Promise<{ more: bool
     const wanted = changes.filter((change) => isWanted(handler, row.starts_at, change));
     if (wanted.length > 0) await insertRuns(trx, handler.name, wanted);
     await trx("dispatch.handlers").where({ name: handler.name }).update({ position });
-    await keepConsumerPosition(trx, { name: consumerOf(handler.name), position });
+    await keepPosition(trx, { name: consumerOf(handler.name), position });
     return { more: hasMore };
   });
 }

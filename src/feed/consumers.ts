@@ -69,6 +69,21 @@ export async function moveConsumer(db: Knex, { name, from, to }: Move): Promise<
   return moved > 0;
 }
 
+/**
+ * Notes how far a reader has come that keeps its position elsewhere, and locks it there. Makes the consumer where there
+ * is none. Needs the transaction that handled the changes. One statement.
+ */
+export async function keepPosition(
+  trx: Knex.Transaction,
+  { name, position }: Pick<Consumer, "name" | "position">,
+): Promise<void> {
+  await trx.raw(
+    `insert into feed.consumers (name, position) values (?, ?)
+     on conflict (name) do update set position = excluded.position, moved_at = now()`,
+    [name, position],
+  );
+}
+
 /** Removes a consumer, so that nothing is kept for it any more. Returns whether there was one. Idempotent. */
 export async function removeConsumer(db: Knex, name: string): Promise<boolean> {
   return (await db("feed.consumers").where({ name }).delete()) > 0;
