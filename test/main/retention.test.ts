@@ -7,6 +7,7 @@ import { loadConfig } from "../../src/main/config/config.ts";
 import { retentionTasks } from "../../src/main/retention.ts";
 import type { Runtime } from "../../src/main/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { migratedSchemas } from "../../src/platform/postgres/schema-objects.ts";
 import { storeChange } from "../feed/stored-changes.ts";
 import { openInbox } from "../inbox/inbox-stand.ts";
 import { verifiedEvent } from "../inbox/stored-events.ts";
@@ -42,7 +43,7 @@ test("the page says of every table how long its rows are kept", async () => {
   const named = new Set([...table.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, name]) => name));
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(
     `select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('alerts', 'feed', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')
+     where n.nspname in (${migratedSchemas.map((name) => `'${name}'`).join(", ")})
        and c.relkind in ('r', 'p') and not c.relispartition order by 1`,
   );
   expect(rows.map(({ name }) => name).filter((name) => !named.has(name))).toEqual([]);

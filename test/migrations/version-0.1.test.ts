@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
-import { changedObjects } from "../../src/platform/postgres/schema-objects.ts";
+import { changedObjects, migratedSchemas } from "../../src/platform/postgres/schema-objects.ts";
 import { verifyCloses } from "../../src/reports/close/verify.ts";
 import { migrateSchema, pendingSchema } from "../../src/main/schema.ts";
 import { ask } from "../reports/ask.ts";
@@ -98,7 +98,7 @@ describe("a database of version 0.1", () => {
   });
 });
 
-const ourSchemas = `('alerts', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')`;
+const ourSchemas = `(${migratedSchemas.map((name) => `'${name}'`).join(", ")})`;
 
 /** A hash of each event, with its bytes and its state. */
 async function eventsOf(db: Knex): Promise<unknown[]> {

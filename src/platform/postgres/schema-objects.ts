@@ -7,6 +7,8 @@ import { sqlArray } from "./values.ts";
 /** The schemas of this program; a test compares them with a migrated database. */
 export const migratedSchemas = [
   "alerts",
+  "dispatch",
+  "feed",
   "inbox",
   "mirror",
   "receiver",

@@ -12,7 +12,7 @@ import {
   pendingMigrations,
 } from "../../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
-import { changedObjects } from "../../../src/platform/postgres/schema-objects.ts";
+import { changedObjects, migratedSchemas } from "../../../src/platform/postgres/schema-objects.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -23,7 +23,7 @@ let schema: Schema;
 beforeEach(async () => {
   database = await createTestDatabase({ poolMax: 1 });
   await database.db.raw(
-    `drop schema alerts, inbox, mirror, receiver, reconcile, reports cascade;
+    `drop schema ${migratedSchemas.join(", ")} cascade;
      drop table tallyhook_migrations, tallyhook_schema_objects;
      create schema reports`,
   );

@@ -7,7 +7,12 @@ import {
   migrateToLatest,
   migrationsFolder,
 } from "../../../platform/postgres/migrations.ts";
-import { changedObjects, readLiveObjects } from "../../../platform/postgres/schema-objects.ts";
+import {
+  changedObjects,
+  migratedSchemas,
+  readLiveObjects,
+} from "../../../platform/postgres/schema-objects.ts";
+import { sqlArray } from "../../../platform/postgres/values.ts";
 
 /**
  * Makes the schema that a source database has in an empty one: its numbered files, which this version has as well, and
@@ -96,7 +101,7 @@ async function definitions(db: Knex, schemas: string[]): Promise<Definition[]> {
   const { rows } = await db.raw<{ rows: Definition[] }>(
     `with ours as (
        select oid, nspname from pg_namespace
-       where nspname = any(?::text[]) or nspname in ('alerts', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports'))
+       where nspname = any(?::text[]))
      select 'function ' || n.nspname || '.' || p.proname as name, pg_get_functiondef(p.oid) as sql
      from pg_proc p join ours n on n.oid = p.pronamespace where p.prokind in ('f', 'p')
      union all
@@ -108,7 +113,7 @@ async function definitions(db: Knex, schemas: string[]): Promise<Definition[]> {
      select 'trigger ' || t.tgname, regexp_replace(pg_get_triggerdef(t.oid), '^CREATE TRIGGER', 'create or replace trigger')
      from pg_trigger t join pg_class c on c.oid = t.tgrelid join ours n on n.oid = c.relnamespace
      where not t.tgisinternal and t.tgparentid = 0`,
-    [`{${schemas.map((name) => `"${name}"`).join(",")}}`],
+    [sqlArray([...migratedSchemas, ...schemas])],
   );
   return rows;
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { copySample } from "../../../../src/main/cli/upgrade/copy-sample.ts";
+import { migratedSchemas } from "../../../../src/platform/postgres/schema-objects.ts";
 import {
   adoptDefinitions,
   makeFormerSchema,
@@ -19,7 +20,7 @@ beforeAll(async () => {
   [source, target] = await Promise.all([createTestDatabase(), createTestDatabase()]);
   await source.db.raw("alter view inbox.events set (security_barrier = true)");
   await target.db.raw(
-    `drop schema alerts, inbox, mirror, receiver, reconcile, reports cascade;
+    `drop schema ${migratedSchemas.join(", ")} cascade;
      drop table tallyhook_migrations, tallyhook_schema_objects, tallyhook_schema_texts`,
   );
   folder = await mkdtemp(join(tmpdir(), "tallyhook-former-"));
