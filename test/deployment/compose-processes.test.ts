@@ -63,10 +63,14 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
   const containers: Container[] = [];
   const image = inject("image");
   let secretsDir: string;
+  /** Mounted as docker-compose.yml says, and empty. */
+  let handlersDir: string;
   let redis: RedisServer;
 
   beforeAll(async () => {
     secretsDir = await mkdtemp(join(tmpdir(), "tallyhook-secrets-"));
+    handlersDir = join(secretsDir, "handlers");
+    await mkdir(handlersDir);
     redis = await startRedis({ appendOnly: true });
     await withServer(inject("serverUrl"), async (client) => {
       for (const statement of createDatabaseStatements(databaseName, databasePassword)) {
@@ -93,7 +97,7 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
       await writeFile(join(directory, secret), secretValues[secret] ?? "");
     const inContainer = Object.entries(environment).map(([key, value]) => [
       key,
-      value.replace("/run/secrets", directory),
+      value.replace("/run/secrets", directory).replace("/app/handlers", handlersDir),
     ]);
     const container = runContainer(service(compose, name), image, {
       ...(Object.fromEntries(inContainer) as Record<string, string>),

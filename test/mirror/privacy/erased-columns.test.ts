@@ -37,6 +37,10 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.storm_items": "channel stage told_how",
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",
+  "dispatch.counts": "handler",
+  // An error's name, and a change, which names nobody.
+  "dispatch.handlers": "name paused_by pause_reason",
+  "dispatch.runs": "handler resource id kind change state error",
   "feed.changes": `resource id kind from_status to_status transaction_id currency state_group state_hash cause`,
   "feed.consumers": "name",
   "feed.facts": "resource id kind subject",
