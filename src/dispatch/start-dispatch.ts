@@ -95,7 +95,8 @@ export function startDispatch(
     for (const handler of handlers) {
       const place = places.get(handler.name);
       if (place === undefined || place.pausedBy === "person" || place.position >= until) continue;
-      ({ more } = { more: (await planRuns(db, handler)).more || more });
+      const planned = await planRuns(db, handler);
+      more ||= planned.more;
     }
     if (!more) lastPlannedMs = startedMs;
     return more;

@@ -61,6 +61,10 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const versions = groups.map(({ versionColumn }) => versionColumn);
   const watched = watchedColumns(resource);
   const nothing = [...versions, ...versions, ...watched, ...watched].map(() => "null").join(", ");
+  const former = [
+    ...watched.map((column) => `b.${column} as ${beforePrefix}${column}`),
+    ...versions.map((version) => `b.${version} <> '' as ${seenPrefix}${version}`),
+  ];
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
@@ -89,11 +93,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
         .map((column) => `, t.${column}::text as ${afterPrefix}${column}`)
         .join("")}
     )
-    select 'row' as what, w.*, b.id is not null as known${watched
-      .map((column) => `, b.${column} as ${beforePrefix}${column}`)
-      .join(
-        "",
-      )}${versions.map((version) => `, b.${version} <> '' as ${seenPrefix}${version}`).join("")}
+    select 'row' as what, w.*, b.id is not null as known, ${former.join(", ")}
     from written w left join before b using (id)
     union all
     select 'count', count(*)::text, null, ${nothing}, null from recorded
