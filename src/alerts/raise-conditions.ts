@@ -94,11 +94,24 @@ export async function clear(
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
-/** Resolves the unresolved alerts whose keys begin with `prefix`, except those in `keep`. Needs a transaction. */
+/**
+ * Resolves the unresolved alerts whose keys begin with `prefix`, except those in `keep`. Where each has an end of its
+ * own, `end` is given the rest of its key. Needs a transaction.
+ */
 export async function clearOthers(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { prefix, keep, at, end }: { prefix: string; keep: readonly string[]; at: Date; end: End },
+  {
+    prefix,
+    keep,
+    at,
+    end,
+  }: {
+    prefix: string;
+    keep: readonly string[];
+    at: Date;
+    end: End | ((rest: string) => End);
+  },
   foundBy: FoundBy,
 ): Promise<void> {
   const open = await trx("alerts.alerts")
@@ -109,7 +122,11 @@ export async function clearOthers(
   await clear(
     trx,
     alertContext,
-    open.map((key) => ({ key, at, end })),
+    open.map((key) => ({
+      key,
+      at,
+      end: typeof end === "function" ? end(key.slice(prefix.length)) : end,
+    })),
     foundBy,
   );
 }

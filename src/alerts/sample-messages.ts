@@ -38,6 +38,13 @@ import {
   runConditions,
 } from "./rules/reconciliation.ts";
 import { consumerBehindCondition, consumerBehindEnd } from "./rules/feed-consumers.ts";
+import {
+  type HandlerState,
+  handlerBehindCondition,
+  handlerDeadCondition,
+  handlerEnds,
+  handlerPausedCondition,
+} from "./rules/handlers.ts";
 import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
@@ -411,8 +418,9 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
           context,
         ),
       ],
-      consumerBehindEnd,
+      consumerBehindEnd("shop.receipts"),
     ),
+    ...handlerSamples(alertContext, at),
     ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
     ...conditionSamples(
       "no reconciliation",
@@ -420,6 +428,61 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       absenceEnds["silence:reconcile"],
     ),
     ...conditionSamples("never reconciled", [missingRun({ last: null, watchedSince }, context)]),
+  ];
+}
+
+function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const context = { ...wordingOf(alertContext), at };
+  const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
+  const name = "send-refund-receipt";
+  const works: HandlerState = {
+    name,
+    pausedBy: null,
+    pausedAt: null,
+    pauseReason: null,
+    dead: 0,
+    deadSince: null,
+    oldestDead: null,
+    unreadSince: null,
+    nextDueAt: null,
+  };
+  const oldestDead = {
+    seq: 4_711,
+    kind: "order.refunded",
+    resource: "order",
+    id: "sample-order",
+    error: "TypeError",
+    holdsUp: 2,
+  };
+  const pauseReason = "It failed for 20 objects in a row, the last time with: MailServerError.";
+  const paused = { pausedAt: before(1), pauseReason, nextDueAt: before(2) };
+  const moved = { pausedAt: before(20), pauseReason: "the mail server moves" };
+  const sample = (what: string, condition: Condition | null, end: End): Sample[] =>
+    conditionSamples(what, condition === null ? [] : [condition], end);
+  return [
+    ...sample(
+      "dead changes of a handler",
+      handlerDeadCondition({ ...works, dead: 3, deadSince: before(1), oldestDead }, context),
+      handlerEnds.dead(name),
+    ),
+    ...sample(
+      "a handler paused by failures",
+      handlerPausedCondition({ ...works, ...paused, pausedBy: "failures" }, context),
+      handlerEnds.paused(name),
+    ),
+    ...sample(
+      "a handler behind",
+      handlerBehindCondition({ ...works, unreadSince: before(2) }, context),
+      handlerEnds.behind(name),
+    ),
+    ...sample(
+      "a handler that a person paused for long",
+      handlerBehindCondition(
+        { ...works, ...moved, pausedBy: "person", unreadSince: before(19) },
+        context,
+      ),
+      handlerEnds.behind(name),
+    ),
   ];
 }
 

@@ -82,6 +82,12 @@ const ruleSettings = settingsObject({
   inbox_partitions: rule("error", {}),
   /** A consumer of the feed has not read a change for so long. */
   feed_consumer_behind: rule("error", { afterHours: count(1, 240, 1) }),
+  /** Changes failed for a handler at their last attempt. */
+  handler_dead: rule("error", {}),
+  /** A handler failed for all objects. */
+  handler_paused: rule("critical", {}),
+  /** A handler has not begun for so long what was due. */
+  handler_behind: rule("error", { afterHours: count(1, 240, 1) }),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),

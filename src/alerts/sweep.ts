@@ -7,6 +7,7 @@ import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
 import { type FeedQuestions, watchConsumers } from "./rules/feed-consumers.ts";
+import { type HandlerQuestions, watchHandlers } from "./rules/handlers.ts";
 import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
@@ -21,6 +22,7 @@ const sweepLock = 7_255_011_936;
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
 export type SweepQuestions = AbsenceQuestions &
   FeedQuestions &
+  HandlerQuestions &
   InboxQuestions &
   PartitionQuestions &
   RatioQuestions;
@@ -39,6 +41,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchSignatures,
   watchPartitions,
   watchConsumers,
+  watchHandlers,
   endDeadEvents,
   reportNearLastRetries,
   reportStorms,

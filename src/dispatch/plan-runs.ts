@@ -32,8 +32,13 @@ export async function registerHandler(
   });
 }
 
+const consumerPrefix = "handler:";
+
 /** Under which a handler is a reader of the feed. */
-const consumerOf = (name: string): string => `handler:${name}`;
+const consumerOf = (name: string): string => consumerPrefix + name;
+
+/** Whether a reader of the feed is a handler. */
+export const isOfHandler = (consumer: string): boolean => consumer.startsWith(consumerPrefix);
 
 /**
  * Writes the runs of a handler for the next changes of the feed, and moves its position, in one transaction. One process

@@ -19,7 +19,7 @@ import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Config } from "./config/config.ts";
-import type { ReportsRoom } from "./rooms/room-interfaces.ts";
+import type { AlertsRoom } from "./rooms/room-interfaces.ts";
 import { retentionEveryMs } from "./retention.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -97,12 +97,12 @@ const beatEveryMs = 60_000;
  */
 export async function runAlertWatch(
   runtime: Runtime,
-  ofReports: Partial<ReportsRoom["questions"]>,
+  ofRooms: Parameters<AlertsRoom["watch"]>[1],
 ): Promise<void> {
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { ...sweepQuestions, ...ofReports };
+  const questions = { ...sweepQuestions, ...ofRooms };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await recordHeartbeat(db, name);

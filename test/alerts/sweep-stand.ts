@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
-import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { type SweepQuestions, sweepAlerts } from "../../src/alerts/sweep.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -10,12 +10,12 @@ import { testAlertContext } from "./test-alert-context.ts";
 
 /**
  * Sweeps as a worker does, until there is no more; what failed in it fails the test. What is due is marked as sent,
- * unless a sender of the test's own sends it.
+ * unless a sender of the test's own sends it. `questions` are those of optional rooms.
  */
 export async function sweep(
   db: Knex,
   alertContext: AlertContext,
-  { sends = true }: { sends?: boolean } = {},
+  { sends = true, questions = {} }: { sends?: boolean; questions?: Partial<SweepQuestions> } = {},
 ): Promise<void> {
   const failures: string[] = [];
   const log = createLog({
@@ -23,7 +23,8 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while ((await sweepAlerts({ db, log, ...sweepQuestions, programmesNear }, alertContext)).more);
+  const deps = { db, log, ...sweepQuestions, programmesNear, ...questions };
+  while ((await sweepAlerts(deps, alertContext)).more);
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }

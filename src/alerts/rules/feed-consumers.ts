@@ -19,6 +19,8 @@ export interface FeedQuestions {
   feedConsumers(
     db: Knex,
   ): Promise<readonly (Omit<ConsumerBehind, "unreadSince"> & { unreadSince: Date | null })[]>;
+  /** Whether a consumer is a handler, which is watched as such. Absent without handlers. */
+  isOfHandler?(consumer: string): boolean;
 }
 
 const hourMs = 3_600_000;
@@ -31,13 +33,15 @@ const graceMs = 10 * 60_000;
 export async function watchConsumers(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { feedConsumers }: FeedQuestions,
+  { feedConsumers, isOfHandler = () => false }: FeedQuestions,
 ): Promise<void> {
   const at = alertContext.clock.now();
   const { afterHours } = alertContext.settings.rules.feed_consumer_behind;
   const consumers = await feedConsumers(trx);
   const behind = consumers.flatMap(({ unreadSince, ...consumer }) =>
-    unreadSince !== null && at.getTime() - unreadSince.getTime() > afterHours * hourMs
+    !isOfHandler(consumer.name) &&
+    unreadSince !== null &&
+    at.getTime() - unreadSince.getTime() > afterHours * hourMs
       ? [{ ...consumer, unreadSince }]
       : [],
   );
@@ -85,8 +89,8 @@ export function consumerBehindCondition(
 const commandWord = (name: string): string =>
   /^[\w.:@/-]+$/.test(name) ? name : `'${withoutControls(name).replaceAll("'", `'\\''`)}'`;
 
-export const consumerBehindEnd: End = {
-  title: "A consumer of the feed has caught up, or was removed",
+export const consumerBehindEnd = (name: string): End => ({
+  title: headlineText({ lead: `"${shortened(name)}" has caught up with the feed, or was removed` }),
   advice:
     "It has read all changes but those of the last hour, or nothing is kept for it. Nothing is left to do.",
-};
+});

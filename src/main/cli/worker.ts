@@ -84,7 +84,10 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     },
   );
   runtime.onClose(() => worker.close());
-  await alerts?.watch(runtime, optionalRooms.reports?.questions ?? {});
+  await alerts?.watch(runtime, {
+    ...optionalRooms.reports?.questions,
+    ...optionalRooms.handlers?.questions,
+  });
   if (role.runsHandlers !== false) await optionalRooms.handlers?.run(runtime, role.service);
   return worker;
 }

@@ -4,8 +4,7 @@ import type { AlertsRoom } from "./room-interfaces.ts";
 export const alertsRoom: AlertsRoom = {
   listener: async (runtime) => (await import("../alerts.ts")).createListener(runtime),
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
-  watch: async (runtime, ofReports) =>
-    (await import("../alerts.ts")).runAlertWatch(runtime, ofReports),
+  watch: async (runtime, ofRooms) => (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms),
   tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
   redact: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),

@@ -1,3 +1,5 @@
+import { isOfHandler } from "../../dispatch/plan-runs.ts";
+import { readHandlersHealth } from "../../dispatch/handler-health.ts";
 import type { HandlersRoom } from "./room-interfaces.ts";
 
 /** Loaded on demand: a receiver runs no handlers. */
@@ -6,4 +8,5 @@ export const handlersRoom: HandlersRoom = {
   run: async (runtime, service) => {
     await (await import("../handlers.ts")).runHandlers(runtime, service);
   },
+  questions: { handlersHealth: readHandlersHealth, isOfHandler },
 };

@@ -91,7 +91,10 @@ export interface AlertsRoom {
   /** Sends messages until the runtime ends. Throws `ConfigurationError` for wrong settings. */
   send(runtime: Runtime): Promise<void>;
   /** Looks for absences and all else that time makes due, until the runtime ends. */
-  watch(runtime: Runtime, ofReports: Partial<ReportsRoom["questions"]>): Promise<void>;
+  watch(
+    runtime: Runtime,
+    ofRooms: Partial<ReportsRoom["questions"] & HandlersRoom["questions"]>,
+  ): Promise<void>;
   /** The scheduler's heartbeat, and what removes old alerts. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
   /**
@@ -121,4 +124,29 @@ export interface HandlersRoom {
    * handler that is not usable.
    */
   run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
+  readonly questions: {
+    /** What alerts ask of all handlers that ever ran here. */
+    handlersHealth(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
+    /** Whether a consumer of the feed is a handler. */
+    isOfHandler(consumer: string): boolean;
+  };
+}
+
+interface HandlerHealth {
+  name: string;
+  pausedBy: "person" | "failures" | null;
+  pausedAt: Date | null;
+  pauseReason: string | null;
+  dead: number;
+  deadSince: Date | null;
+  oldestDead: {
+    seq: number;
+    kind: string;
+    resource: string;
+    id: string;
+    error: string | null;
+    holdsUp: number;
+  } | null;
+  unreadSince: Date | null;
+  nextDueAt: Date | null;
 }

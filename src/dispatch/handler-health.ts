@@ -1,0 +1,103 @@
+import type { Knex } from "knex";
+
+/** A dead change, and what waits behind it. */
+export interface DeadChange {
+  seq: number;
+  kind: string;
+  resource: string;
+  id: string;
+  /** The name of its last error. */
+  error: string | null;
+  /** Later changes of the same object, up to `most`. */
+  holdsUp: number;
+}
+
+/** How a handler does, for who watches it. */
+export interface HandlerHealth {
+  name: string;
+  pausedBy: "person" | "failures" | null;
+  pausedAt: Date | null;
+  pauseReason: string | null;
+  /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
+  dead: number;
+  /** When the first of them failed for the last time. */
+  deadSince: Date | null;
+  oldestDead: DeadChange | null;
+  /** All changes up to it were looked at. */
+  position: number;
+  /** When the oldest change of the feed that it has not looked at was recorded; null where it has looked at all. */
+  unreadSince: Date | null;
+  /** When the first of its waiting changes was due, or will be; null where none waits. */
+  nextDueAt: Date | null;
+}
+
+/**
+ * How all handlers do that ever ran here. Counts no further than `most`, and goes by indexes alone, so that it can be
+ * asked often. One statement.
+ */
+export async function readHandlersHealth(
+  db: Knex,
+  { most }: { most: number },
+): Promise<HandlerHealth[]> {
+  const { rows } = await db.raw<{ rows: HealthRow[] }>(
+    `select h.name, h.paused_by, h.paused_at, h.pause_reason, h.position, d.dead, d.dead_since, o.seq, o.kind, o.resource,
+            o.id, o.error, o.holds_up,
+            (select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1) as unread_since,
+            (select r.due_at from dispatch.runs r where r.handler = h.name and r.is_first and r.state = 'waiting'
+             order by r.due_at, r.seq limit 1) as next_due_at
+     from dispatch.handlers h
+     cross join lateral (
+       select count(*) as dead, min(failed_at) as dead_since from (
+         select failed_at from dispatch.runs where handler = h.name and state = 'dead' order by seq limit :most
+       ) as counted
+     ) d
+     left join lateral (
+       select r.seq, r.kind, r.resource, r.id, r.error, (
+         select count(*) from (
+           select from dispatch.runs n
+           where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq > r.seq limit :most
+         ) as later) as holds_up
+       from dispatch.runs r where r.handler = h.name and r.state = 'dead' order by r.seq limit 1
+     ) o on true
+     order by h.name`,
+    { most },
+  );
+  return rows.map(healthOf);
+}
+
+interface HealthRow {
+  name: string;
+  paused_by: HandlerHealth["pausedBy"];
+  paused_at: Date | null;
+  pause_reason: string | null;
+  position: string;
+  dead: string;
+  dead_since: Date | null;
+  seq: string | null;
+  kind: string;
+  resource: string;
+  id: string;
+  error: string | null;
+  holds_up: string;
+  unread_since: Date | null;
+  next_due_at: Date | null;
+}
+
+function healthOf(row: HealthRow): HandlerHealth {
+  const { seq, kind, resource, id, error, holds_up: holdsUp } = row;
+  return {
+    name: row.name,
+    pausedBy: row.paused_by,
+    pausedAt: row.paused_at,
+    pauseReason: row.pause_reason,
+    dead: Number(row.dead),
+    deadSince: row.dead_since,
+    oldestDead:
+      seq === null
+        ? null
+        : { seq: Number(seq), kind, resource, id, error, holdsUp: Number(holdsUp) },
+    position: Number(row.position),
+    unreadSince: row.unread_since,
+    nextDueAt: row.next_due_at,
+  };
+}

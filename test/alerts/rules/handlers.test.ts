@@ -1,0 +1,175 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  type HandlerState,
+  handlerBehindCondition,
+  handlerDeadCondition,
+} from "../../../src/alerts/rules/handlers.ts";
+import { readHandlersHealth } from "../../../src/dispatch/handler-health.ts";
+import { pauseHandler, resumeHandler, skipRun } from "../../../src/dispatch/manage-handlers.ts";
+import { registerHandler } from "../../../src/dispatch/plan-runs.ts";
+import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
+import { storeRun } from "../../dispatch/stored-runs.ts";
+import { storeChange } from "../../feed/stored-changes.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
+import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
+import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
+
+const database = useTestDatabase();
+beforeEach(async () => {
+  await emptyAlerts(database.db);
+  await database.db.raw(
+    "truncate feed.changes, feed.consumers, dispatch.handlers, dispatch.runs, dispatch.counts",
+  );
+  await registerHandler(database.db, { name: "receipts", from: "now" });
+});
+
+/** An hour between sweeps is no gap here. */
+const settings = settingsOf({ rules: { silence_worker: { afterMinutes: 120 } } });
+
+function watching() {
+  const clock = standingClock("2026-11-01T12:00:00Z");
+  const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
+  const sweepAfter = async (minutes: number): Promise<string[]> => {
+    clock.advanceHours(minutes / 60);
+    await sweep(database.db, alertContext, { questions: handlersRoom.questions });
+    const alerts = await unresolved(database.db);
+    return alerts.filter((alert) => /^(handler|feed-consumer)/.test(alert));
+  };
+  return { clock, sweepAfter };
+}
+
+describe("dead changes", () => {
+  const open = "handler-dead:receipts error open";
+
+  test("are one alert for the handler, until none is left", async () => {
+    const { db } = database;
+    const { sweepAfter } = watching();
+    await storeRun(db, { seq: 1, id: "order-1", state: "dead", error: "TypeError" });
+    await storeRun(db, { seq: 2, id: "order-1", isFirst: false });
+    await storeRun(db, { seq: 3, id: "order-2", state: "dead" });
+    expect(await sweepAfter(0)).toEqual([open]);
+    const [{ facts }] = await db("alerts.alerts").where({ key: "handler-dead:receipts" });
+    expect(facts).toMatchObject({ handler: "receipts", seq: 1, id: "order-1" });
+    await skipRun(db, "receipts", 1);
+    expect(await sweepAfter(1)).toEqual([open]);
+    await skipRun(db, "receipts", 3);
+    expect(await sweepAfter(1)).toEqual([]);
+  });
+
+  test("are counted and dated, and what waits behind the oldest as well", async () => {
+    const { db } = database;
+    const failedAt = new Date("2026-11-01T10:00:00Z");
+    await storeRun(db, { seq: 5, id: "order-2", state: "dead", failedAt });
+    await storeRun(db, { seq: 6, id: "order-3", state: "dead", failedAt: new Date() });
+    await storeRun(db, { seq: 7, id: "order-2", isFirst: false });
+    await storeRun(db, { seq: 8, id: "order-2", isFirst: false });
+    expect(await readHandlersHealth(db, { most: 9 })).toMatchObject([
+      { name: "receipts", dead: 2, deadSince: failedAt, oldestDead: { seq: 5, holdsUp: 2 } },
+    ]);
+    expect(await readHandlersHealth(db, { most: 1 })).toMatchObject([
+      { dead: 1, oldestDead: { holdsUp: 1 } },
+    ]);
+  });
+
+  test("that are many are told as so many or more", () => {
+    const oldestDead = { seq: 1, kind: "order.paid", resource: "order", id: "1", error: null };
+    const state = { ...works, dead: 1_000, oldestDead: { ...oldestDead, holdsUp: 1_000 } };
+    const condition = handlerDeadCondition(state, wording("2026-11-01T12:00:00Z"));
+    expect(condition?.title).toMatch(/^1000 or more changes are dead for "receipts"/);
+    expect(condition?.facts).toContainEqual({
+      label: "Waits behind it",
+      value: "1000 or more later changes",
+    });
+  });
+});
+
+describe("a handler that failures have paused", () => {
+  const open = "handler-paused:receipts critical open";
+  const failing = { paused_by: "failures", pause_reason: "It failed.", probe_at: new Date() };
+
+  test("is one alert until it goes on, and is not told of as behind", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await sweepAfter(0);
+    await db("dispatch.handlers").update({ ...failing, paused_at: clock.now() });
+    await storeChange(db, { recordedAt: clock.now() });
+    expect(await sweepAfter(1)).toEqual([open]);
+    expect(await sweepAfter(110)).toEqual([open]);
+    await db("dispatch.handlers").update({ position: 999_999_999 });
+    await resumeHandler(db, "receipts");
+    expect(await sweepAfter(1)).toEqual([]);
+  });
+
+  test("is a person's affair once a person has paused it", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await db("dispatch.handlers").update({ ...failing, paused_at: clock.now() });
+    expect(await sweepAfter(0)).toEqual([open]);
+    await pauseHandler(db, "receipts", "the mail server moves");
+    expect(await sweepAfter(1)).toEqual([]);
+  });
+});
+
+describe("a handler that is behind", () => {
+  const open = "handler-behind:receipts error open";
+
+  test("is told of when it has not looked at a change for more than an hour, and not as a consumer", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await sweepAfter(0);
+    await storeChange(db, { recordedAt: clock.now() });
+    expect(await sweepAfter(60)).toEqual([]);
+    expect(await sweepAfter(1)).toEqual([open]);
+    await db("dispatch.handlers").update({ position: 999_999_999 });
+    expect(await sweepAfter(1)).toEqual([]);
+  });
+
+  test("is told of when nobody begins what was due, and not while it waits for its next attempt", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await sweepAfter(0);
+    const inTwoHours = new Date(clock.now().getTime() + 2 * 3_600_000);
+    await storeRun(db, { seq: 1, id: "order-1", dueAt: inTwoHours });
+    expect(await sweepAfter(119)).toEqual([]);
+    expect(await sweepAfter(60)).toEqual([]);
+    expect(await sweepAfter(2)).toEqual([open]);
+  });
+
+  test("has ten minutes to catch up after a downtime of everything", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await storeChange(db, { recordedAt: clock.now() });
+    clock.advanceHours(5);
+    expect(await sweepAfter(0)).toEqual([]);
+    expect(await sweepAfter(9)).toEqual([]);
+    expect(await sweepAfter(2)).toEqual([open]);
+  });
+
+  test("for a person's pause says so, with the reason and how to resume", () => {
+    const paused = { pausedBy: "person", pausedAt: new Date("2026-11-01T09:00:00Z") } as const;
+    const unreadSince = new Date("2026-11-01T09:30:00Z");
+    const state = { ...works, ...paused, pauseReason: "the shop\u001b[2J moves", unreadSince };
+    const condition = handlerBehindCondition(state, wording("2026-11-01T12:00:00Z"));
+    expect(condition?.title).toContain("a person paused it");
+    const values = condition?.facts.map(({ value }) => value);
+    expect(values).toContain("the shop\ufffd[2J moves");
+    expect(values).toContain("npx tallyhook handlers resume receipts");
+  });
+});
+
+const works: HandlerState = {
+  name: "receipts",
+  pausedBy: null,
+  pausedAt: null,
+  pauseReason: null,
+  dead: 0,
+  deadSince: null,
+  oldestDead: null,
+  unreadSince: null,
+  nextDueAt: null,
+};
+
+function wording(at: string) {
+  const localTime = (time: Date) => time.toISOString();
+  return { rules: settings.rules, localTime, shortTime: localTime, at: new Date(at) };
+}
