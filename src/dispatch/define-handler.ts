@@ -7,7 +7,8 @@ import type { subscriptionSchema } from "../contract/resources/subscriptions.ts"
 import type { transactionSchema } from "../contract/resources/transactions.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import type { Change } from "../feed/changes.ts";
-import { type ChangeKind, changeKinds } from "../mirror/changes/kinds.ts";
+import { kindNamed } from "../mirror/changes/kind-named.ts";
+import type { ChangeKind } from "../mirror/changes/kinds.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { nearestName } from "../platform/nearest-name.ts";
@@ -134,15 +135,9 @@ export function retryLaterMs(error: unknown): number | null {
 }
 
 const aKind = z.string().transform((text, context): ChangeKind => {
-  const known = changeKinds.find((kind) => kind === text);
-  if (known !== undefined) return known;
-  const near = nearestName(text, changeKinds);
-  const hint =
-    near === null ? `The kinds are ${changeKinds.join(", ")}` : `Did you mean "${near}"?`;
-  context.addIssue({
-    code: "custom",
-    message: `"${text.slice(0, 80)}" is no kind of change. ${hint}`,
-  });
+  const found = kindNamed(text);
+  if ("kind" in found) return found.kind;
+  context.addIssue({ code: "custom", message: found.problem });
   return z.NEVER;
 });
 

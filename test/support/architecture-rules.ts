@@ -30,6 +30,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "feed/**",
     "mirror/read-states.ts",
     "mirror/changes/kinds.ts",
+    "mirror/changes/kind-named.ts",
   ],
   handlers: ["dispatch/define-handler.ts", "contract/**"],
   alerts: [

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import {
@@ -8,17 +7,16 @@ import {
   readChanges,
   readNewest,
 } from "../../feed/changes.ts";
-import { listConsumers, readConsumer, removeConsumer } from "../../feed/consumers.ts";
+import { kindNamed } from "../../mirror/changes/kind-named.ts";
 import { changeKinds } from "../../mirror/changes/kinds.ts";
 import { mirrorResources } from "../../mirror/resources.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { UsageError } from "../../platform/errors.ts";
-import { moneyText } from "../../platform/money.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
-import { durationText, withoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
-import { assertCanAsk, confirm } from "./confirm.ts";
+import { changeJson, changeLine } from "./change-text.ts";
+import { registerConsumers } from "./consumers.ts";
 import type { CliContext } from "./context.ts";
 import { followSignal, printAsItComes } from "./follow.ts";
 
@@ -55,23 +53,8 @@ export function registerChanges(program: Command, context: CliContext): void {
     .addHelpText("after", `\nKinds:\n${kindLines()}`)
     .action((id: string | undefined, options: ChangesOptions) => print(context, id, options));
 
-  const consumers = changes.command("consumers").description("who reads the feed, and how far");
-  consumers
-    .command("list", { isDefault: true })
-    .description("list the consumers, the one furthest behind first")
-    .option("--json", "print JSON")
-    // The option of the command above it is the same one.
-    .action((_: unknown, command: Command) => list(context, isJson(command)));
-  consumers
-    .command("remove")
-    .description("remove a consumer that nobody needs: the feed keeps nothing for it any more")
-    .argument("<name>", "its name")
-    .option("--yes", "remove it without asking")
-    .action((name: string, { yes }: { yes?: boolean }) => remove(context, name, yes === true));
+  registerConsumers(changes, context);
 }
-
-const isJson = (command: Command): boolean =>
-  command.optsWithGlobals<{ json?: boolean }>().json === true;
 
 const withDatabase = <T>(context: CliContext, run: (db: Knex) => Promise<T>): Promise<T> =>
   context.withRuntime("changes", async (runtime) => run(await migratedDatabase(runtime)), {
@@ -88,7 +71,7 @@ async function print(
     throw new UsageError("--limit has no meaning with both --since and --follow. Leave one out.");
   }
   const filter = filterOf(id, options);
-  const lineOf = json === true ? jsonLine : readableLine;
+  const lineOf = json === true ? jsonLine : changeLine;
   if (follow === true) {
     const signal = followSignal(context);
     await context.withRuntime(
@@ -168,6 +151,8 @@ export async function followChanges(
   await printAsItComes(output, { first: newest?.changes ?? [], look, lineOf, signal });
 }
 
+const jsonLine = (change: Change): string => JSON.stringify(changeJson(change));
+
 const filterOf = (
   id: string | undefined,
   { kind, resource }: ChangesOptions,
@@ -176,108 +161,6 @@ const filterOf = (
   ...(kind === undefined ? {} : { kinds: kind }),
   ...(resource === undefined ? {} : { resource }),
 });
-
-const kindWidth = Math.max(...changeKinds.map(({ length }) => length));
-
-function readableLine(change: Change): string {
-  const { seq, recordedAt, kind, resource, id, amount, currency, cause, isSuperseded } = change;
-  const parts = [
-    recordedAt.toISOString(),
-    String(seq).padStart(8),
-    kind.padEnd(kindWidth),
-    `${resource} ${withoutControls(id)}`,
-    statusText(change),
-    amount === null && currency === null ? "" : moneyText(amount, currency),
-    withoutControls(cause),
-    isSuperseded ? "late" : "",
-  ];
-  return parts.filter((part) => part !== "").join("  ");
-}
-
-function statusText({ fromStatus, toStatus }: Change): string {
-  const [from, to] = [withoutControls(fromStatus ?? ""), withoutControls(toStatus ?? "")];
-  if (from === to) return to;
-  return from === "" ? `→ ${to}` : `${from} → ${to}`;
-}
-
-/** By the names of the columns, as SQL shows them. */
-const jsonLine = (change: Change): string =>
-  JSON.stringify({
-    seq: change.seq,
-    resource: change.resource,
-    id: change.id,
-    kind: change.kind,
-    from_status: change.fromStatus,
-    to_status: change.toStatus,
-    transaction_id: change.transactionId,
-    amount: change.amount,
-    currency: change.currency,
-    state_group: change.state?.group ?? null,
-    state_at: change.state?.at ?? null,
-    state_hash: change.state?.hash ?? null,
-    cause: change.cause,
-    is_superseded: change.isSuperseded,
-    recorded_at: change.recordedAt,
-  });
-
-async function list(context: CliContext, json: boolean): Promise<void> {
-  const { consumers, now } = await context.withRuntime(
-    "changes",
-    async (runtime) => ({
-      consumers: await listConsumers(await migratedDatabase(runtime)),
-      now: runtime.wallClock.now(),
-    }),
-    { logLevel: "warn" },
-  );
-  if (json) {
-    const rows = consumers.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
-      name,
-      position,
-      unread_since: unreadSince,
-      moved_at: movedAt,
-      created_at: createdAt,
-    }));
-    context.stdout.write(`${JSON.stringify({ consumers: rows })}\n`);
-    return;
-  }
-  if (consumers.length === 0) {
-    context.stdout.write("Nobody reads the feed by a name.\n");
-    return;
-  }
-  const table = new Table({
-    head: ["name", "read up to", "behind", "last moved"],
-    style: { head: [], border: [] },
-  });
-  for (const { name, position, movedAt, unreadSince } of consumers) {
-    const behind = unreadSince === null ? "-" : durationText(now.getTime() - unreadSince.getTime());
-    table.push([withoutControls(name), String(position), behind, movedAt.toISOString()]);
-  }
-  context.stdout.write(`${table.toString()}\n`);
-}
-
-async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
-  if (!yes) assertCanAsk(context);
-  const shown = withoutControls(name);
-  await withDatabase(context, async (db) => {
-    if ((await readConsumer(db, name)) === null) {
-      const names = (await listConsumers(db)).map((consumer) => consumer.name);
-      throw new UsageError(`No consumer is called "${shown}".${hint(name, names)}`);
-    }
-    if (!yes) {
-      await confirm(
-        context,
-        `Its position is lost, and the feed no longer keeps what it has not read. Remove ${shown}?`,
-      );
-    }
-    await removeConsumer(db, name);
-  });
-  context.stdout.write(`The consumer ${shown} is removed.\n`);
-}
-
-function hint(name: string, known: readonly string[]): string {
-  const nearest = nearestName(name, known);
-  return nearest === null ? "" : ` Did you mean "${withoutControls(nearest)}"?`;
-}
 
 function parseSince(text: string): Since {
   if (text === "beginning") return { after: 0 };
@@ -294,10 +177,8 @@ function parseSince(text: string): Since {
 function parseKinds(text: string, others: string[] = []): string[] {
   const kinds = text.split(",").map((kind) => kind.trim());
   for (const kind of kinds) {
-    if (changeKinds.some((known) => known === kind)) continue;
-    throw new InvalidArgumentError(
-      `There is no kind "${kind}".${hint(kind, changeKinds) || ' "tallyhook changes --help" lists them.'}`,
-    );
+    const found = kindNamed(kind);
+    if ("problem" in found) throw new InvalidArgumentError(found.problem);
   }
   return [...others, ...kinds];
 }
@@ -306,9 +187,9 @@ const resourceNames: readonly string[] = mirrorResources.map(({ name }) => name)
 
 function parseResource(text: string): string {
   if (resourceNames.includes(text)) return text;
-  throw new InvalidArgumentError(
-    `Use one of ${resourceNames.join(", ")}.${hint(text, resourceNames)}`,
-  );
+  const nearest = nearestName(text, resourceNames);
+  const hint = nearest === null ? "" : ` Did you mean "${nearest}"?`;
+  throw new InvalidArgumentError(`Use one of ${resourceNames.join(", ")}.${hint}`);
 }
 
 /** A line for each resource. */

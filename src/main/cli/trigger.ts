@@ -3,15 +3,15 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import { type Change, readChanges, readableUntil } from "../../feed/changes.ts";
 import { countOpenWork } from "../../inbox/queries.ts";
+import { kindNamed } from "../../mirror/changes/kind-named.ts";
 import { type ChangeKind, changeKinds } from "../../mirror/changes/kinds.ts";
 import { TallyhookError, UnreachableError, UsageError } from "../../platform/errors.ts";
-import { moneyText } from "../../platform/money.ts";
-import { nearestName } from "../../platform/nearest-name.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { Config } from "../config/config.ts";
 import { type Runtime, serviceLocation } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
+import { changeJson, changeLine } from "./change-text.ts";
 import type { CliContext } from "./context.ts";
 import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
 import { type Scenario, scenarios } from "./trigger-scenarios.ts";
@@ -41,16 +41,9 @@ export function registerTrigger(program: Command, context: CliContext): void {
 }
 
 function parseKind(text: string): ChangeKind {
-  const found = changeKinds.find((kind) => kind === text);
-  if (found !== undefined) return found;
-  const lastWord = (kind: string) => kind.slice(kind.indexOf(".") + 1);
-  const nearest =
-    nearestName(text, changeKinds) ?? changeKinds.find((kind) => lastWord(kind) === lastWord(text));
-  const hint =
-    nearest === undefined
-      ? 'See "tallyhook trigger --help" for all kinds.'
-      : `Did you mean ${nearest}?`;
-  throw new InvalidArgumentError(`There is no such kind of change. ${hint}`);
+  const found = kindNamed(text);
+  if ("kind" in found) return found.kind;
+  throw new InvalidArgumentError(found.problem);
 }
 
 const kindLines = (): string =>
@@ -83,7 +76,9 @@ async function trigger(
       }),
     { logLevel: "warn" },
   );
-  if (json === true) context.stdout.write(`${JSON.stringify({ kind, steps })}\n`);
+  if (json !== true) return;
+  const told = steps.map(({ did, change }) => ({ did, change: changeJson(change) }));
+  context.stdout.write(`${JSON.stringify({ kind, steps: told })}\n`);
 }
 
 /** Throws `UsageError` for a kind that the sandbox cannot bring about. */
@@ -223,15 +218,4 @@ async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<
     "All webhooks were accepted, and all events of this database are applied. Does the receiver use this database " +
     "(DATABASE_URL)? Does the sandbox lose webhooks (GET /_sandbox/faults)?"
   );
-}
-
-/** A change on one line. */
-function changeLine(change: Change): string {
-  const { seq, kind, id, fromStatus, toStatus, amount, currency, transactionId, cause } = change;
-  const status =
-    toStatus === null || toStatus === fromStatus ? null : `${fromStatus ?? "(none)"} → ${toStatus}`;
-  const refund =
-    transactionId === null ? null : `${moneyText(amount, currency)}, transaction ${transactionId}`;
-  const parts = [`#${seq}`, kind, id, status, refund, `(${cause})`];
-  return parts.filter((part) => part !== null).join(" ");
 }

@@ -1,0 +1,47 @@
+import type { Change } from "../../feed/changes.ts";
+import { changeKinds } from "../../mirror/changes/kinds.ts";
+import { moneyText } from "../../platform/money.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
+
+const kindWidth = Math.max(...changeKinds.map(({ length }) => length));
+
+/** A change on one line, for a person. Pure. */
+export function changeLine(change: Change): string {
+  const { seq, recordedAt, kind, resource, id, amount, currency, cause, isSuperseded } = change;
+  const parts = [
+    recordedAt.toISOString(),
+    String(seq).padStart(8),
+    withoutControls(kind).padEnd(kindWidth),
+    `${withoutControls(resource)} ${withoutControls(id)}`,
+    statusText(change),
+    amount === null && currency === null ? "" : moneyText(amount, currency),
+    withoutControls(cause),
+    isSuperseded ? "late" : "",
+  ];
+  return parts.filter((part) => part !== "").join("  ");
+}
+
+function statusText({ fromStatus, toStatus }: Change): string {
+  const [from, to] = [withoutControls(fromStatus ?? ""), withoutControls(toStatus ?? "")];
+  if (from === to) return to;
+  return from === "" ? `→ ${to}` : `${from} → ${to}`;
+}
+
+/** A change as `--json` prints it: by the names of the columns, as SQL shows them. Pure. */
+export const changeJson = (change: Change) => ({
+  seq: change.seq,
+  resource: change.resource,
+  id: change.id,
+  kind: change.kind,
+  from_status: change.fromStatus,
+  to_status: change.toStatus,
+  transaction_id: change.transactionId,
+  amount: change.amount,
+  currency: change.currency,
+  state_group: change.state?.group ?? null,
+  state_at: change.state?.at ?? null,
+  state_hash: change.state?.hash ?? null,
+  cause: change.cause,
+  is_superseded: change.isSuperseded,
+  recorded_at: change.recordedAt,
+});

@@ -1,0 +1,94 @@
+import Table from "cli-table3";
+import type { Command } from "commander";
+import type { Knex } from "knex";
+import { listConsumers, readConsumer, removeConsumer } from "../../feed/consumers.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { durationText, withoutControls } from "../../platform/readable-text.ts";
+import { migratedDatabase } from "../schema.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+
+/** The commands about the readers of the feed, below `changes`. */
+export function registerConsumers(changes: Command, context: CliContext): void {
+  const consumers = changes.command("consumers").description("who reads the feed, and how far");
+  consumers
+    .command("list", { isDefault: true })
+    .description("list the consumers, the one furthest behind first")
+    .option("--json", "print JSON")
+    // The option of the command above it is the same one.
+    .action((_: unknown, command: Command) => list(context, isJson(command)));
+  consumers
+    .command("remove")
+    .description("remove a consumer that nobody needs: the feed keeps nothing for it any more")
+    .argument("<name>", "its name")
+    .option("--yes", "remove it without asking")
+    .action((name: string, { yes }: { yes?: boolean }) => remove(context, name, yes === true));
+}
+
+const isJson = (command: Command): boolean =>
+  command.optsWithGlobals<{ json?: boolean }>().json === true;
+
+const withDatabase = <T>(context: CliContext, run: (db: Knex) => Promise<T>): Promise<T> =>
+  context.withRuntime("changes", async (runtime) => run(await migratedDatabase(runtime)), {
+    logLevel: "warn",
+  });
+
+async function list(context: CliContext, json: boolean): Promise<void> {
+  const { consumers, now } = await context.withRuntime(
+    "changes",
+    async (runtime) => ({
+      consumers: await listConsumers(await migratedDatabase(runtime)),
+      now: runtime.wallClock.now(),
+    }),
+    { logLevel: "warn" },
+  );
+  if (json) {
+    const rows = consumers.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
+      name,
+      position,
+      unread_since: unreadSince,
+      moved_at: movedAt,
+      created_at: createdAt,
+    }));
+    context.stdout.write(`${JSON.stringify({ consumers: rows })}\n`);
+    return;
+  }
+  if (consumers.length === 0) {
+    context.stdout.write("Nobody reads the feed by a name.\n");
+    return;
+  }
+  const table = new Table({
+    head: ["name", "read up to", "behind", "last moved"],
+    style: { head: [], border: [] },
+  });
+  for (const { name, position, movedAt, unreadSince } of consumers) {
+    const behind = unreadSince === null ? "-" : durationText(now.getTime() - unreadSince.getTime());
+    table.push([withoutControls(name), String(position), behind, movedAt.toISOString()]);
+  }
+  context.stdout.write(`${table.toString()}\n`);
+}
+
+async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
+  const shown = withoutControls(name);
+  if (!yes) assertCanAsk(context);
+  await withDatabase(context, async (db) => {
+    if ((await readConsumer(db, name)) === null) {
+      const names = (await listConsumers(db)).map((consumer) => consumer.name);
+      throw new UsageError(`No consumer is called "${shown}".${hint(name, names)}`);
+    }
+    if (!yes) {
+      await confirm(
+        context,
+        `Its position is lost, and the feed no longer keeps what it has not read. Remove ${shown}?`,
+      );
+    }
+    await removeConsumer(db, name);
+  });
+  context.stdout.write(`The consumer ${shown} is removed.\n`);
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known);
+  return nearest === null ? "" : ` Did you mean "${withoutControls(nearest)}"?`;
+}
