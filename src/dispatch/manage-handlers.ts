@@ -1,6 +1,13 @@
 import type { Knex } from "knex";
 import { readableUntil } from "../feed/changes.ts";
+import { removeConsumer } from "../feed/consumers.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+import { consumerOf } from "./feed-place.ts";
+import { lockPlanning } from "./plan-runs.ts";
 import { notPaused } from "./runs.ts";
+
+/** Runs that wait or are dead are counted up to it: a million would take a second. */
+export const mostCounted = 100_000;
 
 /** A handler as people see it. */
 export interface HandlerRow {
@@ -11,6 +18,7 @@ export interface HandlerRow {
   paused_by: "person" | "failures" | null;
   paused_at: Date | null;
   pause_reason: string | null;
+  /** This and the next are not counted further than `mostCounted`. */
   waiting: number;
   dead: number;
   done: number;
@@ -19,20 +27,27 @@ export interface HandlerRow {
   last_failed_at: Date | null;
 }
 
+/** SQL: what is dead and what waits of a handler, each up to `:mostCounted`, by indexes that hold what is counted. */
+const countsOf = (handler: string): string =>
+  `cross join lateral (
+     select count(*) as dead from (
+       select from dispatch.runs where handler = ${handler} and state = 'dead' order by seq limit :mostCounted) as counted
+   ) d cross join lateral (
+     select count(*) - d.dead as waiting from (
+       select from dispatch.runs where handler = ${handler} order by seq limit :mostCounted + d.dead) as counted
+   ) w`;
+
 /** All handlers that ever ran here, or one of them. Two statements. */
 export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[]> {
   const until = await readableUntil(db);
   const { rows } = await db.raw<{ rows: Record<keyof HandlerRow, unknown>[] }>(
     `select h.name, h.position, greatest(0, :until::bigint - h.position) as behind, h.paused_by, h.paused_at,
-            h.pause_reason, r.waiting, r.dead, coalesce(c.done, 0) as done, coalesce(c.failed, 0) as failed,
+            h.pause_reason, w.waiting, d.dead, coalesce(c.done, 0) as done, coalesce(c.failed, 0) as failed,
             c.last_done_at, c.last_failed_at
      from dispatch.handlers h left join dispatch.counts c on c.handler = h.name
-     cross join lateral (
-       select count(*) filter (where state = 'waiting') as waiting, count(*) filter (where state = 'dead') as dead
-       from dispatch.runs where handler = h.name
-     ) r
+     ${countsOf("h.name")}
      where h.name = coalesce(:name::text, h.name) order by h.name`,
-    { until, name: name ?? null },
+    { until, name: name ?? null, mostCounted },
   );
   const numbers = ["position", "behind", "waiting", "dead", "done", "failed"] as const;
   return rows.map((row) => ({
@@ -40,6 +55,12 @@ export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[
     ...Object.fromEntries(numbers.map((field) => [field, Number(row[field])])),
   }));
 }
+
+/** All handlers that ever ran here, and who paused them. One statement. */
+export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "paused_by">[]> =>
+  db("dispatch.handlers")
+    .orderBy("name")
+    .select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
 /** A change that a handler has not done. */
 export interface OpenRunRow {
@@ -54,9 +75,11 @@ export interface OpenRunRow {
   is_running: boolean;
   error: string | null;
   failed_at: Date | null;
-  /** Later changes of the same object, which wait for it. */
+  /** Later changes of the same object, which wait for it; not counted further than `mostHeldUp`. */
   holds_up: number;
 }
+
+export const mostHeldUp = 1_000;
 
 /** Changes whose turn it is and that are not done: the dead first, then those that failed, then the oldest. */
 export async function readOpenRuns(
@@ -64,14 +87,22 @@ export async function readOpenRuns(
   { handler, limit }: { handler: string; limit: number },
 ): Promise<OpenRunRow[]> {
   const { rows } = await db.raw<{ rows: (OpenRunRow & { seq: string; holds_up: string })[] }>(
-    `select r.seq, r.resource, r.id, r.kind, r.state, r.attempts, r.error, r.failed_at,
+    `with shown as (
+       (select * from dispatch.runs where handler = :handler and state = 'dead' order by seq limit :limit)
+       union all
+       (select * from dispatch.runs where handler = :handler and is_first and state = 'waiting'
+        order by failed_at is null, seq limit :limit)
+     )
+     select r.seq, r.resource, r.id, r.kind, r.state, r.attempts, r.error, r.failed_at,
             coalesce(r.claimed_until > now(), false) as is_running,
             case when r.state = 'waiting' and coalesce(r.claimed_until <= now(), true) then r.due_at end as due_at,
-            (select count(*) from dispatch.runs n
-             where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq > r.seq) as holds_up
-     from dispatch.runs r where r.handler = ? and r.is_first
-     order by r.state = 'waiting', r.failed_at is null, r.seq limit ?`,
-    [handler, limit],
+            (select count(*) from (
+               select from dispatch.runs n
+               where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq > r.seq
+               limit :mostHeldUp) as later) as holds_up
+     from shown r
+     order by r.state = 'waiting', r.failed_at is null, r.seq limit :limit`,
+    { handler, limit, mostHeldUp },
   );
   return rows.map((row) => ({ ...row, seq: Number(row.seq), holds_up: Number(row.holds_up) }));
 }
@@ -120,6 +151,29 @@ const makeDue = (
     .whereRaw("coalesce(claimed_until <= now(), true)")
     .update({ state: "waiting", attempts: 0, due_at: db.fn.now(), claimed_until: null });
 
+/** Why a change cannot be tried again or skipped now. */
+export interface HeldRun {
+  isRunning: boolean;
+  /** The change of the same object that it waits for; null where it is its turn. */
+  waitsFor: number | null;
+}
+
+/** How a change stands that a handler has not done; null where it has done it, or never wanted it. One statement. */
+export async function readRun(db: Knex, handler: string, seq: number): Promise<HeldRun | null> {
+  const { rows } = await db.raw<{ rows: { is_running: boolean; waits_for: string | null }[] }>(
+    `select coalesce(r.claimed_until > now(), false) as is_running, case when not r.is_first then (
+       select n.seq from dispatch.runs n
+       where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq < r.seq
+       order by n.seq limit 1) end as waits_for
+     from dispatch.runs r where r.handler = ? and r.seq = ?`,
+    [handler, seq],
+  );
+  const [row] = rows;
+  if (row === undefined) return null;
+  const { is_running: isRunning, waits_for: waitsFor } = row;
+  return { isRunning, waitsFor: waitsFor === null ? null : Number(waitsFor) };
+}
+
 /**
  * Gives up a change for a handler for good, so that the later ones of its object go on. Returns false if it has no such
  * change, or runs it just now. One statement.
@@ -130,4 +184,54 @@ export async function skipRun(db: Knex, handler: string, seq: number): Promise<b
     [handler, seq],
   );
   return rows[0].removed.length > 0;
+}
+
+/** What a handler leaves behind, and who may still use it. */
+export interface HandlerRemains {
+  /** Not counted further than `mostCounted`. */
+  waiting: number;
+  dead: number;
+  /** Until when processes have claimed changes of it; null where none is being run. */
+  runningUntil: Date | null;
+}
+
+/** What `removeHandler` would throw away; null where nothing is kept under that name. One statement. */
+export async function readRemains(db: Knex, name: string): Promise<HandlerRemains | null> {
+  const { rows } = await db.raw<{
+    rows: { is_known: boolean; waiting: string; dead: string; running_until: Date | null }[];
+  }>(
+    `select k.is_known, w.waiting, d.dead,
+            (select max(claimed_until) from dispatch.runs
+             where handler = :name and is_first and state = 'waiting' and claimed_until > now()) as running_until
+     from (
+       select exists (select from dispatch.handlers where name = :name)
+         or exists (select from dispatch.runs where handler = :name)
+         or exists (select from feed.consumers where name = :consumer) as is_known
+     ) k ${countsOf(":name")}`,
+    { name, consumer: consumerOf(name), mostCounted },
+  );
+  const [row] = rows;
+  if (row === undefined || !row.is_known) return null;
+  return {
+    waiting: Number(row.waiting),
+    dead: Number(row.dead),
+    runningUntil: row.running_until,
+  };
+}
+
+/**
+ * Forgets a handler: its place in the feed, what waits, what is dead, and its counts. The feed keeps nothing for it any
+ * more. A process that has its code makes it known again only at its next start, as a new one. What runs meanwhile ends
+ * without being marked. Idempotent, in one transaction.
+ */
+export async function removeHandler(db: Knex, name: string): Promise<void> {
+  await inTransaction(db, async (trx) => {
+    // In the order of who plans: its row, then the lock without which nobody plans or removes its runs.
+    await trx("dispatch.handlers").where({ name }).forUpdate().select("name");
+    await lockPlanning(trx, name);
+    await trx("dispatch.runs").where({ handler: name }).delete();
+    await trx("dispatch.counts").where({ handler: name }).delete();
+    await removeConsumer(trx, consumerOf(name));
+    await trx("dispatch.handlers").where({ name }).delete();
+  });
 }

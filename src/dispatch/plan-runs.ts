@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { consumerOf } from "./feed-place.ts";
 import { keepPosition } from "../feed/consumers.ts";
 import { type Change, readChanges, readableUntil } from "../feed/changes.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
@@ -31,14 +32,6 @@ export async function registerHandler(
     if (rowCount > 0) await keepPosition(trx, { name: consumerOf(name), position });
   });
 }
-
-const consumerPrefix = "handler:";
-
-/** Under which a handler is a reader of the feed. */
-const consumerOf = (name: string): string => consumerPrefix + name;
-
-/** Whether a reader of the feed is a handler. */
-export const isOfHandler = (consumer: string): boolean => consumer.startsWith(consumerPrefix);
 
 /**
  * Writes the runs of a handler for the next changes of the feed, and moves its position, in one transaction. One process
@@ -93,6 +86,11 @@ const isWanted = (
 ): boolean =>
   (includeImport || cause !== "import") && (startsAt === null || recordedAt >= startsAt);
 
+/** Until the end of the transaction, nobody else plans or removes runs of the handler. */
+export async function lockPlanning(trx: Knex.Transaction, handler: string): Promise<void> {
+  await trx.raw("select pg_advisory_xact_lock(?, hashtext(?))", [planLock, handler]);
+}
+
 /**
  * The lock keeps runs from being removed meanwhile, and what is planned here from being missed by who removes the run
  * before it (remove-runs.sql).
@@ -102,7 +100,7 @@ async function insertRuns(
   handler: string,
   changes: readonly Change[],
 ): Promise<void> {
-  await trx.raw("select pg_advisory_xact_lock(?, hashtext(?))", [planLock, handler]);
+  await lockPlanning(trx, handler);
   await trx.raw(
     `insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)
      select :handler, g.seq, g.resource, g.id, g.kind, g.change,

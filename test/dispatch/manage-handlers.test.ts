@@ -4,11 +4,17 @@ import {
   pauseHandler,
   readHandlers,
   readOpenRuns,
+  readRemains,
+  readRun,
+  removeHandler,
   resumeHandler,
   retryRuns,
   skipRun,
 } from "../../src/dispatch/manage-handlers.ts";
+import { registerHandler } from "../../src/dispatch/plan-runs.ts";
+import { createConsumer, listConsumers } from "../../src/feed/consumers.ts";
 import { eventually } from "../support/eventually.ts";
+import { storeRun } from "./stored-runs.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import {
   type TestDispatch,
@@ -111,4 +117,65 @@ test("a paused handler begins nothing, and loses nothing", async () => {
   expect(seen).toEqual(["order-1 order.created", "order-1 order.updated"]);
   expect(await pauseHandler(db, "unknown", "why")).toBe(false);
   expect(await resumeHandler(db, "unknown")).toBe(false);
+});
+
+test("why a change cannot be tried again is known: it runs, waits behind another one, or is not there", async () => {
+  const { db } = database;
+  await dispatch.close();
+  await storeRun(db, { seq: 4, id: "order-1", claimedUntil: new Date(Date.now() + 60_000) });
+  await storeRun(db, { seq: 6, id: "order-1", isFirst: false });
+  await storeRun(db, { seq: 8, id: "order-1", isFirst: false });
+  expect(await readRun(db, "receipts", 4)).toEqual({ isRunning: true, waitsFor: null });
+  expect(await readRun(db, "receipts", 8)).toEqual({ isRunning: false, waitsFor: 4 });
+  expect(await readRun(db, "receipts", 5)).toBeNull();
+});
+
+test("the dead are listed first, then what failed, then the oldest", async () => {
+  const { db } = database;
+  await dispatch.close();
+  await storeRun(db, { seq: 1, id: "order-1" });
+  await storeRun(db, { seq: 2, id: "order-2" });
+  await storeRun(db, { seq: 3, id: "order-3", failedAt: new Date() });
+  await storeRun(db, { seq: 4, id: "order-4", state: "dead" });
+  const listed = async (limit: number) =>
+    (await readOpenRuns(db, { handler: "receipts", limit })).map(({ seq }) => seq);
+  expect(await listed(9)).toEqual([4, 3, 1, 2]);
+  expect(await listed(2)).toEqual([4, 3]);
+});
+
+test("a handler that is removed leaves nothing, for itself alone, and begins anew at the next start", async () => {
+  const { db } = database;
+  await deadChange();
+  await registerHandler(db, { name: "mails", from: "beginning" });
+  await createConsumer(db, "shop", "now");
+  expect(await readRemains(db, "receipts")).toEqual({ waiting: 1, dead: 1, runningUntil: null });
+  await removeHandler(db, "receipts");
+  expect(await readRemains(db, "receipts")).toBeNull();
+  expect((await readHandlers(db)).map(({ name }) => name)).toEqual(["mails"]);
+  expect((await listConsumers(db)).map(({ name }) => name)).toEqual(["handler:mails", "shop"]);
+  await removeHandler(db, "receipts");
+  // The process that has its code does not make it known again by itself.
+  await applyAs(db, "event:3", orderAt("order-2", 1));
+  const begun = dispatch.sinceProgressMs();
+  await eventually("it has looked twice", () => dispatch.sinceProgressMs() < begun);
+  expect(await readRemains(db, "receipts")).toBeNull();
+});
+
+test("a handler that runs a change just now is known to", async () => {
+  const { db } = database;
+  await dispatch.close();
+  const claimedUntil = new Date(Date.now() + 60_000);
+  await storeRun(db, { seq: 4, id: "order-1", claimedUntil });
+  expect(await readRemains(db, "receipts")).toMatchObject({
+    waiting: 1,
+    runningUntil: claimedUntil,
+  });
+});
+
+test("what failed to be removed whole by hand is still known, and can be removed", async () => {
+  const { db } = database;
+  await createConsumer(db, "handler:gone", "now");
+  expect(await readRemains(db, "gone")).toEqual({ waiting: 0, dead: 0, runningUntil: null });
+  await removeHandler(db, "gone");
+  expect(await readRemains(db, "gone")).toBeNull();
 });

@@ -27,6 +27,12 @@ test.each([
   ["alerts", "list"],
   ["alerts", "ack", "1"],
   ["signature", "explain", "--headers", "package.json", "--body", "package.json"],
+  ["changes"],
+  ["changes", "consumers"],
+  ["handlers", "list"],
+  ["handlers", "show", "receipts"],
+  ["handlers", "retry", "receipts", "--all"],
+  ["handlers", "remove", "receipts", "--yes"],
   ["customers", "erase", "1", "--yes", "--by", "me", "--reason", "asked"],
 ])("%s %s says what to do on a database that is not migrated", async (...args) => {
   const module = commandModules.find(({ names }) => names.includes(args[0] ?? ""));

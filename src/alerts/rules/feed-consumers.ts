@@ -19,8 +19,8 @@ export interface FeedQuestions {
   feedConsumers(
     db: Knex,
   ): Promise<readonly (Omit<ConsumerBehind, "unreadSince"> & { unreadSince: Date | null })[]>;
-  /** Whether a consumer is a handler, which is watched as such. Absent without handlers. */
-  isOfHandler?(consumer: string): boolean;
+  /** Which handler a consumer is: that is watched as such. Null for another reader; absent without handlers. */
+  handlerOf?(consumer: string): string | null;
 }
 
 const hourMs = 3_600_000;
@@ -33,13 +33,13 @@ const graceMs = 10 * 60_000;
 export async function watchConsumers(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { feedConsumers, isOfHandler = () => false }: FeedQuestions,
+  { feedConsumers, handlerOf = () => null }: FeedQuestions,
 ): Promise<void> {
   const at = alertContext.clock.now();
   const { afterHours } = alertContext.settings.rules.feed_consumer_behind;
   const consumers = await feedConsumers(trx);
   const behind = consumers.flatMap(({ unreadSince, ...consumer }) =>
-    !isOfHandler(consumer.name) &&
+    handlerOf(consumer.name) === null &&
     unreadSince !== null &&
     at.getTime() - unreadSince.getTime() > afterHours * hourMs
       ? [{ ...consumer, unreadSince }]

@@ -5,6 +5,7 @@ import { listConsumers, readConsumer, removeConsumer } from "../../feed/consumer
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { durationText, withoutControls } from "../../platform/readable-text.ts";
+import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -71,6 +72,12 @@ async function list(context: CliContext, json: boolean): Promise<void> {
 
 async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
   const shown = withoutControls(name);
+  const handler = optionalRooms.handlers?.questions.handlerOf(name) ?? null;
+  if (handler !== null) {
+    throw new UsageError(
+      `"${shown}" is the place of a handler. "npx tallyhook handlers remove ${withoutControls(handler)}" removes both.`,
+    );
+  }
   if (!yes) assertCanAsk(context);
   await withDatabase(context, async (db) => {
     if ((await readConsumer(db, name)) === null) {

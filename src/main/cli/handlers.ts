@@ -1,14 +1,17 @@
-import Table from "cli-table3";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import { attemptRun, idempotencyKeyOf } from "../../dispatch/attempt.ts";
 import { type Handler, retryLaterMs } from "../../dispatch/define-handler.ts";
 import {
   type HandlerRow,
-  type OpenRunRow,
+  handlerNames,
+  mostCounted,
   pauseHandler,
   readHandlers,
   readOpenRuns,
+  readRemains,
+  readRun,
+  removeHandler,
   resumeHandler,
   retryRuns,
   skipRun,
@@ -17,13 +20,21 @@ import { readObjects } from "../../dispatch/read-objects.ts";
 import { readChanges } from "../../feed/changes.ts";
 import { ConfigurationError, UsageError, exitCodes } from "../../platform/errors.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
-import { counted, linesWithoutControls, withoutControls } from "../../platform/readable-text.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import {
+  counted,
+  linesWithoutControls,
+  someOf,
+  withoutControls,
+} from "../../platform/readable-text.ts";
 import { redactSecrets } from "../../platform/redaction.ts";
 import { attemptDeps, loadOwnHandlers, runHandlers } from "../handlers.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
+import { countText, handlerList, handlerPage } from "./handler-tables.ts";
 import { untilSignal } from "./until-signal.ts";
 
 const changeNumber = wholeNumber(1, 999_999_999_999_999);
@@ -70,7 +81,7 @@ export function registerHandlers(program: Command, context: CliContext): void {
     .command("pause")
     .description("begin nothing more until it is resumed; nothing is lost meanwhile")
     .argument("<name>", "the handler's name")
-    .option("--reason <text>", "why, for those who see the list", "a person paused it")
+    .option("--reason <text>", "why, for those who see the list", parseReason, "a person paused it")
     .action((name: string, { reason }: { reason: string }) => pause(context, name, reason));
 
   handlers
@@ -78,6 +89,13 @@ export function registerHandlers(program: Command, context: CliContext): void {
     .description("end a pause, and try at once what has failed")
     .argument("<name>", "the handler's name")
     .action((name: string) => resume(context, name));
+
+  handlers
+    .command("remove")
+    .description("forget a handler that nobody needs: its place in the feed, and what waits for it")
+    .argument("<name>", "the handler's name")
+    .option("--yes", "remove it without asking")
+    .action((name: string, { yes }: { yes?: boolean }) => remove(context, name, yes === true));
 
   handlers
     .command("test")
@@ -96,6 +114,15 @@ export function registerHandlers(program: Command, context: CliContext): void {
     .action(() => run(context));
 }
 
+/** In one line of a list and of an alert. */
+const longestReason = 200;
+
+function parseReason(text: string): string {
+  const reason = text.trim();
+  if (reason.length <= longestReason && !/\p{Cc}/u.test(reason)) return reason;
+  throw new InvalidArgumentError(`Use one line of at most ${longestReason} characters.`);
+}
+
 const withDatabase = <T>(
   context: CliContext,
   work: (db: Knex, runtime: Runtime) => Promise<T>,
@@ -107,46 +134,26 @@ const withDatabase = <T>(
   );
 
 async function list(context: CliContext, json: boolean): Promise<void> {
-  const loaded = new Set((await loadOwnHandlers(context.loaded().config)).map(({ name }) => name));
+  // What the database says is of use also where a file is broken, which keeps the workers from starting.
+  const loaded = await loadOwnHandlers(context.loaded().config).catch((error: unknown) => {
+    if (error instanceof ConfigurationError) return error;
+    throw error;
+  });
+  const names = loaded instanceof ConfigurationError ? null : loaded.map(({ name }) => name);
   const rows = (await withDatabase(context, (db) => readHandlers(db))).map((row) => ({
     ...row,
-    has_code: loaded.has(row.name),
+    has_code: names === null ? null : names.includes(row.name),
   }));
-  const fresh = [...loaded].filter((name) => !rows.some((row) => row.name === name));
+  const neverRan = (names ?? []).filter((name) => !rows.some((row) => row.name === name));
   if (json) {
-    context.stdout.write(`${JSON.stringify({ handlers: rows, never_run: fresh })}\n`);
-    return;
-  }
-  if (rows.length === 0 && fresh.length === 0) {
+    context.stdout.write(`${JSON.stringify({ handlers: rows, never_run: neverRan })}\n`);
+  } else if (rows.length > 0 || neverRan.length > 0) {
+    context.stdout.write(handlerList(rows, neverRan));
+  } else if (names !== null) {
     context.stdout.write("There are no handlers. docs/handlers.md says how to write one.\n");
-    return;
   }
-  const table = new Table({
-    head: ["name", "state", "waiting", "dead", "done", "failed", "behind", "last done"],
-    style: { head: [], border: [] },
-  });
-  for (const row of rows) {
-    const { name, waiting, dead, done, failed, behind, last_done_at: last } = row;
-    const numbers = [waiting, dead, done, failed, behind].map(String);
-    table.push([name, stateOf(row), ...numbers, last?.toISOString() ?? "-"]);
-  }
-  for (const name of fresh) table.push([name, "never ran", "-", "-", "-", "-", "-", "-"]);
-  context.stdout.write(`${table.toString()}\n`);
-  for (const { name, dead } of rows.filter((row) => row.dead > 0)) {
-    context.stdout.write(
-      `${name}: ${counted(dead, "dead change holds", "dead changes hold")} up the later ones of the same object. ` +
-        `"npx tallyhook handlers show ${name}" lists them; "retry" or "skip" frees them.\n`,
-    );
-  }
-  for (const { name, pause_reason: reason } of rows.filter((row) => row.paused_by !== null)) {
-    context.stdout.write(`${name} is paused: ${linesWithoutControls(reason ?? "")}\n`);
-  }
+  if (loaded instanceof ConfigurationError) throw loaded;
 }
-
-const stateOf = (row: HandlerRow & { has_code: boolean }): string => {
-  if (row.paused_by !== null) return row.paused_by === "person" ? "paused" : "paused: all fail";
-  return row.has_code ? "on" : "no code here";
-};
 
 async function show(
   context: CliContext,
@@ -154,37 +161,21 @@ async function show(
   { limit, json }: { limit: number; json?: boolean },
 ): Promise<void> {
   const { row, runs } = await withDatabase(context, async (db) => {
+    await findKnown(context, db, name);
     const [found] = await readHandlers(db, name);
-    return { row: found, runs: await readOpenRuns(db, { handler: name, limit }) };
+    return { row: found, runs: await readOpenRuns(db, { handler: name, limit: limit + 1 }) };
   });
-  if (row === undefined) throw noHandler(name);
+  if (row === undefined) return;
+  const shown = runs.slice(0, limit);
   if (json === true) {
-    context.stdout.write(`${JSON.stringify({ ...row, changes: runs })}\n`);
+    context.stdout.write(`${JSON.stringify({ ...row, changes: shown })}\n`);
     return;
   }
-  for (const [field, value] of Object.entries(row)) {
-    const text = value instanceof Date ? value.toISOString() : String(value ?? "-");
-    context.stdout.write(`${field.padEnd(16)} ${withoutControls(text)}\n`);
+  context.stdout.write(handlerPage(row, shown));
+  if (runs.length > limit) {
+    context.stderr.write(`tallyhook: these are the first ${limit}: add --limit for more\n`);
   }
-  if (runs.length === 0) return;
-  const table = new Table({
-    head: ["change", "kind", "object", "state", "attempts", "error", "next", "holds up"],
-    style: { head: [], border: [] },
-  });
-  for (const each of runs) table.push(runRow(each));
-  context.stdout.write(`${table.toString()}\n`);
 }
-
-const runRow = (run: OpenRunRow): string[] => [
-  String(run.seq),
-  run.kind,
-  withoutControls(run.id),
-  run.is_running ? "running" : run.state,
-  String(run.attempts),
-  withoutControls(run.error ?? "-"),
-  run.due_at?.toISOString() ?? "-",
-  String(run.holds_up),
-];
 
 async function retry(
   context: CliContext,
@@ -194,33 +185,78 @@ async function retry(
   if ((change === undefined) === (all !== true)) {
     throw new UsageError("Name one change by --change, or add --all for every dead one.");
   }
-  const again = await withDatabase(context, async (db) => {
-    await assertKnown(db, name);
-    return retryRuns(db, name, change === undefined ? { state: "dead" } : { seq: change });
+  const { handler, again } = await withDatabase(context, async (db) => {
+    const known = await findKnown(context, db, name);
+    const which = change === undefined ? ({ state: "dead" } as const) : { seq: change };
+    const count = await retryRuns(db, name, which);
+    if (count === 0 && change !== undefined) throw await whyNot(db, name, change);
+    return { handler: known, again: count };
   });
-  if (again === 0 && change !== undefined) throw noRun(name, change);
-  context.stdout.write(`${counted(again, "change")} of ${name} will be tried again at once.\n`);
+  if (again === 0) {
+    context.stdout.write(`${name} has no dead change.\n`);
+    return;
+  }
+  const changes = `${counted(again, "change")} of ${name}`;
+  context.stdout.write(
+    handler.paused_by === null
+      ? `${changes} will be tried again at once.\n`
+      : `${changes} will be tried again once it is not paused: "npx tallyhook handlers resume ${name}".\n`,
+  );
 }
 
 async function skip(context: CliContext, name: string, change: number): Promise<void> {
-  const isSkipped = await withDatabase(context, async (db) => {
-    await assertKnown(db, name);
-    return skipRun(db, name, change);
+  await withDatabase(context, async (db) => {
+    await findKnown(context, db, name);
+    if (!(await skipRun(db, name, change))) throw await whyNot(db, name, change);
   });
-  if (!isSkipped) throw noRun(name, change);
-  context.stdout.write(`${name} never sees change ${change}. Later ones of its object go on.\n`);
+  context.stdout.write(
+    `${name} never sees change ${change}. Later ones of its object do not wait for it.\n`,
+  );
 }
 
 async function pause(context: CliContext, name: string, reason: string): Promise<void> {
-  const isKnown = await withDatabase(context, (db) => pauseHandler(db, name, reason));
-  if (!isKnown) throw noHandler(name);
+  await withDatabase(context, async (db) => {
+    await findKnown(context, db, name);
+    await pauseHandler(db, name, reason);
+  });
   context.stdout.write(`${name} is paused. "npx tallyhook handlers resume ${name}" ends it.\n`);
 }
 
 async function resume(context: CliContext, name: string): Promise<void> {
-  const isKnown = await withDatabase(context, (db) => resumeHandler(db, name));
-  if (!isKnown) throw noHandler(name);
+  await withDatabase(context, async (db) => {
+    await findKnown(context, db, name);
+    await resumeHandler(db, name);
+  });
   context.stdout.write(`${name} is not paused.\n`);
+}
+
+async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
+  if (!yes) assertCanAsk(context);
+  const shown = withoutControls(name);
+  await withDatabase(context, async (db) => {
+    const remains = await readRemains(db, name);
+    if (remains === null) throw await unknown(context, db, name);
+    const { waiting, dead, runningUntil } = remains;
+    if (runningUntil !== null) {
+      throw new UsageError(
+        `A process runs ${shown} just now, until ${runningUntil.toISOString()} at most. Stop the processes that have its ` +
+          "code, or start them without it; then remove it.",
+      );
+    }
+    const isHere = (await loadedNames(context)).includes(name);
+    const again = isHere ? " Its file is still here: it begins anew at the next start." : "";
+    const open = waiting + dead;
+    const lost =
+      open === 0
+        ? "Nothing waits for it."
+        : `${counted(open < mostCounted ? open : `${mostCounted} or more`, "change")} that it has not done ` +
+          `(${countText(dead)} dead) are thrown away.`;
+    const says = `Its place in the feed is lost. ${lost}${again}`;
+    if (yes) context.stderr.write(`tallyhook: ${says}\n`);
+    else await confirm(context, `${says} Remove ${shown}?`);
+    await removeHandler(db, name);
+  });
+  context.stdout.write(`The handler ${shown} is removed.\n`);
 }
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
@@ -268,11 +304,11 @@ function findLoaded(handlers: readonly Handler[], name: string): Handler {
   const found = handlers.find((handler) => handler.name === name);
   if (found !== undefined) return found;
   const known = handlers.map((handler) => handler.name);
+  const nearest = nearestName(name, known);
+  const hint = nearest === null ? `There is ${someOf(known, 10)}.` : `Did you mean "${nearest}"?`;
   throw new UsageError(
-    `There is no code of a handler "${name}" here. ` +
-      (known.length === 0
-        ? "src/handlers/ and TALLYHOOK_HANDLERS have none."
-        : `There is ${known.join(", ")}.`),
+    `There is no code of a handler "${withoutControls(name)}" here. ` +
+      (known.length === 0 ? "src/handlers/ and TALLYHOOK_HANDLERS have none." : hint),
   );
 }
 
@@ -298,20 +334,57 @@ async function run(context: CliContext): Promise<void> {
 /** A round fails far sooner when the database is down. */
 const stalledAfterMs = 60_000;
 
-async function assertKnown(db: Knex, name: string): Promise<void> {
-  if ((await readHandlers(db, name)).length === 0) throw noHandler(name);
+/** Throws `UsageError` for a handler that has not run on this database. */
+async function findKnown(
+  context: CliContext,
+  db: Knex,
+  name: string,
+): Promise<Pick<HandlerRow, "name" | "paused_by">> {
+  const found = (await handlerNames(db)).find((handler) => handler.name === name);
+  if (found === undefined) throw await unknown(context, db, name);
+  return found;
 }
 
-const noHandler = (name: string): UsageError =>
-  new UsageError(
-    `No handler "${name}" has run on this database. "npx tallyhook handlers list" shows those that have.`,
+async function unknown(context: CliContext, db: Knex, name: string): Promise<UsageError> {
+  const shown = withoutControls(name);
+  const known = (await handlerNames(db)).map((handler) => handler.name);
+  if ((await loadedNames(context)).includes(name)) {
+    return new UsageError(
+      `No process has run "${shown}" on this database yet: a worker or "npx tallyhook handlers run" begins it at its ` +
+        "next start.",
+    );
+  }
+  if (known.length === 0) return new UsageError("No handler has run on this database yet.");
+  const nearest = nearestName(name, known);
+  return new UsageError(
+    `No handler "${shown}" has run on this database. ` +
+      (nearest === null
+        ? '"npx tallyhook handlers list" shows those that have.'
+        : `Did you mean "${withoutControls(nearest)}"?`),
+  );
+}
+
+/** The names of the handlers whose files are here; none where a file is broken. */
+const loadedNames = (context: CliContext): Promise<string[]> =>
+  loadOwnHandlers(context.loaded().config).then(
+    (handlers) => handlers.map(({ name }) => name),
+    () => [],
   );
 
-const noRun = (name: string, change: number): UsageError =>
-  new UsageError(
-    `${name} has no change ${change} whose turn it is, or runs it just now. "npx tallyhook handlers show ${name}" ` +
-      "lists those that are not done.",
+async function whyNot(db: Knex, name: string, change: number): Promise<UsageError> {
+  const run = await readRun(db, name, change);
+  if (run === null) {
+    return new UsageError(
+      `${name} has nothing to do with change ${change}: it has done or skipped it, or never wanted it. "npx tallyhook handlers show ` +
+        `${name}" lists those that are not done.`,
+    );
+  }
+  return new UsageError(
+    run.waitsFor === null
+      ? `${name} runs change ${change} just now. Try again once that has ended.`
+      : `Change ${change} waits behind change ${run.waitsFor} of the same object. Retry or skip that one first.`,
   );
+}
 
 const noChange = (seq: number): UsageError =>
   new UsageError(

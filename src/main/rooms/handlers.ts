@@ -1,4 +1,4 @@
-import { isOfHandler } from "../../dispatch/plan-runs.ts";
+import { handlerOf } from "../../dispatch/feed-place.ts";
 import { readHandlersHealth } from "../../dispatch/handler-health.ts";
 import type { HandlersRoom } from "./room-interfaces.ts";
 
@@ -8,5 +8,5 @@ export const handlersRoom: HandlersRoom = {
   run: async (runtime, service) => {
     await (await import("../handlers.ts")).runHandlers(runtime, service);
   },
-  questions: { handlersHealth: readHandlersHealth, isOfHandler },
+  questions: { handlersHealth: readHandlersHealth, handlerOf },
 };

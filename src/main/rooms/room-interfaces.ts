@@ -127,8 +127,8 @@ export interface HandlersRoom {
   readonly questions: {
     /** What alerts ask of all handlers that ever ran here. */
     handlersHealth(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
-    /** Whether a consumer of the feed is a handler. */
-    isOfHandler(consumer: string): boolean;
+    /** Which handler a consumer of the feed is; null for a reader of another kind. */
+    handlerOf(consumer: string): string | null;
   };
 }
 
