@@ -19,12 +19,12 @@ type WireSubscription = z.output<typeof subscriptionSchema>;
 /** `Omit` would forget all names of an object that may have further ones. */
 type Without<T, K> = { [P in keyof T as P extends K ? never : P]: T[P] };
 
-/** An order's own fields. Its transactions are objects of their own, and its retries are columns of `mirror.orders`. */
-export type Order = Without<
-  WireOrder,
-  "items" | "transactions" | "attempt_count" | "next_retry_at"
->;
-/** A subscription as events show it. */
+/**
+ * An order without its transactions, which are objects of their own. `items` are null where the mirror was never shown
+ * them; `attempt_count` and `next_retry_at` are those of its last declined attempt up to then, null without one.
+ */
+export type Order = Without<WireOrder, "transactions">;
+/** A subscription as events show it: what only a read by its id shows is left out. */
 export type Subscription = Without<
   WireSubscription,
   "cycles" | "failure_reason" | "attempt_count" | "next_retry_at"

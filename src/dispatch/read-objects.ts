@@ -34,11 +34,14 @@ function nullsOf(schema: z.ZodObject, without: readonly string[] = []): HandledO
   return Object.fromEntries(names.map((name) => [name, null]));
 }
 
-const retries = ["attempt_count", "next_retry_at"];
-
 const nullFields: Readonly<Record<string, HandledObject>> = {
-  order: nullsOf(orderSchema, ["items", "transactions", ...retries]),
-  subscription: nullsOf(subscriptionSchema, ["cycles", "failure_reason", ...retries]),
+  order: nullsOf(orderSchema, ["transactions"]),
+  subscription: nullsOf(subscriptionSchema, [
+    "cycles",
+    "failure_reason",
+    "attempt_count",
+    "next_retry_at",
+  ]),
   customer: nullsOf(customerSchema),
   transaction: nullsOf(transactionSchema),
 } satisfies Record<keyof Objects, HandledObject>;
