@@ -13,6 +13,7 @@ import { mirrorResources } from "../../mirror/resources.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import { changeJson, changeLine } from "./change-text.ts";
@@ -92,7 +93,13 @@ async function print(
   );
   context.stdout.write(changes.map((change) => `${lineOf(change)}\n`).join(""));
   if (json === true) return;
-  if (changes.length === 0) context.stdout.write("No change matches.\n");
+  if (changes.length === 0) {
+    const of =
+      id === undefined
+        ? ""
+        : ` Only changes of the object "${withoutControls(id)}" were asked for.`;
+    context.stdout.write(`No change matches.${of}\n`);
+  }
   const last = changes.at(-1);
   if (hasMore && last !== undefined) {
     context.stderr.write(`tallyhook: more changes follow: add --since ${last.seq}\n`);
