@@ -68,6 +68,6 @@ test("trigger order.refunded --amount refunds that part, and prints both changes
   const { steps } = JSON.parse(program.output()) as { steps: { change: object }[] };
   expect(steps.map(({ change }) => change)).toMatchObject([
     { kind: "order.paid" },
-    { kind: "order.refunded", amount: 6100, toStatus: "partially_refunded" },
+    { kind: "order.refunded", amount: 6100, to_status: "partially_refunded" },
   ]);
 });

@@ -91,7 +91,8 @@ const runRow = (run: OpenRunRow): string[] => [
 const ownErrors: Readonly<Record<string, string>> = {
   ObjectNotSeen:
     "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If it stays " +
-    'away: "npx tallyhook doctor" says whether the service answers, "npx tallyhook reconcile" reads what is missing; then retry',
+    'away: "npx tallyhook doctor" says whether the service answers, "npx tallyhook reconcile" reads what is missing; then ' +
+    "retry. What the service has deleted never comes: skip it",
   DeadlineExceeded:
     "the attempt took longer than deadlineMs. What it waits for does not answer, or it needs a longer deadline",
   ProcessEndedWhileItRan:

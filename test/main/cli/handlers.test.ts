@@ -97,7 +97,7 @@ describe("the tables", () => {
   test("say what to do about errors that the handler did not throw", () => {
     const page = handlerPage(row, [{ ...openRun, error: "ObjectNotSeen" }, openRun]);
     expect(page).toMatch(
-      /ObjectNotSeen: the mirror has not seen the object yet\..*then retry\.\n$/,
+      /ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip it\.\n$/,
     );
     expect(handlerPage(row, [{ ...openRun, error: "TypeError" }])).not.toContain("TypeError: ");
   });
