@@ -5,7 +5,7 @@ import type { Change } from "../feed/changes.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
-import type { Handler } from "./define-handler.ts";
+import { type Handler, retryLaterMs } from "./define-handler.ts";
 import type { HandledObject } from "./read-objects.ts";
 
 export interface AttemptDeps {
@@ -23,9 +23,13 @@ export interface Attempt {
   isTest: boolean;
 }
 
+/** A call that keeps its process from all else for longer is named in the log. */
+const longBlockMs = 1_000;
+
 /**
  * Calls a handler, until its deadline at most. Where it is transactional, `finish` belongs to its transaction, which is
- * rolled back if either throws. Throws what the handler throws, `DeadlineExceeded` or `ObjectNotSeen`.
+ * rolled back if either throws. Throws what the handler throws (`ThrewNoError` where that is no error),
+ * `DeadlineExceeded` or `ObjectNotSeen`.
  */
 export async function attemptRun(
   { handlersDb, client, log }: AttemptDeps,
@@ -38,7 +42,13 @@ export async function attemptRun(
     withinDeadline(handler.deadlineMs, (signal) => {
       const own = log.child({ handler: handler.name, change: change.seq });
       const tools = { change, idempotencyKey, client, db, log: own, signal, isTest };
-      return handler.run({ ...tools, [change.resource]: object } as never);
+      const begunMs = performance.now();
+      try {
+        return handler.run({ ...tools, [change.resource]: object } as never);
+      } finally {
+        const blockedMs = Math.round(performance.now() - begunMs);
+        if (blockedMs > longBlockMs) own.warn({ blockedMs }, blocked);
+      }
     });
   if (!handler.transactional) return call(handlersDb);
   await inTransaction(handlersDb, async (trx) => {
@@ -47,6 +57,9 @@ export async function attemptRun(
     await finish(trx);
   });
 }
+
+const blocked =
+  "a handler has kept its process from all else: it computes for long, or waits without await";
 
 /** A statement that hangs would keep the transaction from being rolled back, and its connection from the pool. */
 async function limitTime(trx: Knex.Transaction, deadlineMs: number): Promise<void> {
@@ -68,17 +81,54 @@ async function withinDeadline(
       once: true,
     });
   });
-  const timer = setTimeout(() => deadline.abort(new DeadlineExceeded(deadlineMs)), deadlineMs);
+  const timer = setTimeout(
+    () => deadline.abort(new DeadlineExceeded(deadlineMs, call)),
+    deadlineMs,
+  );
+  const call = (async () => work(deadline.signal))();
   try {
-    await Promise.race([(async () => work(deadline.signal))(), exceeded]);
+    await Promise.race([call, exceeded]);
+  } catch (thrown) {
+    throw isError(thrown) || retryLaterMs(thrown) !== null ? thrown : new ThrewNoError(thrown);
   } finally {
     clearTimeout(timer);
   }
 }
 
-class DeadlineExceeded extends TallyhookError {
-  constructor(deadlineMs: number) {
+export class DeadlineExceeded extends TallyhookError {
+  /** What goes on, until the handler ends it. */
+  readonly call: Promise<void>;
+
+  constructor(deadlineMs: number, call: Promise<void>) {
     super(`The handler took longer than its deadline of ${deadlineMs} ms.`);
+    this.call = call;
+  }
+}
+
+class ThrewNoError extends TallyhookError {
+  constructor(thrown: unknown) {
+    super(
+      `The handler threw ${shownThrown(thrown)}, which is no error. Throw an Error: the log shows its message, and ` +
+        "where it was made.",
+    );
+  }
+}
+
+/** Touches nothing inside of an object: it may throw again. */
+function shownThrown(thrown: unknown): string {
+  if (typeof thrown === "string") return `the text ${JSON.stringify(thrown.slice(0, 200))}`;
+  if (typeof thrown === "object" && thrown !== null) return "an object";
+  return typeof thrown === "function" || typeof thrown === "symbol"
+    ? `a ${typeof thrown}`
+    : String(thrown);
+}
+
+/** A proxy may throw when it is asked. */
+function isError(thrown: unknown): boolean {
+  try {
+    return thrown instanceof Error;
+  } catch {
+    return false;
   }
 }
 

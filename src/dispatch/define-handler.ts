@@ -125,13 +125,18 @@ export class RetryLater extends Error {
 
 const [leastRetryMs, mostRetryMs] = [1_000, 30 * 86_400_000];
 
-/** After how many milliseconds to run again; null for any other error. */
-export function retryLaterMs(error: unknown): number | null {
-  if (typeof error !== "object" || error === null || !(retryLater in error)) return null;
-  const { afterMs } = error as unknown as RetryLater;
-  return Number.isFinite(afterMs)
-    ? Math.min(mostRetryMs, Math.max(leastRetryMs, afterMs))
-    : leastRetryMs;
+/** After how many milliseconds to run again; null for anything else, whatever was thrown. */
+export function retryLaterMs(thrown: unknown): number | null {
+  try {
+    if (typeof thrown !== "object" || thrown === null || !(retryLater in thrown)) return null;
+    const { afterMs } = thrown as unknown as RetryLater;
+    return Number.isFinite(afterMs)
+      ? Math.min(mostRetryMs, Math.max(leastRetryMs, afterMs))
+      : leastRetryMs;
+  } catch {
+    // A proxy, or a getter.
+    return null;
+  }
 }
 
 const aKind = z.string().transform((text, context): ChangeKind => {

@@ -5,7 +5,7 @@ import { safeReason } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { runEvery } from "../platform/run-every.ts";
-import { type AttemptDeps, attemptRun, idempotencyKeyOf } from "./attempt.ts";
+import { type AttemptDeps, DeadlineExceeded, attemptRun, idempotencyKeyOf } from "./attempt.ts";
 import { type Handler, retryLaterMs } from "./define-handler.ts";
 import { planRuns, registerHandler } from "./plan-runs.ts";
 import { type HandledObject, readObjects } from "./read-objects.ts";
@@ -24,6 +24,8 @@ export interface DispatchDeps extends AttemptDeps {
   /** Plans, claims and completes runs: two connections are enough. */
   db: Knex;
   random: Random;
+  /** Is told of a handler right before it is called, and before anything else can happen. */
+  onBegin?: (handler: string) => void;
 }
 
 export interface DispatchOptions {
@@ -43,6 +45,10 @@ const defaultOptions: DispatchOptions = {
 export interface RunningDispatch {
   /** Milliseconds since it last showed that it does not hang. Clock changes do not affect it. */
   sinceProgressMs(): number;
+  /** The handlers that have runs in progress. */
+  running(): string[];
+  /** The handlers of calls that go on though their deadlines are over: one for each call. */
+  overdue(): string[];
   /** Claims nothing more, and waits for the handlers that run, until their deadlines at most. */
   close(): Promise<void>;
 }
@@ -65,6 +71,8 @@ export function startDispatch(
   /** How many runs of each handler are in progress here. */
   const running = new Map<string, number>();
   const attempts = new Set<Promise<void>>();
+  /** By the calls. */
+  const overdue = new Map<Promise<void>, string>();
   const completer = createCompleter(deps, () => loop.nudge());
   let places = new Map<string, HandlerPlace>();
   let lastPlannedMs = Number.NEGATIVE_INFINITY;
@@ -136,6 +144,7 @@ export function startDispatch(
       const handler = byName.get(run.handler);
       if (handler === undefined) return;
       running.set(run.handler, (running.get(run.handler) ?? 0) + 1);
+      deps.onBegin?.(run.handler);
       const attempt = execute(handler, run, objects[n] ?? null).finally(() => {
         attempts.delete(attempt);
         running.set(run.handler, (running.get(run.handler) ?? 1) - 1);
@@ -163,8 +172,15 @@ export function startDispatch(
         log.warn({ handler: run.handler, change: run.seq }, takenOver);
         return;
       }
+      if (error instanceof DeadlineExceeded) noteOverdue(run.handler, error.call);
       await fail(handler, run, error);
     }
+  }
+
+  function noteOverdue(handler: string, call: Promise<void>): void {
+    const ended = () => void overdue.delete(call);
+    overdue.set(call, handler);
+    call.then(ended, ended);
   }
 
   async function fail(handler: Handler, run: ClaimedRun, error: unknown): Promise<void> {
@@ -201,6 +217,8 @@ export function startDispatch(
 
   return {
     sinceProgressMs: () => loop.sinceProgressMs(),
+    running: () => [...running].flatMap(([handler, runs]) => (runs > 0 ? [handler] : [])),
+    overdue: () => [...overdue.values()],
     async close() {
       closing.abort();
       await loop.close();

@@ -1,6 +1,7 @@
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import { errorCode } from "./postgres/errors.ts";
+import { withoutControls } from "./readable-text.ts";
 import { shortenedTo, redacted, redactSecrets } from "./redaction.ts";
 
 export type Log = Logger;
@@ -150,7 +151,15 @@ const maxErrors = 20;
  * secrets. Pure.
  */
 function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }): unknown {
-  if (!(error instanceof Error)) return error;
+  try {
+    return error instanceof Error ? fieldsOfError(error, depth, budget) : error;
+  } catch {
+    // A merchant's code may throw anything: a proxy, or an error whose fields throw.
+    return "[an error that cannot be read]";
+  }
+}
+
+function fieldsOfError(error: Error, depth: number, budget: { errors: number }): unknown {
   budget.errors--;
   const source = error as unknown as Record<string, unknown>;
   const safe = safeFields.flatMap((field) =>
@@ -184,11 +193,16 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
   return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
 }
 
-/** Why something failed, in a few words without values, to be stored and shown. Pure. */
+/** Why something failed, in a few words without values, to be stored and shown. Never throws. Pure. */
 export function safeReason(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown error";
-  const { code, severity } = error as { code?: unknown; severity?: unknown };
-  return severity === undefined ? error.name : `database error ${String(code)}`;
+  try {
+    if (!(error instanceof Error)) return "unknown error";
+    const { code, severity } = error as { code?: unknown; severity?: unknown };
+    const reason = severity === undefined ? error.name : `database error ${String(code)}`;
+    return withoutControls(reason);
+  } catch {
+    return "unknown error";
+  }
 }
 
 /** Where the lines of a log go: pino calls `write`, and calls `flush` for `log.flush`. */

@@ -119,3 +119,23 @@ test("what the database says of itself stays readable, without the statement tha
     err: { message: 'database error 42P01: relation "x" does not exist' },
   });
 });
+
+test("what cannot be read is said to be so, and the line is written all the same", () => {
+  const { log, lines } = makeLog();
+  const trap = (): never => {
+    throw new Error("a trap");
+  };
+  const hostile = [
+    Object.defineProperty(new Error("x"), "message", { get: trap }),
+    new Proxy(new Error("x"), { getPrototypeOf: trap }),
+    new Error("outer", { cause: Object.defineProperty(new Error("x"), "stack", { get: trap }) }),
+  ];
+  for (const err of hostile) log.warn({ err, change: 7 }, "it failed");
+  const written = lines.map((line) => JSON.parse(line) as { err: unknown });
+  const unreadable = "[an error that cannot be read]";
+  expect(written).toMatchObject([
+    { err: unreadable, change: 7, msg: "it failed" },
+    { err: unreadable },
+    { err: { message: "outer", cause: unreadable } },
+  ]);
+});
