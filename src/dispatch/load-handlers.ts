@@ -24,14 +24,11 @@ export async function loadHandlers(
 ): Promise<Handler[]> {
   const problems: string[] = [];
   const loaded: { file: string; handler: Handler }[] = [];
-  for (const folder of folders) {
-    for (const name of await handlerFiles(folder)) {
-      const path = join(folder, name);
-      const file = shownPath(path);
-      const found = await loadFile(importFile, path);
-      if (typeof found === "string") problems.push(`${file}: ${found}`);
-      else loaded.push({ file, handler: found });
-    }
+  for (const path of await listHandlerFiles(folders)) {
+    const file = shownPath(path);
+    const found = await loadFile(importFile, path);
+    if (typeof found === "string") problems.push(`${file}: ${found}`);
+    else loaded.push({ file, handler: found });
   }
   const files = new Map<string, string>();
   for (const { file, handler } of loaded) {
@@ -51,14 +48,20 @@ export async function loadHandlers(
   );
 }
 
-async function handlerFiles(folder: string): Promise<string[]> {
+/** The paths of the files that `loadHandlers` loads. Throws `ConfigurationError` for a folder that cannot be read. */
+export async function listHandlerFiles(folders: readonly string[]): Promise<string[]> {
+  return (await Promise.all(folders.map(filesIn))).flat();
+}
+
+async function filesIn(folder: string): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries
       .filter((entry) => !entry.isDirectory() && !left.test(entry.name))
       .map(({ name }) => name)
       .filter((name) => extensions.includes(extname(name)))
-      .toSorted();
+      .toSorted()
+      .map((name) => join(folder, name));
   } catch (error) {
     throw new ConfigurationError(
       `The folder of handlers ${shownPath(folder)} cannot be read (${errorCode(error) ?? "unknown error"}). Check ` +

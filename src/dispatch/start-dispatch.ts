@@ -45,7 +45,7 @@ const defaultOptions: DispatchOptions = {
 export interface RunningDispatch {
   /** Milliseconds since it last showed that it does not hang. Clock changes do not affect it. */
   sinceProgressMs(): number;
-  /** The handlers that have runs in progress. */
+  /** The handlers that have calls in progress, those whose deadlines are over among them. */
   running(): string[];
   /** The handlers of calls that go on though their deadlines are over: one for each call. */
   overdue(): string[];
@@ -217,7 +217,10 @@ export function startDispatch(
 
   return {
     sinceProgressMs: () => loop.sinceProgressMs(),
-    running: () => [...running].flatMap(([handler, runs]) => (runs > 0 ? [handler] : [])),
+    running() {
+      const begun = [...running].flatMap(([handler, runs]) => (runs > 0 ? [handler] : []));
+      return [...new Set([...begun, ...overdue.values()])];
+    },
     overdue: () => [...overdue.values()],
     async close() {
       closing.abort();

@@ -1,54 +1,78 @@
 import { fileURLToPath } from "node:url";
 import type { AttemptDeps } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
+import type { HostStart } from "../dispatch/host/messages.ts";
+import { openHostChannel, runHost } from "../dispatch/host/run-host.ts";
 import { loadHandlers } from "../dispatch/load-handlers.ts";
-import { type RunningDispatch, startDispatch } from "../dispatch/start-dispatch.ts";
-import { exists } from "../platform/files.ts";
+import {
+  type DispatchDeps,
+  type RunningDispatch,
+  startDispatch,
+} from "../dispatch/start-dispatch.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
+import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import type { Config } from "./config/config.ts";
+import { handlerFolders, ownHandlers } from "./handler-folders.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Connections of a process: for the engine, and for handlers; transactional ones keep one each while they run. */
 const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
 
-/** The merchant's own folder; compiled, a folder without handlers is not there. */
-const ownFolder = new URL("../handlers/", import.meta.url);
-
-/** Loads all handlers of this deployment. Throws `ConfigurationError` where one is not usable. */
-export async function loadOwnHandlers({
-  handlersDir,
-}: Pick<Config, "handlersDir">): Promise<Handler[]> {
-  const folders = [
-    ...((await exists(fileURLToPath(ownFolder))) ? [fileURLToPath(ownFolder)] : []),
-    ...(handlersDir === null ? [] : [handlersDir]),
-  ];
-  return loadHandlers({ importFile }, folders);
+/**
+ * Loads all handlers of this deployment into this process, and calls `onFile` before each file. Throws
+ * `ConfigurationError` where one is not usable.
+ */
+export async function loadOwnHandlers(
+  config: Pick<Config, "handlersDir">,
+  onFile: (file: string) => void = () => {},
+): Promise<Handler[]> {
+  const importNext = (url: string): Promise<unknown> => {
+    onFile(fileURLToPath(url));
+    return importFile(url);
+  };
+  return loadHandlers({ importFile: importNext }, await handlerFolders(config));
 }
 
 /** TypeScript from elsewhere is read whatever this program itself was started from. */
 async function importFile(url: string): Promise<unknown> {
-  if (url.startsWith(ownFolder.href) || !/\.m?ts$/.test(url)) return import(url);
+  if (url.startsWith(ownHandlers.href) || !/\.m?ts$/.test(url)) return import(url);
   const { tsImport } = await import("tsx/esm/api");
   return tsImport(url, { parentURL: import.meta.url, tsconfig: false });
 }
 
-/**
- * Runs the merchant's handlers until the runtime ends, on connections of their own. Null where there are none. Throws
- * `ConfigurationError` where one is not usable.
- */
-export async function runHandlers(
+/** The process that runs the handlers of `superviseOwnHandlers`, until that stops it. */
+export async function hostOwnHandlers(
+  withRuntime: <T>(run: (runtime: Runtime) => Promise<T>, databaseUrl: string) => Promise<T>,
+): Promise<void> {
+  const channel = openHostChannel();
+  const { databaseUrl, service } = await channel.start;
+  try {
+    await withRuntime(async (runtime) => {
+      const { config, log, wallClock: clock } = runtime;
+      await runHost({
+        log,
+        channel,
+        warnRateLimited: createRateLimitedWarnings({ log, clock }),
+        load: (onFile) => loadOwnHandlers(config, onFile),
+        run: (handlers, onBegin) => startHandlers(runtime, handlers, { service, onBegin }),
+      });
+    }, databaseUrl);
+  } finally {
+    channel.release();
+  }
+}
+
+async function startHandlers(
   runtime: Runtime,
-  service?: { baseUrl: string; apiKey: string },
-): Promise<{ handlers: Handler[]; dispatch: RunningDispatch } | null> {
-  const handlers = await loadOwnHandlers(runtime.config);
-  if (handlers.length === 0) return null;
+  handlers: readonly Handler[],
+  { service, onBegin }: Pick<HostStart, "service"> & Required<Pick<DispatchDeps, "onBegin">>,
+): Promise<RunningDispatch> {
   const { log, random } = runtime;
   const db = await openPool(runtime, pools.engine);
-  const deps = { ...(await attemptDeps(runtime, handlers, service)), db, random };
-  const dispatch = startDispatch(deps, handlers);
-  runtime.onClose(() => dispatch.close());
+  const given = await attemptDeps(runtime, handlers, service ?? undefined);
+  const dispatch = startDispatch({ ...given, db, random, onBegin }, handlers);
   log.info({ handlers: handlers.map(({ name }) => name) }, "handlers run");
-  return { handlers, dispatch };
+  return dispatch;
 }
 
 /** What handlers are given. */

@@ -57,12 +57,14 @@ const flushTimeoutMs = 5_000;
 export interface RuntimeSettings {
   /** Applies to the pool's connections; see `DatabaseOptions`. Default: unlimited. */
   statementSilenceLimitMs?: (config: Config) => number;
+  /** The database as the process that started this one reaches it. It is neither started nor looked for again. */
+  databaseUrl?: string;
 }
 
 export function createRuntime(
   { config, secrets }: LoadedConfig,
   log: Log,
-  { statementSilenceLimitMs }: RuntimeSettings = {},
+  { statementSilenceLimitMs, databaseUrl: givenUrl }: RuntimeSettings = {},
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const serviceClock = createServiceClock(wallClock);
@@ -72,6 +74,10 @@ export function createRuntime(
   const pooling: Pooling | undefined =
     secrets.databaseDirectUrl === null ? undefined : "transaction";
   const databaseUrl = once(async () => {
+    if (givenUrl !== undefined) {
+      registerSecret(givenUrl);
+      return givenUrl;
+    }
     if (secrets.databaseUrl !== null) {
       await assertReachable(secrets.databaseUrl, { pooling });
       return secrets.databaseUrl;

@@ -28,9 +28,11 @@ import {
   withoutControls,
 } from "../../platform/readable-text.ts";
 import { redactSecrets } from "../../platform/redaction.ts";
-import { attemptDeps, loadOwnHandlers, runHandlers } from "../handlers.ts";
+import { loadOwnConfig } from "../config/config.ts";
+import { attemptDeps, hostOwnHandlers, loadOwnHandlers } from "../handlers.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
+import { superviseOwnHandlers } from "../supervised-handlers.ts";
 import { wholeNumber } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -112,6 +114,11 @@ export function registerHandlers(program: Command, context: CliContext): void {
       "run the handlers in a process of their own, until a signal; workers run them, too",
     )
     .action(() => run(context));
+
+  handlers
+    .command("host", { hidden: true })
+    .description("what worker and handlers run start to run the handlers in")
+    .action(() => host(context));
 }
 
 /** In one line of a list and of an alert. */
@@ -316,13 +323,13 @@ async function run(context: CliContext): Promise<void> {
   await context.withRuntime("handlers", async (runtime) => {
     const stopped = untilSignal();
     await migratedDatabase(runtime);
-    const running = await runHandlers(runtime);
+    const running = await superviseOwnHandlers(runtime);
     if (running === null) {
       throw new ConfigurationError(
         "There are no handlers to run: src/handlers/ has none, and TALLYHOOK_HANDLERS names no folder with one.",
       );
     }
-    const isAlive = () => running.dispatch.sinceProgressMs() < stalledAfterMs;
+    const isAlive = () => running.sinceProgressMs() < stalledAfterMs;
     const health = await startHealthServer({ isAlive }, runtime.config.admin);
     runtime.onClose(() => health.close());
     runtime.log.info({ health: `${health.url}/healthz` }, "the handlers run");
@@ -330,6 +337,12 @@ async function run(context: CliContext): Promise<void> {
     runtime.log.info({ signal }, "the handlers stop");
   });
 }
+
+/** The worker has told of what the configuration warns of. */
+const host = (context: CliContext): Promise<void> =>
+  hostOwnHandlers((work, databaseUrl) =>
+    context.withRuntime("handlers", work, { loaded: loadOwnConfig(), databaseUrl }),
+  );
 
 /** A round fails far sooner when the database is down. */
 const stalledAfterMs = 60_000;

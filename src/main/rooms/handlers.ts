@@ -6,7 +6,7 @@ import type { HandlersRoom } from "./room-interfaces.ts";
 export const handlersRoom: HandlersRoom = {
   sql: [new URL("../../dispatch/remove-runs.sql", import.meta.url)],
   run: async (runtime, service) => {
-    await (await import("../handlers.ts")).runHandlers(runtime, service);
+    await (await import("../supervised-handlers.ts")).superviseOwnHandlers(runtime, service);
   },
   questions: { handlersHealth: readHandlersHealth, handlerOf },
 };

@@ -120,8 +120,8 @@ export interface HandlersRoom {
   /** Files whose functions `migrate` creates. */
   readonly sql: readonly URL[];
   /**
-   * Runs the merchant's handlers until the runtime ends; nothing where there are none. Throws `ConfigurationError` for a
-   * handler that is not usable.
+   * Runs the merchant's handlers until the runtime ends, in a process of their own; nothing where there are none. Throws
+   * `ConfigurationError` for a handler that is not usable.
    */
   run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
   readonly questions: {

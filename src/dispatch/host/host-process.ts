@@ -1,0 +1,206 @@
+import type { ChildProcess } from "node:child_process";
+import type { Log } from "../../platform/log.ts";
+import { errorCode } from "../../platform/postgres/errors.ts";
+import { hostEndText } from "./host-end.ts";
+import { type HostStart, type ToHost, beatMs, fromHost } from "./messages.ts";
+
+export interface HostProcessDeps {
+  log: Log;
+  /** Starts the process, with a channel. Called once for each. */
+  spawn(): ChildProcess;
+  start: HostStart;
+}
+
+export interface HostLimits {
+  /** From the start to the first word, and then for each file. */
+  loadMs: number;
+  /** Without a sign of life for longer, the host is said to be blocked. */
+  silentMs: number;
+  /** Beyond the longest deadline: a host that is blocked or does not stop is killed. */
+  marginMs: number;
+}
+
+export interface EndedHost {
+  why: string;
+  /** What was wrong with the handlers' files; null if they were loaded, or that is not known. */
+  problem: string | null;
+  /** The handlers that had calls in progress then, or shortly before. */
+  running: string[];
+  ranMs: number;
+}
+
+export interface HostProcess {
+  /** The names of its handlers; null if it ended before it had loaded them. */
+  readonly ready: Promise<string[] | null>;
+  readonly ended: Promise<EndedHost>;
+  /** When its dispatch last showed that it does not hang, by `performance.now()`; null: not yet. */
+  lastProgressMs(): number | null;
+  /** Lets it complete its runs until their deadlines, and kills it when it takes longer. Idempotent. */
+  stop(): void;
+}
+
+/** Starts a host, watches it and kills it where it hangs. It is killed with this process, too. */
+export function startHostProcess(
+  { log, spawn, start }: HostProcessDeps,
+  { loadMs, silentMs, marginMs }: HostLimits,
+): HostProcess {
+  const child = spawn();
+  const startedMs = performance.now();
+  let longestDeadlineMs: number | null = null;
+  let loading: string | null = null;
+  let problem: string | null = null;
+  let known: string | null = null;
+  let running = new Set<string>();
+  let heapShare = 0;
+  let lastProgressMs: number | null = null;
+  let isStopping = false;
+
+  const kill = (why: string | null): void => {
+    known ??= why;
+    child.kill("SIGKILL");
+  };
+  const killWithThis = () => kill(null);
+  process.once("exit", killWithThis);
+
+  const tell = (message: ToHost): void => {
+    // Whoever cannot be told has ended, or is ending.
+    if (child.connected) child.send(message, () => {});
+  };
+
+  const loadTimer = setTimeout(() => {
+    const limit = `${Math.round(loadMs / 1_000)} s`;
+    kill(
+      loading === null
+        ? `it said nothing for ${limit} after its start`
+        : `it took longer than ${limit}. What a file does when it is imported must end: move the rest into run()`,
+    );
+  }, loadMs);
+
+  const silence = watchSilence((missedMs) => {
+    if (longestDeadlineMs !== null && missedMs > longestDeadlineMs + marginMs) {
+      kill(
+        `a handler kept it from all else for ${Math.round(missedMs / 1_000)} s, longer than any deadline`,
+      );
+    }
+  });
+
+  function watchSilence(onSilent: (missedMs: number) => void) {
+    let missedMs = 0;
+    let isTold = false;
+    let lastMs = 0;
+    let timer: NodeJS.Timeout | undefined;
+    const look = (): void => {
+      const nowMs = performance.now();
+      // Where this process was itself held up, what the other one said meanwhile is still to be read.
+      missedMs += Math.min(nowMs - lastMs, 2 * beatMs);
+      lastMs = nowMs;
+      if (missedMs > silentMs && !isTold) {
+        isTold = true;
+        log.warn({ handlers: [...running] }, blocked);
+      }
+      onSilent(missedMs);
+    };
+    return {
+      begin() {
+        lastMs = performance.now();
+        timer ??= setInterval(look, beatMs);
+      },
+      heard() {
+        if (isTold) {
+          log.warn({ handlers: [...running], blockedMs: Math.round(missedMs) }, goesOn);
+        }
+        isTold = false;
+        missedMs = 0;
+      },
+      end: () => clearInterval(timer),
+    };
+  }
+
+  let becomesReady: (handlers: string[] | null) => void = () => {};
+  const ready = new Promise<string[] | null>((resolve) => (becomesReady = resolve));
+
+  child.on("message", (raw) => {
+    const { success, data: message } = fromHost.safeParse(raw);
+    if (!success) return;
+    switch (message.type) {
+      case "loading":
+        loading = message.file;
+        loadTimer.refresh();
+        break;
+      case "problem":
+        ({ message: problem } = message);
+        loading = null;
+        break;
+      case "ready":
+        clearTimeout(loadTimer);
+        loading = null;
+        longestDeadlineMs = Math.max(0, ...message.handlers.map(({ deadlineMs }) => deadlineMs));
+        silence.begin();
+        becomesReady(message.handlers.map(({ name }) => name));
+        break;
+      case "began":
+        running.add(message.handler);
+        break;
+      case "beat":
+        silence.heard();
+        running = new Set(message.running);
+        ({ heapShare } = message);
+        lastProgressMs = performance.now() - message.sinceProgressMs;
+        break;
+      case "ending":
+        known = message.why;
+        break;
+    }
+  });
+
+  async function watchEnd(): Promise<EndedHost> {
+    const [code, signal] = await exitOf(child, (error) => {
+      known ??= `it could not be started (${errorCode(error) ?? "unknown error"})`;
+    });
+    clearTimeout(loadTimer);
+    silence.end();
+    process.removeListener("exit", killWithThis);
+    becomesReady(null);
+    return {
+      why: problem ?? hostEndText({ code, signal, known, heapShare, loading }),
+      problem,
+      running: [...running],
+      ranMs: performance.now() - startedMs,
+    };
+  }
+
+  const ended = watchEnd();
+  tell(start);
+  return {
+    ready,
+    ended,
+    lastProgressMs: () => lastProgressMs,
+    stop() {
+      if (isStopping) return;
+      isStopping = true;
+      if (longestDeadlineMs === null) return kill(null);
+      tell({ type: "stop" });
+      const limit = setTimeout(
+        () => kill("it did not stop when it was asked to"),
+        longestDeadlineMs + marginMs,
+      );
+      void ended.then(() => clearTimeout(limit));
+    },
+  };
+}
+
+/** Resolves when all that the process said was read. Calls `onFailure` where there is no process at all. */
+const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>
+  new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
+    child.once("close", (code, signal) => resolve([code, signal]));
+    child.on("error", (error) => {
+      // Any other is one of the channel, which ends with the process.
+      if (child.pid !== undefined) return;
+      onFailure(error);
+      resolve([null, null]);
+    });
+  });
+
+const blocked =
+  "the process of the handlers gives no sign of life: a handler computes for long, or the machine is overloaded";
+const goesOn = "the process of the handlers goes on";

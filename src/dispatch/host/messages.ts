@@ -1,0 +1,45 @@
+import { z } from "zod";
+
+/** Between two signs of life of the host. */
+export const beatMs = 250;
+
+/** What the supervisor tells the host: the first is `start`. What the environment has is not among it. */
+export const toHost = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("start"),
+    /** The supervisor's: the host must not outlive it. */
+    parentPid: z.int(),
+    databaseUrl: z.string(),
+    /** Null: the configured one. */
+    service: z.object({ baseUrl: z.string(), apiKey: z.string() }).nullable(),
+  }),
+  z.object({ type: z.literal("stop") }),
+]);
+export type ToHost = z.output<typeof toHost>;
+export type HostStart = Extract<ToHost, { type: "start" }>;
+
+const names = z.array(z.string());
+
+/** What the host tells the supervisor. A handler has the same channel, so anything may arrive. */
+export const fromHost = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("loading"), file: z.string() }),
+  /** The handlers cannot be loaded. */
+  z.object({ type: z.literal("problem"), message: z.string() }),
+  z.object({
+    type: z.literal("ready"),
+    handlers: z.array(z.object({ name: z.string(), deadlineMs: z.number() })),
+  }),
+  /** A handler that had no calls in progress has one now. */
+  z.object({ type: z.literal("began"), handler: z.string() }),
+  z.object({
+    type: z.literal("beat"),
+    /** The handlers that have calls in progress. */
+    running: names,
+    sinceProgressMs: z.number(),
+    /** The part of the heap's limit that is in use. */
+    heapShare: z.number(),
+  }),
+  /** The host ends by itself. */
+  z.object({ type: z.literal("ending"), why: z.string() }),
+]);
+export type FromHost = z.output<typeof fromHost>;

@@ -1,0 +1,58 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { setPriority } from "node:os";
+import { fileURLToPath } from "node:url";
+import { listHandlerFiles } from "../dispatch/load-handlers.ts";
+import { type RunningHandlers, superviseHandlers } from "../dispatch/host/supervise.ts";
+import { handlerFolders } from "./handler-folders.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** The program's entry, from here and from where the compiler puts this file. */
+const entry = fileURLToPath(
+  new URL(
+    import.meta.url.endsWith(".ts") ? "../bin/tallyhook.js" : "../../../src/bin/tallyhook.js",
+    import.meta.url,
+  ),
+);
+
+/** With what a worker takes, it fits into the gigabyte of a container. */
+const heapLimitMb = 256;
+/** Where the CPU is short, what applies events goes first. */
+const niceness = 5;
+
+/**
+ * Runs the merchant's handlers until the runtime ends, in a process of their own. Null where there are none. Throws
+ * `ConfigurationError` where one is not usable. Nothing of the merchant's is loaded here.
+ */
+export async function superviseOwnHandlers(
+  runtime: Runtime,
+  service?: { baseUrl: string; apiKey: string },
+): Promise<RunningHandlers | null> {
+  const { config, log, random } = runtime;
+  if ((await listHandlerFiles(await handlerFolders(config))).length === 0) return null;
+  const running = await superviseHandlers({
+    log,
+    random,
+    spawn: startHost,
+    start: {
+      type: "start",
+      parentPid: process.pid,
+      databaseUrl: await runtime.databaseUrl(),
+      service: service ?? null,
+    },
+  });
+  runtime.onClose(() => running.close());
+  return running;
+}
+
+function startHost(): ChildProcess {
+  const child = fork(entry, ["handlers", "host"], {
+    execArgv: [`--max-old-space-size=${heapLimitMb}`],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, niceness);
+  } catch {
+    // It may be gone, and not every system lets a process do so.
+  }
+  return child;
+}

@@ -1,0 +1,269 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import {
+  type RunningHandlers,
+  type SuperviseOptions,
+  superviseHandlers,
+} from "../../../src/dispatch/host/supervise.ts";
+import { createLog } from "../../../src/platform/log.ts";
+import { seededRandom } from "../../../src/platform/random.ts";
+import { eventually } from "../../support/eventually.ts";
+import { signalIfThere } from "../../support/process-tree.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
+import { applyAs, emptyDispatch, orderAt, untilRegistered } from "../dispatch-stand.ts";
+
+const database = useTestDatabase();
+let folder: string;
+let hosts: ChildProcess[];
+let lines: Record<string, unknown>[];
+let supervised: RunningHandlers | null;
+
+beforeAll(() =>
+  database.db.raw(
+    "create schema own; create table own.done (handler text, id text); create table own.begun (id text)",
+  ),
+);
+beforeEach(async () => {
+  await emptyDispatch(database.db);
+  await database.db.raw("truncate own.done, own.begun");
+  folder = await mkdtemp(join(tmpdir(), "tallyhook-handlers-"));
+  [hosts, lines, supervised] = [[], [], null];
+});
+afterEach(async () => {
+  await supervised?.close();
+  const left = hosts.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+  if (left.length > 0) throw new Error("a host is left over");
+  await rm(folder, { recursive: true });
+});
+afterAll(() => {
+  for (const { pid } of hosts ?? []) if (pid !== undefined) signalIfThere(pid, "SIGKILL");
+});
+
+const keep = (text: string): void => {
+  for (const line of text.split("\n").filter(Boolean)) {
+    try {
+      lines.push(JSON.parse(line) as Record<string, unknown>);
+    } catch {
+      // What V8 says when it is out of memory.
+    }
+  }
+};
+
+function spawn(): ChildProcess {
+  const child = fork(inject("program"), ["handlers", "host"], {
+    cwd: tmpdir(),
+    env: { PATH: process.env["PATH"], ...database.environment, TALLYHOOK_HANDLERS: folder },
+    execArgv: ["--max-old-space-size=96"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", keep);
+  hosts.push(child);
+  return child;
+}
+
+const quick: SuperviseOptions = {
+  loadMs: 60_000,
+  silentMs: 1_000,
+  marginMs: 1_500,
+  restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1, maxDelayMs: 1 },
+  wellAfterMs: 60_000,
+};
+
+async function supervise(options: Partial<SuperviseOptions> = {}): Promise<void> {
+  supervised = await superviseHandlers(
+    {
+      log: createLog({ level: "info", name: "test", destination: { write: keep } }),
+      random: seededRandom(1),
+      spawn,
+      start: { type: "start", parentPid: process.pid, databaseUrl: database.url, service: null },
+    },
+    { ...quick, ...options },
+  );
+}
+
+const definition = pathToFileURL(join(inject("image"), "src/bin/handlers.js")).href;
+
+const file = (name: string, options: string, run: string): Promise<void> =>
+  writeFile(
+    join(folder, `${name}.mjs`),
+    `import { defineHandler } from ${JSON.stringify(definition)};
+     export default defineHandler({ name: "${name}", on: ["order.created"], ${options},
+       async run({ order, db, signal }) { ${run} } });`,
+  );
+
+/** What a handler does to an order that bears its name. */
+const deeds: Record<string, string> = {
+  exits: "process.exit(3);",
+  aborts: "process.abort();",
+  kills: "process.kill(process.pid); await new Promise(() => {});",
+  throws: 'setTimeout(() => { throw new TypeError("later"); }); await new Promise(() => {});',
+  floods:
+    "for (const kept = []; ; await new Promise((go) => setTimeout(go, 10))) kept.push(Array.from({ length: 8_000 }, (_, n) => ({ n })));",
+  leaks: 'void Promise.reject(new RangeError("leaked"));',
+  blocks: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);",
+  never: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
+};
+
+const hostile = `
+  await db("own.begun").insert({ id: order.id });
+  switch (order.id) { ${Object.entries(deeds)
+    .map(([name, code]) => `case ${JSON.stringify(name)}: { ${code} break; }`)
+    .join("\n")} }`;
+const innocent = 'await db("own.done").insert({ handler: "innocent", id: order.id });';
+
+async function logged(msg: RegExp, fields: Record<string, unknown> = {}) {
+  const isMeant = (line: Record<string, unknown>): boolean =>
+    msg.test(String(line["msg"])) &&
+    Object.entries(fields).every(([key, value]) =>
+      value instanceof RegExp ? value.test(String(line[key])) : line[key] === value,
+    );
+  try {
+    return await eventually("it is logged", () => lines.find(isMeant));
+  } catch (cause) {
+    const all = lines.map((line) => JSON.stringify(line).slice(0, 300)).join("\n");
+    throw new Error(`not logged: ${msg} ${Object.values(fields).join()}\n${all}`, { cause });
+  }
+}
+
+const arrive = (...ids: string[]) =>
+  applyAs(database.db, "event:1", ...ids.map((id) => orderAt(id, 1)));
+
+/** As if the leases of what was running had ended. */
+const endLeases = () =>
+  database
+    .db("dispatch.runs")
+    .whereNotNull("claimed_until")
+    .update({ claimed_until: database.db.fn.now(), due_at: database.db.fn.now() });
+
+const untilInnocentHas = (id: string) =>
+  eventually(`${id} was handled by the other one`, async () => {
+    await endLeases();
+    return database.db("own.done").where({ handler: "innocent", id }).first("id");
+  });
+
+describe("a handler that", () => {
+  beforeEach(async () => {
+    await file("hostile", "attempts: 1, deadlineMs: 500", hostile);
+    await file("innocent", "attempts: 100, deadlineMs: 500", innocent);
+  });
+
+  test("ends its process in any way has it started again, and costs others nothing but time", async () => {
+    await supervise();
+    await untilRegistered(database.db, "innocent");
+    const ends: [string, RegExp][] = [
+      ["exits", /^it exited with code 3, as by process\.exit\(\)/],
+      ["aborts", /^it aborted \(SIGABRT\)/],
+      ["kills", /^it was asked to end by SIGTERM/],
+      ["throws", /^an exception was caught by nobody \(TypeError\)/],
+      ["floods", /^it ran out of memory: its heap was full/],
+      ["never", /^a handler kept it from all else for \d+ s, longer than any deadline/],
+    ];
+    for (const [deed, why] of ends) {
+      lines.length = 0;
+      await arrive(deed);
+      const { handlers } = await logged(/of the handlers has ended/, { why });
+      expect(handlers).toContain("hostile");
+      await untilInnocentHas(deed);
+    }
+    expect(hosts).toHaveLength(ends.length + 1);
+    const dead = await eventually("each change of the hostile one is dead", async () => {
+      await endLeases();
+      const rows = await database.db("dispatch.runs").where({ state: "dead" }).orderBy("seq");
+      return rows.length === ends.length ? rows : null;
+    });
+    expect(dead.map(({ id }) => id as string)).toEqual(ends.map(([deed]) => deed));
+    // An attempt that was noted before its process ended has its own reason.
+    const reasons = new Set(dead.map(({ error }) => error as string));
+    reasons.delete("DeadlineExceeded");
+    expect([...reasons]).toEqual(["ProcessEndedWhileItRan"]);
+    const begun = await database.db("own.begun").pluck<string[]>("id");
+    expect(begun.toSorted()).toEqual(ends.map(([deed]) => deed).toSorted());
+  });
+
+  test("leaks a rejected promise or blocks its process is named, and the process goes on", async () => {
+    await supervise({ marginMs: 30_000 });
+    await untilRegistered(database.db, "innocent");
+    await arrive("leaks");
+    expect(await logged(/leaked a promise/)).toMatchObject({ reason: "RangeError" });
+    await arrive("blocks");
+    const { handlers } = await logged(/gives no sign of life/);
+    expect(handlers).toContain("hostile");
+    const { blockedMs } = await logged(/the process of the handlers goes on/);
+    expect(blockedMs).toBeGreaterThan(1_000);
+    await untilInnocentHas("blocks");
+    expect(hosts).toHaveLength(1);
+  });
+});
+
+test("calls that go on after their deadlines are bounded: their process is started anew", async () => {
+  for (const name of ["hangs", "hangs-too"]) {
+    await file(name, "deadlineMs: 100, concurrency: 60", "await new Promise(() => {});");
+  }
+  await supervise();
+  for (const name of ["hangs", "hangs-too"]) await untilRegistered(database.db, name);
+  await arrive(...Array.from({ length: 60 }, (_, n) => `order-${n}`));
+  await logged(/of the handlers has ended/, {
+    why: /^1\d\d calls of (hangs|hangs-too), hangs(-too)? went on after their deadline/,
+  });
+  await logged(/was started again/);
+});
+
+describe("a file that", () => {
+  const wrong = async (text: string, options: Partial<SuperviseOptions> = {}): Promise<Error> => {
+    await writeFile(join(folder, "wrong.mjs"), text);
+    return supervise(options).then(
+      () => new Error("it was started"),
+      (error: unknown) => error as Error,
+    );
+  };
+
+  test.each([
+    [
+      "has no handler",
+      "export {};",
+      /^One handler is not usable:\n.*wrong\.mjs: it has no default/,
+    ],
+    ["does not parse", "export default {", /wrong\.mjs: its import failed \(SyntaxError/],
+    [
+      "exits when it is imported",
+      "process.exit(0);",
+      /^The handlers could not be loaded: it exited with code 0.*, while it loaded .*wrong\.mjs\.$/,
+    ],
+    [
+      "throws later when it is imported",
+      'setTimeout(() => { throw new RangeError("x"); }); await new Promise(() => {});',
+      /^The handlers could not be loaded: an exception was caught by nobody \(RangeError\), while it loaded .*wrong\.mjs\.$/,
+    ],
+  ])("%s is refused at the first start", async (_, text, why) => {
+    const refused = await wrong(text);
+    expect(refused.name).toBe("ConfigurationError");
+    expect(refused.message).toMatch(why);
+  });
+
+  test("never ends its import is named, and its process is killed", async () => {
+    const refused = await wrong(
+      "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
+      {
+        loadMs: 10_000,
+      },
+    );
+    expect(refused.message).toMatch(
+      /^The handlers could not be loaded: it took longer than 10 s\..*, while it loaded .*wrong\.mjs\.$/,
+    );
+  });
+
+  test("is wrong at a restart is tried again until it is right", async () => {
+    await file("hostile", "attempts: 1", hostile);
+    await supervise();
+    await untilRegistered(database.db, "hostile");
+    await writeFile(join(folder, "late.mjs"), "export {};");
+    await arrive("exits");
+    await logged(/of the handlers has ended/, { why: /^One handler is not usable/ });
+    await rm(join(folder, "late.mjs"));
+    await logged(/was started again/);
+  });
+});

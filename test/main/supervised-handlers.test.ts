@@ -1,0 +1,137 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { commandLine } from "../../src/platform/process-table.ts";
+import { applyAs, emptyDispatch, orderAt, untilRegistered } from "../dispatch/dispatch-stand.ts";
+import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
+import { progressOf, storeRow } from "../inbox/stored-events.ts";
+import { sampleOrder } from "../mirror/samples.ts";
+import { eventually } from "../support/eventually.ts";
+import { childrenOf } from "../support/process-tree.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+
+const database = useTestDatabase();
+let folder: string;
+beforeAll(() => database.db.raw("create schema own; create table own.signs (sign text)"));
+beforeEach(async () => {
+  await emptyDispatch(database.db);
+  await database.db.raw("truncate own.signs");
+  folder = await mkdtemp(join(tmpdir(), "tallyhook-handlers-"));
+});
+afterEach(async () => {
+  await killPrograms();
+  await rm(folder, { recursive: true });
+});
+afterAll(killPrograms);
+
+const definition = pathToFileURL(join(inject("image"), "src/bin/handlers.js")).href;
+
+const handler = (run: string): Promise<void> =>
+  writeFile(
+    join(folder, "handler.mjs"),
+    `import { defineHandler } from ${JSON.stringify(definition)};
+     export default defineHandler({
+       name: "only", on: ["order.created"], async run({ order, db }) { ${run} },
+     });`,
+  );
+
+const start = (...args: string[]): Program =>
+  runTallyhook(args, {
+    ...database.environment,
+    TALLYHOOK_HANDLERS: folder,
+    ADMIN_PORT: "0",
+  });
+
+const signed = (sign: string) =>
+  eventually(`there is the sign ${sign}`, () => database.db("own.signs").where({ sign }).first());
+
+/** The process of the handlers. */
+const hostOf = ({ pid }: Program): Promise<number> =>
+  eventually("its host runs", () =>
+    childrenOf(pid).find((child) => commandLine(child)?.endsWith("handlers host")),
+  );
+
+const untilGone = (pid: number) => eventually(`${pid} is gone`, () => commandLine(pid) === null);
+
+test("a handler that blocks for ever holds up no event of its worker, and does not outlive it when that is killed", async () => {
+  const { db } = database;
+  await handler(`
+    await db("own.signs").insert({ sign: "blocks" });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`);
+  const worker = start("worker");
+  await worker.printed("the worker runs");
+  await untilRegistered(db, "only");
+  const host = await hostOf(worker);
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  await signed("blocks");
+  await worker.printed("gives no sign of life");
+  expect(worker.output()).toMatch(/"handlers":\["only"\],"msg":"the process of the handlers gives/);
+
+  const object = sampleOrder({ id: "order-2" });
+  const event = { id: "evt_1", type: "order.updated", created_at: object["updated_at"] };
+  const raw = Buffer.from(JSON.stringify({ ...event, data: { object } }));
+  const seq = await storeRow(db, { raw, eventId: event.id, receivedAgoSeconds: 60 });
+  await eventually(
+    "the event is applied",
+    async () => (await progressOf(db, seq)).state === "applied",
+  );
+  expect(commandLine(host)).not.toBeNull();
+
+  process.kill(worker.pid, "SIGKILL");
+  await untilGone(host);
+});
+
+test("Ctrl-C, which the host gets as well, lets a handler complete its run", async () => {
+  const { db } = database;
+  await handler(`
+    await db("own.signs").insert({ sign: "begun" });
+    while ((await db("own.signs").where({ sign: "go on" }).first()) === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }`);
+  const program = start("handlers", "run");
+  await program.printed("the handlers run");
+  await untilRegistered(db, "only");
+  const host = await hostOf(program);
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  await signed("begun");
+  program.signalGroup("SIGINT");
+  await program.printed('"msg":"the handlers stop"');
+  await db("own.signs").insert({ sign: "go on" });
+  expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
+  expect(await db("dispatch.runs")).toEqual([]);
+  expect(program.output()).not.toMatch(/"level":"(?:warn|error)"/);
+  await untilGone(host);
+});
+
+test("a second signal ends the host with its program, at once", async () => {
+  const { db } = database;
+  await handler(`await db("own.signs").insert({ sign: "begun" }); await new Promise(() => {});`);
+  const program = start("handlers", "run");
+  await program.printed("the handlers run");
+  await untilRegistered(db, "only");
+  const host = await hostOf(program);
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  await signed("begun");
+  process.kill(program.pid, "SIGTERM");
+  await program.printed('"msg":"the handlers stop"');
+  process.kill(program.pid, "SIGTERM");
+  expect(await program.exited).toEqual({ code: 130, signal: null });
+  await untilGone(host);
+});
+
+test("a worker whose handlers cannot be loaded does not start, and says why", async () => {
+  await writeFile(join(folder, "wrong.mjs"), "process.exit(0);");
+  const worker = start("worker");
+  expect(await worker.exited).toEqual({ code: 2, signal: null });
+  expect(worker.output()).toMatch(
+    /tallyhook: The handlers could not be loaded: it exited with code 0.*wrong\.mjs\./,
+  );
+});
+
+test("the host is started by the program alone", async () => {
+  const program = start("handlers", "host");
+  expect(await program.exited).toEqual({ code: 64, signal: null });
+  expect(program.output()).toMatch(/which start it themselves/);
+});
