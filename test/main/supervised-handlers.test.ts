@@ -9,11 +9,12 @@ import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
-import { childrenOf } from "../support/process-tree.ts";
+import { childrenOf, signalIfThere } from "../support/process-tree.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
 let folder: string;
+const hosts: number[] = [];
 beforeAll(() => database.db.raw("create schema own; create table own.signs (sign text)"));
 beforeEach(async () => {
   await emptyDispatch(database.db);
@@ -22,6 +23,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await killPrograms();
+  for (const host of hosts.splice(0)) signalIfThere(host, "SIGKILL");
   await rm(folder, { recursive: true });
 });
 afterAll(killPrograms);
@@ -48,10 +50,13 @@ const signed = (sign: string) =>
   eventually(`there is the sign ${sign}`, () => database.db("own.signs").where({ sign }).first());
 
 /** The process of the handlers. */
-const hostOf = ({ pid }: Program): Promise<number> =>
-  eventually("its host runs", () =>
+async function hostOf({ pid }: Program): Promise<number> {
+  const host = await eventually("its host runs", () =>
     childrenOf(pid).find((child) => commandLine(child)?.endsWith("handlers host")),
   );
+  hosts.push(host);
+  return host;
+}
 
 const untilGone = (pid: number) => eventually(`${pid} is gone`, () => commandLine(pid) === null);
 

@@ -39,6 +39,9 @@ export interface HostProcess {
   stop(): void;
 }
 
+/** A round of its dispatch fails far sooner when the database is down. */
+const stalledMs = 60_000;
+
 /** Starts a host, watches it and kills it where it hangs. It is killed with this process, too. */
 export function startHostProcess(
   { log, spawn, start }: HostProcessDeps,
@@ -116,6 +119,13 @@ export function startHostProcess(
     };
   }
 
+  let isStalled = false;
+  function noteProgress(sinceProgressMs: number): void {
+    const was = isStalled;
+    isStalled = sinceProgressMs > stalledMs;
+    if (isStalled && !was) log.warn({ sinceProgressMs: Math.round(sinceProgressMs) }, stalled);
+  }
+
   let becomesReady: (handlers: string[] | null) => void = () => {};
   const ready = new Promise<string[] | null>((resolve) => (becomesReady = resolve));
 
@@ -146,6 +156,7 @@ export function startHostProcess(
         running = new Set(message.running);
         ({ heapShare } = message);
         lastProgressMs = performance.now() - message.sinceProgressMs;
+        noteProgress(message.sinceProgressMs);
         break;
       case "ending":
         known = message.why;
@@ -203,4 +214,6 @@ const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>
 
 const blocked =
   "the process of the handlers gives no sign of life: a handler computes for long, or the machine is overloaded";
+const stalled =
+  "the handlers are given no changes: the process lives, and its last look for some does not end";
 const goesOn = "the process of the handlers goes on";

@@ -56,7 +56,8 @@ const keep = (text: string): void => {
 function spawn(): ChildProcess {
   const child = fork(inject("program"), ["handlers", "host"], {
     cwd: tmpdir(),
-    env: { PATH: process.env["PATH"], ...database.environment, TALLYHOOK_HANDLERS: folder },
+    // As in tallyhook start: where the database is, only its supervisor knows.
+    env: { PATH: process.env["PATH"], TALLYHOOK_DATA_DIR: folder, TALLYHOOK_HANDLERS: folder },
     execArgv: ["--max-old-space-size=96"],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
@@ -79,7 +80,12 @@ async function supervise(options: Partial<SuperviseOptions> = {}): Promise<void>
       log: createLog({ level: "info", name: "test", destination: { write: keep } }),
       random: seededRandom(1),
       spawn,
-      start: { type: "start", parentPid: process.pid, databaseUrl: database.url, service: null },
+      start: {
+        type: "start",
+        parentPid: process.pid,
+        databaseUrl: database.directUrl,
+        service: null,
+      },
     },
     { ...quick, ...options },
   );
@@ -104,11 +110,11 @@ const deeds: Record<string, string> = {
   floods:
     "for (const kept = []; ; await new Promise((go) => setTimeout(go, 10))) kept.push(Array.from({ length: 8_000 }, (_, n) => ({ n })));",
   leaks: 'void Promise.reject(new RangeError("leaked"));',
-  blocks: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);",
   never: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
 };
 
 const hostile = `
+  if (order.id === "blocks") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
   await db("own.begun").insert({ id: order.id });
   switch (order.id) { ${Object.entries(deeds)
     .map(([name, code]) => `case ${JSON.stringify(name)}: { ${code} break; }`)
@@ -194,6 +200,8 @@ describe("a handler that", () => {
     expect(handlers).toContain("hostile");
     const { blockedMs } = await logged(/the process of the handlers goes on/);
     expect(blockedMs).toBeGreaterThan(1_000);
+    // The call itself has blocked, so that one alone is named afterwards.
+    await logged(/has kept its process from all else/, { handler: "hostile" });
     await untilInnocentHas("blocks");
     expect(hosts).toHaveLength(1);
   });
