@@ -331,7 +331,6 @@ test("there are rows to empty in every table, and nearly every column that may b
     }
     // No report, message or command here reads these, or none of their columns that may be null.
     expect(empty).toEqual([
-      "inbox.fetches",
       "mirror.erasure_log",
       "reconcile.endpoint_calls",
       "reconcile.endpoints",

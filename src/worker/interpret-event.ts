@@ -72,7 +72,23 @@ function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   if (family === "customer" && Object.hasOwn(object, "customer_id")) {
     return { kind: "read", objects: named("customer", object["customer_id"]) };
   }
-  return { resource: family, alsoRead: [] };
+  return { resource: family, alsoRead: family === "order" ? changedByDecline(object) : [] };
+}
+
+/**
+ * The subscription of a renewal that was declined: no event tells that it is past due, or that the last decline ended
+ * it. A first charge has no cycle, and an event of its own. A thin decline shows the attempt without the status.
+ */
+function changedByDecline({
+  status,
+  attempt_count,
+  subscription_cycle,
+  ...order
+}: WireObject): ObjectKey[] {
+  const isDeclined =
+    status === "failed" || (status === undefined && typeof attempt_count === "number");
+  const isRenewal = typeof subscription_cycle === "number";
+  return isDeclined && isRenewal ? named("subscription", order["subscription_id"]) : [];
 }
 
 /** Keeps a dispute's own object (an id and a reason, say) from being taken for an object of the family. */

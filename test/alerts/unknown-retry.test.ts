@@ -37,7 +37,7 @@ test("a decline that says nothing of retries has the subscription read, which co
     [event("order.failed", renewal), event("order.failed", oneTime)],
   ]);
   const wanted = await db("inbox.fetches").select("resource", "id", "reason");
-  expect(wanted).toEqual([{ resource: "subscription", id: "subscription-1", reason: "alert" }]);
+  expect(wanted).toEqual([{ resource: "subscription", id: "subscription-1", reason: "thin" }]);
   await db("inbox.fetches").delete();
 
   const details = { status: "past_due", attempt_count: 1, next_retry_at: null };

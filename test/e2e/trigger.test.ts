@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runScenario } from "../../src/main/cli/trigger.ts";
-import { type Scenario, scenarios } from "../../src/main/cli/trigger-scenarios.ts";
+import { scenarios } from "../../src/main/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { changeKinds } from "../../src/mirror/changes/kinds.ts";
@@ -37,26 +37,13 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-const possible = changeKinds.flatMap((kind): [string, Scenario][] => {
-  const scenario = scenarios[kind];
-  return "run" in scenario ? [[kind, scenario]] : [];
-});
-
-test.each(possible)(
-  "the sandbox brings %s about, and the feed tells of it",
-  async (kind, scenario) => {
-    const steps = await runScenario(runtime, scenario, {
-      signal: new AbortController().signal,
-      say: () => {},
-      warn: () => {},
-    });
-    expect(steps.at(-1)?.change).toMatchObject({ kind, isSuperseded: false });
-  },
-);
-
-test("every kind of the vocabulary but one is among them", () => {
-  const kinds = possible.map(([kind]) => kind);
-  expect(changeKinds.filter((kind) => !kinds.includes(kind))).toEqual(["customer.erased"]);
+test.each(changeKinds)("the sandbox brings %s about, and the feed tells of it", async (kind) => {
+  const steps = await runScenario(runtime, scenarios[kind], {
+    signal: new AbortController().signal,
+    say: () => {},
+    warn: () => {},
+  });
+  expect(steps.at(-1)?.change).toMatchObject({ kind, isSuperseded: false });
 });
 
 test("trigger order.refunded --amount refunds that part, and prints both changes", async () => {

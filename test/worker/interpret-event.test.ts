@@ -55,6 +55,32 @@ describe("an event shows its object's state", () => {
   });
 });
 
+describe("a renewal that was declined", () => {
+  const declined = { status: "failed", subscription_id: "subscription-1", subscription_cycle: 2 };
+  const alsoRead = (type: string, fields: object) => {
+    const found = interpret(type, sampleOrder({ ...fields }));
+    return found.kind === "state" ? found.alsoRead : found;
+  };
+  const subscription = [{ resource: "subscription", id: "subscription-1" }];
+
+  test("has its subscription read, whatever the event is called", () => {
+    expect(alsoRead("order.failed", declined)).toEqual(subscription);
+    expect(alsoRead("order.updated", declined)).toEqual(subscription);
+  });
+
+  test("has it read where the event shows the attempt and no status", () => {
+    const thin = { id: "order-1", ...declined, status: undefined, attempt_count: 2 };
+    expect(interpret("order.failed", thin)).toMatchObject({ alsoRead: subscription });
+  });
+
+  test("costs no read where there is no renewal, or no decline", () => {
+    expect(alsoRead("order.failed", { ...declined, subscription_cycle: null })).toEqual([]);
+    expect(alsoRead("order.failed", { ...declined, subscription_id: null })).toEqual([]);
+    expect(alsoRead("order.failed", { ...declined, subscription_id: "a\u0000" })).toEqual([]);
+    expect(alsoRead("order.succeeded", { ...declined, status: "succeeded" })).toEqual([]);
+  });
+});
+
 test("what belongs to a customer is none: the customer is read", () => {
   const paymentMethod = {
     id: "pm-1",

@@ -110,7 +110,7 @@ interface Erased {
  * Erases one person everywhere. Later events are redacted on arrival, so neither an event, a replay nor the nightly run
  * restores the data. Idempotent: after a crash, a second call completes the erasure.
  */
-async function eraseCustomer(
+export async function eraseCustomer(
   db: Knex,
   places: Config["eventPlaces"],
   { customerId, by, reason }: { customerId: string; by: string; reason: string | null },

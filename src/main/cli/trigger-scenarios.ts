@@ -9,12 +9,6 @@ export interface Scenario {
   run(stage: Stage): Promise<unknown>;
 }
 
-interface Impossible {
-  /** Why the sandbox cannot do it, as a sentence. */
-  cannot: string;
-  nearest: ChangeKind;
-}
-
 export interface Stage {
   shop: Shop;
   /** Minor units of a partial refund. */
@@ -24,6 +18,8 @@ export interface Stage {
    * of states that follow each other at once only the last is a change.
    */
   step<D extends Deed>(kind: ChangeKind, run: () => Promise<D>): Promise<D>;
+  /** Redacts a customer of this stage, here and not at the sandbox. */
+  erase(id: string): Promise<Deed>;
 }
 
 type Step<D extends Deed = Deed> = (stage: Stage) => Promise<D>;
@@ -49,8 +45,7 @@ const started = subscribed("subscription.started");
 
 const pastDue: Step = async (stage) => {
   const { id } = await subscribed("subscription.started", "card_renewal_declined_once")(stage);
-  const { shop, step } = stage;
-  return shop.withStatusEvents(() => step("subscription.past_due", () => shop.passDay(id)));
+  return stage.step("subscription.past_due", () => stage.shop.passDay(id));
 };
 
 const paused: Step = async (stage) => {
@@ -68,7 +63,7 @@ const after =
 
 const known: Step = ({ shop, step }) => step("customer.created", () => shop.customer());
 
-export const scenarios: Readonly<Record<ChangeKind, Scenario | Impossible>> = {
+export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
   "order.created": { does: "an order", run: ordered("order.created") },
   "order.paid": { does: "an order that is paid", run: paid },
   "order.failed": {
@@ -152,9 +147,11 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario | Impossible>> = {
     run: after(known, "customer.deleted", (shop, id) => shop.deleteCustomer(id)),
   },
   "customer.erased": {
-    cannot:
-      'A person is erased here and not at the service: "npx tallyhook customers erase <id>" does it.',
-    nearest: "customer.deleted",
+    does: "a customer who is redacted, as by customers erase",
+    run: async (stage) => {
+      const { id } = await known(stage);
+      return stage.step("customer.erased", () => stage.erase(id));
+    },
   },
   "transaction.created": {
     does: "the sale of a paid order",

@@ -7,7 +7,12 @@ import {
   deleteCustomer,
   updateCustomer,
 } from "../../contract/resources/customers.ts";
-import { createOrder, type orderSchema, refundOrder } from "../../contract/resources/orders.ts";
+import {
+  createOrder,
+  type orderSchema,
+  refundOrder,
+  retryOrder,
+} from "../../contract/resources/orders.ts";
 import { listPlans, planSchema } from "../../contract/resources/plans.ts";
 import { listProducts, productSchema } from "../../contract/resources/products.ts";
 import {
@@ -212,25 +217,6 @@ export function createShop({ client, control, signal, warn }: Tools) {
       );
       await control("POST", "/clock", { advance_seconds: day.seconds });
       return { id, says: `a day has passed for subscription ${id}` };
-    },
-
-    /**
-     * Has the sandbox send events that the interface does not name meanwhile. Without them the mirror learns of a
-     * subscription's new status by reconciliation alone.
-     */
-    async withStatusEvents<T>(run: () => Promise<T>): Promise<T> {
-      warn(
-        "The service names no event for this: the sandbox sends one now. At the service, reconciliation finds it.",
-      );
-      const before = await control<{ subscription_status_events: boolean }>("GET", "/switches");
-      const set = (subscription_status_events: boolean) =>
-        control("PUT", "/switches", { subscription_status_events });
-      await set(true);
-      try {
-        return await run();
-      } finally {
-        await set(before.subscription_status_events);
-      }
     },
   };
 }

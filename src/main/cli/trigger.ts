@@ -13,6 +13,7 @@ import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import { changeJson, changeLine } from "./change-text.ts";
 import type { CliContext } from "./context.ts";
+import { eraseCustomer } from "./customers.ts";
 import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
 import { type Scenario, scenarios } from "./trigger-scenarios.ts";
 import { createShop } from "./trigger-shop.ts";
@@ -49,8 +50,7 @@ function parseKind(text: string): ChangeKind {
 const kindLines = (): string =>
   changeKinds
     .map((kind) => {
-      const scenario = scenarios[kind];
-      return `  ${kind.padEnd(26)} ${"does" in scenario ? scenario.does : "not by the sandbox"}\n`;
+      return `  ${kind.padEnd(26)} ${scenarios[kind].does}\n`;
     })
     .join("");
 
@@ -62,7 +62,7 @@ async function trigger(
   if (amount !== undefined && kind !== "order.refunded") {
     throw new UsageError("--amount is for order.refunded alone.");
   }
-  const scenario = scenarioOf(kind);
+  const scenario = scenarios[kind];
   const stop = new AbortController();
   void untilSignal().then((signal) => stop.abort(new TallyhookError(`Stopped by ${signal}.`)));
   const steps = await context.withRuntime(
@@ -79,15 +79,6 @@ async function trigger(
   if (json !== true) return;
   const told = steps.map(({ did, change }) => ({ did, change: changeJson(change) }));
   context.stdout.write(`${JSON.stringify({ kind, steps: told })}\n`);
-}
-
-/** Throws `UsageError` for a kind that the sandbox cannot bring about. */
-function scenarioOf(kind: ChangeKind): Scenario {
-  const scenario = scenarios[kind];
-  if (!("cannot" in scenario)) return scenario;
-  throw new UsageError(
-    `${scenario.cannot} The nearest that can be triggered: ${scenario.nearest}.`,
-  );
 }
 
 /** A step of a scenario, and the change by which the feed told it. */
@@ -136,6 +127,15 @@ export async function runScenario(
       say(`  ${changeLine(change)}`);
       steps.push({ did: deed.says, change });
       return deed;
+    },
+    async erase(id) {
+      const request = {
+        customerId: id,
+        by: "tallyhook trigger",
+        reason: "trigger customer.erased",
+      };
+      await eraseCustomer(db, runtime.config.eventPlaces, request);
+      return { id, says: `redacted customer ${id} in this database` };
     },
   });
   return steps;

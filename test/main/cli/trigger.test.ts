@@ -28,10 +28,8 @@ async function triggered(env: Record<string, string> = {}): Promise<string> {
     ...env,
   });
   const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
-  const scenario = scenarios["customer.created"];
-  if (!("run" in scenario)) throw new Error("no scenario");
   try {
-    await runScenario(runtime, scenario, {
+    await runScenario(runtime, scenarios["customer.created"], {
       signal: new AbortController().signal,
       say: () => {},
       warn: () => {},

@@ -454,7 +454,6 @@ test("trigger", () =>
     "trigger order.refnded",
     "trigger disputed",
     "trigger nonsense",
-    "trigger customer.erased",
     "trigger order.paid --amount 100",
     "trigger order.refunded --amount 1.50",
     "trigger order.refunded",
