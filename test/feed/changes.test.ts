@@ -11,6 +11,7 @@ import {
   sampleCustomer,
   sampleEntry,
   sampleOrder,
+  sampleSubscription,
   sampleTransaction,
   seen,
   shown,
@@ -208,18 +209,163 @@ test("a dispute that is learned late is told as superseded, and changes nothing 
   ]);
 });
 
-test("a late dispute does not hide that its order has moved on in the same batch", async () => {
+describe("states of one object that come together are told as if they had come one by one", () => {
+  /** Of what was written since, each change in short. */
+  async function toldOf(work: () => Promise<unknown>): Promise<string[]> {
+    const { db } = database;
+    const after = await readableUntil(db);
+    await work();
+    const { changes } = await readChanges(db, { after, limit: 100 });
+    return changes
+      .filter(({ resource }) => resource !== "transaction")
+      .map(({ kind, fromStatus, toStatus, state, isSuperseded }) => {
+        const seconds = state === null ? null : (state.at.getTime() - Date.parse(at(0))) / 1_000;
+        return `${kind} ${fromStatus} → ${toStatus} at ${seconds}${isSuperseded ? " late" : ""}`;
+      });
+  }
+  const orders = (...states: [number, object][]) =>
+    states.map(([seconds, fields]) => orderAt("order-1", seconds, fields));
+
+  test("an order that is declined, paid and voided", async () => {
+    const { db } = database;
+    const states = orders(
+      [0, { status: "pending" }],
+      [10, { status: "failed" }],
+      [20, { status: "succeeded" }],
+      [30, { status: "voided" }],
+    );
+    const told = [
+      "order.created null → failed at 10",
+      "order.failed null → failed at 10",
+      "order.paid failed → succeeded at 20",
+      "order.voided succeeded → voided at 30",
+    ];
+    expect(await toldOf(() => apply(db, ...states))).toEqual(told);
+    await emptyMirror(db);
+    expect(await toldOf(() => apply(db, ...states.toReversed()))).toEqual(told);
+  });
+
+  test("each declined attempt, with its number", async () => {
+    const { db } = database;
+    const declined = (seconds: number, attempts: number): [number, object] => [
+      seconds,
+      { status: "failed", attempt_count: attempts, next_retry_at: at(9_999) },
+    ];
+    await apply(db, ...orders(declined(0, 1)));
+    const rest = orders(declined(10, 2), declined(20, 3), [30, { status: "succeeded" }]);
+    expect(await toldOf(() => apply(db, ...rest))).toEqual([
+      "order.failed failed → failed at 10",
+      "order.failed failed → failed at 20",
+      "order.paid failed → succeeded at 30",
+    ]);
+  });
+
+  test("a dispute, its end and what followed", async () => {
+    const { db } = database;
+    await apply(db, ...orders([0, {}]));
+    const rest = orders(
+      [10, { status: "chargeback" }],
+      [20, { status: "chargeback_accepted" }],
+      [30, { status: "refunded" }],
+    );
+    expect(await toldOf(() => apply(db, ...rest))).toEqual([
+      "order.disputed succeeded → chargeback at 10",
+      "order.dispute_lost chargeback → chargeback_accepted at 20",
+      "order.updated chargeback_accepted → refunded at 30",
+    ]);
+  });
+
+  test("a dispute that is opened and accepted at one time", async () => {
+    const { db } = database;
+    await apply(db, ...orders([0, {}]));
+    const rest = orders([10, { status: "chargeback" }], [10, { status: "chargeback_accepted" }]);
+    expect(await toldOf(() => apply(db, ...rest))).toEqual([
+      "order.disputed succeeded → chargeback at 10",
+      "order.dispute_lost chargeback → chargeback_accepted at 10",
+    ]);
+  });
+
+  test("a subscription through its life, each renewal", async () => {
+    const { db } = database;
+    const life: [number, object][] = [
+      [0, { status: "active", current_billing_cycle: 1 }],
+      [10, { status: "active", current_billing_cycle: 2 }],
+      [20, { status: "past_due", current_billing_cycle: 2 }],
+      [30, { status: "active", current_billing_cycle: 3 }],
+      [40, { status: "paused", current_billing_cycle: 3 }],
+      [50, { status: "canceled", current_billing_cycle: 3 }],
+    ];
+    const states = life.map(([seconds, fields]) =>
+      shown("subscription", sampleSubscription({ updated_at: at(seconds), ...fields })),
+    );
+    expect(await toldOf(() => apply(db, ...states))).toEqual([
+      "subscription.created null → active at 0",
+      "subscription.started null → active at 0",
+      "subscription.renewed active → active at 10",
+      "subscription.past_due active → past_due at 20",
+      "subscription.renewed past_due → active at 30",
+      "subscription.recovered past_due → active at 30",
+      "subscription.paused active → paused at 40",
+      "subscription.canceled paused → canceled at 50",
+    ]);
+  });
+
+  test("but a state that is older than the row is none of its steps, and what nobody is told of is no change", async () => {
+    const { db } = database;
+    await apply(db, ...orders([20, {}]));
+    const rest = orders([10, { status: "failed" }], [30, { description: "a" }], [40, {}]);
+    expect(await toldOf(() => apply(db, ...rest))).toEqual([
+      "order.updated succeeded → succeeded at 40",
+    ]);
+    const late = orders([5, { status: "chargeback" }], [50, { description: "b" }]);
+    expect(await toldOf(() => apply(db, ...late))).toEqual([
+      "order.updated succeeded → succeeded at 50",
+      "order.disputed succeeded → succeeded at 50 late",
+    ]);
+  });
+});
+
+test("a refund that fails is told, each attempt, and then the one that succeeds", async () => {
   const { db } = database;
-  await apply(db, orderAt("order-1", 10));
   const after = await readableUntil(db);
+  const attempt = (id: string, seconds: number, status: string) =>
+    sampleEntry({
+      id,
+      type: "refund",
+      status,
+      amount: 300,
+      created_at: at(seconds),
+      updated_at: at(seconds),
+    });
+  const attempts = [
+    attempt("refund-c", 10, "failed"),
+    attempt("refund-b", 20, "failed"),
+    attempt("refund-a", 30, "succeeded"),
+  ];
+  const transactions = (some: object[]) => ({ transactions: [sampleEntry(), ...some] });
   await apply(
     db,
-    orderAt("order-1", 20, { status: "chargeback" }),
-    orderAt("order-1", 30, { status: "refunded" }),
+    orderAt("order-1", 10, { status: "refund_failed", ...transactions(attempts.slice(0, 1)) }),
+    orderAt("order-1", 30, { status: "partially_refunded", ...transactions(attempts) }),
   );
+  const { changes } = await readChanges(db, { after, limit: 100 });
+  expect(changes.filter(({ resource }) => resource === "order")).toMatchObject([
+    { kind: "order.created" },
+    { kind: "order.paid" },
+    { kind: "order.refund_failed", transactionId: "refund-c", amount: 300 },
+    { kind: "order.refund_failed", transactionId: "refund-b", amount: 300 },
+    { kind: "order.refunded", transactionId: "refund-a", amount: 300 },
+  ]);
+});
+
+test("a row that was changed by hand is mended without telling again what had been told", async () => {
+  const { db } = database;
+  await apply(db, orderAt("order-1", 10));
+  await db("mirror.orders").where({ id: "order-1" }).update({ status: "failed" });
+  const after = await readableUntil(db);
+  await apply(db, seen("order", sampleOrder({ updated_at: at(10) }), 30));
   expect((await readChanges(db, { after, limit: 10 })).changes).toMatchObject([
-    { kind: "order.updated", toStatus: "refunded", isSuperseded: false },
-    { kind: "order.disputed", isSuperseded: true },
+    { kind: "order.updated", fromStatus: "failed", toStatus: "succeeded" },
   ]);
 });
 

@@ -14,7 +14,7 @@ import {
   sharedRows,
   withoutLog,
 } from "./copies.ts";
-import { type Expected, type History, histories } from "./shop-history.ts";
+import { type Expected, type History, copyMark, histories } from "./shop-history.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -115,6 +115,51 @@ test(
   180_000 * longer,
 );
 
+test(
+  "deliveries in one batch tell of each object what they tell one by one",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        histories(8).filter(({ hasTies }) => !hasTies),
+        fc.integer(),
+        async (history, chance) => {
+          const { db } = database;
+          const inOrder = history.deliveries.map((_, n) => n);
+          const inOneBatch = (order: readonly number[]): Arrival[] =>
+            order.map((delivery) => ({ delivery, batch: 0 }));
+          const arrivals = [
+            inOrder.map((delivery, batch) => ({ delivery, batch })),
+            inOneBatch(inOrder),
+            inOneBatch(shuffledWithRepeats(seededRandom(chance), history)),
+          ];
+          await emptyMirror(db);
+          await settleCopies(db, history, await deliverCopies(db, history, arrivals));
+          const [oneByOne, ...together] = await kindsOfCopies(db, arrivals.length);
+          for (const told of together) expect(told).toEqual(oneByOne);
+        },
+      ),
+      { ...settings, numRuns: (isTorture ? 500 : 30) * longer },
+    );
+  },
+  180_000 * longer,
+);
+
+/** What the feed tells of each object in each copy, but for `updated`, which is told of several states together. */
+async function kindsOfCopies(db: Knex, copies: number): Promise<string[][]> {
+  const { rows } = await db.raw<{ rows: { id: string; kinds: string }[] }>(
+    `select id, string_agg(kind || case when is_superseded then ' late' else '' end, ',' order by seq) as kinds
+     from feed.changes where kind not like '%.updated' group by resource, id`,
+  );
+  return Array.from({ length: copies }, (_, copy) =>
+    rows
+      .flatMap(({ id, kinds }) => {
+        const [base, of] = id.split("~");
+        return of === String(copy) ? [`${base}: ${kinds}`] : [];
+      })
+      .sort(),
+  );
+}
+
 const richHistories = (count: number) => histories(count).filter(({ isRich }) => isRich);
 
 async function provesOneMirror(
@@ -136,6 +181,7 @@ async function provesOneMirror(
   expectLastState(rows, history.expected);
   expectToldOnce(rows, history.expected);
   await expectLastChanges(db);
+  await expectKinds(db, history);
 }
 
 /** Every row is there in every copy: no row is in some copies only, or differs in some. */
@@ -146,7 +192,7 @@ function expectShared(rows: readonly SharedRow[], copies: number): void {
 /** The feed has told each refund and each dispute of every copy, once. */
 function expectToldOnce(rows: readonly SharedRow[], { transactions, orders }: Expected): void {
   const facts = rows.flatMap(({ table, row }) => (table === "facts" ? [row] : []));
-  const told = (kind: string, key: string) =>
+  const told = (kind: string, key: string): string[] =>
     facts.flatMap((row) => (row["kind"] === kind ? [String(row[key])] : [])).sort();
   const refunds = Object.entries(transactions).filter(
     ([, row]) => row["type"] === "refund" && row["status"] === "succeeded",
@@ -170,6 +216,32 @@ async function expectLastChanges(db: Knex): Promise<void> {
   );
   expect(rows).toEqual([]);
 }
+
+/** Only a status that some delivery showed is told, and last the one that the row has. */
+async function expectKinds(db: Knex, { deliveries, expected }: History): Promise<void> {
+  const last = Object.entries(expected.orders).map(([id, row]) => ({ ...row, id }));
+  const all: Readonly<Record<string, unknown>>[] = [
+    ...last,
+    ...deliveries.map(({ object }) => object),
+  ];
+  const possible = new Set(all.map((order) => `${order["id"]} ${kindOfStatus(order["status"])}`));
+  const { rows } = await db.raw<{ rows: { id: string; kind: string; status: string }[] }>(
+    `select split_part(o.id, '~', 1) || :copyMark as id, o.status, c.kind
+     from mirror.orders o join feed.changes c on c.resource = 'order' and c.id = o.id
+     where c.kind in ('order.paid', 'order.failed', 'order.voided') and not exists (
+       select from feed.changes later where later.resource = 'order' and later.id = o.id and later.seq > c.seq
+         and later.kind in ('order.paid', 'order.failed', 'order.voided'))
+     group by 1, 2, 3`,
+    { copyMark },
+  );
+  for (const { id, kind, status } of rows) {
+    expect(kind, `the last of ${id}`).toBe(kindOfStatus(status));
+    expect(possible).toContain(`${id} ${kind}`);
+  }
+}
+
+const kindOfStatus = (status: unknown): string =>
+  status === "failed" || status === "voided" ? `order.${status}` : "order.paid";
 
 function expectLastState(rows: readonly SharedRow[], expected: Expected): void {
   const of = (table: string, key = "id") =>

@@ -75,6 +75,12 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
     run: (stage) =>
       after(paid, "order.refunded", (shop, id) => shop.refund(id, stage.amount))(stage),
   },
+  "order.refund_failed": {
+    does: "a paid order, then a refund that fails",
+    run: after(ordered("order.paid", "card_refund_failed"), "order.refund_failed", (shop, id) =>
+      shop.refund(id),
+    ),
+  },
   "order.disputed": { does: "a paid order, then a chargeback", run: disputed },
   "order.dispute_won": {
     does: "a chargeback that the bank dismisses",
@@ -93,9 +99,9 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
     run: after(paid, "order.voided", (shop, id) => shop.moveOrder(id, "void")),
   },
   "order.updated": {
-    does: "a paid order, then a refund that fails",
-    run: after(ordered("order.paid", "card_refund_failed"), "order.updated", (shop, id) =>
-      shop.refund(id),
+    does: "an order that is declined, then a retry by hand that is declined, too",
+    run: after(ordered("order.failed", "card_visa_declined"), "order.updated", (shop, id) =>
+      shop.retry(id),
     ),
   },
   "subscription.created": { does: "a subscription", run: subscribed("subscription.created") },

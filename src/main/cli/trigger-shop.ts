@@ -170,6 +170,11 @@ export function createShop({ client, control, signal, warn }: Tools) {
       };
     },
 
+    async retry(id: string): Promise<Deed> {
+      const made = await send(retryOrder, { params: { id } });
+      return { id, says: `retried order ${id}: ${paidOrNot(made)}` };
+    },
+
     /** What banks and portals do to an order; the API has no call for it. */
     async moveOrder(
       id: string,

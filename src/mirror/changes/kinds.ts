@@ -1,3 +1,5 @@
+import { orderStatuses } from "../../contract/resources/orders.ts";
+import { subscriptionStatuses } from "../../contract/resources/subscriptions.ts";
 import type { Resource } from "../snapshot.ts";
 
 /** The watched columns of a row (`MirrorResource.watched`), as text. */
@@ -16,6 +18,7 @@ export const changeKinds = [
   "order.paid",
   "order.failed",
   "order.refunded",
+  "order.refund_failed",
   "order.disputed",
   "order.dispute_won",
   "order.dispute_lost",
@@ -43,15 +46,31 @@ export const changeKinds = [
 export type ChangeKind = (typeof changeKinds)[number];
 
 /**
- * The kinds of change that a write of a row was, in the order in which they happened. Empty where the row changed in
- * nothing that has a name: the caller says `updated` unless something else is told of the object. Refunds and disputes
- * are told by `factsOf`. Pure.
+ * The kinds of change that a write of a row was, in the order in which they happened: all that its two states prove.
+ * Empty where the row changed in nothing that has a name: the caller says `updated` unless something else is told of the
+ * object. Refunds and disputes are told by `factsOf`. Pure.
  */
 export function kindsOf(resource: Resource, { before, after }: Transition): string[] {
   const kinds = before === null ? ["created"] : [];
+  const former = before === null ? nothing : withoutFaults(before, after);
   const rules: readonly KindRule[] = rulesOf[resource] ?? [];
-  for (const { kind, holds } of rules) if (holds(before ?? nothing, after)) kinds.push(kind);
+  for (const { kind, holds } of rules) if (holds(former, after)) kinds.push(kind);
   return kinds.map((kind) => `${resource}.${kind}`);
+}
+
+/** Columns that are read from the object's own state, and change with it alone. */
+const ofState = ["status", "plan_id", "current_billing_cycle"] as const;
+
+/**
+ * What a row showed before, as its state has it. Where the state has not changed, columns that differ were wrong, and
+ * are mended: nothing has happened at the service.
+ */
+function withoutFaults(before: Watched, after: Watched): Watched {
+  const { content_hash: hash = null } = before;
+  if (hash === null || hash !== after["content_hash"]) return before;
+  const right: Record<string, string | null> = { ...before };
+  for (const column of ofState) if (column in right) right[column] = after[column] ?? null;
+  return right;
 }
 
 interface KindRule {
@@ -62,23 +81,26 @@ interface KindRule {
 
 const nothing: Watched = {};
 
-const becomes = (kind: string, ...statuses: readonly string[]): KindRule => ({
-  kind,
-  holds: (before, after) => isOne(after, statuses) && !isOne(before, statuses),
+const becomes = (status: string): KindRule => ({
+  kind: status,
+  holds: (before, after) => after["status"] === status && before["status"] !== status,
 });
 
-const goes = (kind: string, from: string, to: string): KindRule => ({
-  kind,
-  holds: (before, after) => before["status"] === from && after["status"] === to,
+/** A status that a subscription with a further paid cycle has left meanwhile. */
+const becomesAgain = (status: string): KindRule => ({
+  kind: status,
+  holds: (before, after) =>
+    after["status"] === status && (before["status"] !== status || isRenewed(before, after)),
 });
 
 const isOne = ({ status = null }: Watched, statuses: readonly string[]): boolean =>
   status !== null && statuses.includes(status);
 
-const number = (text: string | null | undefined): number => Number(text ?? 0);
+/** A status that the interface does not name: what went before it is not known. */
+const isUnnamed = ({ status = null }: Watched, names: readonly string[]): boolean =>
+  status !== null && !names.includes(status);
 
-const isLaterCycle = (before: Watched, after: Watched): boolean =>
-  number(after["current_billing_cycle"]) > number(before["current_billing_cycle"]);
+const number = (text: string | null | undefined): number => Number(text ?? 0);
 
 /** An order that was paid may have come any way since. */
 const paid = [
@@ -90,55 +112,82 @@ const paid = [
   "chargeback_accepted",
   "chargeback_dismissed",
 ];
+
+const orderRules: readonly KindRule[] = [
+  {
+    // An order with an unnamed status may have been paid long ago, so what follows on a payment does not prove it.
+    kind: "paid",
+    holds: (before, after) =>
+      isOne(after, paid) &&
+      !isOne(before, paid) &&
+      (after["status"] === "succeeded" || !isUnnamed(before, orderStatuses)),
+  },
+  {
+    // Also each further decline: the attempts of a renewal are counted. A read shows the status without the count, and
+    // the event of the first decline may follow it.
+    kind: "failed",
+    holds: (before, after) =>
+      after["status"] === "failed" &&
+      (before["status"] !== "failed" ||
+        number(after["attempt_count"]) > Math.max(1, number(before["attempt_count"]))),
+  },
+  becomes("voided"),
+];
+
 /** A subscription whose first charge was cleared. One that was canceled may have failed before. */
 const started = ["active", "paused", "past_due", "completed"];
 
+/**
+ * Whether a cycle after the first was paid meanwhile. The interface does not say whether a cycle counts once it is
+ * charged or once it is paid. So where the last charge may have been declined, one cycle more proves nothing; after a
+ * declined one it does, since no other is charged before that is paid.
+ */
+function isRenewed(before: Watched, after: Watched): boolean {
+  const [from, to] = [before, after].map((row) => number(row["current_billing_cycle"]));
+  if (from === undefined || to === undefined || from === 0) return false;
+  const isPaid = isOne(after, ["active", "paused", "completed"]) || isOne(before, ["past_due"]);
+  return to > from + (isPaid ? 0 : 1);
+}
+
+/** Only an active subscription is billed, paused and completed; a canceled one is as it was. */
+const subscriptionRules: readonly KindRule[] = [
+  {
+    kind: "started",
+    holds: (before, after) =>
+      isOne(after, started) &&
+      ((before["status"] ?? "failed") === "failed" ||
+        (isUnnamed(before, subscriptionStatuses) && number(before["current_billing_cycle"]) === 0)),
+  },
+  {
+    // Also one that had ended, which the interface does not foresee.
+    kind: "resumed",
+    holds: (before, after) =>
+      (isOne(before, ["paused", "canceled", "completed"]) &&
+        isOne(after, ["active", "past_due"])) ||
+      (isOne(before, ["paused"]) && (isOne(after, ["completed"]) || isRenewed(before, after))),
+  },
+  { kind: "renewed", holds: isRenewed },
+  {
+    // The cycle that was recovered, or one right after it, may be the last: then it is completed at once.
+    kind: "recovered",
+    holds: (before, after) =>
+      isOne(before, ["past_due"]) &&
+      (isOne(after, ["active", "paused"]) || isRenewed(before, after)),
+  },
+  {
+    kind: "plan_changed",
+    holds: ({ plan_id: from = null }, { plan_id: to = null }) =>
+      from !== null && to !== null && from !== to,
+  },
+  becomesAgain("past_due"),
+  becomesAgain("paused"),
+  becomes("canceled"),
+  becomes("completed"),
+];
+
 const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
-  order: [
-    becomes("paid", ...paid),
-    {
-      // Also each further decline: the attempts of a renewal are counted. A read shows the status without the count, and
-      // the event of the first decline may follow it.
-      kind: "failed",
-      holds: (before, after) =>
-        after["status"] === "failed" &&
-        (before["status"] !== "failed" ||
-          number(after["attempt_count"]) > Math.max(1, number(before["attempt_count"]))),
-    },
-    becomes("voided", "voided"),
-  ],
-  subscription: [
-    {
-      kind: "started",
-      holds: (before, after) =>
-        isOne(after, started) && (before["status"] ?? "failed") === "failed",
-    },
-    {
-      kind: "renewed",
-      holds: (before, after) =>
-        isOne(after, ["active", "completed"]) &&
-        number(before["current_billing_cycle"]) > 0 &&
-        isLaterCycle(before, after),
-    },
-    becomes("past_due", "past_due"),
-    {
-      // The cycle that was recovered, or one right after it, may be the last: then it is completed at once.
-      kind: "recovered",
-      holds: (before, after) =>
-        before["status"] === "past_due" &&
-        (after["status"] === "active" ||
-          (after["status"] === "completed" && isLaterCycle(before, after))),
-    },
-    becomes("paused", "paused"),
-    goes("resumed", "paused", "active"),
-    {
-      kind: "plan_changed",
-      holds: ({ plan_id: from = null }, { plan_id: to = null }) =>
-        from !== null && to !== null && from !== to,
-    },
-    becomes("canceled", "canceled"),
-    becomes("completed", "completed"),
-  ],
+  order: orderRules,
+  subscription: subscriptionRules,
   customer: [
     {
       kind: "deleted",
@@ -174,7 +223,7 @@ export interface FactSource {
  */
 export function factsOf({ group, id, json, columns }: FactSource): Fact[] {
   if (group === "order") {
-    const kinds = disputes[String(columns["status"])] ?? [];
+    const kinds = disputes.get(String(columns["status"])) ?? [];
     const once = { resource: "order", id, subject: "", amount: null, currency: null } as const;
     return kinds.map((kind) => ({ ...once, kind }));
   }
@@ -182,29 +231,39 @@ export function factsOf({ group, id, json, columns }: FactSource): Fact[] {
   return isRefund ? refundOf(id, json, columns) : [];
 }
 
-const disputes: Readonly<Record<string, readonly ChangeKind[]>> = {
-  chargeback: ["order.disputed"],
-  chargeback_accepted: ["order.disputed", "order.dispute_lost"],
-  chargeback_dismissed: ["order.disputed", "order.dispute_won"],
-};
+const disputes = new Map<string, readonly ChangeKind[]>([
+  ["chargeback", ["order.disputed"]],
+  ["chargeback_accepted", ["order.disputed", "order.dispute_lost"]],
+  ["chargeback_dismissed", ["order.disputed", "order.dispute_won"]],
+]);
+
+/** By the status of the refund's transaction. */
+const refunds = new Map<string, ChangeKind>([
+  ["succeeded", "order.refunded"],
+  ["failed", "order.refund_failed"],
+]);
 
 /** Whether the row that showed a fact had shown it before the write: it was told, or happened before there was a feed. */
-export const isShownBefore = ({ kind }: Fact, before: Watched | null): boolean =>
-  kind === "order.refunded"
-    ? before?.["status"] === "succeeded"
-    : (disputes[before?.["status"] ?? ""] ?? []).includes(kind);
+export function isShownBefore({ kind, subject }: Fact, before: Watched | null): boolean {
+  const status = before?.["status"] ?? "";
+  return subject === ""
+    ? (disputes.get(status) ?? []).includes(kind)
+    : refunds.get(status) === kind;
+}
 
 function refundOf(id: string, json: string, columns: FactSource["columns"]): Fact[] {
   const { status, order_id: order } = JSON.parse(json) as Record<string, unknown>;
-  if (status !== "succeeded" || typeof order !== "string") return [];
+  const kind = refunds.get(String(status));
+  if (kind === undefined || typeof order !== "string") return [];
   const { amount, currency } = columns;
   return [
     {
       resource: "order",
       id: order,
-      kind: "order.refunded",
+      kind,
       subject: id,
-      amount: typeof amount === "number" ? amount : null,
+      // The interface leaves open whether a refund's amount is negative.
+      amount: typeof amount === "number" ? Math.abs(amount) : null,
       currency: typeof currency === "string" ? currency : null,
     },
   ];

@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import type { Resource } from "../snapshot.ts";
-import type { WriteResult, WrittenRow } from "../write/write-rows.ts";
+import type { GroupState, Resource } from "../snapshot.ts";
+import type { WriteResult } from "../write/write-rows.ts";
 import { type Fact, factsOf, isShownBefore, kindsOf } from "./kinds.ts";
+import { type Step, stepsOf } from "./steps.ts";
 
 /** What was written of one resource. */
 export interface Written extends WriteResult {
@@ -14,56 +15,87 @@ interface Change {
   id: string;
   kind: string;
   cause: string;
-  /** The object's row as it was written; null if it was not. */
-  row: WrittenRow | null;
+  /** The step of the object's row; null if the row was not written. */
+  step: Step | null;
   fact: ShownFact | null;
   isSuperseded: boolean;
 }
 
-/** A fact, and the row of the state that showed it; null if the state came late and changed no row. */
+/** A fact, and the step that showed it first; null if the state came late and changed no row. */
 interface ShownFact extends Fact {
   cause: string;
-  shownBy: WrittenRow | null;
+  /** When it happened, and the time of the state that showed it first. */
+  at: string;
+  shownAt: string;
+  shownBy: Step | null;
+  /** Of that step among the object's steps. */
+  place: number;
 }
 
 /**
- * Adds to the feed what a transaction wrote: at least one change for each row that shows a new state. Refunds and
- * disputes are told once for ever, also where a state that came late shows them (`is_superseded`). Two statements at
- * most. Must follow the write of the rows, whose locks put the changes of one object in the order of their numbers.
- * Needs the transaction that wrote them.
+ * Adds to the feed what a transaction wrote: at least one change for each row that shows a new state. States of one
+ * object that come together are told as if they had come one by one (`stepsOf`). Refunds and disputes are told once for
+ * ever, also where a state that came late shows them (`is_superseded`). Two statements at most. Must follow the write of
+ * the rows, whose locks put the changes of one object in the order of their numbers. Needs the transaction that wrote
+ * them.
  */
 export async function recordChanges(
   trx: Knex.Transaction,
   written: readonly Written[],
 ): Promise<void> {
-  const rows = new Map<string, WrittenRow>();
-  for (const { resource, rows: own } of written) {
-    for (const row of own) rows.set(keyOf(resource, row.id), row);
+  const steps: StepsByKey = new Map();
+  for (const { resource, rows } of written) {
+    for (const row of rows) steps.set(keyOf(resource, row.id), stepsOf(resource, row));
   }
-  const facts = await newFacts(trx, shownFacts(written, rows));
+  const facts = await newFacts(trx, shownFacts(written, steps));
+  const changes = changesOf(written, steps, facts);
+  if (changes.length > 0) await insertChanges(trx, changes);
+}
+
+type StepsByKey = Map<string, readonly Step[]>;
+
+/** In the order in which they are told: of each object what a step was, then the facts that it shows. Pure. */
+function changesOf(
+  written: readonly Written[],
+  steps: StepsByKey,
+  facts: readonly ShownFact[],
+): Change[] {
   const changes: Change[] = [];
-  // A fact that came late does not say that the row has changed.
-  const told = new Set(
-    facts.flatMap(({ resource, id, shownBy }) => (shownBy === null ? [] : [keyOf(resource, id)])),
-  );
-  for (const { resource, rows: own } of written) {
-    for (const row of own) {
-      const kinds = kindsOf(resource, row);
-      const isUpdated = kinds.length === 0 && row.isChanged && !told.has(keyOf(resource, row.id));
-      if (isUpdated) kinds.push(`${resource}.updated`);
-      const { id, cause } = row;
-      for (const kind of kinds) {
-        changes.push({ resource, id, kind, cause, row, fact: null, isSuperseded: false });
+  const factsOfStep = new Map<Step | null, ShownFact[]>();
+  for (const fact of facts) {
+    const own = steps.get(keyOf(fact.resource, fact.id)) ?? [];
+    const { shownBy, shownAt } = fact;
+    const isOwn = shownBy === null || own.includes(shownBy);
+    // A refund is shown by its transaction, and told of its order as that was by then.
+    const during = isOwn ? shownBy : own.find(({ until }) => until >= shownAt);
+    const step = during ?? own.at(-1) ?? null;
+    factsOfStep.set(step, [...(factsOfStep.get(step) ?? []), fact]);
+  }
+  const tellFacts = (step: Step | null): void => {
+    for (const fact of factsOfStep.get(step) ?? []) {
+      const { resource, id, kind, cause, shownBy } = fact;
+      changes.push({ resource, id, kind, cause, step, fact, isSuperseded: shownBy === null });
+    }
+  };
+  for (const { resource, rows } of written) {
+    for (const { id } of rows) {
+      for (const step of steps.get(keyOf(resource, id)) ?? []) {
+        const kinds = kindsOf(resource, step);
+        // A fact that came late does not say that the row has changed.
+        const isTold = () => factsOfStep.get(step)?.some(({ shownBy }) => shownBy !== null);
+        if (kinds.length === 0 && step.isChanged && isTold() !== true) {
+          kinds.push(`${resource}.updated`);
+        }
+        for (const kind of kinds) {
+          const { cause } = step;
+          changes.push({ resource, id, kind, cause, step, fact: null, isSuperseded: false });
+        }
+        tellFacts(step);
       }
     }
   }
-  for (const fact of facts) {
-    const { resource, id, kind, cause } = fact;
-    const row = rows.get(keyOf(resource, id)) ?? null;
-    const isSuperseded = fact.shownBy === null;
-    changes.push({ resource, id, kind, cause, row, fact, isSuperseded });
-  }
-  if (changes.length > 0) await insertChanges(trx, changes);
+  tellFacts(null);
+  return changes;
 }
 
 /** Tells once for ever that a customer was erased. Must follow the write of the rows. Needs its transaction; idempotent. */
@@ -76,36 +108,50 @@ export async function recordErasure(trx: Knex.Transaction, customerId: string): 
     amount: null,
     currency: null,
     cause: "erasure",
+    at: "",
+    shownAt: "",
     shownBy: null,
+    place: -1,
   };
   if ((await newFacts(trx, [told])).length === 0) return;
   const { resource, id, kind, cause } = told;
   await insertChanges(trx, [
-    { resource, id, kind, cause, row: null, fact: null, isSuperseded: false },
+    { resource, id, kind, cause, step: null, fact: null, isSuperseded: false },
   ]);
 }
 
 const keyOf = (resource: string, id: string): string => `${resource}|${id}`;
 
-/** What the states show that are new to the history. Pure. */
-function shownFacts(
-  written: readonly Written[],
-  rows: ReadonlyMap<string, WrittenRow>,
-): ShownFact[] {
+/** What the states show that are new to the history, in the order of their times. Pure. */
+function shownFacts(written: readonly Written[], steps: StepsByKey): ShownFact[] {
   const facts = new Map<string, ShownFact>();
-  for (const { resource, recorded, changed } of written) {
+  for (const { resource, recorded } of written) {
     for (const state of recorded) {
       for (const fact of factsOf(state)) {
-        const key = factKey(fact);
-        const shownBy = changed.has(state) ? (rows.get(keyOf(resource, state.id)) ?? null) : null;
-        // Of several states that show it, one that the row has now.
-        if (shownBy === null && facts.has(key)) continue;
-        facts.set(key, { ...fact, cause: state.cause, shownBy });
+        const own = steps.get(keyOf(resource, state.id));
+        const place = own?.findIndex(({ shown }) => shown.includes(state)) ?? -1;
+        const shownBy = own?.[place] ?? null;
+        const { cause, updatedAt: shownAt } = state;
+        const found = { ...fact, cause, at: timeOf(state), shownAt, shownBy, place };
+        const known = facts.get(factKey(fact));
+        if (known === undefined || isTellable(found, known)) facts.set(factKey(fact), found);
       }
     }
   }
-  return [...facts.values()];
+  return [...facts.values()].sort(byTime);
 }
+
+/** When the refund was made, or the order showed its dispute. An entry of an order need not have times of its own. */
+const timeOf = ({ group, columns, updatedAt }: GroupState): string => {
+  const { created_at: createdAt } = columns;
+  return group !== "order" && typeof createdAt === "string" ? createdAt : updatedAt;
+};
+
+const byTime = (a: ShownFact, b: ShownFact): number => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
+
+/** Of several states that show a fact the first counts that the row has shown. */
+const isTellable = (found: ShownFact, known: ShownFact): boolean =>
+  found.place >= 0 && (known.place < 0 || found.place < known.place);
 
 const factKey = ({ resource, id, kind, subject }: Fact): string =>
   `${resource}|${id}|${kind}|${subject}`;
@@ -152,11 +198,11 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
         sqlArray(changes.map(({ id }) => id)),
         sqlArray(changes.map(({ kind }) => kind)),
         sqlArray(changes.map(({ cause }) => cause)),
-        sqlArray(changes.map(({ row }) => row?.before?.["status"] ?? null)),
-        sqlArray(changes.map(({ row }) => row?.after["status"] ?? null)),
-        sqlArray(changes.map(({ row }) => row?.state?.group ?? null)),
-        sqlArray(changes.map(({ row }) => row?.state?.updatedAt ?? null)),
-        sqlArray(changes.map(({ row }) => row?.state?.hash ?? null)),
+        sqlArray(changes.map(({ step }) => step?.before?.["status"] ?? null)),
+        sqlArray(changes.map(({ step }) => step?.after["status"] ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.group ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.updatedAt ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.hash ?? null)),
         sqlArray(changes.map(({ fact }) => (fact?.subject ?? "") || null)),
         sqlArray(changes.map(({ fact }) => fact?.amount ?? null)),
         sqlArray(changes.map(({ fact }) => fact?.currency ?? null)),

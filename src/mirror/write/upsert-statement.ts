@@ -63,7 +63,9 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const nothing = [...versions, ...versions, ...watched, ...watched].map(() => "null").join(", ");
   const former = [
     ...watched.map((column) => `b.${column} as ${beforePrefix}${column}`),
-    ...versions.map((version) => `b.${version} <> '' as ${seenPrefix}${version}`),
+    ...versions.map(
+      (version) => `${timeOfVersionSql(`b.${version}`)} as ${formerPrefix}${version}`,
+    ),
   ];
   const sql = `
     with ${givenRows(resource)}, recorded as (
@@ -109,9 +111,9 @@ export function tableStatement(resource: MirrorResource): TableStatement {
 
 /**
  * The answer has the watched columns of a written row twice: as they are, and as they were. Of each group's version it
- * has also whether the group was seen before.
+ * has also the time of the former one: '' if the group was never seen.
  */
-export const [afterPrefix, beforePrefix, seenPrefix] = ["after_", "before_", "seen_"] as const;
+export const [afterPrefix, beforePrefix, formerPrefix] = ["after_", "before_", "former_"] as const;
 
 /** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
 export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => [

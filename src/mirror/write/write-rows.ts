@@ -8,7 +8,7 @@ import {
   type StateField,
   afterPrefix,
   beforePrefix,
-  seenPrefix,
+  formerPrefix,
   tableStatement,
   watchedColumns,
 } from "./upsert-statement.ts";
@@ -37,6 +37,10 @@ export interface WrittenRow extends Transition {
   isChanged: boolean;
   /** The state of its first group in the history; null where no state of the batch names it. */
   state: Pick<GroupState, "group" | "updatedAt" | "hash"> | null;
+  /** The states that it shows since. */
+  shown: readonly GroupState[];
+  /** States of the batch that are new, and later than what it showed before, and earlier than what it shows now. */
+  passed: readonly GroupState[];
 }
 
 export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<WriteResult>;
@@ -76,18 +80,24 @@ function readAnswer(
   const fresh = new Set<GroupState>();
   const writtenRows: WrittenRow[] = [];
   const watched = watchedColumns(resource);
+  const lost = lostStatesOf(rows, recorded);
   for (const { id, isWinner, states } of rows) {
     const row = written.get(id);
     if (row === undefined) continue;
     if (row.fresh === true) for (const state of states.values()) fresh.add(state);
     if (!isWinner) continue;
-    for (const state of changesOf(groups, states, row, recorded)) changed.add(state);
+    const shown = changesOf(groups, states, row, recorded);
+    for (const state of shown) changed.add(state);
     if (row.fresh === false && row.known === false) throw new InsertedMeanwhile(resource.table, id);
     const before = row.known === true ? columnsOf(row, watched, beforePrefix) : null;
     const after = columnsOf(row, watched, afterPrefix);
-    const isNewOfSeen = ({ group, versionColumn }: NamedGroup): boolean => {
-      const state = states.get(group);
-      return row[seenPrefix + versionColumn] === true && state !== undefined && recorded.has(state);
+    const isNewOfSeen = (of: NamedGroup): boolean => {
+      const state = states.get(of.group);
+      return formerTime(row, of) !== "" && state !== undefined && recorded.has(state);
+    };
+    const isPassed = (state: GroupState): boolean => {
+      const of = groups.find(({ group }) => group === state.group);
+      return of !== undefined && state.changedAt > formerTime(row, of);
     };
     writtenRows.push({
       id,
@@ -96,9 +106,29 @@ function readAnswer(
       cause: causeOf(resource, states),
       isChanged: before === null || shows(groups, row, before, after) || groups.some(isNewOfSeen),
       state: stateOf(groups, states, row),
+      shown,
+      passed: lost.get(id)?.filter(isPassed) ?? [],
     });
   }
   return { recorded, changed, fresh, rows: writtenRows };
+}
+
+/** When the group's state was dated that the row showed before; '' if it showed none. */
+const formerTime = (row: AnswerRow, { versionColumn }: NamedGroup): string =>
+  String(row[formerPrefix + versionColumn] ?? "");
+
+/** The new states that others of the batch surpass, by object. */
+function lostStatesOf(
+  rows: readonly TableRow[],
+  recorded: ReadonlySet<GroupState>,
+): ReadonlyMap<string, readonly GroupState[]> {
+  const lost = new Map<string, GroupState[]>();
+  for (const { id, isWinner, states } of rows) {
+    if (isWinner) continue;
+    const own = [...states.values()].filter((state) => recorded.has(state));
+    lost.set(id, [...(lost.get(id) ?? []), ...own]);
+  }
+  return lost;
 }
 
 /** Whether the row shows something else: another content that won again has been in the history for long. */
@@ -108,7 +138,7 @@ function shows(
   { content_hash: hash, ...before }: Watched,
   after: Watched,
 ): boolean {
-  const isCoreSeen = core !== undefined && row[seenPrefix + core.versionColumn] === true;
+  const isCoreSeen = core !== undefined && formerTime(row, core) !== "";
   if (isCoreSeen && hash !== after["content_hash"]) return true;
   return Object.entries(before).some(([column, value]) => value !== after[column]);
 }

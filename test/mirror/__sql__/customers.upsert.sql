@@ -193,8 +193,8 @@ select
   b.id is not null as known,
   b.content_hash as before_content_hash,
   b.deleted_at as before_deleted_at,
-  b.version <> '' as seen_version,
-  b.absent_version <> '' as seen_absent_version
+  left(b.version, 27) as former_version,
+  left(b.absent_version, 27) as former_absent_version
 from written w
 left join before b using (id)
 union all

@@ -252,9 +252,9 @@ select
   b.content_hash as before_content_hash,
   b.status as before_status,
   b.attempt_count as before_attempt_count,
-  b.version <> '' as seen_version,
-  b.dunning_version <> '' as seen_dunning_version,
-  b.items_version <> '' as seen_items_version
+  left(b.version, 27) as former_version,
+  left(b.dunning_version, 27) as former_dunning_version,
+  left(b.items_version, 27) as former_items_version
 from written w
 left join before b using (id)
 union all

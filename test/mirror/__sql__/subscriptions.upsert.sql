@@ -250,8 +250,8 @@ select
   b.status as before_status,
   b.plan_id as before_plan_id,
   b.current_billing_cycle as before_current_billing_cycle,
-  b.version <> '' as seen_version,
-  b.detail_version <> '' as seen_detail_version
+  left(b.version, 27) as former_version,
+  left(b.detail_version, 27) as former_detail_version
 from written w
 left join before b using (id)
 union all

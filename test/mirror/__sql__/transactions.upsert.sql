@@ -313,8 +313,8 @@ select
   b.content_hash as before_content_hash,
   b.status as before_status,
   b.amount as before_amount,
-  b.version <> '' as seen_version,
-  b.inline_version <> '' as seen_inline_version
+  left(b.version, 27) as former_version,
+  left(b.inline_version, 27) as former_inline_version
 from written w
 left join before b using (id)
 union all

@@ -1,0 +1,82 @@
+import type { GroupState, Resource } from "../snapshot.ts";
+import type { WrittenRow } from "../write/write-rows.ts";
+import { type Watched, factsOf, kindsOf } from "./kinds.ts";
+
+/** A part of what a write did to a row. */
+export interface Step extends Pick<
+  WrittenRow,
+  "before" | "after" | "cause" | "isChanged" | "state" | "shown"
+> {
+  /** The time of its last state. Of the last step: later than all times. */
+  until: string;
+}
+
+const always = "~";
+
+/**
+ * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
+ * last one. A state is a step of its own where a kind or a fact is told of it; the others belong to the step after
+ * them. The last step is what the row is now. Pure.
+ */
+export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
+  if (row.passed.length === 0) return [{ ...row, until: always }];
+  const steps: Step[] = [];
+  let { before } = row;
+  let after: Watched = before ?? {};
+  let state: Step["state"] = null;
+  const shown: GroupState[] = [];
+  const moments = momentsOf([...row.passed, ...row.shown]);
+  for (const states of moments.slice(0, -1)) {
+    const cause = states[0]?.cause ?? row.cause;
+    for (const each of states) {
+      after = shownAfter(after, resource, each);
+      if (each.group === resource) state = each;
+      shown.push(each);
+    }
+    const kinds = kindsOf(resource, { before, after });
+    // The end tells that it is new, too.
+    const isNothing = kinds.every((kind) => kind === `${resource}.created`);
+    if (isNothing && !states.some((each) => isTold(resource, each))) continue;
+    const until = states[0]?.changedAt ?? always;
+    steps.push({ before, after, cause, isChanged: true, state, shown: shown.splice(0), until });
+    before = after;
+  }
+  const rest = [...shown, ...(moments.at(-1) ?? []), ...row.shown];
+  return [...steps, { ...row, before, shown: rest, until: always }];
+}
+
+const isTold = (resource: Resource, state: GroupState): boolean =>
+  factsOf(state).some((fact) => fact.resource === resource);
+
+/** The states in their order, those together that one snapshot shows: of one time, and of different groups. */
+function momentsOf(states: readonly GroupState[]): GroupState[][] {
+  const moments: GroupState[][] = [];
+  const sorted = [...states].sort(
+    (a, b) => compare(a.changedAt, b.changedAt) || compare(a.version, b.version),
+  );
+  for (const state of sorted) {
+    const moment = moments.at(-1);
+    const isSame = moment?.every(
+      (other) => other.changedAt === state.changedAt && other.group !== state.group,
+    );
+    if (moment !== undefined && isSame === true) moment.push(state);
+    else moments.push([state]);
+  }
+  return moments;
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The watched columns after a state, as far as the state alone says what they are. */
+function shownAfter(
+  before: Watched,
+  resource: Resource,
+  { group, columns, hash }: GroupState,
+): Watched {
+  const after: Record<string, string | null> = { ...before };
+  for (const [column, value] of Object.entries(columns)) {
+    after[column] = value === null ? null : String(value);
+  }
+  if (group === resource) after["content_hash"] = hash;
+  return after;
+}
