@@ -19,7 +19,7 @@ export interface Change {
   currency: string | null;
   /** The state in `mirror.versions` that the change led to; null where a change shows none. */
   state: { group: string; at: Date; hash: string } | null;
-  /** `event:<seq>`, `fetch`, `import`, `reconcile:<run>`, `heal`. */
+  /** `event:<seq>`, `fetch`, `reconcile:<run>`, `heal`, `erasure`; `import` of what is history, however it was learned. */
   cause: string;
   /** It came late: a later state was known already, and the mirror's row did not change. */
   isSuperseded: boolean;

@@ -131,14 +131,10 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
   return { events: Number(rows[0]?.events ?? 0), fetches: Number(rows[0]?.fetches ?? 0) };
 }
 
-/**
- * When the first event ever received was created, by the service's clock where the event gives it. Null without events.
- */
+/** When the first event ever received was created (first-event-at.sql). Null without events. */
 export async function firstEventAt(db: Knex): Promise<Date | null> {
   const { rows } = await db.raw<{ rows: { at: Date | null }[] }>(
-    `select coalesce(
-       (select first_event_at from inbox.dropped),
-       (select coalesce(event_created_at, received_at) from inbox.receipts order by seq limit 1)) as at`,
+    "select inbox.first_event_at() as at",
   );
   return rows[0]?.at ?? null;
 }

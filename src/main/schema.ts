@@ -21,7 +21,7 @@ const inRoom = (room: string, ...names: string[]): URL[] =>
 
 /** Functions, views and triggers in order of creation: each may use those before it. */
 const objects: readonly URL[] = [
-  ...inRoom("inbox", "events"),
+  ...inRoom("inbox", "events", "first-event-at"),
   // Every room needs the meaning of statuses.
   ...inRoom("reports/base", "statuses"),
   ...inRoom(

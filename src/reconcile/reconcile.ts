@@ -175,7 +175,7 @@ async function executeRun(
     reportOnly: run.reportOnly,
     isInitialImport: run.isInitialImport,
     importedUntil: await importedUntil(db, run),
-    cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
+    cause: run.isInitialImport ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,
     onRechecks: (doubtful, waitMs) => onProgress({ ...progress, doubtful, waitMs }),

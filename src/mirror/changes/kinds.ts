@@ -73,6 +73,18 @@ function withoutFaults(before: Watched, after: Watched): Watched {
   return right;
 }
 
+/**
+ * When an object of which nothing was known before got into the state that shows this kind. A first charge is made with
+ * the object; all else is as late as its state. Null where nothing tells. Fixed form. Pure.
+ */
+export function kindHappenedAt(
+  kind: string,
+  { createdAt, updatedAt }: { createdAt: string | null; updatedAt: string | null },
+): string | null {
+  const isOfBeginning = /\.(?:created|paid|started)$/.test(kind);
+  return isOfBeginning ? (createdAt ?? updatedAt) : updatedAt;
+}
+
 interface KindRule {
   kind: string;
   /** `before` has no columns where the row is new. */

@@ -2,7 +2,8 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";
-import { type Fact, factsOf, isShownBefore, kindsOf } from "./kinds.ts";
+import { clockToleranceMs } from "../version.ts";
+import { type Fact, factsOf, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
 
 /** What was written of one resource. */
@@ -15,6 +16,8 @@ interface Change {
   id: string;
   kind: string;
   cause: string;
+  /** When it happened, of what may have happened before anybody listened; null otherwise. */
+  happenedAt: string | null;
   /** The step of the object's row; null if the row was not written. */
   step: Step | null;
   fact: ShownFact | null;
@@ -35,9 +38,9 @@ interface ShownFact extends Fact {
 /**
  * Adds to the feed what a transaction wrote: at least one change for each row that shows a new state. States of one
  * object that come together are told as if they had come one by one (`stepsOf`). Refunds and disputes are told once for
- * ever, also where a state that came late shows them (`is_superseded`). Two statements at most. Must follow the write of
- * the rows, whose locks put the changes of one object in the order of their numbers. Needs the transaction that wrote
- * them.
+ * ever, also where a state that came late shows them (`is_superseded`). What happened before the first event came has the
+ * cause `import`. Two statements at most. Must follow the write of the rows, whose locks put the changes of one object in
+ * the order of their numbers. Needs the transaction that wrote them.
  */
 export async function recordChanges(
   trx: Knex.Transaction,
@@ -73,8 +76,9 @@ function changesOf(
   }
   const tellFacts = (step: Step | null): void => {
     for (const fact of factsOfStep.get(step) ?? []) {
-      const { resource, id, kind, cause, shownBy } = fact;
-      changes.push({ resource, id, kind, cause, step, fact, isSuperseded: shownBy === null });
+      const { resource, id, kind, cause, at: happenedAt } = fact;
+      const isSuperseded = fact.shownBy === null;
+      changes.push({ resource, id, kind, cause, happenedAt, step, fact, isSuperseded });
     }
   };
   for (const { resource, rows } of written) {
@@ -87,8 +91,11 @@ function changesOf(
           kinds.push(`${resource}.updated`);
         }
         for (const kind of kinds) {
-          const { cause } = step;
-          changes.push({ resource, id, kind, cause, step, fact: null, isSuperseded: false });
+          const { cause, createdAt, state } = step;
+          const times = { createdAt, updatedAt: state?.updatedAt ?? null };
+          const happenedAt = step.before === null ? kindHappenedAt(kind, times) : null;
+          const ofRow = { fact: null, isSuperseded: false };
+          changes.push({ resource, id, kind, cause, happenedAt, step, ...ofRow });
         }
         tellFacts(step);
       }
@@ -116,7 +123,7 @@ export async function recordErasure(trx: Knex.Transaction, customerId: string): 
   if ((await newFacts(trx, [told])).length === 0) return;
   const { resource, id, kind, cause } = told;
   await insertChanges(trx, [
-    { resource, id, kind, cause, step: null, fact: null, isSuperseded: false },
+    { resource, id, kind, cause, happenedAt: null, step: null, fact: null, isSuperseded: false },
   ]);
 }
 
@@ -151,7 +158,10 @@ const byTime = (a: ShownFact, b: ShownFact): number => (a.at < b.at ? -1 : a.at 
 
 /** Of several states that show a fact the first counts that the row has shown. */
 const isTellable = (found: ShownFact, known: ShownFact): boolean =>
-  found.place >= 0 && (known.place < 0 || found.place < known.place);
+  found.place >= 0 &&
+  (known.place < 0 ||
+    found.place < known.place ||
+    (found.place === known.place && found.shownAt < known.shownAt));
 
 const factKey = ({ resource, id, kind, subject }: Fact): string =>
   `${resource}|${id}|${kind}|${subject}`;
@@ -180,7 +190,8 @@ async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Pro
 
 /**
  * Numbers and writes the changes, in one statement. See readable-until.sql for the lock: it must be held before the
- * first number is taken.
+ * first number is taken. What happened an hour or more before the first event is history: a clock may differ by so much
+ * (`clockToleranceMs`), and the first event tells of what has just happened.
  */
 async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<void> {
   await trx
@@ -190,14 +201,22 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
        )
        insert into feed.changes (seq, resource, id, kind, cause, from_status, to_status, state_group, state_at,
          state_hash, transaction_id, amount, currency, is_superseded)
-       select nextval('feed.change_numbers'), given.* from turn cross join unnest(
-         ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::text[],
-         ?::text[], ?::bigint[], ?::text[], ?::boolean[]) as given`,
+       select nextval('feed.change_numbers'), g.resource, g.id, g.kind,
+         case when g.happened_at < (select inbox.first_event_at()) - make_interval(secs => ${clockToleranceMs / 1_000})
+              then 'import' else g.cause end,
+         g.from_status, g.to_status, g.state_group, g.state_at, g.state_hash, g.transaction_id, g.amount, g.currency,
+         g.is_superseded
+       from turn cross join unnest(
+         ?::text[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::text[], ?::text[], ?::text[], ?::timestamptz[],
+         ?::text[], ?::text[], ?::bigint[], ?::text[], ?::boolean[])
+         as g(resource, id, kind, cause, happened_at, from_status, to_status, state_group, state_at, state_hash,
+              transaction_id, amount, currency, is_superseded)`,
       [
         sqlArray(changes.map(({ resource }) => resource)),
         sqlArray(changes.map(({ id }) => id)),
         sqlArray(changes.map(({ kind }) => kind)),
         sqlArray(changes.map(({ cause }) => cause)),
+        sqlArray(changes.map(({ happenedAt }) => happenedAt)),
         sqlArray(changes.map(({ step }) => step?.before?.["status"] ?? null)),
         sqlArray(changes.map(({ step }) => step?.after["status"] ?? null)),
         sqlArray(changes.map(({ step }) => step?.state?.group ?? null)),

@@ -3,10 +3,7 @@ import type { WrittenRow } from "../write/write-rows.ts";
 import { type Watched, factsOf, kindsOf } from "./kinds.ts";
 
 /** A part of what a write did to a row. */
-export interface Step extends Pick<
-  WrittenRow,
-  "before" | "after" | "cause" | "isChanged" | "state" | "shown"
-> {
+export interface Step extends Omit<WrittenRow, "id" | "passed"> {
   /** The time of its last state. Of the last step: later than all times. */
   until: string;
 }
@@ -38,7 +35,9 @@ export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
     const isNothing = kinds.every((kind) => kind === `${resource}.created`);
     if (isNothing && !states.some((each) => isTold(resource, each))) continue;
     const until = states[0]?.changedAt ?? always;
-    steps.push({ before, after, cause, isChanged: true, state, shown: shown.splice(0), until });
+    const { createdAt } = row;
+    const told = shown.splice(0);
+    steps.push({ before, after, cause, isChanged: true, state, createdAt, shown: told, until });
     before = after;
   }
   const rest = [...shown, ...(moments.at(-1) ?? []), ...row.shown];

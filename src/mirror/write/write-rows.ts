@@ -37,6 +37,8 @@ export interface WrittenRow extends Transition {
   isChanged: boolean;
   /** The state of its first group in the history; null where no state of the batch names it. */
   state: Pick<GroupState, "group" | "updatedAt" | "hash"> | null;
+  /** `created_at` of the object, if the row is new and its states show it. Fixed form. */
+  createdAt: string | null;
   /** The states that it shows since. */
   shown: readonly GroupState[];
   /** States of the batch that are new, and later than what it showed before, and earlier than what it shows now. */
@@ -106,11 +108,20 @@ function readAnswer(
       cause: causeOf(resource, states),
       isChanged: before === null || shows(groups, row, before, after) || groups.some(isNewOfSeen),
       state: stateOf(groups, states, row),
+      createdAt: before === null ? createdAtOf(states) : null,
       shown,
       passed: lost.get(id)?.filter(isPassed) ?? [],
     });
   }
   return { recorded, changed, fresh, rows: writtenRows };
+}
+
+function createdAtOf(states: ReadonlyMap<string, GroupState>): string | null {
+  for (const { columns } of states.values()) {
+    const { created_at: createdAt } = columns;
+    if (typeof createdAt === "string") return createdAt;
+  }
+  return null;
 }
 
 /** When the group's state was dated that the row showed before; '' if it showed none. */

@@ -100,10 +100,14 @@ export async function resumeOrStart(
 /** Later than every time in the fixed form. */
 const always = "9999-12-31T23:59:59.999999Z";
 
-/** Whether a run is the initial import: once everything was read, an object missing here was missed. */
+/**
+ * Whether a run is the initial import: once everything was read, an object missing here was missed. So is one after an
+ * initial import that was not finished, as long as no event has come.
+ */
 async function isFirstImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
-  return kind === "import" && (await coveredUntil(db, t0)) === null;
+  if ((await coveredUntil(db, t0)) !== null) return false;
+  return kind === "import" || (kind !== "range" && (await firstEventAt(db)) === null);
 }
 
 /**
