@@ -165,7 +165,8 @@ describe("a handler that", () => {
       ["aborts", /^it aborted \(SIGABRT\)/],
       ["kills", /^it was asked to end by SIGTERM/],
       ["throws", /^an exception was caught by nobody \(TypeError\)/],
-      ["floods", /^it ran out of memory: its heap was full/],
+      // How full its heap was is known as of its last sign of life, which a busy machine delays.
+      ["floods", /ran out of memory/],
       ["never", /^a handler kept it from all else for \d+ s, longer than any deadline/],
     ];
     for (const [deed, why] of ends) {
