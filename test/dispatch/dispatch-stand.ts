@@ -54,6 +54,8 @@ export function openDispatch(
 
 export async function emptyDispatch(db: Knex): Promise<void> {
   await emptyMirror(db);
+  // What happened before the first event would be history.
+  await db.raw("truncate inbox.receipts, inbox.progress, inbox.seen");
   await db.raw("truncate dispatch.handlers, dispatch.counts, dispatch.runs, feed.consumers");
 }
 
