@@ -1,11 +1,9 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { ConfigurationError } from "../platform/errors.ts";
-import { type Path, parseJsonWithComments } from "../platform/json-with-comments.ts";
+import type { Path } from "../platform/json-with-comments.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { timeZone } from "../platform/setting-kinds.ts";
 import { channelSettings } from "./channels/channel-kinds.ts";
-import { destinationSettings } from "./channels/destinations.ts";
+import { destinationSettings } from "./channels/http-post.ts";
 import { type AlertSeverity, alertSeverities } from "./message.ts";
 import {
   byName,
@@ -15,7 +13,9 @@ import {
   expected,
   wholeNumber,
   yesOrNo,
-} from "./setting-schemas.ts";
+} from "../platform/setting-schemas.ts";
+import { type Problem, readSettingsFile } from "../platform/settings-file.ts";
+import type { ReadFile } from "../platform/settings.ts";
 
 const severity = oneOf(alertSeverities);
 const channelNames = listOf(z.string(expected('the name of a channel, such as "log"')), '["log"]');
@@ -220,56 +220,13 @@ export type RuleName = keyof AlertSettings["rules"];
  * The settings of alerts. Null means no file: every rule is on and goes only to the log. Throws one
  * `ConfigurationError` that names every wrong setting with its place and line.
  */
-export function loadAlertSettings(
-  file: string | null,
-  readFile: (path: string) => string = (path) => readFileSync(path, "utf8"),
-): AlertSettings {
-  if (file === null) return schema.parse({});
-  const place = `ALERT_SETTINGS_FILE (${file})`;
-  const text = readText(file, place, readFile);
-  if (text.trim() === "") {
-    throw new ConfigurationError(`${place} is empty. It should hold an object: { … }.`);
-  }
-  const parsed = parseJsonWithComments(text);
-  if (!parsed.ok) {
-    const { line, column } = parsed.place;
-    throw new ConfigurationError(
-      `${place} cannot be read at line ${line}, column ${column}: ${parsed.reason}.`,
-    );
-  }
-  const { data, error } = schema.safeParse(parsed.value);
-  const problems =
-    error === undefined
-      ? [...unknownChannels(data), ...contradictions(data)]
-      : error.issues.map(problemOf);
-  if (data !== undefined && problems.length === 0) return data;
-  const said = problems
-    .map(({ path, says }) => ({ line: parsed.lineOf(path), path, says }))
-    .sort((a, b) => a.line - b.line)
-    .map(({ line, path, says }) => `  - line ${line}, ${nameOf(path)}: ${says}`);
-  const many = said.length > 1 ? `${said.length} settings are` : "one setting is";
-  throw new ConfigurationError(`${place}: ${many} wrong:\n${said.join("\n")}`);
-}
-
-function readText(file: string, place: string, readFile: (path: string) => string): string {
-  try {
-    return readFile(file);
-  } catch (cause) {
-    throw new ConfigurationError(`${place} cannot be read. Check the path and who may read it.`, {
-      cause,
-    });
-  }
-}
-
-interface Problem {
-  path: Path;
-  says: string;
-}
-
-function problemOf(issue: z.core.$ZodIssue): Problem {
-  const [key] = issue.code === "unrecognized_keys" ? issue.keys : [];
-  return { path: key === undefined ? issue.path : [...issue.path, key], says: issue.message };
-}
+export const loadAlertSettings = (file: string | null, readFile?: ReadFile): AlertSettings =>
+  file === null
+    ? schema.parse({})
+    : readSettingsFile({ file, variable: "ALERT_SETTINGS_FILE", readFile }, schema, (settings) => [
+        ...unknownChannels(settings),
+        ...contradictions(settings),
+      ]);
 
 /** Channel names that are used but not defined. */
 function unknownChannels(settings: AlertSettings): Problem[] {
@@ -320,6 +277,3 @@ function usesOfChannels(settings: AlertSettings): { path: Path; names: readonly 
     })),
   ];
 }
-
-const nameOf = (path: Path): string =>
-  path.length === 0 ? "the file" : path.map(String).join(".");

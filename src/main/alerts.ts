@@ -3,7 +3,7 @@ import { alertListener } from "../alerts/alert-listener.ts";
 import type { ChannelDeps } from "../alerts/channels/channel-kind.ts";
 import { openChannels } from "../alerts/channels/channel-kinds.ts";
 import type { Channel } from "../alerts/channels/channel.ts";
-import { createDestinationGuard } from "../alerts/channels/destinations.ts";
+import { createDestinationGuard } from "../platform/http/destination-guard.ts";
 import { recordHeartbeat, removeHeartbeat, schedulerBeat } from "../alerts/rules/watch-absence.ts";
 import { startSender } from "../alerts/outbox/sender.ts";
 import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";

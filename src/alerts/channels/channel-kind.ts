@@ -3,7 +3,8 @@ import type { SignatureScheme } from "../../contract/signature/verification.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { AlertItem } from "../message.ts";
 import type { Channel } from "./channel.ts";
-import { type DestinationGuard, type HttpPost, createHttpPost } from "./destinations.ts";
+import type { DestinationGuard } from "../../platform/http/destination-guard.ts";
+import { type HttpPost, createHttpPost } from "./http-post.ts";
 
 /** All there is to know of a kind of channel. One file holds it; `channelKinds` lists it. */
 export interface ChannelKind<Settings extends KindSettings = KindSettings> {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Html, html } from "../../platform/html.ts";
 import { MailNotSent, type Mailer, openMailer } from "../../platform/mail.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
-import { listOf, settingsObject, expected } from "../setting-schemas.ts";
+import { listOf, settingsObject, expected } from "../../platform/setting-schemas.ts";
 import {
   type Channel,
   DeliveryFailed,
@@ -15,7 +15,7 @@ import {
   wordsOfAction,
 } from "./channel.ts";
 import { CannotOpen, asJson, channelKind } from "./channel-kind.ts";
-import { DestinationRefused } from "./destinations.ts";
+import { DestinationRefused } from "../../platform/http/destination-guard.ts";
 
 const mailAddress = z.email(expected("an e-mail address alone, such as finance@example.com"));
 

@@ -9,9 +9,10 @@ import {
   safeLink,
   titleOf,
 } from "./channel.ts";
-import { fromVariable, settingsObject, shouldHidden } from "../setting-schemas.ts";
+import { settingsObject, shouldHidden } from "../../platform/setting-schemas.ts";
+import { fromVariable } from "../setting-schemas.ts";
 import { asJson, channelKind, httpTo, secret } from "./channel-kind.ts";
-import type { HttpPost } from "./destinations.ts";
+import type { HttpPost } from "./http-post.ts";
 
 const httpsUrl = z.url({
   protocol: /^https?$/,

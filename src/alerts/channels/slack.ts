@@ -9,9 +9,10 @@ import {
   shortMark,
   wordsOfAction,
 } from "./channel.ts";
-import { fromVariable, settingsObject } from "../setting-schemas.ts";
+import { settingsObject } from "../../platform/setting-schemas.ts";
+import { fromVariable } from "../setting-schemas.ts";
 import { channelKind, httpTo, secret } from "./channel-kind.ts";
-import type { HttpPost } from "./destinations.ts";
+import type { HttpPost } from "./http-post.ts";
 
 /**
  * An incoming webhook of Slack or of a compatible chat. It accepts a repeated message again, so the mark at the end of

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AlertItem, AlertMessage } from "../message.ts";
-import { oneOf, settingsObject } from "../setting-schemas.ts";
+import { oneOf, settingsObject } from "../../platform/setting-schemas.ts";
 import { type Channel, headlineOf, maxItems, oneLine, shortMark, titleOf } from "./channel.ts";
 import { asJson, channelKind } from "./channel-kind.ts";
 

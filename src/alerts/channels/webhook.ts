@@ -2,10 +2,11 @@ import { z } from "zod";
 import { type SignatureScheme, secretProblem } from "../../contract/signature/verification.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { AlertMessage } from "../message.ts";
-import { fromVariable, settingsObject } from "../setting-schemas.ts";
+import { settingsObject } from "../../platform/setting-schemas.ts";
+import { fromVariable } from "../setting-schemas.ts";
 import { type Channel, headerKey, titleOf } from "./channel.ts";
 import { CannotOpen, asJson, channelKind, httpTo, secret } from "./channel-kind.ts";
-import type { HttpPost } from "./destinations.ts";
+import type { HttpPost } from "./http-post.ts";
 
 /**
  * Any receiver of webhooks. The body is an event in the service's form (id, type, created_at, data.object), signed with

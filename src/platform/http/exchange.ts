@@ -7,7 +7,7 @@ export type HttpRequest = {
   /** Includes the query. */
   path: string;
   headers: Readonly<Record<string, string>>;
-  body: string | null;
+  body: string | Buffer | null;
 };
 
 /** An answer as received. `too_long`: the body was not read to its end. `cut_short`: it broke off, or took too long. */
@@ -105,6 +105,10 @@ export function startDeadline(ms: number, parents: readonly AbortSignal[]): Dead
     },
   };
 }
+
+/** How long an answer asks to wait (`parseRetryAfter`). @param now if the answer has no date */
+export const retryAfterMsOf = ({ header }: Pick<HttpAnswer, "header">, now: Date): number | null =>
+  parseRetryAfter(header("retry-after"), parseHttpDate(header("date") ?? "") ?? now);
 
 /** One bad answer, for example from a proxy, must not delay a read for years. */
 const longestWaitMs = 3_600_000;

@@ -6,11 +6,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import {
-  createDestinationGuard,
-  createHttpPost,
-} from "../../../src/alerts/channels/destinations.ts";
+import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
+import { createDestinationGuard } from "../../../src/platform/http/destination-guard.ts";
 
 /** A key and a certificate for `localhost` that nobody has reason to trust. */
 function selfSigned(): { key: Buffer; cert: Buffer } {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
 import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
-import type { ResolveHost } from "../../../src/alerts/channels/destinations.ts";
+import type { ResolveHost } from "../../../src/platform/http/destination-guard.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { message } from "../messages.ts";
@@ -73,8 +73,8 @@ test.each([
 test.each([
   ["127.0.0.1", /hooks\.example is at a private address/],
   ["10.1.2.3", /is at a private address/],
-  ["169.254.169.254", /is at an address that no alert may go to/],
-  ["::ffff:169.254.169.254", /is at an address that no alert may go to/],
+  ["169.254.169.254", /is at an address that nothing may be sent to/],
+  ["::ffff:169.254.169.254", /is at an address that nothing may be sent to/],
   ["::1", /is at a private address/],
 ])("refuses an allowed name that leads to %s", async (address, says) => {
   const channel = open(`https://hooks.example:${port}/hunter2`, {
@@ -95,7 +95,7 @@ test("one bad address among good ones is enough to refuse", async () => {
       { address: "169.254.169.254", family: 4 },
     ],
   });
-  await expect(send(channel)).rejects.toThrow(/no alert may go to/);
+  await expect(send(channel)).rejects.toThrow(/nothing may be sent to/);
   expect(server.posts).toEqual([]);
 });
 
@@ -104,9 +104,9 @@ test("a private host never leads to a metadata service, by name or by address", 
     privateHosts: ["hooks.internal"],
     resolve: answeringInTurn("169.254.169.254"),
   });
-  await expect(send(named)).rejects.toThrow(/no alert may go to/);
+  await expect(send(named)).rejects.toThrow(/nothing may be sent to/);
   const literal = open("http://169.254.169.254/latest", { privateHosts: ["169.254.169.254"] });
-  await expect(send(literal)).rejects.toThrow(/no alert may go to/);
+  await expect(send(literal)).rejects.toThrow(/nothing may be sent to/);
 });
 
 test("connects to the address that was checked, though the name answers differently the second time", async () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { createHttpPost } from "../../../src/alerts/channels/destinations.ts";
+import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
 import { openChannels, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
 import {

@@ -1,6 +1,6 @@
 import type { ChannelDeps } from "../../../alerts/channels/channel-kind.ts";
 import { type ChannelSettings, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
-import { DestinationRefused } from "../../../alerts/channels/destinations.ts";
+import { DestinationRefused } from "../../../platform/http/destination-guard.ts";
 import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
 import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
 import type { AlertSettings } from "../../../alerts/settings.ts";

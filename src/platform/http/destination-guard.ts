@@ -8,137 +8,21 @@ import {
   isIPv4,
   isIPv6,
 } from "node:net";
-import { Pool, buildConnector } from "undici";
-import { z } from "zod";
-import type { Clock } from "../../platform/clock.ts";
-import {
-  type HttpAnswer,
-  exchange,
-  parseHttpDate,
-  parseRetryAfter,
-} from "../../platform/http/exchange.ts";
-import { settingsObject, expected } from "../setting-schemas.ts";
-import { DeliveryFailed } from "./channel.ts";
-
-const hostWords = expected(
-  "a host name or an address alone, without scheme, port and path, such as hooks.slack.com",
-);
-const hostName = z
-  .string(hostWords)
-  .toLowerCase()
-  .refine((text) => isIP(text) > 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(text), hostWords);
-const hostNames = z.array(hostName, expected('a list such as ["hooks.slack.com"]'));
-
-/** The hosts that alerts may be sent to. */
-export const destinationSettings = settingsObject({
-  /** Reached only by https, at addresses of the public internet. */
-  allowedHosts: hostNames.default([
-    "hooks.slack.com",
-    "events.pagerduty.com",
-    "events.eu.pagerduty.com",
-  ]),
-  /** May also be reached by http and at loopback and private addresses, but never at metadata or link-local ones. */
-  privateHosts: hostNames.default([]),
-}).prefault({});
-
-type DestinationSettings = z.infer<typeof destinationSettings>;
-
-export interface HttpPost {
-  readonly host: string;
-  /** Resolves with the status as text. Throws `DeliveryFailed`. The path may be a secret and is never shown. */
-  post(
-    body: string,
-    headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<string>;
-  close(): Promise<void>;
-}
-
-const limits = { tryTimeoutMs: 10_000, maxAnswerBytes: 16_384 };
-const connections = 4;
-
-/** Posts JSON to one address, on connections that the guard opens. Follows no redirects. */
-export function createHttpPost(
-  { guard, clock }: { guard: DestinationGuard; clock: Clock },
-  url: URL,
-  tryTimeoutMs: number = limits.tryTimeoutMs,
-): HttpPost {
-  const host = bareHost(url.hostname);
-  const pool = new Pool(url.origin, { connections, connect: guard.connector });
-  return {
-    host,
-    async post(body, headers, signal) {
-      const request = {
-        method: "POST" as const,
-        path: url.pathname + url.search,
-        headers: { "content-type": "application/json; charset=utf-8", ...headers },
-        body,
-      };
-      let answer: HttpAnswer;
-      try {
-        answer = await exchange(pool, request, { ...limits, tryTimeoutMs }, signal);
-      } catch (error) {
-        throw unanswered(host, error);
-      }
-      if (answer.status >= 200 && answer.status < 300) return `${host} answered ${answer.status}`;
-      throw refused(host, answer, clock.now());
-    },
-    close: () => pool.destroy(),
-  };
-}
-
-/** No connection was made, so nothing can have arrived. */
-const neverConnected = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
-
-function unanswered(host: string, error: unknown): DeliveryFailed {
-  if (error instanceof DestinationRefused) {
-    return new DeliveryFailed(error.message, { isRetryable: true, mayHaveArrived: false });
-  }
-  const { code: given, name } = error as { code?: unknown; name?: unknown };
-  const code = typeof given === "string" && /^[A-Z_0-9]{1,40}$/.test(given) ? given : null;
-  const isTls = code !== null && /CERT|^ERR_TLS|^ERR_SSL|^UNABLE_TO/.test(code);
-  const why = code ?? (name === "AbortError" ? "interrupted" : "no answer in time");
-  return new DeliveryFailed(`${host} could not be reached (${why})`, {
-    isRetryable: true,
-    mayHaveArrived: code === null || !(isTls || neverConnected.has(code)),
-  });
-}
-
-/**
- * Statuses that blame the message itself. A wrong address or key is corrected at the channel, and then the message goes
- * through.
- */
-const faultsOfTheMessage = new Set([400, 413, 415, 422]);
-
-function refused(host: string, answer: HttpAnswer, now: Date): DeliveryFailed {
-  const { status } = answer;
-  const answeredAt = parseHttpDate(answer.header("date") ?? "") ?? now;
-  const said =
-    status >= 300 && status < 400 ? "; redirects are not followed" : oneWordAnswer(answer.body);
-  return new DeliveryFailed(`${host} answered ${status}${said}`, {
-    isRetryable: !faultsOfTheMessage.has(status),
-    mayHaveArrived: false,
-    retryAfterMs: parseRetryAfter(answer.header("retry-after"), answeredAt),
-  });
-}
-
-/** Slack and similar services answer with one word, such as `no_service`. A longer answer could contain anything. */
-function oneWordAnswer(body: HttpAnswer["body"]): string {
-  if (typeof body === "string") return "";
-  const text = body.toString("utf8", 0, 60).trim();
-  return /^[a-z]+(_[a-z]+){0,5}$/.test(text) ? ` ${text}` : "";
-}
+import { buildConnector } from "undici";
 
 /** A destination that messages must not go to. The text names the host, which is no secret, and what to do. */
 export class DestinationRefused extends Error {
   override readonly name = "DestinationRefused";
+}
+
+/** The hosts that may be reached. */
+export interface DestinationLists {
+  /** Reached only by https, at addresses of the public internet. */
+  allowedHosts: readonly string[];
+  /** May also be reached by http and at loopback and private addresses, but never at metadata or link-local ones. */
+  privateHosts: readonly string[];
+  /** Under what both lists stand in the settings, with a dot, for messages. Default: `destinations.` */
+  listsUnder?: string;
 }
 
 /** Every address of a host name. */
@@ -165,14 +49,14 @@ const connectTimeoutMs = 10_000;
  * of an address, therefore gains nothing.
  */
 export function createDestinationGuard(
-  { allowedHosts, privateHosts }: DestinationSettings,
+  { allowedHosts, privateHosts, listsUnder = "destinations." }: DestinationLists,
   resolveHost: ResolveHost = systemResolve,
 ): DestinationGuard {
   const mayBePrivate = (host: string): boolean => privateHosts.includes(host);
 
   function hostRefusal(host: string): string | null {
     if (allowedHosts.includes(host) || mayBePrivate(host)) return null;
-    return `the host ${host} is not on the list: add it to destinations.allowedHosts if it should be`;
+    return `the host ${host} is not on the list: add it to ${listsUnder}allowedHosts if it should be`;
   }
 
   function refusal(url: URL): string | null {
@@ -181,7 +65,7 @@ export function createDestinationGuard(
     if (refused !== null) return refused;
     if (url.protocol === "https:") return null;
     if (url.protocol === "http:" && mayBePrivate(host)) return null;
-    return `${host} must be reached by https (http is for destinations.privateHosts alone)`;
+    return `${host} must be reached by https (http is for ${listsUnder}privateHosts alone)`;
   }
 
   async function resolve(host: string): Promise<readonly LookupAddress[]> {
@@ -194,8 +78,8 @@ export function createDestinationGuard(
       if (kind === "public" || (kind === "private" && mayBePrivate(host))) continue;
       throw new DestinationRefused(
         kind === "private"
-          ? `${host} is at a private address: add it to destinations.privateHosts if that is meant`
-          : `${host} is at an address that no alert may go to`,
+          ? `${host} is at a private address: add it to ${listsUnder}privateHosts if that is meant`
+          : `${host} is at an address that nothing may be sent to`,
       );
     }
     return addresses;
@@ -263,7 +147,8 @@ const systemResolve: ResolveHost = (host) =>
   });
 
 /** `[::1]` → `::1`, the form that the rest of Node uses. */
-const bareHost = (hostname: string): string => hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+export const bareHost = (hostname: string): string =>
+  hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 
 const isNumber = (family: unknown): family is 4 | 6 => family === 4 || family === 6;
 
@@ -274,10 +159,9 @@ const timedOut = (): NodeJS.ErrnoException =>
   Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" });
 
 /**
- * `public`: on the public internet. `private`: of this machine or a private network. `never`: no destination for
- * alerts, such as link-local addresses (cloud metadata services among them), multicast, unspecified and reserved
- * addresses, text that is not an address, and every IPv6 form that embeds an IPv4 address, since it hides its real
- * target.
+ * `public`: on the public internet. `private`: of this machine or a private network. `never`: no destination, such as
+ * link-local addresses (cloud metadata services among them), multicast, unspecified and reserved addresses, text that is
+ * not an address, and every IPv6 form that embeds an IPv4 address, since it hides its real target.
  */
 export type AddressKind = "public" | "private" | "never";
 

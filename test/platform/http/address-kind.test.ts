@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type AddressKind, addressKind } from "../../../src/alerts/channels/destinations.ts";
+import { type AddressKind, addressKind } from "../../../src/platform/http/destination-guard.ts";
 
 /** Lines of addresses with blanks between them. */
 const addresses: Record<AddressKind, string[]> = {
