@@ -1,58 +1,58 @@
 import type { Knex } from "knex";
-import { consumerOf } from "./feed-place.ts";
-import { keepPosition } from "../feed/consumers.ts";
-import { type Change, readChanges, readableUntil } from "../feed/changes.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
-import type { Handler } from "./define-handler.ts";
+import type { Recipient, Source, SourceRow } from "./recipient.ts";
 
-/** The first of its two numbers; the second is a hash of the handler's name. remove-runs.sql takes it shared. */
+/** The first of its two numbers; the second is a hash of the recipient's name. remove-runs.sql takes it shared. */
 const planLock = 7_256;
 
-/** Changes read at a time, and objects that may wait for their turn before no more changes are read. */
+/** Rows read at a time, and objects that may wait for their turn before no more rows are read. */
 const [pageSize, mostFirst] = [500, 1_000];
 
 /**
- * Makes a handler known that was not before, at the place where it begins. One that is known keeps its position,
+ * Makes a recipient known that was not before, at the place where it begins. One that is known keeps its position,
  * whatever its definition says now. Idempotent.
  */
-export async function registerHandler(
+export async function registerRecipient(
   db: Knex,
-  { name, from }: Pick<Handler, "name" | "from">,
+  { name, from }: Pick<Recipient, "name" | "from">,
+  source: Source,
 ): Promise<void> {
   const known = await db("dispatch.handlers").where({ name }).first("name");
   if (known !== undefined) return;
-  const position = from === "now" ? await readableUntil(db) : 0;
-  const startsAt = from === "now" || from === "beginning" ? null : from;
+  const startsAt = from === "now" || from === "beginning" ? null : new Date(from);
+  const position =
+    startsAt === null
+      ? from === "now"
+        ? await source.readableUntil(db)
+        : 0
+      : await source.positionAt(db, startsAt);
   await inTransaction(db, async (trx) => {
     const { rowCount } = await trx.raw<{ rowCount: number }>(
-      `insert into dispatch.handlers (name, position, starts_at) values (?, ?, ?) on conflict do nothing`,
-      [name, position, startsAt],
+      `insert into dispatch.handlers (name, source, position, starts_at) values (?, ?, ?, ?)
+       on conflict do nothing`,
+      [name, source.name, position, startsAt as never],
     );
-    if (rowCount > 0) await keepPosition(trx, { name: consumerOf(name), position });
+    if (rowCount > 0) await source.keepPosition?.(trx, position);
   });
 }
 
 /**
- * Writes the runs of a handler for the next changes of the feed, and moves its position, in one transaction. One process
- * at a time does so for a handler; another one skips it. Reads no further while many objects wait, or while a person has
- * paused the handler. Returns whether it may be worthwhile to go on at once.
+ * Writes the runs of a recipient for the next rows of its source, and moves its position, in one transaction. One
+ * process at a time does so for a recipient; another one skips it. Reads no further while many objects wait, or while a
+ * person has paused the recipient. Returns whether it may be worthwhile to go on at once.
  */
-export async function planRuns(db: Knex, handler: Handler): Promise<{ more: boolean }> {
+export async function planRuns(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
   return inTransaction(db, async (trx) => {
-    const row = await lockHandler(trx, handler.name);
-    if (row === undefined) return { more: false };
-    const after = Number(row.position);
-    const { changes, position, hasMore } = await readChanges(trx, {
-      after,
-      limit: pageSize,
-      kinds: handler.on,
-    });
+    const known = await lockHandler(trx, name);
+    if (known === undefined) return { more: false };
+    const after = Number(known.position);
+    const page = { after, limit: pageSize, startsAt: known.starts_at };
+    const { rows, position, hasMore } = await source.read(trx, page);
     if (position === after) return { more: false };
-    const wanted = changes.filter((change) => isWanted(handler, row.starts_at, change));
-    if (wanted.length > 0) await insertRuns(trx, handler.name, wanted);
-    await trx("dispatch.handlers").where({ name: handler.name }).update({ position });
-    await keepPosition(trx, { name: consumerOf(handler.name), position });
+    if (rows.length > 0) await insertRuns(trx, name, rows);
+    await trx("dispatch.handlers").where({ name }).update({ position });
+    await source.keepPosition?.(trx, position);
     return { more: hasMore };
   });
 }
@@ -78,17 +78,9 @@ async function lockHandler(
   return rows[0];
 }
 
-/** Pure. */
-const isWanted = (
-  { includeImport }: Pick<Handler, "includeImport">,
-  startsAt: Date | null,
-  { cause, recordedAt }: Change,
-): boolean =>
-  (includeImport || cause !== "import") && (startsAt === null || recordedAt >= startsAt);
-
-/** Until the end of the transaction, nobody else plans or removes runs of the handler. */
-export async function lockPlanning(trx: Knex.Transaction, handler: string): Promise<void> {
-  await trx.raw("select pg_advisory_xact_lock(?, hashtext(?))", [planLock, handler]);
+/** Until the end of the transaction, nobody else plans or removes runs of the recipient. */
+export async function lockPlanning(trx: Knex.Transaction, name: string): Promise<void> {
+  await trx.raw("select pg_advisory_xact_lock(?, hashtext(?))", [planLock, name]);
 }
 
 /**
@@ -98,25 +90,25 @@ export async function lockPlanning(trx: Knex.Transaction, handler: string): Prom
 async function insertRuns(
   trx: Knex.Transaction,
   handler: string,
-  changes: readonly Change[],
+  rows: readonly SourceRow[],
 ): Promise<void> {
   await lockPlanning(trx, handler);
   await trx.raw(
     `insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)
-     select :handler, g.seq, g.resource, g.id, g.kind, g.change,
+     select :handler, g.seq, g.resource, g.id, g.kind, g.item,
             row_number() over (partition by g.resource, g.id order by g.seq) = 1 and not exists (
               select from dispatch.runs r where r.handler = :handler and r.resource = g.resource and r.id = g.id)
-     from unnest(:seqs::bigint[], :resources::text[], :ids::text[], :kinds::text[], :changes::jsonb[])
-       as g(seq, resource, id, kind, change)
+     from unnest(:seqs::bigint[], :resources::text[], :ids::text[], :kinds::text[], :items::jsonb[])
+       as g(seq, resource, id, kind, item)
      order by g.seq
      on conflict do nothing`,
     {
       handler,
-      seqs: sqlArray(changes.map(({ seq }) => seq)),
-      resources: sqlArray(changes.map(({ resource }) => resource)),
-      ids: sqlArray(changes.map(({ id }) => id)),
-      kinds: sqlArray(changes.map(({ kind }) => kind)),
-      changes: sqlArray(changes.map((change) => JSON.stringify(change))),
+      seqs: sqlArray(rows.map(({ seq }) => seq)),
+      resources: sqlArray(rows.map(({ resource }) => resource)),
+      ids: sqlArray(rows.map(({ id }) => id)),
+      kinds: sqlArray(rows.map(({ kind }) => kind)),
+      items: sqlArray(rows.map(({ item }) => JSON.stringify(item))),
     },
   );
 }

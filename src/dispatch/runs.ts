@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
-import type { Change } from "../feed/changes.ts";
 import { shortenedTo } from "../platform/redaction.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** A run that this process has claimed: one change for one handler. */
+/** A run that this process has claimed: one row of a source for one recipient. */
 export interface ClaimedRun {
+  /** The recipient's name. */
   handler: string;
   seq: number;
-  change: Change;
+  /** What the source said of it (`SourceRow.item`). */
+  item: unknown;
   /** The one that begins is the first. */
   attempt: number;
   /** Grows with each claim: proves that nobody has claimed the run since. */
@@ -102,7 +103,7 @@ const claimed = (isProbe: "true" | "false"): string =>
 interface ClaimedRow {
   handler: string;
   seq: string;
-  change: StoredChange;
+  change: unknown;
   attempts: number;
   token: number;
   is_probe: boolean;
@@ -112,24 +113,12 @@ function claimedRun(row: ClaimedRow): ClaimedRun {
   return {
     handler: row.handler,
     seq: Number(row.seq),
-    change: changeOf(row.change),
+    item: row.change,
     attempt: row.attempts,
     token: row.token,
     isProbe: row.is_probe,
   };
 }
-
-/** A change as JSON. */
-type StoredChange = Omit<Change, "recordedAt" | "state"> & {
-  recordedAt: string;
-  state: { group: string; at: string; hash: string } | null;
-};
-
-const changeOf = ({ recordedAt, state, ...change }: StoredChange): Change => ({
-  ...change,
-  recordedAt: new Date(recordedAt),
-  state: state === null ? null : { ...state, at: new Date(state.at) },
-});
 
 /**
  * Removes runs of one handler that are done, and counts them. The next runs of their objects can be claimed then.
@@ -217,6 +206,24 @@ export async function pauseIfAllFail(db: Knex, handler: string, error: string): 
     },
   );
   return rowCount > 0;
+}
+
+/** Pauses a recipient that wants nothing more, until a person resumes it. Idempotent. */
+export async function pauseAfterRefusal(
+  db: Knex,
+  handler: string,
+  error: string,
+): Promise<boolean> {
+  const changed = await db("dispatch.handlers")
+    .where({ name: handler })
+    .whereRaw("paused_by is distinct from 'person' and paused_by is distinct from 'subscriber'")
+    .update({
+      paused_at: db.raw("coalesce(paused_at, now())"),
+      paused_by: "subscriber",
+      pause_reason: `It wants nothing more: ${shortenedTo(error, maxErrorLength)}.`,
+      probe_at: null,
+    });
+  return changed > 0;
 }
 
 /** Ends a pause that failures have begun: a run was done. Idempotent. */

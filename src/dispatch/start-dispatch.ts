@@ -1,37 +1,45 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import { readableUntil } from "../feed/changes.ts";
-import { safeReason } from "../platform/log.ts";
+import { type Log, safeReason } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { runEvery } from "../platform/run-every.ts";
-import { type AttemptDeps, DeadlineExceeded, attemptRun, idempotencyKeyOf } from "./attempt.ts";
-import { type Handler, retryLaterMs } from "./define-handler.ts";
-import { planRuns, registerHandler } from "./plan-runs.ts";
-import { type HandledObject, readObjects } from "./read-objects.ts";
+import { DeadlineExceeded } from "./attempt.ts";
+import { retryLaterMs } from "./define-handler.ts";
+import { planRuns, registerRecipient } from "./plan-runs.ts";
+import {
+  type Attempt,
+  AttemptFailed,
+  type FailureFacts,
+  type Recipient,
+  type SourceName,
+  type Work,
+} from "./recipient.ts";
 import {
   type ClaimRequest,
   type ClaimedRun,
   claimProbes,
   claimRuns,
+  pauseAfterRefusal,
   pauseIfAllFail,
   putOffRun,
   removeDone,
   resumeAfterSuccess,
 } from "./runs.ts";
 
-export interface DispatchDeps extends AttemptDeps {
+export interface DispatchDeps {
   /** Plans, claims and completes runs: two connections are enough. */
   db: Knex;
+  log: Log;
   random: Random;
-  /** Is told of a handler right before it is called, and before anything else can happen. */
-  onBegin?: (handler: string) => void;
+  /** Is told of a recipient right before an attempt of it, and before anything else can happen. */
+  onBegin?: (name: string) => void;
 }
 
 export interface DispatchOptions {
-  /** Between two looks for changes, and for runs that are due. */
+  /** Between two looks for what is new, and for runs that are due. */
   pollMs: number;
-  /** Added to a handler's deadline: the time to get a connection, and to mark a run done. */
+  /** Added to a recipient's deadline: the time to get a connection, and to mark a run done. */
   leaseMarginMs: number;
   retry: Omit<RetryPolicy, "maxAttempts">;
 }
@@ -45,31 +53,35 @@ const defaultOptions: DispatchOptions = {
 export interface RunningDispatch {
   /** Milliseconds since it last showed that it does not hang. Clock changes do not affect it. */
   sinceProgressMs(): number;
-  /** The handlers that have calls in progress, those whose deadlines are over among them. */
+  /** The recipients that have calls in progress, those whose deadlines are over among them. */
   running(): string[];
-  /** The handlers of calls that go on though their deadlines are over: one for each call. */
+  /** The recipients of calls that go on though their deadlines are over: one for each call. */
   overdue(): string[];
-  /** Claims nothing more, and waits for the handlers that run, until their deadlines at most. */
+  /** Claims nothing more, and waits for the attempts in progress, until their deadlines at most. */
   close(): Promise<void>;
 }
 
 const afterFailureMs = 1_000;
 
 /**
- * Runs handlers on the changes of the feed until it is closed. Any number of processes may do so beside each other. A
- * handler's changes of one object come one after another, those of different objects side by side, each at least once.
+ * Gives recipients what is new in their sources until it is closed. Any number of processes may do so beside each other.
+ * What a recipient gets of one object comes one after another, that of different objects side by side, each at least
+ * once.
  */
-export function startDispatch(
+export function startDispatch<R extends Recipient>(
   deps: DispatchDeps,
-  handlers: readonly Handler[],
+  recipients: readonly R[],
+  work: Work<R>,
   { pollMs, leaseMarginMs, retry }: DispatchOptions = defaultOptions,
 ): RunningDispatch {
   const { db, log, random } = deps;
   const closing = new AbortController();
-  const byName = new Map(handlers.map((handler) => [handler.name, handler]));
-  const unregistered = new Set(handlers);
-  /** How many runs of each handler are in progress here. */
+  const byName = new Map(recipients.map((recipient) => [recipient.name, recipient]));
+  const unregistered = new Set(recipients);
+  /** How many runs of each recipient are in progress here. */
   const running = new Map<string, number>();
+  /** Until when a recipient wants to be left alone, by `performance.now()`. */
+  const heldUntilMs = new Map<string, number>();
   const attempts = new Set<Promise<void>>();
   /** By the calls. */
   const overdue = new Map<Promise<void>, string>();
@@ -79,16 +91,16 @@ export function startDispatch(
 
   async function round(): Promise<{ more: boolean }> {
     try {
-      for (const handler of unregistered) {
-        await registerHandler(db, handler);
-        unregistered.delete(handler);
+      for (const recipient of unregistered) {
+        await registerRecipient(db, recipient, work.sourceOf(recipient));
+        unregistered.delete(recipient);
       }
       const isPlanDue = performance.now() - lastPlannedMs >= pollMs;
       const more = isPlanDue && (await plan());
       await claim();
       return { more };
     } catch (err) {
-      log.warn({ err }, "handlers could not be given their changes");
+      log.warn({ err }, "what is new could not be given to its recipients");
       await pause(afterFailureMs);
       return { more: false };
     }
@@ -97,13 +109,18 @@ export function startDispatch(
   /** Returns whether there is more to plan. */
   async function plan(): Promise<boolean> {
     const startedMs = performance.now();
-    const until = await readableUntil(db);
+    const sources = recipients.map((recipient) => work.sourceOf(recipient));
+    const until = new Map<SourceName, number>();
+    for (const source of new Map(sources.map((each) => [each.name, each])).values()) {
+      until.set(source.name, await source.readableUntil(db));
+    }
     places = await readPlaces(db, [...byName.keys()]);
     let more = false;
-    for (const handler of handlers) {
-      const place = places.get(handler.name);
-      if (place === undefined || place.pausedBy === "person" || place.position >= until) continue;
-      const planned = await planRuns(db, handler);
+    for (const [n, { name }] of recipients.entries()) {
+      const [place, source] = [places.get(name), sources[n]];
+      if (place === undefined || source === undefined || place.pausedBy === "person") continue;
+      if (place.position >= (until.get(source.name) ?? 0)) continue;
+      const planned = await planRuns(db, name, source);
       more ||= planned.more;
     }
     if (!more) lastPlannedMs = startedMs;
@@ -111,10 +128,11 @@ export function startDispatch(
   }
 
   async function claim(): Promise<void> {
-    const wanted = handlers.flatMap((handler): ClaimRequest[] => {
-      const free = handler.concurrency - (running.get(handler.name) ?? 0);
-      const leaseMs = handler.deadlineMs + leaseMarginMs;
-      return free > 0 ? [{ handler: handler.name, free, leaseMs }] : [];
+    const nowMs = performance.now();
+    const wanted = recipients.flatMap(({ name, concurrency, deadlineMs }): ClaimRequest[] => {
+      if ((heldUntilMs.get(name) ?? 0) > nowMs) return [];
+      const free = concurrency - (running.get(name) ?? 0);
+      return free > 0 ? [{ handler: name, free, leaseMs: deadlineMs + leaseMarginMs }] : [];
     });
     const isPaused = ({ handler }: ClaimRequest) => places.get(handler)?.pausedBy != null;
     const isProbed = ({ handler }: ClaimRequest) => places.get(handler)?.isProbeDue === true;
@@ -128,72 +146,63 @@ export function startDispatch(
     if (claimed.length > 0) await begin(claimed);
   }
 
-  async function begin(claimed: readonly ClaimedRun[]): Promise<void> {
-    let objects: (HandledObject | null)[];
+  async function begin(runs: readonly ClaimedRun[]): Promise<void> {
+    const claimed = runs.flatMap((run) => {
+      const recipient = byName.get(run.handler);
+      return recipient === undefined ? [] : [{ recipient, run }];
+    });
+    let ready: Attempt[];
     try {
-      objects = await readObjects(
-        db,
-        claimed.map(({ change }) => change),
-      );
+      ready = await work.prepare(claimed);
     } catch (error) {
       const again = { delayMs: afterFailureMs, error: null, isFailure: false };
-      for (const run of claimed) await putOffRun(db, run, again);
+      for (const { run } of claimed) await putOffRun(db, run, again);
       throw error;
     }
-    claimed.forEach((run, n) => {
-      const handler = byName.get(run.handler);
-      if (handler === undefined) return;
-      running.set(run.handler, (running.get(run.handler) ?? 0) + 1);
-      deps.onBegin?.(run.handler);
-      const attempt = execute(handler, run, objects[n] ?? null).finally(() => {
+    claimed.forEach(({ recipient: { name, attempts: most }, run }, n) => {
+      const prepared = ready[n];
+      if (prepared === undefined) return;
+      running.set(name, (running.get(name) ?? 0) + 1);
+      deps.onBegin?.(name);
+      const attempt = execute(run, prepared, most).finally(() => {
         attempts.delete(attempt);
-        running.set(run.handler, (running.get(run.handler) ?? 1) - 1);
+        running.set(name, (running.get(name) ?? 1) - 1);
       });
       attempts.add(attempt);
     });
   }
 
-  async function execute(
-    handler: Handler,
-    run: ClaimedRun,
-    object: HandledObject | null,
-  ): Promise<void> {
-    const { change } = run;
+  async function execute(run: ClaimedRun, attempt: Attempt, most: number): Promise<void> {
     try {
       // Killed processes have used up its attempts: it may be what kills them.
-      if (run.attempt > handler.attempts && !run.isProbe) throw new ProcessEnded();
-      const idempotencyKey = idempotencyKeyOf(handler.name, change);
-      await attemptRun(deps, handler, { change, object, idempotencyKey, isTest: false }, (trx) =>
-        removeOwn(trx, run),
-      );
-      completer.add(run, { isRemoved: handler.transactional });
+      if (run.attempt > most && !run.isProbe) throw new ProcessEnded();
+      await attempt.make((trx) => removeOwn(trx, run));
+      completer.add(run, { isRemoved: attempt.removesRun });
     } catch (error) {
       if (error instanceof TakenOver) {
         log.warn({ handler: run.handler, change: run.seq }, takenOver);
         return;
       }
       if (error instanceof DeadlineExceeded) noteOverdue(run.handler, error.call);
-      await fail(handler, run, error);
+      await fail(run, most, error);
     }
   }
 
-  function noteOverdue(handler: string, call: Promise<void>): void {
+  function noteOverdue(name: string, call: Promise<void>): void {
     const ended = () => void overdue.delete(call);
-    overdue.set(call, handler);
+    overdue.set(call, name);
     call.then(ended, ended);
   }
 
-  async function fail(handler: Handler, run: ClaimedRun, error: unknown): Promise<void> {
+  async function fail(run: ClaimedRun, maxAttempts: number, error: unknown): Promise<void> {
     const laterMs = retryLaterMs(error);
-    // What is tried while the handler is paused must not die of it.
-    const delayMs =
-      laterMs ??
-      (run.isProbe
-        ? retry.baseDelayMs
-        : retryDelayMs({ ...retry, maxAttempts: handler.attempts }, run.attempt, random));
+    const facts: FailureFacts = error instanceof AttemptFailed ? error.facts : {};
+    const delayMs = laterMs ?? delayOf(run, maxAttempts, facts);
     const isFailure = laterMs === null && !run.isProbe;
     const fields = { handler: run.handler, change: run.seq, attempt: run.attempt };
-    const reason = safeReason(error);
+    const reason = error instanceof AttemptFailed ? error.message : safeReason(error);
+    const { holdMs = null, isRefusal = false } = facts;
+    if (holdMs !== null) heldUntilMs.set(run.handler, performance.now() + holdMs);
     try {
       if (!(await putOffRun(db, run, { delayMs, error: reason, isFailure }))) {
         log.warn(fields, takenOver);
@@ -203,13 +212,25 @@ export function startDispatch(
         const what = delayMs === null ? "a change is dead for a handler" : "a handler failed";
         log.warn({ ...fields, err: error, retryInMs: delayMs }, what);
       }
-      if (isFailure && (await pauseIfAllFail(db, run.handler, reason))) {
+      if (isRefusal && (await pauseAfterRefusal(db, run.handler, reason))) {
+        log.error({ handler: run.handler, reason }, "a handler is paused: it wants nothing more");
+      } else if (isFailure && (await pauseIfAllFail(db, run.handler, reason))) {
         log.error({ handler: run.handler }, "a handler is paused: it failed for all objects");
       }
     } catch (err) {
       // The lease ends, and the run is claimed again.
       log.warn({ ...fields, err }, "the failure of a handler could not be noted");
     }
+  }
+
+  /** Null: the run is dead. */
+  function delayOf(run: ClaimedRun, maxAttempts: number, facts: FailureFacts): number | null {
+    if (facts.isFinal === true) return null;
+    // What is tried while the recipient is paused must not die of it.
+    const delayMs = run.isProbe
+      ? retry.baseDelayMs
+      : retryDelayMs({ ...retry, maxAttempts }, run.attempt, random);
+    return delayMs === null ? null : Math.max(delayMs, facts.holdMs ?? 0);
   }
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});

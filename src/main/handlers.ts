@@ -3,6 +3,7 @@ import type { AttemptDeps } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
 import type { HostStart } from "../dispatch/host/messages.ts";
 import { openHostChannel, runHost } from "../dispatch/host/run-host.ts";
+import { handlerWork } from "../dispatch/handler-work.ts";
 import { loadHandlers } from "../dispatch/load-handlers.ts";
 import {
   type DispatchDeps,
@@ -69,8 +70,11 @@ async function startHandlers(
 ): Promise<RunningDispatch> {
   const { log, random } = runtime;
   const db = await openPool(runtime, pools.engine);
-  const given = await attemptDeps(runtime, handlers, service ?? undefined);
-  const dispatch = startDispatch({ ...given, db, random, onBegin }, handlers);
+  const work = handlerWork({
+    ...(await attemptDeps(runtime, handlers, service ?? undefined)),
+    db,
+  });
+  const dispatch = startDispatch({ db, log, random, onBegin }, handlers, work);
   log.info({ handlers: handlers.map(({ name }) => name) }, "handlers run");
   return dispatch;
 }

@@ -1,6 +1,9 @@
 import type { Knex } from "knex";
 import type { ServiceClient } from "../../src/client/service-client.ts";
 import type { Handler } from "../../src/dispatch/define-handler.ts";
+import { feedSource } from "../../src/dispatch/feed-source.ts";
+import { handlerWork } from "../../src/dispatch/handler-work.ts";
+import { registerRecipient } from "../../src/dispatch/plan-runs.ts";
 import {
   type DispatchOptions,
   type RunningDispatch,
@@ -40,8 +43,9 @@ export function openDispatch(
   const open = (poolMax: number) =>
     createDatabase({ url, pooling: testPooling(), poolMax, applicationName: "tallyhook test" });
   const [db, handlersDb] = [open(2), open(4)];
-  const deps = { db, handlersDb, client: noClient, log, random: seededRandom(1) };
-  const dispatch = startDispatch(deps, handlers, { ...quick, ...options });
+  const work = handlerWork({ db, handlersDb, client: noClient, log });
+  const deps = { db, log, random: seededRandom(1) };
+  const dispatch = startDispatch(deps, handlers, work, { ...quick, ...options });
   return {
     ...dispatch,
     handlersDb,
@@ -51,6 +55,14 @@ export function openDispatch(
     },
   };
 }
+
+/** As a process does that begins to run it. */
+export const registerHandler = (db: Knex, handler: { name: string; from: string }): Promise<void> =>
+  registerRecipient(
+    db,
+    handler,
+    feedSource({ name: handler.name, kinds: null, includeImport: false }),
+  );
 
 export async function emptyDispatch(db: Knex): Promise<void> {
   await emptyMirror(db);

@@ -11,7 +11,6 @@ import {
   retryRuns,
   skipRun,
 } from "../../src/dispatch/manage-handlers.ts";
-import { registerHandler } from "../../src/dispatch/plan-runs.ts";
 import { createConsumer, listConsumers } from "../../src/feed/consumers.ts";
 import { eventually } from "../support/eventually.ts";
 import { storeRun } from "./stored-runs.ts";
@@ -24,6 +23,7 @@ import {
   orderAt,
   untilHandled,
   untilRegistered,
+  registerHandler,
 } from "./dispatch-stand.ts";
 
 const database = useTestDatabase();

@@ -6,13 +6,13 @@ import {
 } from "../../../src/alerts/rules/handlers.ts";
 import { readHandlersHealth } from "../../../src/dispatch/handler-health.ts";
 import { pauseHandler, resumeHandler, skipRun } from "../../../src/dispatch/manage-handlers.ts";
-import { registerHandler } from "../../../src/dispatch/plan-runs.ts";
 import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { storeChange } from "../../feed/stored-changes.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
+import { registerHandler } from "../../dispatch/dispatch-stand.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {

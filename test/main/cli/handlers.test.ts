@@ -1,14 +1,13 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { OpenRunRow } from "../../../src/dispatch/manage-handlers.ts";
 import { readRemains } from "../../../src/dispatch/manage-handlers.ts";
-import { registerHandler } from "../../../src/dispatch/plan-runs.ts";
 import {
   type ListedHandler,
   handlerList,
   handlerPage,
 } from "../../../src/main/cli/handler-tables.ts";
 import { registerHandlers } from "../../../src/main/cli/handlers.ts";
-import { emptyDispatch } from "../../dispatch/dispatch-stand.ts";
+import { emptyDispatch, registerHandler } from "../../dispatch/dispatch-stand.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";

@@ -39,7 +39,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.seen_values": "kind value",
   "dispatch.counts": "handler",
   // An error's name, and a change, which names nobody.
-  "dispatch.handlers": "name paused_by pause_reason",
+  "dispatch.handlers": "name source paused_by pause_reason",
   "dispatch.runs": "handler resource id kind change state error",
   "feed.changes": `resource id kind from_status to_status transaction_id currency state_group state_hash cause`,
   "feed.consumers": "name",
