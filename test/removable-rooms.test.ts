@@ -23,7 +23,7 @@ import { databaseUrl, withServer } from "./support/server-commands.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const copied = ["src", "migrations", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const rooms = ["The sandbox", "The endpoint", "Reports", "Alerts", "Handlers"];
+const rooms = ["The sandbox", "The endpoint", "Reports", "Alerts", "Handlers", "Forwarding"];
 
 const declined = sampleOrder({ id: "declined", subscription_id: null, status: "failed" });
 

@@ -15,7 +15,7 @@ export interface HandlerRow {
   position: number;
   /** Numbers of the feed that it has not looked at yet. Some were never used. */
   behind: number;
-  paused_by: "person" | "failures" | null;
+  paused_by: "person" | "failures" | "subscriber" | null;
   paused_at: Date | null;
   pause_reason: string | null;
   /** This and the next are not counted further than `mostCounted`. */

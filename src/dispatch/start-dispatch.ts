@@ -270,7 +270,7 @@ async function removeOwn(trx: Knex.Transaction, run: ClaimedRun): Promise<void> 
 
 interface HandlerPlace {
   position: number;
-  pausedBy: "person" | "failures" | null;
+  pausedBy: "person" | "failures" | "subscriber" | null;
   isProbeDue: boolean;
 }
 

@@ -170,3 +170,22 @@ function changeOf(row: ChangeRow): Change {
     recordedAt: row.recorded_at,
   };
 }
+
+/** A change as JSON shows it: by the names of the columns, as SQL does. Pure. */
+export const changeJson = (change: Change) => ({
+  seq: change.seq,
+  resource: change.resource,
+  id: change.id,
+  kind: change.kind,
+  from_status: change.fromStatus,
+  to_status: change.toStatus,
+  transaction_id: change.transactionId,
+  amount: change.amount,
+  currency: change.currency,
+  state_group: change.state?.group ?? null,
+  state_at: change.state?.at ?? null,
+  state_hash: change.state?.hash ?? null,
+  cause: change.cause,
+  is_superseded: change.isSuperseded,
+  recorded_at: change.recordedAt,
+});

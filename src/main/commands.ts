@@ -37,6 +37,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint },
   { names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts },
   { names: ["handlers"], load: async () => (await import("./cli/handlers.ts")).registerHandlers },
+  { names: ["forward"], load: async () => (await import("./cli/forward.ts")).registerForward },
   {
     names: ["customers"],
     load: async () => (await import("./cli/customers.ts")).registerCustomers,

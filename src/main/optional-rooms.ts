@@ -1,5 +1,6 @@
 import { alertsRoom } from "./rooms/alerts.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
+import { forwardRoom } from "./rooms/forward.ts";
 import { handlersRoom } from "./rooms/handlers.ts";
 import type { OptionalRooms } from "./rooms/room-interfaces.ts";
 import { reportsRoom } from "./rooms/reports.ts";
@@ -12,4 +13,5 @@ export const optionalRooms: OptionalRooms = {
   reports: reportsRoom,
   alerts: alertsRoom,
   handlers: handlersRoom,
+  forward: forwardRoom,
 };

@@ -57,7 +57,7 @@ const objects: readonly URL[] = [
   // What moved money, and when it is booked.
   ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
   ...(optionalRooms.reports?.sql ?? []),
-  ...(optionalRooms.handlers?.sql ?? []),
+  ...inRoom("dispatch", "remove-runs"),
 ];
 
 const schema: Schema = {

@@ -37,7 +37,7 @@ export const oneOf = <const T extends string>(names: readonly T[]) =>
     error: ({ input }) => wrongName(input, names),
   });
 
-export function wrongName(given: unknown, names: readonly string[]): string {
+function wrongName(given: unknown, names: readonly string[]): string {
   const nearest = typeof given === "string" ? nearestName(given.toLowerCase(), names) : null;
   const hint = nearest === null ? "" : `. Did you mean "${nearest}"?`;
   return wrongValue(given, `one of ${names.map((name) => `"${name}"`).join(", ")}${hint}`);
@@ -89,6 +89,23 @@ function unknownKey(key: string, known: readonly string[]): string {
   const hint = nearest === null ? `There are: ${known.join(", ")}.` : `Did you mean "${nearest}"?`;
   return `there is no setting ${JSON.stringify(key)} here. ${hint}`;
 }
+
+/**
+ * Objects of several kinds, distinguished by a key; `example` shows its form. A value in the wrong place may be a secret
+ * address, so it is not shown.
+ */
+export const ofKind = <const Key extends string, Option extends z.core.$ZodTypeDiscriminable>(
+  key: Key,
+  kinds: readonly string[],
+  options: readonly Option[],
+  example: string,
+) =>
+  z.discriminatedUnion(key, options as readonly [Option, ...Option[]], {
+    error: ({ input }) =>
+      input === null || typeof input !== "object" || Array.isArray(input)
+        ? `should be an object such as ${example}`
+        : wrongName((input as { [K in Key]?: unknown })[key], kinds),
+  });
 
 /**
  * Where a secret is: the settings contain none, they name the environment variable that holds it (or `<NAME>_FILE`).

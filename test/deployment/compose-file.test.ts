@@ -5,9 +5,11 @@ import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { loadForwardSettings } from "../../src/forward/settings.ts";
 import { openAlertChannels } from "../../src/main/alerts.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { settings } from "../../src/main/config/variables.ts";
+import { openOwnDestinations } from "../../src/main/forward.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { projectRoot } from "../support/project-root.ts";
 import {
@@ -147,7 +149,7 @@ describe("docker-compose.yml", () => {
   });
 
   test("uses every variable of .env.example, and no other", () => {
-    const text = ["docker-compose.yml", "docker-compose.alerts.yml"]
+    const text = ["docker-compose.yml", "docker-compose.alerts.yml", "docker-compose.forward.yml"]
       .map((file) => readFileSync(join(projectRoot, file), "utf8"))
       .join("\n");
     const used = new Set(
@@ -186,6 +188,8 @@ describe("docker-compose.yml", () => {
       "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
       // docker-compose.alerts.yml
       "ALERT_SETTINGS_FILE",
+      // docker-compose.forward.yml
+      "FORWARD_SETTINGS_FILE",
     ]);
   });
 
@@ -336,6 +340,29 @@ describe("docker-compose.alerts.yml", () => {
     const settings = loadAlertSettings(join(projectRoot, "alerts.example.jsonc"));
     const channels = openAlertChannels({ config, secrets, wallClock }, settings);
     expect([...channels.keys()]).toEqual(Object.keys(settings.channels));
+  });
+});
+
+describe("docker-compose.forward.yml", () => {
+  const forward = readCompose(variables, "docker-compose.forward.yml");
+  const worker = forward.services["worker"];
+
+  test("gives the worker alone what the destinations of the example need", () => {
+    expect(validateCompose(forward)).toEqual([]);
+    expect(Object.keys(forward.services)).toEqual(["worker"]);
+    expect(worker?.secrets).toEqual(Object.keys(forward.secrets));
+    const values: Record<string, string> = {
+      ...secretValues,
+      forward_crm_secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    };
+    const { config, secrets } = loadConfig(
+      { ...service(compose, "worker").environment, ...worker?.environment },
+      (path) => values[path.replace("/run/secrets/", "")] ?? "",
+    );
+    expect(config.forward.settingsFile).toBe("/etc/tallyhook/forward.jsonc");
+    const settings = loadForwardSettings(join(projectRoot, "forward.example.jsonc"));
+    const opened = openOwnDestinations({ secrets, wallClock }, settings);
+    expect(opened.map(({ name }) => name)).toEqual(["forward:crm"]);
   });
 });
 

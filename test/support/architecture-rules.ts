@@ -33,6 +33,13 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/changes/kind-named.ts",
   ],
   handlers: ["dispatch/define-handler.ts", "contract/**"],
+  forward: [
+    "platform/**",
+    "contract/**",
+    "dispatch/**",
+    "feed/changes.ts",
+    "mirror/changes/kinds.ts",
+  ],
   alerts: [
     "platform/**",
     "contract/**",

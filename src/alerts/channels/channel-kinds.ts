@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { AlertItem } from "../message.ts";
-import { ofKind } from "../setting-schemas.ts";
+import { ofKind } from "../../platform/setting-schemas.ts";
 import { type Channel, maxItems } from "./channel.ts";
 import { CannotOpen, type ChannelDeps } from "./channel-kind.ts";
 import { email } from "./email.ts";
@@ -21,8 +21,10 @@ const nameOf = ({ settings }: AnyKind): ChannelSettings["kind"] => settings.shap
 
 /** A channel in the settings, of any kind. */
 export const channelSettings = ofKind(
+  "kind",
   channelKinds.map(nameOf),
   channelKinds.map(({ settings }) => settings),
+  '{ "kind": "stdout" }',
 );
 
 function kindNamed(name: ChannelSettings["kind"]): AnyKind {

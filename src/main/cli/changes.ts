@@ -6,6 +6,7 @@ import {
   positionAt,
   readChanges,
   readNewest,
+  changeJson,
 } from "../../feed/changes.ts";
 import { kindNamed } from "../../mirror/changes/kind-named.ts";
 import { changeKinds } from "../../mirror/changes/kinds.ts";
@@ -16,7 +17,7 @@ import { nearestName } from "../../platform/nearest-name.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
-import { changeJson, changeLine } from "./change-text.ts";
+import { changeLine } from "./change-text.ts";
 import { registerConsumers } from "./consumers.ts";
 import type { CliContext } from "./context.ts";
 import { followSignal, printAsItComes } from "./follow.ts";

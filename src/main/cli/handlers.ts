@@ -147,7 +147,8 @@ async function list(context: CliContext, json: boolean): Promise<void> {
     throw error;
   });
   const names = loaded instanceof ConfigurationError ? null : loaded.map(({ name }) => name);
-  const rows = (await withDatabase(context, (db) => readHandlers(db))).map((row) => ({
+  const ran = await withDatabase(context, (db) => readHandlers(db));
+  const rows = ran.filter(isHandler).map((row) => ({
     ...row,
     has_code: names === null ? null : names.includes(row.name),
   }));
@@ -161,6 +162,9 @@ async function list(context: CliContext, json: boolean): Promise<void> {
   }
   if (loaded instanceof ConfigurationError) throw loaded;
 }
+
+/** The names of other recipients have a colon, which a handler's cannot have. */
+const isHandler = ({ name }: { name: string }): boolean => !name.includes(":");
 
 async function show(
   context: CliContext,
@@ -353,14 +357,14 @@ async function findKnown(
   db: Knex,
   name: string,
 ): Promise<Pick<HandlerRow, "name" | "paused_by">> {
-  const found = (await handlerNames(db)).find((handler) => handler.name === name);
+  const found = (await handlerNames(db)).filter(isHandler).find((handler) => handler.name === name);
   if (found === undefined) throw await unknown(context, db, name);
   return found;
 }
 
 async function unknown(context: CliContext, db: Knex, name: string): Promise<UsageError> {
   const shown = withoutControls(name);
-  const known = (await handlerNames(db)).map((handler) => handler.name);
+  const known = (await handlerNames(db)).filter(isHandler).map((handler) => handler.name);
   if ((await loadedNames(context)).includes(name)) {
     return new UsageError(
       `No process has run "${shown}" on this database yet: a worker or "npx tallyhook handlers run" begins it at its ` +

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
-import { type Change, readChanges, readableUntil } from "../../feed/changes.ts";
+import { type Change, readChanges, readableUntil, changeJson } from "../../feed/changes.ts";
 import { countOpenWork } from "../../inbox/queries.ts";
 import { kindNamed } from "../../mirror/changes/kind-named.ts";
 import { type ChangeKind, changeKinds } from "../../mirror/changes/kinds.ts";
@@ -11,7 +11,7 @@ import type { Config } from "../config/config.ts";
 import { type Runtime, serviceLocation } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
-import { changeJson, changeLine } from "./change-text.ts";
+import { changeLine } from "./change-text.ts";
 import type { CliContext } from "./context.ts";
 import { eraseCustomer } from "./customers.ts";
 import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";

@@ -46,6 +46,8 @@ export interface WorkerRole {
   sendsAlerts?: boolean;
   /** False: no handler of the merchant runs. */
   runsHandlers?: boolean;
+  /** False: nothing is forwarded. */
+  forwards?: boolean;
 }
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
@@ -89,5 +91,6 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     ...optionalRooms.handlers?.questions,
   });
   if (role.runsHandlers !== false) await optionalRooms.handlers?.run(runtime, role.service);
+  if (role.forwards !== false) await optionalRooms.forward?.run(runtime);
   return worker;
 }

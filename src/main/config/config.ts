@@ -16,9 +16,10 @@ import {
 import { readEnvFile, withEnvFile } from "./env-file.ts";
 import {
   type Values,
-  alertSecretSettings,
   embeddedDatabase,
+  prefixedSecrets,
   prefixes,
+  secretPrefixes,
   settings,
 } from "./variables.ts";
 
@@ -84,6 +85,8 @@ export interface Config {
   readonly handlersDir: string | null;
   /** An absolute path. Null: every rule is on and alerts go to the log only. */
   readonly alerts: { readonly settingsFile: string | null };
+  /** An absolute path. Null: nothing is forwarded. */
+  readonly forward: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
 }
 
@@ -117,6 +120,8 @@ export interface Secrets {
   readonly smtpUrl: string | null;
   /** By the names of their variables, ALERT_…, to which the channels in the alert settings refer. */
   readonly alertSecrets: Readonly<Record<string, string | null>>;
+  /** By the names of their variables, FORWARD_…, to which the destinations refer. */
+  readonly forwardSecrets: Readonly<Record<string, string | null>>;
 }
 
 export interface LoadedConfig {
@@ -155,8 +160,13 @@ export function loadConfig(
   const { values, problems: wrong } = readSettings(settings, env, readFile);
   const unknown = unknownVariables(settings, env, prefixes);
   const misspelled = new Set(unknown.problems.map(({ name }) => name));
-  const alerts = readSettings(alertSecretSettings(env, misspelled), env, readFile);
-  const problems = [...wrong, ...alerts.problems];
+  const secretsFrom = (prefix: string) =>
+    readSettings(prefixedSecrets(prefix, env, misspelled), env, readFile);
+  const [alerts, forward] = [
+    secretsFrom(secretPrefixes.alerts),
+    secretsFrom(secretPrefixes.forward),
+  ];
+  const problems = [...wrong, ...alerts.problems, ...forward.problems];
   const bad = new Set(problems.map(({ name }) => name));
   const texts = [
     ...[...problems, ...unknown.problems].map(({ text }) => text),
@@ -165,7 +175,7 @@ export function loadConfig(
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
   return {
     config: freezeDeep(configOf(values)),
-    secrets: redact(secretsOf(values, alerts.values)),
+    secrets: redact(secretsOf(values, alerts.values, forward.values)),
     warnings: unknown.warnings,
   };
 }
@@ -216,6 +226,10 @@ function configOf(values: Values): Config {
       settingsFile:
         values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
     },
+    forward: {
+      settingsFile:
+        values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
+    },
     logLevel: values.LOG_LEVEL,
   };
 }
@@ -226,7 +240,11 @@ const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
 const isEmbedded = (databaseUrl: string | null): boolean =>
   databaseUrl === null || databaseUrl === embeddedDatabase;
 
-function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
+function secretsOf(
+  values: Values,
+  alertSecrets: Secrets["alertSecrets"],
+  forwardSecrets: Secrets["forwardSecrets"],
+): Secrets {
   return {
     databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
     databaseDirectUrl: values.DATABASE_DIRECT_URL,
@@ -240,6 +258,7 @@ function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secre
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
     alertSecrets: redact(alertSecrets),
+    forwardSecrets: redact(forwardSecrets),
   };
 }
 

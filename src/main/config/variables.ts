@@ -48,7 +48,7 @@ const databaseUrl = postgresUrl(
   "postgres://user:password@host:5432/database (special characters percent-encoded)",
 );
 
-/** Every environment variable that Tallyhook reads, except the secrets of alert channels. */
+/** Every environment variable that Tallyhook reads, except the secrets of alert channels and of destinations. */
 export const settings = {
   DATABASE_URL: secret(orWord(embeddedDatabase, databaseUrl)),
   DATABASE_DIRECT_URL: secret(databaseUrl),
@@ -105,6 +105,7 @@ export const settings = {
   ),
   MAIL_FROM: optional(mailAddress),
   ALERT_SETTINGS_FILE: optional(file),
+  FORWARD_SETTINGS_FILE: optional(file),
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
 } as const;
 
@@ -113,16 +114,17 @@ export type Values = ReadSettings<typeof settings>["values"];
 /** Variables with these prefixes are meant for Tallyhook. */
 export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
 
-/**
- * The variables with the secrets of alert channels: ALERT_… with any name that the user chose, but no misspelled
- * setting.
- */
-export function alertSecretSettings(
+/** Of variables with secrets by any name that the user chose. */
+export const secretPrefixes = { alerts: "ALERT_", forward: "FORWARD_" } as const;
+
+/** The variables with secrets that begin with a prefix: any name, but no misspelled setting. */
+export function prefixedSecrets(
+  prefix: string,
   env: Environment,
   misspelled: ReadonlySet<string>,
 ): Record<string, Setting<string | null>> {
   const names = Object.keys(env)
-    .filter((name) => name.startsWith("ALERT_"))
+    .filter((name) => name.startsWith(prefix))
     .filter((name) => !Object.hasOwn(settings, name) && !misspelled.has(name))
     .map((name) => name.replace(/_FILE$/, ""));
   return Object.fromEntries(names.map((name) => [name, secret(printable)]));

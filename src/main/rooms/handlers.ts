@@ -4,7 +4,6 @@ import type { HandlersRoom } from "./room-interfaces.ts";
 
 /** Loaded on demand: a receiver runs no handlers. */
 export const handlersRoom: HandlersRoom = {
-  sql: [new URL("../../dispatch/remove-runs.sql", import.meta.url)],
   run: async (runtime, service) => {
     await (await import("../supervised-handlers.ts")).superviseOwnHandlers(runtime, service);
   },

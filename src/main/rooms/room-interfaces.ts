@@ -13,6 +13,7 @@ export interface OptionalRooms {
   readonly reports?: ReportsRoom;
   readonly alerts?: AlertsRoom;
   readonly handlers?: HandlersRoom;
+  readonly forward?: ForwardRoom;
 }
 
 export interface SandboxRoom {
@@ -117,8 +118,6 @@ export interface AlertsRoom {
 }
 
 export interface HandlersRoom {
-  /** Files whose functions `migrate` creates. */
-  readonly sql: readonly URL[];
   /**
    * Runs the merchant's handlers until the runtime ends, in a process of their own; nothing where there are none. Throws
    * `ConfigurationError` for a handler that is not usable.
@@ -149,4 +148,14 @@ interface HandlerHealth {
   } | null;
   unreadSince: Date | null;
   nextDueAt: Date | null;
+}
+
+export interface ForwardRoom {
+  /**
+   * Sends to the destinations of the settings until the runtime ends; nothing without settings. Throws
+   * `ConfigurationError` for wrong ones.
+   */
+  run(runtime: Runtime): Promise<void>;
+  /** The doctor's checks of settings and destinations. Sends nothing. */
+  check(runtime: Runtime): Promise<CheckResult[]>;
 }

@@ -63,6 +63,7 @@ export function createDestinationGuard(
     const host = bareHost(url.hostname);
     const refused = hostRefusal(host);
     if (refused !== null) return refused;
+    if (isIP(host) > 0 && addressRefusal(host, host) !== null) return addressRefusal(host, host);
     if (url.protocol === "https:") return null;
     if (url.protocol === "http:" && mayBePrivate(host)) return null;
     return `${host} must be reached by https (http is for ${listsUnder}privateHosts alone)`;
@@ -74,15 +75,18 @@ export function createDestinationGuard(
     const family = isIP(host);
     const addresses = family > 0 ? [{ address: host, family }] : await resolveHost(host);
     for (const { address } of addresses) {
-      const kind = addressKind(address);
-      if (kind === "public" || (kind === "private" && mayBePrivate(host))) continue;
-      throw new DestinationRefused(
-        kind === "private"
-          ? `${host} is at a private address: add it to ${listsUnder}privateHosts if that is meant`
-          : `${host} is at an address that nothing may be sent to`,
-      );
+      const why = addressRefusal(host, address);
+      if (why !== null) throw new DestinationRefused(why);
     }
     return addresses;
+  }
+
+  function addressRefusal(host: string, address: string): string | null {
+    const kind = addressKind(address);
+    if (kind === "public" || (kind === "private" && mayBePrivate(host))) return null;
+    return kind === "private"
+      ? `${host} is at a private address: add it to ${listsUnder}privateHosts if that is meant`
+      : `${host} is at an address that nothing may be sent to`;
   }
 
   return {

@@ -105,8 +105,9 @@ test("a private host never leads to a metadata service, by name or by address", 
     resolve: answeringInTurn("169.254.169.254"),
   });
   await expect(send(named)).rejects.toThrow(/nothing may be sent to/);
-  const literal = open("http://169.254.169.254/latest", { privateHosts: ["169.254.169.254"] });
-  await expect(send(literal)).rejects.toThrow(/nothing may be sent to/);
+  const literal = () =>
+    open("http://169.254.169.254/latest", { privateHosts: ["169.254.169.254"] });
+  expect(literal).toThrow(/nothing may be sent to/);
 });
 
 test("connects to the address that was checked, though the name answers differently the second time", async () => {

@@ -61,6 +61,7 @@ const complete: Env = {
   SMTP_URL: "smtps://mailer:hunter2@mail.example.com",
   MAIL_FROM: "tallyhook@example.com",
   ALERT_SETTINGS_FILE: "/srv/alerts.jsonc",
+  FORWARD_SETTINGS_FILE: "/srv/forward.jsonc",
   ALERT_SLACK_URL: "https://hooks.slack.com/services/T0/B0/hunter2",
   LOG_LEVEL: "debug",
 };
@@ -107,6 +108,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     reportMail: null,
     mailFrom: null,
     alerts: { settingsFile: null },
+    forward: { settingsFile: null },
     logLevel: "info",
   });
   expect(secrets.databaseUrl).toBeNull();
@@ -158,6 +160,7 @@ test("everything set is taken", () => {
     },
     mailFrom: "tallyhook@example.com",
     alerts: { settingsFile: "/srv/alerts.jsonc" },
+    forward: { settingsFile: "/srv/forward.jsonc" },
     logLevel: "debug",
   });
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);

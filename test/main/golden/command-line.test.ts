@@ -301,6 +301,66 @@ test("handlers", async () => {
   ]);
 });
 
+test("forward", async () => {
+  const { db } = database;
+  const crm = {
+    send: "changes",
+    url: "http://127.0.0.1:9/in",
+    secretFrom: "FORWARD_CRM",
+    timeoutSeconds: 1,
+  };
+  const file = (name: string, destinations: object) =>
+    writeFile(
+      join(folder, name),
+      JSON.stringify({ destinations, privateHosts: ["127.0.0.1"] }, null, 2),
+    );
+  await file("forward.jsonc", { crm });
+  await file("wrong.jsonc", { crm: { ...crm, kinds: ["order.refund"], urll: "x" } });
+  await db("dispatch.handlers").insert([
+    {
+      name: "forward:erp",
+      position: db.raw("feed.readable_until()"),
+      paused_by: "subscriber",
+      paused_at: db.fn.now(),
+      pause_reason: "It wants nothing more: erp.example.com answered 410 Gone.",
+    },
+  ]);
+  await db("dispatch.runs").insert({
+    handler: "forward:erp",
+    resource: "order",
+    kind: "order.paid",
+    change: "{}",
+    seq: 1,
+    id: "order-1",
+    is_first: true,
+    state: "dead",
+    attempts: 106,
+    error: "erp.example.com answered 500",
+  });
+  const secret = `whsec_${"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}`;
+  const env = { FORWARD_SETTINGS_FILE: join(folder, "forward.jsonc"), FORWARD_CRM: secret };
+  const lines = [
+    "forward list",
+    "forward list --json",
+    "forward show erp",
+    "forward show crm",
+    "forward retry erp",
+    "forward retry erp --number 1",
+    "forward skip erp --number 1",
+    "forward resume erp",
+    "forward pause erp",
+    "forward test crm --number 1",
+    "forward test crm --number 999999",
+    "forward test erp --number 1",
+  ];
+  await compare("forward", [
+    ...lines.map((line) => ({ line, env })),
+    { line: "forward list", env: { FORWARD_SETTINGS_FILE: join(folder, "wrong.jsonc") } },
+    { line: "forward test crm --number 1", env: { ...env, FORWARD_CRM: "short" } },
+  ]);
+  await db("dispatch.handlers").where({ name: "forward:erp" }).delete();
+});
+
 test("secrets", () =>
   compare("secrets", [
     "secrets list",

@@ -66,6 +66,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
     isNightly: false,
     sendsAlerts: false,
     runsHandlers: false,
+    forwards: false,
   });
   const db = await runtime.db();
 

@@ -1,12 +1,12 @@
 import type { ChannelDeps } from "../../../alerts/channels/channel-kind.ts";
 import { type ChannelSettings, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
-import { DestinationRefused } from "../../../platform/http/destination-guard.ts";
 import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
 import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
 import type { AlertSettings } from "../../../alerts/settings.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings } from "../../alerts.ts";
 import type { Runtime } from "../../runtime.ts";
+import { checkHost } from "./check-host.ts";
 import { type CheckResult, check, failed, ok, skipped, warning } from "./check-result.ts";
 
 /** Checks the settings, each channel and the undeliverable messages. Resolves host names and sends nothing. */
@@ -49,13 +49,7 @@ async function checkChannel(
   const { host, kind } = channel;
   await channel.close();
   if (host === null) return ok(check, kind);
-  try {
-    const addresses = await deps.guard.resolve(host);
-    if (addresses.length > 0) return ok(check, `${kind} at ${host}`);
-  } catch (error) {
-    if (error instanceof DestinationRefused) return failed(check, error.message, null);
-  }
-  return failed(check, `${host} has no address`, "check the name, and this machine's DNS");
+  return checkHost(check, deps.guard, host, `${kind} at ${host}`);
 }
 
 async function checkUnsent(runtime: Runtime, database: CheckResult): Promise<CheckResult> {

@@ -27,8 +27,8 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description(
-      "check configuration, database, queue, workers, secrets, proof, service, clock, endpoint and alert channels, and " +
-        "say what to do; exit 2 if a check failed",
+      "check configuration, database, queue, workers, secrets, proof, service, clock, endpoint, alert channels and " +
+        "destinations of forwarding, and say what to do; exit 2 if a check failed",
     )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
@@ -61,7 +61,7 @@ const needDatabase = [
 
 /** Checks everything a deployment needs. A check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<CheckResult[]> {
-  const { reports, endpoint, alerts } = optionalRooms;
+  const { reports, endpoint, alerts, forward } = optionalRooms;
   const findings: CheckResult[] = [
     ok(
       "configuration",
@@ -104,6 +104,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(await check("endpoint", () => endpoint.check(runtime, database)));
   }
   if (alerts !== undefined) findings.push(...(await alerts.check(runtime, database)));
+  if (forward !== undefined) findings.push(...(await forward.check(runtime)));
   return findings;
 }
 

@@ -1,0 +1,106 @@
+import { randomUUID } from "node:crypto";
+import type { Command } from "commander";
+import { AttemptFailed } from "../../dispatch/recipient.ts";
+import { readChanges } from "../../feed/changes.ts";
+import {
+  type Delivery,
+  type Destination,
+  destinationNamed,
+  recipientName,
+} from "../../forward/destination.ts";
+import { readDeliveries } from "../../forward/forward-work.ts";
+import { UsageError, exitCodes } from "../../platform/errors.ts";
+import { linesWithoutControls } from "../../platform/readable-text.ts";
+import { forwardSettings, openOwnDestinations } from "../forward.ts";
+import type { Runtime } from "../runtime.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { type RecipientKind, registerRecipientCommands, withDatabase } from "./recipients.ts";
+
+export function registerForward(program: Command, context: CliContext): void {
+  const forward = program
+    .command("forward")
+    .description("changes and webhooks that are sent to other programs: docs/forwarding.md");
+
+  registerRecipientCommands(forward, context, kindOf(context));
+
+  forward
+    .command("test")
+    .description("send one delivery now, marked as a test, whatever was sent before")
+    .argument("<name>", "the destination's name")
+    .requiredOption(
+      "--number <seq>",
+      "the number of the change",
+      wholeNumber(1, 999_999_999_999_999),
+    )
+    .action((name: string, { number }: { number: number }) => testOn(context, name, number));
+}
+
+const kindOf = (context: CliContext): RecipientKind => ({
+  command: "forward",
+  noun: "destination",
+  item: "delivery",
+  items: "deliveries",
+  numberOption: "--number",
+  recipientOf: recipientName,
+  nameOf: destinationNamed,
+  defined: async () => Object.keys(forwardSettings(context.loaded())?.destinations ?? {}),
+  undefinedState: "not in the settings",
+  definedKey: "in_settings",
+  none: "Nothing is forwarded. docs/forwarding.md says how to set it up.",
+});
+
+async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
+  const failure = await withDatabase(context, "forward", async (db, runtime) => {
+    const destination = openOne(runtime, name);
+    try {
+      const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
+      if (change?.seq !== seq) throw noChange(seq);
+      const item: unknown = JSON.parse(JSON.stringify(change));
+      const [delivery] = await readDeliveries(db, [{ ...destination, run: { seq, item } }]);
+      if (delivery === undefined || delivery instanceof AttemptFailed) return delivery;
+      await destination.deliver(asTest(delivery));
+      return undefined;
+    } catch (error) {
+      if (error instanceof AttemptFailed) return error;
+      throw error;
+    } finally {
+      await destination.close();
+    }
+  });
+  if (failure === undefined) {
+    context.stdout.write(`${name} has taken number ${seq}, as a test.\n`);
+    return;
+  }
+  context.stderr.write(`tallyhook: ${name}: ${linesWithoutControls(failure.message)}\n`);
+  process.exitCode = exitCodes.differs;
+}
+
+/** Under another id than that of the real delivery, which must not be taken for a repeat of it. */
+const asTest = ({ headers, ...delivery }: Delivery): Delivery => ({
+  ...delivery,
+  id: randomUUID(),
+  headers: { ...headers, "tallyhook-test": "true" },
+});
+
+function openOne(runtime: Runtime, name: string): Destination {
+  const settings = forwardSettings(runtime);
+  const own = settings?.destinations[name];
+  if (settings === null || own === undefined) {
+    const names = Object.keys(settings?.destinations ?? {});
+    throw new UsageError(
+      `The settings have no destination "${name}". ` +
+        (names.length === 0
+          ? "FORWARD_SETTINGS_FILE names none."
+          : `There is ${names.join(", ")}.`),
+    );
+  }
+  const [opened] = openOwnDestinations(runtime, { ...settings, destinations: { [name]: own } });
+  if (opened === undefined) throw new TypeError("a destination was not opened");
+  return opened;
+}
+
+const noChange = (seq: number): UsageError =>
+  new UsageError(
+    `The feed has no change ${seq}. The table feed.changes has all that were not removed yet.`,
+  );

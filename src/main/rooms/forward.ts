@@ -1,0 +1,7 @@
+import type { ForwardRoom } from "./room-interfaces.ts";
+
+/** Loaded on demand: a receiver forwards nothing. */
+export const forwardRoom: ForwardRoom = {
+  run: async (runtime) => (await import("../forward.ts")).runForwarding(runtime),
+  check: async (runtime) => (await import("../cli/doctor/forward.ts")).checkForwarding(runtime),
+};
