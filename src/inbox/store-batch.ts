@@ -1,6 +1,7 @@
 import type { ClientBase } from "pg";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { takeTurn } from "../platform/postgres/number-turns.ts";
 
 /** The longest text that is copied from an event into a column of its own. */
 export const maxExtractLength = 255;
@@ -142,6 +143,9 @@ export interface NewRows {
  */
 export const keyOf = (sha256: string): string => sha256.slice(0, 32);
 
+/** The upper bits of the locks that inbox.readable_until() reads. */
+export const eventNumbers = { sequence: "inbox.event_numbers", lockClass: 7_257 };
+
 /**
  * All bodies are sent as one binary parameter, which the server splits. The driver would hex-encode an array of Buffers
  * and escape an array of texts quote by quote; both cost more than the INSERT. The statement returns one row, since
@@ -157,11 +161,13 @@ const insertNew = {
         with ordinality as i(event_id, type, api_version, created_at, secret_id, body_at, body_length, body, n)
     ), hashes as materialized (
       select decode($9::text, 'hex') as joined
+    ), turn as materialized (
+      select ${takeTurn(eventNumbers)}
     ), fresh as (
       insert into inbox.seen (created_at, body, seq)
       select seen_at, body, nextval('inbox.event_numbers')
       -- Sorted, so that receivers that insert the same events cannot deadlock.
-      from (select seen_at, body from input order by seen_at, body) sorted
+      from turn cross join (select seen_at, body from input order by seen_at, body) sorted
       on conflict (created_at, body) do nothing
       returning body, seq
     ), stored as (

@@ -32,6 +32,7 @@ const objects: readonly URL[] = [
     "chargebacks",
     "changes/readable-until",
   ),
+  ...inRoom("inbox", "readable-until"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
   ...inRoom(
     "reconcile",

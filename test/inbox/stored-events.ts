@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventState } from "../../src/inbox/claim.ts";
-import type { VerifiedEvent } from "../../src/inbox/store-batch.ts";
+import { type VerifiedEvent, eventNumbers } from "../../src/inbox/store-batch.ts";
+import { takeTurn } from "../../src/platform/postgres/number-turns.ts";
 
 /** An event as the receiver hands it over; each one differs from all others. */
 export function verifiedEvent(given: Partial<VerifiedEvent> = {}): VerifiedEvent {
@@ -42,9 +43,15 @@ export interface GivenRow {
 export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> {
   const { eventId = `evt_${randomUUID()}`, raw = Buffer.from(`{"id":"${eventId}"}`) } = given;
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(
-    `with stored as (
-       insert into inbox.receipts (event_id, raw_sha256, type, event_created_at, api_version, received_at, raw, secret_id)
-       values (?, ?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq
+    `with turn as materialized (
+       select ${takeTurn(eventNumbers)}
+     ), stored as (
+       insert into inbox.receipts (seq, event_id, raw_sha256, type, event_created_at, api_version, received_at, raw,
+         secret_id)
+       select nextval('inbox.event_numbers'), g.* from turn cross join (
+         values (?, ?::bytea, ?, ?::timestamptz, '2026-01-01', now() - make_interval(secs => ?), ?::bytea, 'env-1')
+       ) as g
+       returning seq
      )
      insert into inbox.progress (seq, state, attempts, next_attempt_at, reason, resource_type, resource_id)
      select seq, ?, ?, now() + make_interval(secs => ?::float8), ?, ?, ? from stored returning seq`,

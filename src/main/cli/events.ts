@@ -16,7 +16,6 @@ import {
 } from "../../inbox/queries.ts";
 import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbox/retention.ts";
 import { holdsRefusedText } from "../../mirror/canonical.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { counted, linesWithoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -132,7 +131,7 @@ async function follow(context: CliContext, options: ListOptions): Promise<void> 
     "events",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      await followEvents(context, { db, clock: runtime.wallClock }, filterOf(options), {
+      await followEvents(context, { db }, filterOf(options), {
         lineOf,
         signal,
       });
@@ -313,11 +312,11 @@ const maxUndecided = 20_000;
  */
 export async function followEvents(
   output: Pick<CliContext, "stdout" | "stderr">,
-  { db, clock }: { db: Knex; clock: Clock },
+  { db }: { db: Knex },
   filter: EventFilter,
   { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
 ): Promise<void> {
-  const arrivals = await watchArrivals(db, clock);
+  const arrivals = await watchArrivals(db);
   // Read before the newest, so that one which a worker completes meanwhile is in one of the two.
   const open = await listOpenEvents(db, maxUndecided);
   const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { takeTurn } from "../../platform/postgres/number-turns.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";
@@ -188,16 +189,17 @@ async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Pro
   );
 }
 
+const changeNumbers = { sequence: "feed.change_numbers", lockClass: 7_255 };
+
 /**
- * Numbers and writes the changes, in one statement. See readable-until.sql for the lock: it must be held before the
- * first number is taken. What happened an hour or more before the first event is history: a clock may differ by so much
- * (`clockToleranceMs`), and the first event tells of what has just happened.
+ * Numbers and writes the changes, in one statement. What happened an hour or more before the first event is history: a
+ * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened.
  */
 async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<void> {
   await trx
     .raw(
       `with turn as materialized (
-         select pg_advisory_xact_lock_shared((7255::bigint << 48) | (select last_value from feed.change_numbers))
+         select ${takeTurn(changeNumbers)}
        )
        insert into feed.changes (seq, resource, id, kind, cause, from_status, to_status, state_group, state_at,
          state_hash, transaction_id, amount, currency, is_superseded)

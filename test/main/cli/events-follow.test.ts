@@ -4,7 +4,6 @@ import { afterEach, beforeEach, test } from "vitest";
 import { followEvents } from "../../../src/main/cli/events.ts";
 import type { CliContext } from "../../../src/main/cli/context.ts";
 import type { EventFilter } from "../../../src/inbox/queries.ts";
-import { wallClock } from "../../../src/platform/clock.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -24,7 +23,7 @@ async function follow(filter: Partial<EventFilter> = {}) {
   stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
   const done = followEvents(
     { stdout, stderr } as unknown as Pick<CliContext, "stdout" | "stderr">,
-    { db: database.db, clock: wallClock },
+    { db: database.db },
     { limit: 20, ...filter },
     { lineOf: ({ seq, state }) => `${seq} ${state}`, signal: stop.signal },
   );
