@@ -4,7 +4,7 @@ import { canonicalTimestamp } from "./timestamp.ts";
 import { asObject, isObject } from "./wire-types.ts";
 
 /** Event types that the interface names. It does not list them all, so any other is possible. */
-const eventTypes = [
+export const eventTypes = [
   "order.created",
   "order.succeeded",
   "order.failed",

@@ -15,7 +15,7 @@ export interface DeadChange {
 /** How a handler does, for who watches it. */
 export interface HandlerHealth {
   name: string;
-  pausedBy: "person" | "failures" | null;
+  pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
   /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
@@ -42,7 +42,8 @@ export async function readHandlersHealth(
   const { rows } = await db.raw<{ rows: HealthRow[] }>(
     `select h.name, h.paused_by, h.paused_at, h.pause_reason, h.position, d.dead, d.dead_since, o.seq, o.kind, o.resource,
             o.id, o.error, o.holds_up,
-            (select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1) as unread_since,
+            case when h.source = 'changes' then (
+              select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1) end as unread_since,
             (select r.due_at from dispatch.runs r where r.handler = h.name and r.is_first and r.state = 'waiting'
              order by r.due_at, r.seq limit 1) as next_due_at
      from dispatch.handlers h

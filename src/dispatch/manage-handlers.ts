@@ -41,9 +41,11 @@ const countsOf = (handler: string): string =>
 export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[]> {
   const until = await readableUntil(db);
   const { rows } = await db.raw<{ rows: Record<keyof HandlerRow, unknown>[] }>(
-    `select h.name, h.position, greatest(0, :until::bigint - h.position) as behind, h.paused_by, h.paused_at,
-            h.pause_reason, w.waiting, d.dead, coalesce(c.done, 0) as done, coalesce(c.failed, 0) as failed,
-            c.last_done_at, c.last_failed_at
+    `select h.name, h.position,
+            greatest(0, case h.source when 'webhooks' then inbox.readable_until() else :until::bigint end - h.position)
+              as behind,
+            h.paused_by, h.paused_at, h.pause_reason, w.waiting, d.dead, coalesce(c.done, 0) as done,
+            coalesce(c.failed, 0) as failed, c.last_done_at, c.last_failed_at
      from dispatch.handlers h left join dispatch.counts c on c.handler = h.name
      ${countsOf("h.name")}
      where h.name = coalesce(:name::text, h.name) order by h.name`,

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { ConfigurationError } from "../platform/errors.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
+import { searchPosition } from "../platform/postgres/search-position.ts";
 
 /** One change of one object, as the feed tells it (mirror/changes/kinds.ts has the vocabulary). */
 export interface Change {
@@ -97,18 +98,15 @@ const datedBeforeMs = 60_000;
 
 /**
  * A position before every change that was recorded at that time or later; few that were recorded before it follow.
- * Searches by halves, some 40 statements. The feed needs no index by time for it.
+ * Some 40 statements.
  */
 export async function positionAt(db: Knex, time: Date): Promise<number> {
   const early = new Date(time.getTime() - datedBeforeMs);
-  let [low, high] = [0, await readableUntil(db)];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const [next] = await selected(db, { after: middle, until: high }, {}).orderBy("seq").limit(1);
-    if (next === undefined || next.recorded_at >= early) high = middle;
-    else low = Number(next.seq);
-  }
-  return low;
+  const until = await readableUntil(db);
+  return searchPosition(until, early, async (after) => {
+    const [next] = await selected(db, { after, until }, {}).orderBy("seq").limit(1);
+    return next === undefined ? null : { seq: Number(next.seq), at: next.recorded_at };
+  });
 }
 
 /**

@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { eventTypes } from "../contract/event-envelope.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { changeKinds } from "../mirror/changes/kinds.ts";
 import { bareHost, createDestinationGuard } from "../platform/http/destination-guard.ts";
+import { nearestName } from "../platform/nearest-name.ts";
 import {
   byName,
   expected,
@@ -64,6 +66,25 @@ const changes = settingsObject({
   withObject: yesOrNo.default(true),
 });
 
+const eventType = z
+  .string(expected("the type of an event, such as order.succeeded"))
+  .superRefine((text, context) => {
+    if (eventTypes.some((known) => known === text)) return;
+    // The interface does not list all types, so that any other is possible, unless it is nearly a known one.
+    const near = nearestName(text, eventTypes, { atMost: 2 });
+    if (near === null && /^[\x21-\x7e]{1,255}$/.test(text)) return;
+    const hint = near === null ? "" : `. Did you mean "${near}"?`;
+    const message = `${JSON.stringify(text.slice(0, 80))} is no type of an event${hint}`;
+    context.addIssue({ code: "custom", message });
+  });
+
+const webhooks = settingsObject({
+  send: z.literal("webhooks"),
+  ...common,
+  /** Left out: all. */
+  types: listOf(eventType, '["order.succeeded"]').optional(),
+});
+
 const destinationName = {
   pattern: /^[a-z][a-z0-9-]{0,39}$/,
   should: "at most 40 lower-case letters, digits and -, a letter first, such as crm",
@@ -72,7 +93,12 @@ const destinationName = {
 const schema = settingsObject({
   destinations: byName(
     destinationName,
-    ofKind("send", ["changes"], [changes], '{ "send": "changes", "url": "https://…", … }'),
+    ofKind(
+      "send",
+      ["changes", "webhooks"],
+      [changes, webhooks],
+      '{ "send": "changes", "url": "https://…", … }',
+    ),
     '{ "crm": { "send": "changes", "url": "https://…", "secretFrom": "FORWARD_CRM" } }',
   ),
   /** May also be reached by http and at loopback and private addresses. */

@@ -14,7 +14,7 @@ const atOnce = 1_000;
  * The number up to which the inbox is complete: what was committed up to now, or never will be. Numbers commit in
  * another order than they are given. One statement, on the primary, at READ COMMITTED.
  */
-async function readableUntil(db: Knex): Promise<number> {
+export async function readableUntil(db: Knex): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ until: string }] }>(
     "select inbox.readable_until() as until",
   );

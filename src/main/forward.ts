@@ -48,7 +48,7 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
   await assertSameSources(db, destinations, work);
   const dispatch = startDispatch({ db, log, random }, destinations, work);
   runtime.onClose(() => dispatch.close());
-  log.info({ destinations: Object.keys(settings.destinations) }, "changes are forwarded");
+  log.info({ destinations: Object.keys(settings.destinations) }, "it is forwarded to destinations");
 }
 
 /** The position of one source means nothing in another. */

@@ -354,6 +354,7 @@ describe("docker-compose.forward.yml", () => {
     const values: Record<string, string> = {
       ...secretValues,
       forward_crm_secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+      forward_warehouse_secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     };
     const { config, secrets } = loadConfig(
       { ...service(compose, "worker").environment, ...worker?.environment },
@@ -362,7 +363,7 @@ describe("docker-compose.forward.yml", () => {
     expect(config.forward.settingsFile).toBe("/etc/tallyhook/forward.jsonc");
     const settings = loadForwardSettings(join(projectRoot, "forward.example.jsonc"));
     const opened = openOwnDestinations({ secrets, wallClock }, settings);
-    expect(opened.map(({ name }) => name)).toEqual(["forward:crm"]);
+    expect(opened.map(({ name }) => name)).toEqual(["forward:crm", "forward:warehouse"]);
   });
 });
 

@@ -26,8 +26,12 @@ const withCrm = (given: object, more: object = {}) =>
 test("the example is right, and shows each setting as it is when it is left out", () => {
   const shown = load(example);
   expect(shown.privateHosts).toEqual([]);
-  const { url: _u, secretFrom: _s, kinds: _k, ...defaults } = shown.destinations["crm"] ?? {};
-  expect(load(withCrm({})).destinations["crm"]).toEqual({ ...crm, ...defaults });
+  const { url: _u, secretFrom: _s, ...defaults } = shown.destinations["crm"] ?? {};
+  expect(shown.destinations["warehouse"]).toMatchObject({ send: "webhooks", from: "now" });
+  expect(load(withCrm({ kinds: ["order.paid", "order.refunded"] })).destinations["crm"]).toEqual({
+    ...crm,
+    ...defaults,
+  });
 });
 
 test.each([
@@ -40,7 +44,18 @@ test.each([
     { kinds: [] },
     "destinations.crm.kinds: an empty list should be a list with at least one element",
   ],
-  [{ send: "change" }, 'destinations.crm.send: "change" should be one of "changes"'],
+  [
+    { send: "change" },
+    'destinations.crm.send: "change" should be one of "changes", "webhooks". Did you mean "changes"?',
+  ],
+  [
+    { send: "webhooks", types: ["order.suceeded"] },
+    '"order.suceeded" is no type of an event. Did you mean "order.succeeded"?',
+  ],
+  [
+    { send: "webhooks", kinds: ["order.paid"] },
+    'destinations.crm.kinds: there is no setting "kinds" here',
+  ],
   [
     { secretFrom: undefined },
     "destinations.crm.secretFrom: is missing: should be the name of an environment variable",
@@ -117,6 +132,10 @@ test("all destinations whose secrets are not usable are named at once, without t
       '  - destination "other": set FORWARD_OTHER or FORWARD_OTHER_FILE, such as to the output of: ' +
       'echo "whsec_$(openssl rand -base64 32)".',
   );
+});
+
+test("a type of event that the interface does not name is taken, since it does not name all", () => {
+  expect(() => load(withCrm({ send: "webhooks", types: ["dispute.opened"] }))).not.toThrow();
 });
 
 test("a private host that is allowed may be reached by http, also as an address", () => {

@@ -38,6 +38,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "contract/**",
     "dispatch/**",
     "feed/changes.ts",
+    "inbox/read-by-number.ts",
     "mirror/changes/kinds.ts",
   ],
   alerts: [

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { headerKeyOf } from "../../platform/http/header-value.ts";
 import type { AlertAction, AlertMessage } from "../message.ts";
 
 /** No channel shows more items in one message. Longer lists are split into several messages. */
@@ -64,11 +65,7 @@ export const digestOf = (text: string, digits: number): string =>
   createHash("sha256").update(text).digest("hex").slice(0, digits);
 
 /** The key of a message if a header can carry it, else its hash. */
-export function headerKey({ idempotencyKey }: AlertMessage): string {
-  return /^[\x21-\x7e]{1,200}$/.test(idempotencyKey)
-    ? idempotencyKey
-    : `sha256:${digestOf(idempotencyKey, 64)}`;
-}
+export const headerKey = ({ idempotencyKey }: AlertMessage): string => headerKeyOf(idempotencyKey);
 
 /** A short mark by which a person in a chat recognizes a repeat. */
 export const shortMark = ({ idempotencyKey }: AlertMessage): string =>

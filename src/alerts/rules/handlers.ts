@@ -10,7 +10,7 @@ import { type Wording, headlineText, shortened } from "./wording.ts";
 /** How one of the merchant's handlers does. */
 export interface HandlerState {
   name: string;
-  pausedBy: "person" | "failures" | null;
+  pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
   /** Changes that are given up, of each object one at most; not counted further than was asked. */

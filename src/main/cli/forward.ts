@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
+import type { Knex } from "knex";
 import { AttemptFailed } from "../../dispatch/recipient.ts";
 import { readChanges } from "../../feed/changes.ts";
 import {
@@ -9,6 +10,8 @@ import {
   recipientName,
 } from "../../forward/destination.ts";
 import { readDeliveries } from "../../forward/forward-work.ts";
+import { eventItem } from "../../forward/webhooks.ts";
+import { readTried } from "../../inbox/read-by-number.ts";
 import { UsageError, exitCodes } from "../../platform/errors.ts";
 import { linesWithoutControls } from "../../platform/readable-text.ts";
 import { forwardSettings, openOwnDestinations } from "../forward.ts";
@@ -30,7 +33,7 @@ export function registerForward(program: Command, context: CliContext): void {
     .argument("<name>", "the destination's name")
     .requiredOption(
       "--number <seq>",
-      "the number of the change",
+      "the number of the change, or of the event",
       wholeNumber(1, 999_999_999_999_999),
     )
     .action((name: string, { number }: { number: number }) => testOn(context, name, number));
@@ -54,9 +57,7 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
   const failure = await withDatabase(context, "forward", async (db, runtime) => {
     const destination = openOne(runtime, name);
     try {
-      const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
-      if (change?.seq !== seq) throw noChange(seq);
-      const item: unknown = JSON.parse(JSON.stringify(change));
+      const item = await readItem(db, destination, seq);
       const [delivery] = await readDeliveries(db, [{ ...destination, run: { seq, item } }]);
       if (delivery === undefined || delivery instanceof AttemptFailed) return delivery;
       await destination.deliver(asTest(delivery));
@@ -75,6 +76,23 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
   context.stderr.write(`tallyhook: ${name}: ${linesWithoutControls(failure.message)}\n`);
   process.exitCode = exitCodes.differs;
 }
+
+/** What the run of that number would have. Throws `UsageError` where there is none. */
+async function readItem(db: Knex, { settings }: Destination, seq: number): Promise<unknown> {
+  if (settings.send === "webhooks") {
+    const [event] = (await readTried(db, { after: seq - 1, limit: 1 })).events;
+    if (event?.seq !== seq) throw noEvent(seq);
+    return eventItem(event);
+  }
+  const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
+  if (change?.seq !== seq) throw noChange(seq);
+  return JSON.parse(JSON.stringify(change));
+}
+
+const noEvent = (seq: number): UsageError =>
+  new UsageError(
+    `The inbox has no event ${seq} that a worker has tried. "npx tallyhook events list" has their numbers.`,
+  );
 
 /** Under another id than that of the real delivery, which must not be taken for a repeat of it. */
 const asTest = ({ headers, ...delivery }: Delivery): Delivery => ({

@@ -133,7 +133,7 @@ export interface HandlersRoom {
 
 interface HandlerHealth {
   name: string;
-  pausedBy: "person" | "failures" | null;
+  pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
   dead: number;
