@@ -98,11 +98,15 @@ export const untilRegistered = (db: Knex, name: string) =>
   eventually(`${name} is known`, async () => db("dispatch.handlers").where({ name }).first("name"));
 
 /** Until all changes of the feed were handled, but for those that wait for a person. */
-export const untilHandled = (db: Knex, { dead = 0 } = {}) =>
-  eventually("all changes are handled", async () => {
-    const { rows } = await db.raw<{ rows: { open: number; behind: number }[] }>(
-      `select (select count(*)::int from dispatch.runs) as open,
+export const untilHandled = (db: Knex, { dead = 0, withinMs = 60_000 } = {}) =>
+  eventually(
+    "all changes are handled",
+    async () => {
+      const { rows } = await db.raw<{ rows: { open: number; behind: number }[] }>(
+        `select (select count(*)::int from dispatch.runs) as open,
               (select count(*)::int from dispatch.handlers where position < feed.readable_until()) as behind`,
-    );
-    return rows[0]?.open === dead && rows[0].behind === 0;
-  });
+      );
+      return rows[0]?.open === dead && rows[0].behind === 0;
+    },
+    { withinMs },
+  );

@@ -55,6 +55,7 @@ export default defineConfig(({ mode }) => ({
                   "test/e2e/postgres-outages.test.ts",
                   "test/e2e/redis-outages.test.ts",
                   "test/e2e/silent-failover.test.ts",
+                  "test/feed/psql-reader.test.ts",
                   "test/inbox/partitions.test.ts",
                   "test/main/retention.test.ts",
                   "test/mirror/any-order.test.ts",
