@@ -1,27 +1,50 @@
-import { RetryLater, defineHandler } from "../dispatch/define-handler.ts";
+import { createTransport } from "nodemailer";
+import { defineHandler } from "../dispatch/define-handler.ts";
 
 /**
- * An example that is off: files named `….example.ts` are not loaded. Copy it to `send-refund-receipt.ts`, and change it.
+ * Mails the customer a receipt for each refund. RECEIPTS_SMTP_URL (smtps://user:password@mail.example.com) and
+ * RECEIPTS_FROM say how.
+ *
+ * An example that is off: files named `….example.ts` are not loaded. Copy it to `send-refund-receipt.ts` and change it.
  * This folder is yours; upgrades never touch it. docs/handlers.md has what a handler may count on.
  */
 export default defineHandler({
   name: "send-refund-receipt",
   on: ["order.refunded"],
-  async run({ change, order, idempotencyKey, log, signal, isTest }) {
-    if (isTest) return log.info({ order: order.id }, "a receipt would be sent");
-    const answer = await fetch("https://mail.example.com/receipts", {
-      method: "POST",
-      // The same at each attempt, so that a repeat sends nothing twice.
-      headers: { "content-type": "application/json", "idempotency-key": idempotencyKey },
-      body: JSON.stringify({
-        customer: order.customer_id,
-        order: order.order_number,
-        amountMinor: change.amount,
-        currency: change.currency,
-      }),
-      signal,
-    });
-    if (answer.status === 429) throw new RetryLater(60_000);
-    if (!answer.ok) throw new Error(`the mail service answers ${answer.status}`);
+  async run({ change, order, idempotencyKey, db, log, isTest }) {
+    const { RECEIPTS_SMTP_URL: url, RECEIPTS_FROM: from } = process.env;
+    if (url === undefined || from === undefined) {
+      throw new Error("RECEIPTS_SMTP_URL and RECEIPTS_FROM are not set");
+    }
+    const customer = await db("mirror.customers")
+      .where({ id: order.customer_id })
+      .first<{ email: string | null } | undefined>("email");
+    // An error is an attempt: the customer may be on the way.
+    if (customer === undefined) throw new Error("the mirror does not know the customer yet");
+    if (customer.email === null) return log.info("the customer was erased: no receipt");
+
+    const refund = money(change.amount, change.currency);
+    const mailer = createTransport({ url, socketTimeout: 20_000 });
+    try {
+      await mailer.sendMail({
+        from,
+        // While you try it, the mail is yours.
+        to: isTest ? from : customer.email,
+        subject: `Your refund of ${refund}`,
+        text: `We have refunded ${refund} of your order ${order.order_number}.\n`,
+        // The same at each attempt: a mailbox recognises a repeat.
+        messageId: `<${idempotencyKey}@tallyhook>`,
+      });
+    } finally {
+      mailer.close();
+    }
   },
 });
+
+/** Of minor units: 1999, "usd" → 19.99 USD. */
+function money(minor: number | null, currency: string | null): string {
+  const code = (currency ?? "usd").toUpperCase();
+  const format = new Intl.NumberFormat("en", { style: "currency", currency: code });
+  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
+  return `${((minor ?? 0) / 10 ** digits).toFixed(digits)} ${code}`;
+}

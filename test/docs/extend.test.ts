@@ -6,14 +6,29 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startChannelServer } from "../alerts/channels/channel-server.ts";
+import { runScenario } from "../../src/main/cli/trigger.ts";
+import { type Scenario, scenarios } from "../../src/main/cli/trigger-scenarios.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
+import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
+import type { ChangeKind } from "../../src/mirror/changes/kinds.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { type ChannelServer, startChannelServer } from "../alerts/channels/channel-server.ts";
+import { killPrograms, runTallyhook } from "../e2e/program.ts";
 import { compile } from "../support/compile.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
+import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = await readFile(join(root, "docs/extend.md"), "utf8");
-const sections = ["A report", "An alert channel", "Another provider's signature and envelope"];
+const sections = [
+  "A report",
+  "Code that runs on changes",
+  "An alert channel",
+  "Another provider's signature and envelope",
+];
 const database = useTestDatabase();
 let project: string;
 let typeErrors: string;
@@ -86,7 +101,7 @@ describe("the example of a merchant's own report", () => {
   test("is migrated and printed", async () => {
     const { stdout: migrated } = await tallyhook("migrate", "--json");
     expect(JSON.parse(migrated)).toEqual({
-      applied: ["own/0001_sales_targets"],
+      applied: ["own/0001_sales_targets", "own/0002_ledger"],
       replaced: [expect.stringMatching(/own\/sales-targets\/sales-targets\.sql$/)],
     });
     await database.db.raw(`
@@ -156,5 +171,125 @@ describe("the example of another provider's signature", () => {
     expect(accepted.stdout).toContain("The receiver's verdict: accepted");
     const refused = await tallyhookWith({ SVC_SIGNATURE_SCHEME: "svc" }, ...explain);
     expect(refused.stdout).toContain("made this signature, under the scheme acme");
+  });
+});
+
+describe("the examples of handlers", () => {
+  const example = "src/handlers/send-refund-receipt.example.ts";
+  let environment: Record<string, string>;
+  let mails: MailServer;
+  let shop: ChannelServer;
+  let runtime: Runtime;
+
+  test("are files of the merchant, and the first is the one that lies there, off", async () => {
+    const files = filesOfExample("Code that runs on changes");
+    expect(files.map(({ path }) => path)).toEqual([
+      "src/handlers/send-refund-receipt.ts",
+      "src/handlers/revoke-access.ts",
+      "migrations/own/0002_ledger.sql",
+      "src/handlers/post-to-ledger.ts",
+    ]);
+    expect(files[0]?.text).toBe(await readFile(join(root, example), "utf8"));
+  });
+
+  beforeAll(async () => {
+    [mails, shop] = await Promise.all([startMailServer(), startChannelServer()]);
+    environment = {
+      ...database.environment,
+      TALLYHOOK_DATA_DIR: join(project, ".data"),
+      TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32),
+      HOST: "127.0.0.1",
+      PORT: String(await freePort()),
+      ADMIN_PORT: "0",
+      SANDBOX_PORT: String(await freePort()),
+      LOG_LEVEL: "warn",
+      RECEIPTS_SMTP_URL: mails.url,
+      RECEIPTS_FROM: "shop@example.com",
+      MEMBERS_URL: shop.url,
+    };
+    const entry = join(project, "src/bin/tallyhook.js");
+    await runTallyhook(["start"], environment, undefined, entry).printed("Stop with Ctrl-C");
+    runtime = createRuntime(loadConfig(environment), createLog({ level: "silent", name: "test" }));
+  });
+  afterAll(async () => {
+    await runtime?.close();
+    await killPrograms();
+    await Promise.all([mails.close(), shop.close()]);
+  });
+
+  const play = (scenario: Scenario) =>
+    runScenario(runtime, scenario, {
+      signal: new AbortController().signal,
+      say: () => {},
+      warn: () => {},
+    });
+  const trigger = (kind: ChangeKind) => play(scenarios[kind] as Scenario);
+
+  test("a refund at the sandbox becomes a mail to the customer, and a test of the handler one to the shop", async () => {
+    const arrived = mails.next();
+    const change = (await trigger("order.refunded")).at(-1)?.change;
+    const receipt = await arrived;
+    expect(receipt.to).toEqual([expect.stringMatching(/^trigger-.*@example\.test$/)]);
+    expect(receipt.source).toMatch(/^Subject: Your refund of \d+\.\d\d EUR\r$/m);
+    const again = mails.next();
+    const test = ["handlers", "test", "send-refund-receipt", "--change", String(change?.seq)];
+    const { stdout } = await tallyhookWith(environment, ...test);
+    expect(stdout).toContain("as a test");
+    const { to, source } = await again;
+    expect(to).toEqual(["shop@example.com"]);
+    const idOf = (mail: string) => /^Message-ID: (.*)\r$/m.exec(mail)?.[1];
+    // A test is no repeat of the real one.
+    expect(idOf(source)).not.toBe(idOf(receipt.source));
+  });
+
+  test("the ledger has each payment and each refund once, and is balanced", async () => {
+    const { db } = database;
+    await trigger("order.refunded");
+    const wanted = await db("feed.changes")
+      .whereIn("kind", ["order.paid", "order.refunded"])
+      .orderBy("seq")
+      .select<{ seq: string; kind: string; amount: string | null; id: string }[]>(
+        "seq",
+        "kind",
+        "amount",
+        "id",
+      );
+    await eventually("all is posted", async () => {
+      const posted = await db("books.entries")
+        .where({ account: "cash" })
+        .orderBy("change")
+        .pluck("change");
+      return posted.join() === wanted.map(({ seq }) => seq).join();
+    });
+    const { rows } = await db.raw<{ rows: { account: string; sum: number }[] }>(
+      "select account, sum(amount)::int from books.entries group by 1 order by 1",
+    );
+    // Each order was paid and refunded whole.
+    expect(rows).toEqual([
+      { account: "cash", sum: 0 },
+      { account: "sales", sum: 0 },
+    ]);
+  });
+
+  test("a member whose renewal is declined keeps access while the service tries again, and loses it after the last retry", async () => {
+    const told = (): boolean[] =>
+      shop.posts.map(({ body }) => (JSON.parse(body) as { access: boolean }).access);
+    const isToldSo = (access: boolean) => () => told().at(-1) === access;
+    const lost: Scenario = {
+      does: "a renewal that is never paid",
+      async run({ shop: { passDay, ...sandbox }, step }) {
+        const { id } = await step("subscription.started", () =>
+          sandbox.subscription("card_renewal_declined"),
+        );
+        await eventually("the first charge gives access", isToldSo(true));
+        const before = told().length;
+        await passDay(id);
+        await eventually("a decline is told", () => told().length > before);
+        expect(told().at(-1)).toBe(true);
+        for (let day = 0; day < 7; day++) await passDay(id);
+        await eventually("the access is gone", isToldSo(false));
+      },
+    };
+    await play(lost);
   });
 });
