@@ -49,5 +49,7 @@ test("what a killed process was running is taken up again: each change in its or
   await untilHandled(db);
   expect(await program.stop()).toEqual({ code: 0, signal: null });
 
-  expect((await expectAllHandled(db)).changes).toBe(100);
+  const { changes, repeats } = await expectAllHandled(db);
+  expect(changes).toBe(100);
+  expect(repeats, "of those that are not transactional").toBeGreaterThan(0);
 }, 300_000);

@@ -20,8 +20,10 @@ export default defineHandler({
   transactional: ${isTransactional},
   async run({ change, order, db, idempotencyKey }: any): Promise<void> {
     await db("own.begun").insert({ handler: "${name}", seq: change.seq });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 5));
     await db("own.done").insert({ handler: "${name}", seq: change.seq, id: order.id, key: idempotencyKey });
+    // Many are killed when they have written and are not marked done.
+    await new Promise((resolve) => setTimeout(resolve, 15));
   },
 });
 `;
