@@ -13,7 +13,7 @@ begin
     where r.handler = p_handler and r.seq = given.seq
       and case when given.token is null then coalesce(r.claimed_until <= now(), true)
                else r.token = given.token and r.state = 'waiting' end
-    returning r.seq, r.resource, r.id, r.is_first, given.token is not null as is_done
+    returning r.seq, r.resource, r.id, r.is_first
   ), promoted as (
     update dispatch.runs r set is_first = true
     from gone cross join lateral (
@@ -23,10 +23,6 @@ begin
       order by n.seq limit 1
     ) as next
     where gone.is_first and r.handler = p_handler and r.seq = next.seq
-  ), counted as (
-    insert into dispatch.counts as c (handler, done, last_done_at)
-    select p_handler, count(*), now() from gone where is_done having count(*) > 0
-    on conflict (handler) do update set done = c.done + excluded.done, last_done_at = excluded.last_done_at
   )
   select coalesce(array_agg(seq), '{}') into removed from gone;
   return removed;

@@ -120,22 +120,60 @@ function claimedRun(row: ClaimedRow): ClaimedRun {
   };
 }
 
+type Claim = Pick<ClaimedRun, "seq" | "token">;
+
 /**
  * Removes runs of one handler that are done, and counts them. The next runs of their objects can be claimed then.
- * Returns the numbers of those that were still claimed by their tokens: another process has the others. One statement;
- * in a transaction, its last one.
+ * Returns the numbers of those that were still claimed by their tokens: another process has the others. One statement.
  */
 export async function removeDone(
   db: Knex,
   handler: string,
-  runs: readonly Pick<ClaimedRun, "seq" | "token">[],
+  runs: readonly Claim[],
 ): Promise<Set<number>> {
   const { rows } = await db.raw<{ rows: [{ removed: string[] }] }>(
-    "select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed",
-    [handler, sqlArray(runs.map(({ seq }) => seq)), sqlArray(runs.map(({ token }) => token))],
+    `with gone as materialized (
+       select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed
+     ), counted as (
+       ${countOf("?", "cardinality(removed)", "from gone where cardinality(removed) > 0")}
+     )
+     select removed from gone`,
+    [...removal(handler, runs), handler],
   );
   return new Set(rows[0].removed.map(Number));
 }
+
+/**
+ * Removes a run in the transaction of its handler, as the last statement. Returns false if another process has it. Does
+ * not count it: the row of the count would keep the handler's other transactions waiting until this one is committed.
+ */
+export async function removeOwn(
+  trx: Knex.Transaction,
+  run: Pick<ClaimedRun, "handler"> & Claim,
+): Promise<boolean> {
+  const { rows } = await trx
+    .raw<{ rows: [{ removed: string[] }] }>(
+      "select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed",
+      removal(run.handler, [run]),
+    )
+    .options({ name: "dispatch-remove" });
+  return rows[0].removed.length > 0;
+}
+
+/** Counts runs that `removeOwn` has removed. One statement. */
+export async function countDone(db: Knex, handler: string, runs: number): Promise<void> {
+  await db.raw(countOf("?", "?::bigint"), [handler, runs]);
+}
+
+const removal = (handler: string, runs: readonly Claim[]) => [
+  handler,
+  sqlArray(runs.map(({ seq }) => seq)),
+  sqlArray(runs.map(({ token }) => token)),
+];
+
+const countOf = (handler: string, runs: string, from = ""): string =>
+  `insert into dispatch.counts as c (handler, done, last_done_at) select ${handler}, ${runs}, now() ${from}
+   on conflict (handler) do update set done = c.done + excluded.done, last_done_at = excluded.last_done_at`;
 
 /** What becomes of a run that could not be done. */
 export interface PutOff {

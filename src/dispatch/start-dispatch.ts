@@ -20,10 +20,12 @@ import {
   type ClaimedRun,
   claimProbes,
   claimRuns,
+  countDone,
   pauseAfterRefusal,
   pauseIfAllFail,
   putOffRun,
   removeDone,
+  removeOwn,
   resumeAfterSuccess,
 } from "./runs.ts";
 
@@ -176,7 +178,7 @@ export function startDispatch<R extends Recipient>(
     try {
       // Killed processes have used up its attempts: it may be what kills them.
       if (run.attempt > most && !run.isProbe) throw new ProcessEnded();
-      await attempt.make((trx) => removeOwn(trx, run));
+      await attempt.make((trx) => finishOwn(trx, run));
       completer.add(run, { isRemoved: attempt.removesRun });
     } catch (error) {
       if (error instanceof TakenOver) {
@@ -263,9 +265,8 @@ class ProcessEnded extends Error {
   override readonly name = "ProcessEndedWhileItRan";
 }
 
-async function removeOwn(trx: Knex.Transaction, run: ClaimedRun): Promise<void> {
-  const removed = await removeDone(trx, run.handler, [run]);
-  if (!removed.has(run.seq)) throw new TakenOver();
+async function finishOwn(trx: Knex.Transaction, run: ClaimedRun): Promise<void> {
+  if (!(await removeOwn(trx, run))) throw new TakenOver();
 }
 
 interface HandlerPlace {
@@ -294,58 +295,80 @@ async function readPlaces(db: Knex, names: readonly string[]): Promise<Map<strin
 }
 
 interface Completer {
-  /** A run was done. One that is removed already has only to be told of. */
+  /** A run was done. One that is removed already has only to be counted. */
   add(run: ClaimedRun, state: { isRemoved: boolean }): void;
   /** Waits until all is marked done. While the database is away it gives up: those runs come again. */
   close(): Promise<void>;
 }
 
+/** Runs of one handler that are done. */
+interface DoneRuns {
+  /** To be removed. */
+  runs: ClaimedRun[];
+  /** How many are removed already. */
+  removed: number;
+  isProbed: boolean;
+}
+
 /**
- * Removes runs that are done: of each handler all that were done during the last statement, in one. Then calls
- * `onRemoved`, since the next runs of their objects can be claimed.
+ * Removes and counts runs that are done: of each handler all that were done during the last statement, in one. Then
+ * calls `onRemoved`, since the next runs of their objects can be claimed.
  */
 function createCompleter({ db, log }: DispatchDeps, onRemoved: () => void): Completer {
-  const done = new Map<string, ClaimedRun[]>();
+  const done = new Map<string, DoneRuns>();
   let working: Promise<void> | null = null;
   let isClosing = false;
+
+  function addDone(handler: string, { runs, removed, isProbed }: DoneRuns): void {
+    const of = done.get(handler) ?? { runs: [], removed: 0, isProbed: false };
+    of.runs.push(...runs);
+    of.removed += removed;
+    of.isProbed ||= isProbed;
+    done.set(handler, of);
+  }
 
   async function work(): Promise<void> {
     // What is done in the same turn goes together.
     await new Promise((resolve) => setImmediate(resolve));
     for (let [next] = done; next !== undefined; [next] = done) {
-      const [handler, runs] = next;
+      const [handler, of] = next;
       done.delete(handler);
       try {
-        const removed = await removeDone(db, handler, runs);
-        const lost = runs.filter(({ seq }) => !removed.has(seq));
-        for (const { seq } of lost) log.warn({ handler, change: seq }, takenOver);
-        if (runs.some(({ isProbe }) => isProbe)) await resume(handler);
+        await complete(handler, of);
         onRemoved();
       } catch (err) {
-        log.warn({ err, handler, runs: runs.length }, "runs could not be marked done");
+        log.warn({ err, handler, runs: of.runs.length }, "runs could not be marked done");
         if (isClosing) continue;
-        done.set(handler, [...runs, ...(done.get(handler) ?? [])]);
+        addDone(handler, of);
         await sleep(afterFailureMs);
       }
     }
     working = null;
   }
 
-  async function resume(handler: string): Promise<void> {
-    if (await resumeAfterSuccess(db, handler)) log.info({ handler }, "a handler works again");
+  /** Forgets each part that it has done, so that it can be repeated. */
+  async function complete(handler: string, of: DoneRuns): Promise<void> {
+    if (of.runs.length > 0) {
+      const removed = await removeDone(db, handler, of.runs);
+      const lost = of.runs.filter(({ seq }) => !removed.has(seq));
+      for (const { seq } of lost) log.warn({ handler, change: seq }, takenOver);
+      of.runs = [];
+    }
+    if (of.removed > 0) {
+      await countDone(db, handler, of.removed);
+      of.removed = 0;
+    }
+    if (of.isProbed && (await resumeAfterSuccess(db, handler))) {
+      log.info({ handler }, "a handler works again");
+    }
   }
 
   return {
     add(run, { isRemoved }) {
-      if (isRemoved) {
-        onRemoved();
-        if (!run.isProbe) return;
-        resume(run.handler).catch((err: unknown) =>
-          log.warn({ err, handler: run.handler }, "a handler could not be resumed"),
-        );
-        return;
-      }
-      done.set(run.handler, [...(done.get(run.handler) ?? []), run]);
+      // Its object's next run need not wait for the count.
+      if (isRemoved) onRemoved();
+      const runs = isRemoved ? [] : [run];
+      addDone(run.handler, { runs, removed: isRemoved ? 1 : 0, isProbed: run.isProbe });
       working ??= work();
     },
     async close() {
