@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
 import { killPrograms, runTallyhook } from "../e2e/program.ts";
-import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyAs, orderAt, untilHandled, untilRegistered } from "./dispatch-stand.ts";
-import { countBegun, expectAllHandled, putNotedHandlers } from "./noted-handlers.ts";
+import { countBegun, expectAllHandled, putNotedHandlers, untilMidway } from "./noted-handlers.ts";
 
 const database = useTestDatabase();
 let folder: string;
@@ -37,8 +36,7 @@ test("what a killed process was running is taken up again: each change in its or
     await applyAs(db, `event:${state}`, ...orders);
   }
   for (let kill = 0; kill < 2; kill++) {
-    const until = (await countBegun(db)) + 3 + Math.floor(random() * 20);
-    await eventually("some have begun", async () => (await countBegun(db)) >= until);
+    await untilMidway(db, (await countBegun(db)) + 3 + Math.floor(random() * 20));
     await program.kill();
     // As if the deadline and the time beyond it had passed.
     await db("dispatch.runs")

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Knex } from "knex";
 import { expect, inject } from "vitest";
+import { eventually } from "../support/eventually.ts";
 
 /** What `tallyhook/handlers` is in a deployment. */
 const definition = pathToFileURL(join(inject("image"), "src/bin/handlers.js")).href;
@@ -15,15 +16,15 @@ import { defineHandler } from ${JSON.stringify(definition)};
 export default defineHandler({
   name: "${name}",
   on: ${JSON.stringify(kinds)},
-  deadlineMs: 500,
+  deadlineMs: 2_000,
   attempts: 100,
   transactional: ${isTransactional},
   async run({ change, order, db, idempotencyKey }: any): Promise<void> {
     await db("own.begun").insert({ handler: "${name}", seq: change.seq });
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 10));
     await db("own.done").insert({ handler: "${name}", seq: change.seq, id: order.id, key: idempotencyKey });
-    // Many are killed when they have written and are not marked done.
-    await new Promise((resolve) => setTimeout(resolve, 15));
+    // Some take long to end after they have written, so that they can be killed there.
+    await new Promise((resolve) => setTimeout(resolve, change.seq % 8 === 0 ? 100 : 5));
   },
 });
 `;
@@ -42,6 +43,21 @@ export async function putNotedHandlers(db: Knex, folder: string): Promise<void> 
 /** How many attempts have begun and can be seen: those of `exact` only once they have ended. */
 export const countBegun = async (db: Knex): Promise<number> =>
   Number((await db("own.begun").count({ n: "*" }).first())?.["n"]);
+
+/** Until so many attempts have begun, and `plain` has written what is not marked done: killed now, it comes again. */
+export const untilMidway = (db: Knex, begun: number) =>
+  eventually(
+    "handlers are midway",
+    async () => {
+      const { rows } = await db.raw<{ rows: [{ is_written: boolean }] }>(
+        `select exists (
+           select from own.done d join dispatch.runs r using (handler, seq)
+           where handler = 'plain' and r.claimed_until is not null) as is_written`,
+      );
+      return rows[0].is_written && (await countBegun(db)) >= begun;
+    },
+    { everyMs: 5 },
+  );
 
 interface Told {
   seq: string;

@@ -5,7 +5,12 @@ import type { Knex } from "knex";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { applyAs, orderAt, untilHandled, untilRegistered } from "../dispatch/dispatch-stand.ts";
-import { countBegun, expectAllHandled, putNotedHandlers } from "../dispatch/noted-handlers.ts";
+import {
+  countBegun,
+  expectAllHandled,
+  putNotedHandlers,
+  untilMidway,
+} from "../dispatch/noted-handlers.ts";
 import { layOutDeployment } from "../e2e/deployment.ts";
 import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
 import { eventually } from "../support/eventually.ts";
@@ -44,8 +49,7 @@ test("a worker that is killed fifty times while handlers run, alone, with its ch
   const writing = new AbortController();
   const written = writeChanges(db, seededRandom("handler kills, changes"), writing.signal);
   for (let kill = 0; kill < kills; kill++) {
-    const until = (await countBegun(db)) + 3 + Math.floor(random() * 40);
-    await eventually("some have begun", async () => (await countBegun(db)) >= until);
+    await untilMidway(db, (await countBegun(db)) + 3 + Math.floor(random() * 40));
     const victim = victims[Math.floor(random() * victims.length)] ?? "all";
     const children = childrenOf(worker.pid);
     killed[victim === "children" && children.length === 0 ? "worker" : victim]++;
