@@ -67,7 +67,11 @@ export const applyLatency: Benchmark = {
   },
 };
 
-async function delaysMs(client: Client, { acks }: LoadReport): Promise<number[]> {
+/** Of each event of a report, from its 2xx to the commit that applied it. */
+export async function delaysMs(
+  client: Client,
+  { acks }: Pick<LoadReport, "acks">,
+): Promise<number[]> {
   const { rows } = await client.query<{ event_id: string; at_ms: number }>(
     `select r.event_id, (extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000)::float8 as at_ms
      from inbox.progress p join inbox.receipts r using (seq) where r.event_id = any($1::text[])`,

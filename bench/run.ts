@@ -16,6 +16,7 @@ import { compile } from "./support/compile.ts";
 import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { grown } from "./grown.ts";
+import { handlers } from "./handlers.ts";
 import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
 import { processes } from "./processes.ts";
@@ -40,6 +41,7 @@ const benchmarks: readonly Benchmark[] = [
   hostile,
   applyLatency,
   alertLatency,
+  handlers,
   sandbox,
   reconcile,
   reports,

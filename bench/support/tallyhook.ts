@@ -12,6 +12,8 @@ export interface Placed {
   profile: boolean;
   /** Name of its log and profile, if several of a kind run. */
   name?: string;
+  /** Another build of the program. */
+  file?: string | undefined;
 }
 
 export interface RunningServer {
@@ -48,7 +50,7 @@ export async function startWorker(
   return startProcess({
     name: "worker",
     ...placed,
-    file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
+    file: placed.file ?? compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
     args: ["worker"],
     nodeArgs,
     env: { ...(await environment(placed, place)), ...env },

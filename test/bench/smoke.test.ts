@@ -12,12 +12,12 @@ interface Report {
 }
 
 /** One with a generator, a receiver and a worker; `npm run torture` has a full inbox and all servers, too. */
-const names = inject("isTorture") ? ["accept", "drain", "memory"] : ["memory"];
+const names = inject("isTorture") ? ["accept", "drain", "handlers", "memory"] : ["memory"];
 
 /** For a moment: what is measured in that time means nothing, that it is measured does. */
 test(
   "measures with every kind of load and prints one JSON object",
-  { timeout: 240_000 },
+  { timeout: 480_000 },
   async () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
@@ -42,13 +42,13 @@ test(
     expect(
       Object.fromEntries(Object.entries(results).map(([name, { rows }]) => [name, rows.length])),
     ).toEqual({
-      ...(inject("isTorture") ? { accept: 5 + 2 * backends, drain: backends } : {}),
+      ...(inject("isTorture") ? { accept: 5 + 2 * backends, drain: backends, handlers: 10 } : {}),
       memory: 2,
     });
     const measured = Object.values(results).flatMap(({ targets }) =>
       targets.map((target) => target.measured),
     );
-    expect(measured).toHaveLength(inject("isTorture") ? 3 * backends + 2 : 2);
+    expect(measured).toHaveLength(inject("isTorture") ? 3 * backends + 6 + 2 : 2);
     for (const value of measured) expect(value).toMatch(/^\d/);
   },
 );

@@ -1,0 +1,51 @@
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { benchDirectory } from "./places.ts";
+
+const built = join(benchDirectory, "build");
+const changed = join(benchDirectory, "build-without-feed");
+
+/** What is replaced in the statement that writes rows, so that it neither reads nor locks how they were before. */
+const statementEdits: readonly (readonly [RegExp, string])[] = [
+  [/, before as materialized \([\s\S]*?\), written as \(/, ", written as ("],
+  [/\(select count\(\*\) from before\)/, "(select count(*) from recorded)"],
+  [/b\.id is not null as known/, "not w.fresh as known"],
+  [/b\.\w+ as (before_\w+)/g, "null::text as $1"],
+  [/b\.\w+ <> '' as (seen_\w+)/g, "null::boolean as $1"],
+  [/from written w left join before b using \(id\)/, "from written w"],
+];
+
+/**
+ * A second build that writes the mirror and no feed, and has no other difference. Production code has no switch for it:
+ * two compiled files are changed. Returns the compiled program. Throws, or its worker does, where the code is not what it
+ * was when this was written.
+ */
+export async function buildWithoutFeed(): Promise<string> {
+  await rm(changed, { recursive: true, force: true });
+  await cp(built, changed, { recursive: true });
+  const recorder = "export async function recordChanges(trx, written) {";
+  await change("src/mirror/changes/record-changes.js", recorder, `${recorder} return;`);
+  const statement = "return { sql, given };";
+  await change(
+    "src/mirror/write/upsert-statement.js",
+    statement,
+    `return { sql: withoutFormerRows(sql), given };`,
+    `function withoutFormerRows(sql) {
+       const edits = ${JSON.stringify(statementEdits.map(([{ source, flags }, by]) => [source, flags, by]))};
+       return edits.reduce((text, [source, flags, by]) => {
+         const result = text.replace(new RegExp(source, flags), by);
+         if (result === text) throw new Error("nothing is " + source + " any more: adapt without-feed.ts");
+         return result;
+       }, sql);
+     }`,
+  );
+  return join(changed, "bench", "servers", "tallyhook.js");
+}
+
+async function change(path: string, what: string, by: string, added = ""): Promise<void> {
+  const file = join(changed, path);
+  const text = await readFile(file, "utf8");
+  if (!text.includes(what))
+    throw new Error(`${path} has no "${what}" any more: adapt without-feed.ts`);
+  await writeFile(file, `${text.replace(what, () => by)}\n${added}\n`);
+}
