@@ -36,6 +36,16 @@ function buildIsCurrent() {
   return ["src", "migrations"].every((name) => newestChangeMs(join(root, name)) < builtMs);
 }
 
+/** Its packages lie in its own node_modules, or beside it where it was installed as a package. */
+function isInstalled() {
+  try {
+    import.meta.resolve("commander");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 async function loadMain() {
   if (buildIsCurrent()) return import(pathToFileURL(built).href);
   const { register } = await import("tsx/esm/api");
@@ -46,7 +56,7 @@ async function loadMain() {
 
 process.setSourceMapsEnabled(true);
 
-if (existsSync(join(root, "node_modules"))) {
+if (isInstalled()) {
   try {
     const { main } = await loadMain();
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
