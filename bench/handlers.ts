@@ -149,6 +149,7 @@ const startDelay: Part = async (stand, options, say) => {
     async ({ generator, port, client }) => {
       const open = (seconds: number) =>
         generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: false } });
+      await untilSome(client, knownHandlers);
       await open(Math.min(2, options.seconds));
       await untilHandled(client);
       const all: number[] = [];
@@ -315,6 +316,7 @@ const rowDelay: Part = async (stand, options, say) => {
       async ({ generator, port, client }) => {
         const open = (seconds: number) =>
           generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: true } });
+        if (fields !== "") await untilSome(client, knownHandlers);
         await open(Math.min(2, options.seconds));
         const measured = [];
         for (let round = 1; round <= options.rounds; round++) {
@@ -367,6 +369,9 @@ const pollMs = 20;
 
 const readCount = async (client: pg.Client, sql: string): Promise<number> =>
   Number((await client.query<{ n: string }>(sql)).rows[0]?.n);
+
+/** A handler begins with what comes after it was made known. */
+const knownHandlers = "select count(*) as n from dispatch.handlers";
 
 /** Waits until a count is above zero, and returns it. */
 async function untilSome(client: pg.Client, sql: string): Promise<number> {

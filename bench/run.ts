@@ -142,4 +142,10 @@ function positive(text: string): number {
   return value;
 }
 
-await program.parseAsync();
+// What `endInAnyCase` does with errors is for those that nobody caught, and only until it has ended everything.
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+}

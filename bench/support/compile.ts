@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { benchDirectory, projectRoot } from "./places.ts";
 
 const built = join(benchDirectory, "build");
+const entry = join(benchDirectory, "src", "bin", "tallyhook.js");
 
 /**
  * Compiles the program and the servers it is compared with, as for a deployment. Running through tsx would distort the
@@ -16,6 +18,9 @@ export async function compile(): Promise<void> {
     promisify(execFile)(process.execPath, args, { cwd: projectRoot });
   await run(tsc, "-p", join(projectRoot, "bench"), "--noCheck");
   await run(join("src", "bin", "copy-sql.js"), built);
+  // A worker starts its handlers by the program's entry, which lies beside a build.
+  await mkdir(join(entry, ".."), { recursive: true });
+  await writeFile(entry, 'import "../../build/bench/servers/tallyhook.js";\n');
 }
 
 /** The path of a source file's compiled form. */

@@ -56,7 +56,7 @@ export const untilMidway = (db: Knex, begun: number) =>
       );
       return rows[0].is_written && (await countBegun(db)) >= begun;
     },
-    { everyMs: 5 },
+    { everyMs: 5, withinMs: 180_000 },
   );
 
 interface Told {

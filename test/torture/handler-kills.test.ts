@@ -94,7 +94,8 @@ async function writeChanges(db: Knex, random: Random, signal: AbortSignal): Prom
         Number(
           (await db("dispatch.runs").whereNull("claimed_until").count({ n: "*" }).first())?.["n"],
         ) < mostWaiting,
-      { withinMs: 180_000 },
+      // Handlers whose process is killed again and again are started later each time.
+      { withinMs: 1_500_000 },
     );
   }
 }
