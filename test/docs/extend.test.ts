@@ -223,7 +223,7 @@ describe("the examples of handlers", () => {
       say: () => {},
       warn: () => {},
     });
-  const trigger = (kind: ChangeKind) => play(scenarios[kind] as Scenario);
+  const trigger = (kind: ChangeKind) => play(scenarios[kind]);
 
   test("a refund at the sandbox becomes a mail to the customer, and a test of the handler one to the shop", async () => {
     const arrived = mails.next();
