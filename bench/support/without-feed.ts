@@ -11,7 +11,7 @@ const statementEdits: readonly (readonly [RegExp, string])[] = [
   [/\(select count\(\*\) from before\)/, "(select count(*) from recorded)"],
   [/b\.id is not null as known/, "not w.fresh as known"],
   [/b\.\w+ as (before_\w+)/g, "null::text as $1"],
-  [/b\.\w+ <> '' as (seen_\w+)/g, "null::boolean as $1"],
+  [/left\(b\.\w+, \d+\) as (former_\w+)/g, "null::text as $1"],
   [/from written w left join before b using \(id\)/, "from written w"],
 ];
 
