@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import type { ServiceClient } from "../client/service-client.ts";
+import { endpoints } from "../contract/endpoints.ts";
 import type { Change } from "../feed/changes.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
@@ -41,7 +42,16 @@ export async function attemptRun(
   const call = (db: Knex): Promise<void> =>
     withinDeadline(handler.deadlineMs, (signal) => {
       const own = log.child({ handler: handler.name, change: change.seq });
-      const tools = { change, idempotencyKey, client, db, log: own, signal, isTest };
+      const tools = {
+        change,
+        idempotencyKey,
+        client,
+        endpoints,
+        db,
+        log: own,
+        signal,
+        isTest,
+      };
       const begunMs = performance.now();
       try {
         return handler.run({ ...tools, [change.resource]: object } as never);

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { z } from "zod";
 import type { ServiceClient } from "../client/service-client.ts";
 import type { customerSchema } from "../contract/resources/customers.ts";
+import type { endpoints } from "../contract/endpoints.ts";
 import type { orderSchema } from "../contract/resources/orders.ts";
 import type { subscriptionSchema } from "../contract/resources/subscriptions.ts";
 import type { transactionSchema } from "../contract/resources/transactions.ts";
@@ -57,6 +58,8 @@ interface Tools {
   idempotencyKey: string;
   /** Calls the service, at the pace that all of Tallyhook shares. */
   client: ServiceClient;
+  /** What `client` can call: `client.get(endpoints.getOrder, { params: { id } })`. */
+  endpoints: typeof endpoints;
   /** The database. With `transactional`, the transaction that marks the change done: do not commit it. */
   db: Knex;
   log: Log;

@@ -5,8 +5,11 @@ export default defineHandler({
   name: "note-orders",
   on: ["order.paid", "customer.created"],
   transactional: true,
-  async run({ change, order, customer, db, idempotencyKey, isTest, log }) {
-    if (isTest) throw new RetryLater(60_000);
+  async run({ change, order, customer, client, endpoints, db, idempotencyKey, isTest, log }) {
+    if (isTest && order !== undefined) {
+      const { body } = await client.get(endpoints.getOrder, { params: { id: order.id } });
+      throw new RetryLater(body?.status === "paid" ? 60_000 : 1_000);
+    }
     const noted: string = order === undefined ? (customer.email ?? "no address") : order.id;
     const total: number | null = order?.total ?? null;
     log.info({ seq: change.seq }, "noted");
