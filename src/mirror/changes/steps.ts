@@ -4,11 +4,9 @@ import { type Watched, factsOf, kindsOf } from "./kinds.ts";
 
 /** A part of what a write did to a row. */
 export interface Step extends Omit<WrittenRow, "id" | "passed"> {
-  /** The time of its last state. Of the last step: later than all times. */
-  until: string;
+  /** The time of its last state; absent of the last step, which the row is since. */
+  until?: string | undefined;
 }
-
-const always = "~";
 
 /**
  * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
@@ -16,7 +14,7 @@ const always = "~";
  * them. The last step is what the row is now. Pure.
  */
 export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
-  if (row.passed.length === 0) return [{ ...row, until: always }];
+  if (row.passed.length === 0) return [row];
   const steps: Step[] = [];
   let { before } = row;
   let after: Watched = before ?? {};
@@ -34,14 +32,14 @@ export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
     // The end tells that it is new, too.
     const isNothing = kinds.every((kind) => kind === `${resource}.created`);
     if (isNothing && !states.some((each) => isTold(resource, each))) continue;
-    const until = states[0]?.changedAt ?? always;
+    const until = states[0]?.changedAt;
     const { createdAt } = row;
     const told = shown.splice(0);
     steps.push({ before, after, cause, isChanged: true, state, createdAt, shown: told, until });
     before = after;
   }
   const rest = [...shown, ...(moments.at(-1) ?? []), ...row.shown];
-  return [...steps, { ...row, before, shown: rest, until: always }];
+  return [...steps, { ...row, before, shown: rest }];
 }
 
 const isTold = (resource: Resource, state: GroupState): boolean =>
