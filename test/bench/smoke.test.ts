@@ -17,7 +17,7 @@ const names = inject("isTorture") ? ["accept", "drain", "handlers", "memory"] : 
 /** For a moment: what is measured in that time means nothing, that it is measured does. */
 test(
   "measures with every kind of load and prints one JSON object",
-  { timeout: 480_000 },
+  { timeout: 1_800_000 },
   async () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
