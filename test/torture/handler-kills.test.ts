@@ -81,7 +81,8 @@ test("a worker that is killed fifty times while handlers run, alone, with its ho
   const seconds = Math.round((performance.now() - beganMs) / 1_000);
   console.log(JSON.stringify({ killed, changes, repeats, seconds }));
   expect(repeats, "of those that are not transactional").toBeGreaterThan(0);
-  expect(groups.filter(isGroupAlive)).toEqual([]);
+  // What a host has started itself, such as a compiler of TypeScript, ends a moment after it.
+  await eventually("no process is left", () => !groups.some(isGroupAlive));
 }, 1_800_000);
 
 function killHost(worker: Program): void {
