@@ -6,7 +6,7 @@ import type { Recipient, Source, SourceRow } from "./recipient.ts";
 /** The first of its two numbers; the second is a hash of the recipient's name. remove-runs.sql takes it shared. */
 const planLock = 7_256;
 
-/** Rows read at a time, and objects that may wait for their turn before no more rows are read. */
+/** Rows read at a time, and objects that may be due before no more rows are read. Those that are put off do not count. */
 const [pageSize, mostFirst] = [500, 1_000];
 
 /**
@@ -39,8 +39,8 @@ export async function registerRecipient(
 
 /**
  * Writes the runs of a recipient for the next rows of its source, and moves its position, in one transaction. One
- * process at a time does so for a recipient; another one skips it. Reads no further while many objects wait, or while a
- * person has paused the recipient. Returns whether it may be worthwhile to go on at once.
+ * process at a time does so for a recipient; another one skips it. Reads no further while many objects are due, or while
+ * a person has paused the recipient. Returns whether it may be worthwhile to go on at once.
  */
 export async function planRuns(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
   return inTransaction(db, async (trx) => {
@@ -70,7 +70,8 @@ async function lockHandler(
     `select position, starts_at from dispatch.handlers
      where name = :name and paused_by is distinct from 'person' and (
        select count(*) from (
-         select from dispatch.runs where handler = :name and is_first and state = 'waiting' limit :mostFirst
+         select from dispatch.runs
+         where handler = :name and is_first and state = 'waiting' and due_at <= now() limit :mostFirst
        ) as waiting) < :mostFirst
      for update skip locked`,
     { name, mostFirst },
