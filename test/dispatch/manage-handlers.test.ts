@@ -11,6 +11,7 @@ import {
   retryRuns,
   skipRun,
 } from "../../src/dispatch/manage-handlers.ts";
+import { removeDone } from "../../src/dispatch/runs.ts";
 import { createConsumer, listConsumers } from "../../src/feed/consumers.ts";
 import { eventually } from "../support/eventually.ts";
 import { storeRun } from "./stored-runs.ts";
@@ -97,6 +98,29 @@ test("a change that runs just now can neither be skipped nor retried", async () 
     .update({ claimed_until: db.raw("now() + interval '1 hour'") });
   expect(await skipRun(db, "receipts", seq)).toBe(false);
   expect(await retryRuns(db, "receipts", { seq })).toBe(0);
+});
+
+test("a change that is skipped while the one before it is being marked done leaves the next its turn", async () => {
+  const { db } = database;
+  await dispatch.close();
+  await storeRun(db, { seq: 4, id: "order-1" });
+  await storeRun(db, { seq: 6, id: "order-1", isFirst: false });
+  await storeRun(db, { seq: 8, id: "order-1", isFirst: false });
+  const skipping = await db.transaction();
+  expect(await skipRun(skipping, "receipts", 6)).toBe(true);
+  const marked = removeDone(db, "receipts", [{ seq: 4, token: 0 }]);
+  await eventually("it waits for the skip", async () => {
+    const { rows } = await db.raw<{ rows: [{ waits: boolean }] }>(
+      `select exists (select from pg_stat_activity
+                      where datname = current_database() and wait_event_type = 'Lock') as waits`,
+    );
+    return rows[0].waits;
+  });
+  await skipping.commit();
+  expect(await marked).toEqual(new Set([4]));
+  expect(await db("dispatch.runs").select("seq", "is_first")).toEqual([
+    { seq: "8", is_first: true },
+  ]);
 });
 
 test("a paused handler begins nothing, and loses nothing", async () => {
