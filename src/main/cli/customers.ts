@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
+import { eraseRuns } from "../../dispatch/erase-runs.ts";
 import { changesOf, eraseChanges } from "../../mirror/changes/erase-changes.ts";
 import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
 import {
@@ -136,6 +137,7 @@ export async function eraseCustomer(
       ...(await optionalRooms.alerts?.redact(trx, { customerId, ids, seqs, names })),
     };
     await eraseChanges(trx, { customerId, seqs: changes, hashes });
+    await eraseRuns(trx, ids);
     return redactedRows;
   });
   await logErasure(db, { customerId, by, reason, counts });

@@ -1,5 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
+import { changeOf, feedSource } from "../../../src/dispatch/feed-source.ts";
+import { planRuns, registerRecipient } from "../../../src/dispatch/plan-runs.ts";
+import { readObjects } from "../../../src/dispatch/read-objects.ts";
 import { replayEvents } from "../../../src/inbox/retention.ts";
 import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
 import { applySnapshots } from "../../../src/mirror/write/apply.ts";
@@ -484,6 +487,30 @@ describe("customers erase", () => {
       const ofCustomer = rows.filter(({ id }) => id === "customer-1");
       expect(ofCustomer.length).toBeGreaterThan(0);
       for (const { hash } of ofCustomer) expect(former).not.toContain(hash);
+    });
+
+    it("leaves no hash of what was erased in what waits for handlers, which are given the redacted states", async () => {
+      const { db } = database;
+      await db.raw("truncate dispatch.handlers, dispatch.runs");
+      const source = feedSource({ name: "mails", kinds: null, includeImport: true });
+      await registerRecipient(db, { name: "mails", from: "beginning" }, source);
+      await planRuns(db, "mails", source);
+      await db("feed.changes").where({ resource: "order" }).delete();
+      const waiting = async () =>
+        (await db("dispatch.runs").orderBy("seq").select({ item: "change" })).map(changeOf);
+      const former = (await waiting()).flatMap(({ state }) => state?.hash ?? []);
+      await erase("customer-1", "--yes");
+      const changed = await waiting();
+      const read = await readObjects(db, changed);
+      for (const secret of secrets) expect(JSON.stringify(read)).not.toContain(secret);
+      const ofCustomer = changed.filter(({ resource }) => resource === "customer");
+      expect(ofCustomer.length).toBeGreaterThan(0);
+      for (const { state } of ofCustomer) {
+        expect(state).not.toBeNull();
+        expect(former).not.toContain(state?.hash);
+      }
+      const dropped = changed.filter(({ resource }) => resource === "order");
+      expect(dropped.map(({ state }) => state)).toEqual(dropped.map(() => null));
     });
 
     it("tells nothing of an erasure that failed", async () => {

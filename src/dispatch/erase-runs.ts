@@ -1,0 +1,22 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/postgres/values.ts";
+import { lockPlanning } from "./plan-runs.ts";
+
+/**
+ * Lets runs of these objects name the states that their changes name after an erasure; where the feed has dropped the
+ * change, none, so that the object is taken as the mirror has it. Needs the erasure's transaction, after `eraseChanges`,
+ * at READ COMMITTED. Idempotent.
+ */
+export async function eraseRuns(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
+  // Nobody plans a run from what was read before, and nobody removes some in another order.
+  const names = await trx("dispatch.handlers").orderBy("name").forUpdate().pluck<string[]>("name");
+  for (const name of names) await lockPlanning(trx, name);
+  await trx.raw(
+    `update dispatch.runs r
+     set change = jsonb_set(r.change, '{state}', coalesce((
+       select jsonb_set(r.change->'state', '{hash}', to_jsonb(c.state_hash)) from feed.changes c
+       where c.seq = r.seq and c.state_hash is not null), 'null'))
+     where r.id = any(?::text[]) and jsonb_typeof(r.change->'state') = 'object'`,
+    [sqlArray(ids)],
+  );
+}
