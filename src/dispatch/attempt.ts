@@ -8,6 +8,7 @@ import type { Log } from "../platform/log.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { type Handler, retryLaterMs } from "./define-handler.ts";
 import type { HandledObject } from "./read-objects.ts";
+import { AttemptFailed } from "./recipient.ts";
 
 export interface AttemptDeps {
   /** For handlers alone, so that one that keeps connections holds up nothing else. */
@@ -30,7 +31,7 @@ const longBlockMs = 1_000;
 /**
  * Calls a handler, until its deadline at most. Where it is transactional, `finish` belongs to its transaction, which is
  * rolled back if either throws. Throws what the handler throws (`ThrewNoError` where that is no error),
- * `DeadlineExceeded` or `ObjectNotSeen`.
+ * `DeadlineExceeded`, `ObjectNotSeen`, or `AttemptFailed` where the handler ended its transaction itself.
  */
 export async function attemptRun(
   { handlersDb, client, log }: AttemptDeps,
@@ -61,12 +62,23 @@ export async function attemptRun(
       }
     });
   if (!handler.transactional) return call(handlersDb);
+  let isFinished = false;
   await inTransaction(handlersDb, async (trx) => {
     await limitTime(trx, handler.deadlineMs);
     await call(trx);
     await finish(trx);
+    isFinished = true;
   });
+  if (!isFinished) throw endedItself();
 }
+
+/** What it has written stands, and would be written again. */
+const endedItself = (): AttemptFailed =>
+  new AttemptFailed(
+    "the handler ended its transaction itself: what it wrote may stand, so it is not run again. Leave commit and rollback " +
+      "to the engine",
+    { isFinal: true },
+  );
 
 const blocked =
   "a handler has kept its process from all else: it computes for long, or waits without await";

@@ -118,3 +118,24 @@ test("a transaction that is over takes no statement: not after the deadline, and
   );
   expect(await db("own.stale")).toEqual([]);
 });
+
+test("a handler that commits its transaction itself is dead at once, and not run again", async () => {
+  const { db } = database;
+  await db.raw("create schema if not exists own; create table own.committed (id text)");
+  await open(
+    defineHandler({
+      name: "commits",
+      on: ["order.created"],
+      transactional: true,
+      async run({ order, db: trx }) {
+        await trx("own.committed").insert({ id: order.id });
+        await (trx as Knex.Transaction).commit();
+      },
+    }),
+  );
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  const [dead] = await untilDead(1);
+  expect(dead).toMatchObject({ attempts: 1, id: "order-1" });
+  expect(dead?.error).toContain("ended its transaction itself");
+  expect(await db("own.committed")).toEqual([{ id: "order-1" }]);
+});
