@@ -6,6 +6,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import type { DestinationGuard } from "../platform/http/destination-guard.ts";
 import { type HttpAnswer, retryAfterMsOf } from "../platform/http/exchange.ts";
 import { Unanswered, createGuardedPost } from "../platform/http/guarded-post.ts";
+import { recipientName } from "./destination-name.ts";
 import type { DestinationSettings } from "./settings.ts";
 
 /** A program that changes or webhooks are sent to. Owns its connections. */
@@ -31,15 +32,6 @@ export interface DestinationDeps {
   /** The value of a variable FORWARD_…; null where it is not set. */
   secretOf: (variable: string) => string | null;
 }
-
-const namePrefix = "forward:";
-
-/** The name under which the dispatch knows a destination. No handler can have it. */
-export const recipientName = (name: string): string => namePrefix + name;
-
-/** The destination that the dispatch knows by this name; null for a handler's. */
-export const destinationNamed = (recipient: string): string | null =>
-  recipient.startsWith(namePrefix) ? recipient.slice(namePrefix.length) : null;
 
 /** With the delays of the dispatch (5 s, doubled up to an hour, a quarter off on average): three days. */
 const attempts = 106;

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { startDispatch } from "../dispatch/start-dispatch.ts";
-import { type Destination, destinationNamed, openDestinations } from "../forward/destination.ts";
+import { destinationNamed } from "../forward/destination-name.ts";
+import { type Destination, openDestinations } from "../forward/destination.ts";
 import { forwardWork } from "../forward/forward-work.ts";
 import { type ForwardSettings, guardFor, loadForwardSettings } from "../forward/settings.ts";
 import { ConfigurationError } from "../platform/errors.ts";

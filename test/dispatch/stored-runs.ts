@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 
 interface StoredRun {
+  handler?: string;
   seq: number;
   id: string;
   state?: "waiting" | "dead";
@@ -11,13 +12,23 @@ interface StoredRun {
   claimedUntil?: Date;
 }
 
-/** Writes a run of the handler "receipts" as it stands after planning, claims and failures. */
+/** Writes a run, of the handler "receipts" if no other is named, as it stands after planning, claims and failures. */
 export async function storeRun(
   db: Knex,
-  { seq, id, state, isFirst = true, error, failedAt, dueAt, claimedUntil }: StoredRun,
+  {
+    handler = "receipts",
+    seq,
+    id,
+    state,
+    isFirst = true,
+    error,
+    failedAt,
+    dueAt,
+    claimedUntil,
+  }: StoredRun,
 ): Promise<void> {
   await db("dispatch.runs").insert({
-    handler: "receipts",
+    handler,
     resource: "order",
     kind: "order.paid",
     change: "{}",

@@ -72,12 +72,7 @@ async function list(context: CliContext, json: boolean): Promise<void> {
 
 async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
   const shown = withoutControls(name);
-  const handler = optionalRooms.handlers?.questions.handlerOf(name) ?? null;
-  if (handler !== null) {
-    throw new UsageError(
-      `"${shown}" is the place of a handler. "npx tallyhook handlers remove ${withoutControls(handler)}" removes both.`,
-    );
-  }
+  assertOwnPlace(name);
   if (!yes) assertCanAsk(context);
   await withDatabase(context, async (db) => {
     if ((await readConsumer(db, name)) === null) {
@@ -93,6 +88,22 @@ async function remove(context: CliContext, name: string, yes: boolean): Promise<
     await removeConsumer(db, name);
   });
   context.stdout.write(`The consumer ${shown} is removed.\n`);
+}
+
+/** Handlers and destinations have places in the feed, which go with them. Throws `UsageError`. */
+function assertOwnPlace(name: string): void {
+  const { handlers, forward } = optionalRooms;
+  const { handlerOf, destinationOf } = { ...handlers?.questions, ...forward?.questions };
+  const recipient = handlerOf?.(name) ?? null;
+  if (recipient === null) return;
+  const destination = destinationOf?.(recipient) ?? null;
+  const [noun, command] =
+    destination === null
+      ? ["handler", `handlers remove ${recipient}`]
+      : ["destination", `forward remove ${destination}`];
+  throw new UsageError(
+    `"${withoutControls(name)}" is the place of a ${noun}. "npx tallyhook ${withoutControls(command)}" removes both.`,
+  );
 }
 
 function hint(name: string, known: readonly string[]): string {

@@ -2,23 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { AttemptFailed } from "../../dispatch/recipient.ts";
-import { readChanges } from "../../feed/changes.ts";
-import {
-  type Delivery,
-  type Destination,
-  destinationNamed,
-  recipientName,
-} from "../../forward/destination.ts";
+import { destinationNamed, recipientName } from "../../forward/destination-name.ts";
+import type { Delivery, Destination } from "../../forward/destination.ts";
 import { readDeliveries } from "../../forward/forward-work.ts";
 import { eventItem } from "../../forward/webhooks.ts";
 import { readTried } from "../../inbox/read-by-number.ts";
 import { UsageError, exitCodes } from "../../platform/errors.ts";
-import { linesWithoutControls } from "../../platform/readable-text.ts";
+import { linesWithoutControls, withoutControls } from "../../platform/readable-text.ts";
 import { forwardSettings, openOwnDestinations } from "../forward.ts";
 import type { Runtime } from "../runtime.ts";
-import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { type RecipientKind, registerRecipientCommands, withDatabase } from "./recipients.ts";
+import {
+  type RecipientKind,
+  type RecipientWords,
+  itemNumber,
+  namesNear,
+  readOneChange,
+  registerRecipientCommands,
+  withDatabase,
+} from "./recipients.ts";
 
 export function registerForward(program: Command, context: CliContext): void {
   const forward = program
@@ -31,27 +33,35 @@ export function registerForward(program: Command, context: CliContext): void {
     .command("test")
     .description("send one delivery now, marked as a test, whatever was sent before")
     .argument("<name>", "the destination's name")
-    .requiredOption(
-      "--number <seq>",
-      "the number of the change, or of the event",
-      wholeNumber(1, 999_999_999_999_999),
-    )
+    .requiredOption("--number <seq>", "the number of the change, or of the event", itemNumber)
     .action((name: string, { number }: { number: number }) => testOn(context, name, number));
 }
 
 const kindOf = (context: CliContext): RecipientKind => ({
+  words,
+  recipientOf: recipientName,
+  nameOf: destinationNamed,
+  defined: async () => Object.keys(forwardSettings(context.loaded())?.destinations ?? {}),
+});
+
+const words: RecipientWords = {
   command: "forward",
   noun: "destination",
   item: "delivery",
   items: "deliveries",
   numberOption: "--number",
-  recipientOf: recipientName,
-  nameOf: destinationNamed,
-  defined: async () => Object.keys(forwardSettings(context.loaded())?.destinations ?? {}),
+  place: "its place in the feed or the inbox",
+  starter: "a worker",
+  howToStop: "Take it out of FORWARD_SETTINGS_FILE and restart the workers",
+  stillDefined: "FORWARD_SETTINGS_FILE still has it",
   undefinedState: "not in the settings",
   definedKey: "in_settings",
   none: "Nothing is forwarded. docs/forwarding.md says how to set it up.",
-});
+  ownErrors: {
+    ProcessEndedWhileItRan:
+      "the worker ended each time that it sent this: killed, or out of memory. Its log before the restarts says why",
+  },
+};
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
   const failure = await withDatabase(context, "forward", async (db, runtime) => {
@@ -84,9 +94,7 @@ async function readItem(db: Knex, { settings }: Destination, seq: number): Promi
     if (event?.seq !== seq) throw noEvent(seq);
     return eventItem(event);
   }
-  const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
-  if (change?.seq !== seq) throw noChange(seq);
-  return JSON.parse(JSON.stringify(change));
+  return JSON.parse(JSON.stringify(await readOneChange(db, seq)));
 }
 
 const noEvent = (seq: number): UsageError =>
@@ -107,18 +115,11 @@ function openOne(runtime: Runtime, name: string): Destination {
   if (settings === null || own === undefined) {
     const names = Object.keys(settings?.destinations ?? {});
     throw new UsageError(
-      `The settings have no destination "${name}". ` +
-        (names.length === 0
-          ? "FORWARD_SETTINGS_FILE names none."
-          : `There is ${names.join(", ")}.`),
+      `The settings have no destination "${withoutControls(name)}". ` +
+        (names.length === 0 ? "FORWARD_SETTINGS_FILE names none." : namesNear(name, names)),
     );
   }
   const [opened] = openOwnDestinations(runtime, { ...settings, destinations: { [name]: own } });
   if (opened === undefined) throw new TypeError("a destination was not opened");
   return opened;
 }
-
-const noChange = (seq: number): UsageError =>
-  new UsageError(
-    `The feed has no change ${seq}. The table feed.changes has all that were not removed yet.`,
-  );

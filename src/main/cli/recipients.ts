@@ -1,45 +1,57 @@
-import Table from "cli-table3";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import {
   type HandlerRow,
-  type OpenRunRow,
+  handlerNames,
+  mostCounted,
   pauseHandler,
   readHandlers,
   readOpenRuns,
+  readRemains,
+  readRun,
+  removeHandler,
   resumeHandler,
   retryRuns,
   skipRun,
 } from "../../dispatch/manage-handlers.ts";
-import { UsageError } from "../../platform/errors.ts";
-import { counted, linesWithoutControls, withoutControls } from "../../platform/readable-text.ts";
+import { type Change, readChanges } from "../../feed/changes.ts";
+import { ConfigurationError, UsageError } from "../../platform/errors.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { counted, someOf, withoutControls } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
+import { type TableWords, countText, recipientList, recipientPage } from "./recipient-tables.ts";
 
-/** The words of one kind of recipient of the dispatch. */
-export interface RecipientKind {
-  /** The first word of its commands. */
-  command: string;
+/** What commands say of recipients of one kind. */
+export interface RecipientWords extends TableWords {
   /** Such as "handler". */
   noun: string;
-  /** What it is given: "change", "changes". */
-  item: string;
-  items: string;
-  /** The command line's option for the number of one: "--change". */
+  /** The option for the number of what it is given: "--change". */
   numberOption: string;
-  /** Under which the dispatch knows it, and back; null for one of another kind. */
-  recipientOf(name: string): string;
-  nameOf(recipient: string): string | null;
-  /** The names of those that a worker with these settings would run. */
-  defined(): Promise<readonly string[]>;
-  /** What the list says of one that is not defined here. */
-  undefinedState: string;
+  /** What is lost with one that is removed: "its place in the feed". */
+  place: string;
+  /** Who begins a new one: "a worker". */
+  starter: string;
+  /** Follow `remove` while it runs, and where it is still defined. */
+  howToStop: string;
+  stillDefined: string;
   /** The key in JSON that says whether it is defined. */
   definedKey: string;
   /** Said where there are none. */
   none: string;
+}
+
+/** One kind of recipient of the dispatch. */
+export interface RecipientKind {
+  words: RecipientWords;
+  /** Under which the dispatch would know it, and back; null for one of another kind. */
+  recipientOf(name: string): string;
+  nameOf(recipient: string): string | null;
+  /** The names of those that a worker with these settings would run. Throws `ConfigurationError`. */
+  defined(): Promise<readonly string[]>;
 }
 
 interface Deps {
@@ -47,15 +59,16 @@ interface Deps {
   kind: RecipientKind;
 }
 
-const itemNumber = wholeNumber(1, 999_999_999_999_999);
+/** The number of a change or an event. */
+export const itemNumber = wholeNumber(1, 999_999_999_999_999);
 
-/** Registers `list`, `show`, `retry`, `skip`, `pause` and `resume`. */
+/** Registers `list`, `show`, `retry`, `skip`, `pause`, `resume` and `remove`. */
 export function registerRecipientCommands(
   program: Command,
   context: CliContext,
   kind: RecipientKind,
 ): void {
-  const { noun, item, items, numberOption } = kind;
+  const { noun, item, items, numberOption, place } = kind.words;
   const deps = { context, kind };
 
   program
@@ -80,8 +93,8 @@ export function registerRecipientCommands(
     .argument("<name>", `the ${noun}'s name`)
     .option(`${numberOption} <seq>`, `this ${item} only`, itemNumber)
     .option("--all", `every dead ${item} of this ${noun}`)
-    .action((name: string, options: NumberOption & { all?: boolean }) =>
-      retry(deps, name, options),
+    .action((name: string, { all, ...options }: NumberOption & { all?: boolean }) =>
+      retry(deps, name, { seq: numberIn(kind, options), all: all === true }),
     );
 
   program
@@ -89,13 +102,16 @@ export function registerRecipientCommands(
     .description(`give up a ${item}, so that later ${items} of its object go on`)
     .argument("<name>", `the ${noun}'s name`)
     .requiredOption(`${numberOption} <seq>`, `the number of the ${item}`, itemNumber)
-    .action((name: string, options: NumberOption) => skip(deps, name, numberIn(kind, options)));
+    // The option is required.
+    .action((name: string, options: NumberOption) =>
+      skip(deps, name, numberIn(kind, options) ?? 0),
+    );
 
   program
     .command("pause")
     .description("begin nothing more until it is resumed; nothing is lost meanwhile")
     .argument("<name>", `the ${noun}'s name`)
-    .option("--reason <text>", "why, for those who see the list", "a person paused it")
+    .option("--reason <text>", "why, for those who see the list", parseReason, "a person paused it")
     .action((name: string, { reason }: { reason: string }) => pause(deps, name, reason));
 
   program
@@ -103,13 +119,30 @@ export function registerRecipientCommands(
     .description("end a pause, and try at once what has failed")
     .argument("<name>", `the ${noun}'s name`)
     .action((name: string) => resume(deps, name));
+
+  program
+    .command("remove")
+    .description(`forget a ${noun} that nobody needs: ${place}, and what waits for it`)
+    .argument("<name>", `the ${noun}'s name`)
+    .option("--yes", "remove it without asking")
+    .action((name: string, { yes }: { yes?: boolean }) => remove(deps, name, yes === true));
 }
 
 type NumberOption = Record<string, number | undefined>;
 
-/** The option was required. */
-const numberIn = ({ numberOption }: RecipientKind, options: NumberOption): number =>
-  options[numberOption.slice(2)] ?? 0;
+const numberIn = (
+  { words }: Pick<RecipientKind, "words">,
+  options: NumberOption,
+): number | undefined => options[words.numberOption.slice("--".length)];
+
+/** In one line of a list and of an alert. */
+const longestReason = 200;
+
+function parseReason(text: string): string {
+  const reason = text.trim();
+  if (reason.length <= longestReason && !/\p{Cc}/u.test(reason)) return reason;
+  throw new InvalidArgumentError(`Use one line of at most ${longestReason} characters.`);
+}
 
 /** Runs work on the migrated database, for commands that print. */
 export const withDatabase = <T>(
@@ -121,158 +154,212 @@ export const withDatabase = <T>(
     logLevel: "warn",
   });
 
-async function list({ context, kind }: Deps, json: boolean): Promise<void> {
-  const defined = new Set(await kind.defined());
-  const known = await withDatabase(context, kind.command, (db) => readHandlers(db));
-  const rows = known.flatMap((row) => {
+const withRecipients = <T>({ context, kind }: Deps, work: (db: Knex) => Promise<T>): Promise<T> =>
+  withDatabase(context, kind.words.command, work);
+
+async function list(deps: Deps, json: boolean): Promise<void> {
+  const { kind, context } = deps;
+  const { noun, definedKey, none } = kind.words;
+  // What the database says is of use also where a definition is broken, which keeps the workers from starting.
+  const defined = await kind.defined().catch((error: unknown) => {
+    if (error instanceof ConfigurationError) return error;
+    throw error;
+  });
+  const names = defined instanceof ConfigurationError ? null : defined;
+  const ran = await withRecipients(deps, (db) => readHandlers(db));
+  const rows = ran.flatMap((row) => {
     const name = kind.nameOf(row.name);
-    return name === null ? [] : [{ ...row, name, isDefined: defined.has(name) }];
+    return name === null ? [] : [{ ...row, name, isDefined: names?.includes(name) ?? null }];
   });
-  const fresh = [...defined].filter((name) => !rows.some((row) => row.name === name));
+  const neverRan = (names ?? []).filter((name) => !rows.some((row) => row.name === name));
   if (json) {
-    const shown = rows.map(({ isDefined, ...row }) => ({ ...row, [kind.definedKey]: isDefined }));
-    context.stdout.write(`${JSON.stringify({ [`${kind.noun}s`]: shown, never_run: fresh })}\n`);
-    return;
+    const shown = rows.map(({ isDefined, ...row }) => ({ ...row, [definedKey]: isDefined }));
+    context.stdout.write(`${JSON.stringify({ [`${noun}s`]: shown, never_run: neverRan })}\n`);
+  } else if (rows.length > 0 || neverRan.length > 0) {
+    context.stdout.write(recipientList(kind.words, rows, neverRan));
+  } else if (names !== null) {
+    context.stdout.write(`${none}\n`);
   }
-  if (rows.length === 0 && fresh.length === 0) {
-    context.stdout.write(`${kind.none}\n`);
-    return;
-  }
-  const table = new Table({
-    head: ["name", "state", "waiting", "dead", "done", "failed", "behind", "last done"],
-    style: { head: [], border: [] },
-  });
-  for (const row of rows) {
-    const { name, waiting, dead, done, failed, behind, last_done_at: last } = row;
-    const numbers = [waiting, dead, done, failed, behind].map(String);
-    table.push([name, stateOf(kind, row), ...numbers, last?.toISOString() ?? "-"]);
-  }
-  for (const name of fresh) table.push([name, "never ran", "-", "-", "-", "-", "-", "-"]);
-  context.stdout.write(`${table.toString()}\n`);
-  for (const { name, dead } of rows.filter((row) => row.dead > 0)) {
-    const many = counted(dead, `dead ${kind.item} holds`, `dead ${kind.items} hold`);
-    context.stdout.write(
-      `${name}: ${many} up the later ones of the same object. ` +
-        `"npx tallyhook ${kind.command} show ${name}" lists them; "retry" or "skip" frees them.\n`,
-    );
-  }
-  for (const { name, pause_reason: reason } of rows.filter((row) => row.paused_by !== null)) {
-    context.stdout.write(`${name} is paused: ${linesWithoutControls(reason ?? "")}\n`);
-  }
+  if (defined instanceof ConfigurationError) throw defined;
 }
 
-const pausedStates = {
-  person: "paused",
-  failures: "paused: all fail",
-  subscriber: "paused: refused",
-} as const;
-
-const stateOf = (kind: RecipientKind, row: HandlerRow & { isDefined: boolean }): string => {
-  if (row.paused_by !== null) return pausedStates[row.paused_by];
-  return row.isDefined ? "on" : kind.undefinedState;
-};
-
 async function show(
-  { context, kind }: Deps,
+  deps: Deps,
   name: string,
   { limit, json }: { limit: number; json?: boolean },
 ): Promise<void> {
-  const { found, runs } = await withDatabase(context, kind.command, async (db) => {
-    const handler = kind.recipientOf(name);
-    const [row] = await readHandlers(db, handler);
-    return { found: row, runs: await readOpenRuns(db, { handler, limit }) };
+  const { context, kind } = deps;
+  const { found, runs } = await withRecipients(deps, async (db) => {
+    const { recipient } = await findKnown(deps, db, name);
+    const [row] = await readHandlers(db, recipient);
+    return { found: row, runs: await readOpenRuns(db, { handler: recipient, limit: limit + 1 }) };
   });
-  if (found === undefined) throw unknownName(kind, name);
+  if (found === undefined) return;
   const row = { ...found, name };
+  const shown = runs.slice(0, limit);
   if (json === true) {
-    context.stdout.write(`${JSON.stringify({ ...row, [kind.items]: runs })}\n`);
+    context.stdout.write(`${JSON.stringify({ ...row, [kind.words.items]: shown })}\n`);
     return;
   }
-  for (const [field, value] of Object.entries(row)) {
-    const text = value instanceof Date ? value.toISOString() : String(value ?? "-");
-    context.stdout.write(`${field.padEnd(16)} ${withoutControls(text)}\n`);
+  context.stdout.write(recipientPage(kind.words, row, shown));
+  if (runs.length > limit) {
+    context.stderr.write(`tallyhook: these are the first ${limit}: add --limit for more\n`);
   }
-  if (runs.length === 0) return;
-  const table = new Table({
-    head: [kind.item, "kind", "object", "state", "attempts", "error", "next", "holds up"],
-    style: { head: [], border: [] },
-  });
-  for (const each of runs) table.push(runRow(each));
-  context.stdout.write(`${table.toString()}\n`);
 }
-
-const runRow = (run: OpenRunRow): string[] => [
-  String(run.seq),
-  withoutControls(run.kind),
-  withoutControls(run.id),
-  run.is_running ? "running" : run.state,
-  String(run.attempts),
-  withoutControls(run.error ?? "-"),
-  run.due_at?.toISOString() ?? "-",
-  String(run.holds_up),
-];
 
 async function retry(
-  { context, kind }: Deps,
+  deps: Deps,
   name: string,
-  { all, ...options }: NumberOption & { all?: boolean },
+  { seq, all }: { seq: number | undefined; all: boolean },
 ): Promise<void> {
-  const seq = options[kind.numberOption.slice(2)];
-  if ((seq === undefined) === (all !== true)) {
-    throw new UsageError(
-      `Name one ${kind.item} by ${kind.numberOption}, or add --all for every dead one.`,
+  const { context, kind } = deps;
+  const { command, item, items, numberOption } = kind.words;
+  if ((seq === undefined) !== all) {
+    throw new UsageError(`Name one ${item} by ${numberOption}, or add --all for every dead one.`);
+  }
+  const { pausedBy, again } = await withRecipients(deps, async (db) => {
+    const known = await findKnown(deps, db, name);
+    const which = seq === undefined ? ({ state: "dead" } as const) : { seq };
+    const count = await retryRuns(db, known.recipient, which);
+    if (count === 0 && seq !== undefined) throw await whyNot(deps, db, name, seq);
+    return { ...known, again: count };
+  });
+  if (again === 0) {
+    context.stdout.write(`${name} has no dead ${item}.\n`);
+    return;
+  }
+  const when =
+    pausedBy === null
+      ? "at once."
+      : `once it is not paused: "npx tallyhook ${command} resume ${name}".`;
+  context.stdout.write(`${counted(again, item, items)} of ${name} will be tried again ${when}\n`);
+}
+
+async function skip(deps: Deps, name: string, seq: number): Promise<void> {
+  await withRecipients(deps, async (db) => {
+    const { recipient } = await findKnown(deps, db, name);
+    if (!(await skipRun(db, recipient, seq))) throw await whyNot(deps, db, name, seq);
+  });
+  deps.context.stdout.write(
+    `${name} never sees ${deps.kind.words.item} ${seq}. Later ones of its object do not wait for it.\n`,
+  );
+}
+
+async function pause(deps: Deps, name: string, reason: string): Promise<void> {
+  await withRecipients(deps, async (db) => {
+    const { recipient } = await findKnown(deps, db, name);
+    await pauseHandler(db, recipient, reason);
+  });
+  deps.context.stdout.write(
+    `${name} is paused. "npx tallyhook ${deps.kind.words.command} resume ${name}" ends it.\n`,
+  );
+}
+
+async function resume(deps: Deps, name: string): Promise<void> {
+  await withRecipients(deps, async (db) => {
+    const { recipient } = await findKnown(deps, db, name);
+    await resumeHandler(db, recipient);
+  });
+  deps.context.stdout.write(`${name} is not paused.\n`);
+}
+
+async function remove(deps: Deps, name: string, yes: boolean): Promise<void> {
+  const { context, kind } = deps;
+  const { noun, item, items, place, howToStop, stillDefined } = kind.words;
+  if (!yes) assertCanAsk(context);
+  const shown = withoutControls(name);
+  const recipient = kind.recipientOf(name);
+  await withRecipients(deps, async (db) => {
+    const remains = kind.nameOf(recipient) === null ? null : await readRemains(db, recipient);
+    if (remains === null) throw await unknown(deps, db, name);
+    const { waiting, dead, runningUntil } = remains;
+    if (runningUntil !== null) {
+      throw new UsageError(
+        `A process runs ${shown} just now, until ${runningUntil.toISOString()} at most. ${howToStop}; then remove it.`,
+      );
+    }
+    const again = (await definedNames(kind)).includes(name)
+      ? ` ${stillDefined}: it begins anew at the next start.`
+      : "";
+    const open = waiting + dead;
+    const lost =
+      open === 0
+        ? "Nothing waits for it."
+        : `${counted(open < mostCounted ? open : `${mostCounted} or more`, item, items)} that it has not done ` +
+          `(${countText(dead)} dead) ${open === 1 ? "is" : "are"} thrown away.`;
+    const says = `${capitalized(place)} is lost. ${lost}${again}`;
+    if (yes) context.stderr.write(`tallyhook: ${says}\n`);
+    else await confirm(context, `${says} Remove ${shown}?`);
+    await removeHandler(db, recipient);
+  });
+  context.stdout.write(`The ${noun} ${shown} is removed.\n`);
+}
+
+interface KnownRecipient {
+  recipient: string;
+  pausedBy: HandlerRow["paused_by"];
+}
+
+/** Throws `UsageError` for one that has not run on this database. */
+async function findKnown(deps: Deps, db: Knex, name: string): Promise<KnownRecipient> {
+  const found = (await handlerNames(db)).find((row) => deps.kind.nameOf(row.name) === name);
+  if (found === undefined) throw await unknown(deps, db, name);
+  return { recipient: found.name, pausedBy: found.paused_by };
+}
+
+async function unknown({ kind }: Deps, db: Knex, name: string): Promise<UsageError> {
+  const { command, noun, starter } = kind.words;
+  const shown = withoutControls(name);
+  if ((await definedNames(kind)).includes(name)) {
+    return new UsageError(
+      `No process has run "${shown}" on this database yet: ${starter} begins it at its next start.`,
     );
   }
-  const again = await withDatabase(context, kind.command, async (db) => {
-    const handler = await assertKnown(db, kind, name);
-    return retryRuns(db, handler, seq === undefined ? { state: "dead" } : { seq });
-  });
-  if (again === 0 && seq !== undefined) throw noRun(kind, name, seq);
-  context.stdout.write(
-    `${counted(again, kind.item, kind.items)} of ${name} will be tried again at once.\n`,
+  const known = (await handlerNames(db)).flatMap((row) => kind.nameOf(row.name) ?? []);
+  if (known.length === 0) return new UsageError(`No ${noun} has run on this database yet.`);
+  const nearest = nearestName(name, known);
+  return new UsageError(
+    `No ${noun} "${shown}" has run on this database. ` +
+      (nearest === null
+        ? `"npx tallyhook ${command} list" shows those that have.`
+        : `Did you mean "${withoutControls(nearest)}"?`),
   );
 }
 
-async function skip({ context, kind }: Deps, name: string, seq: number): Promise<void> {
-  const isSkipped = await withDatabase(context, kind.command, async (db) =>
-    skipRun(db, await assertKnown(db, kind, name), seq),
+/** The names of those that are defined here; none where a definition is broken. */
+const definedNames = (kind: RecipientKind): Promise<readonly string[]> =>
+  kind.defined().catch(() => []);
+
+async function whyNot({ kind }: Deps, db: Knex, name: string, seq: number): Promise<UsageError> {
+  const { command, item } = kind.words;
+  const run = await readRun(db, kind.recipientOf(name), seq);
+  if (run === null) {
+    return new UsageError(
+      `${name} has nothing to do with ${item} ${seq}: it has done or skipped it, or never wanted it. "npx tallyhook ` +
+        `${command} show ${name}" lists those that are not done.`,
+    );
+  }
+  return new UsageError(
+    run.waitsFor === null
+      ? `${name} runs ${item} ${seq} just now. Try again once that has ended.`
+      : `${capitalized(item)} ${seq} waits behind ${item} ${run.waitsFor} of the same object. ` +
+          "Retry or skip that one first.",
   );
-  if (!isSkipped) throw noRun(kind, name, seq);
-  context.stdout.write(`${name} never sees ${kind.item} ${seq}. Later ones of its object go on.\n`);
 }
 
-async function pause({ context, kind }: Deps, name: string, reason: string): Promise<void> {
-  const isKnown = await withDatabase(context, kind.command, (db) =>
-    pauseHandler(db, kind.recipientOf(name), reason),
-  );
-  if (!isKnown) throw unknownName(kind, name);
-  context.stdout.write(
-    `${name} is paused. "npx tallyhook ${kind.command} resume ${name}" ends it.\n`,
-  );
+const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** What is said of a name that is not among those that are defined here. Pure. */
+export function namesNear(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known);
+  return nearest === null ? `There is ${someOf(known, 10)}.` : `Did you mean "${nearest}"?`;
 }
 
-async function resume({ context, kind }: Deps, name: string): Promise<void> {
-  const isKnown = await withDatabase(context, kind.command, (db) =>
-    resumeHandler(db, kind.recipientOf(name)),
+/** The change of that number, for a test. Throws `UsageError` where the feed has none. */
+export async function readOneChange(db: Knex, seq: number): Promise<Change> {
+  const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
+  if (change?.seq === seq) return change;
+  throw new UsageError(
+    `The feed has no change ${seq}. The table feed.changes has all that were not removed yet.`,
   );
-  if (!isKnown) throw unknownName(kind, name);
-  context.stdout.write(`${name} is not paused.\n`);
 }
-
-/** Returns the name under which the dispatch knows it. */
-async function assertKnown(db: Knex, kind: RecipientKind, name: string): Promise<string> {
-  const recipient = kind.recipientOf(name);
-  if ((await readHandlers(db, recipient)).length === 0) throw unknownName(kind, name);
-  return recipient;
-}
-
-const unknownName = ({ noun, command }: RecipientKind, name: string): UsageError =>
-  new UsageError(
-    `No ${noun} "${name}" has run on this database. "npx tallyhook ${command} list" shows those that have.`,
-  );
-
-const noRun = ({ command, item }: RecipientKind, name: string, seq: number): UsageError =>
-  new UsageError(
-    `${name} has no ${item} ${seq} whose turn it is, or runs it just now. "npx tallyhook ${command} show ${name}" ` +
-      "lists those that are not done.",
-  );

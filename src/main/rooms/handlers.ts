@@ -1,5 +1,4 @@
-import { handlerOf } from "../../dispatch/feed-place.ts";
-import { readHandlersHealth } from "../../dispatch/handler-health.ts";
+import { dispatchQuestions } from "./dispatch-questions.ts";
 import type { HandlersRoom } from "./room-interfaces.ts";
 
 /** Loaded on demand: a receiver runs no handlers. */
@@ -7,5 +6,5 @@ export const handlersRoom: HandlersRoom = {
   run: async (runtime, service) => {
     await (await import("../supervised-handlers.ts")).superviseOwnHandlers(runtime, service);
   },
-  questions: { handlersHealth: readHandlersHealth, handlerOf },
+  questions: dispatchQuestions,
 };

@@ -123,12 +123,14 @@ export interface HandlersRoom {
    * `ConfigurationError` for a handler that is not usable.
    */
   run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
-  readonly questions: {
-    /** What alerts ask of all handlers that ever ran here. */
-    handlersHealth(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
-    /** Which handler a consumer of the feed is; null for a reader of another kind. */
-    handlerOf(consumer: string): string | null;
-  };
+  readonly questions: DispatchQuestions;
+}
+
+/** What is asked of all handlers and destinations that ever ran here. */
+export interface DispatchQuestions {
+  handlersHealth(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
+  /** Which of them a consumer of the feed is; null for a reader of another kind. */
+  handlerOf(consumer: string): string | null;
 }
 
 interface HandlerHealth {
@@ -158,4 +160,8 @@ export interface ForwardRoom {
   run(runtime: Runtime): Promise<void>;
   /** The doctor's checks of settings and destinations. Sends nothing. */
   check(runtime: Runtime): Promise<CheckResult[]>;
+  readonly questions: DispatchQuestions & {
+    /** Which destination it is that the dispatch knows by this name; null for a handler. */
+    destinationOf(recipient: string): string | null;
+  };
 }

@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { OpenRunRow } from "../../../src/dispatch/manage-handlers.ts";
 import { readRemains } from "../../../src/dispatch/manage-handlers.ts";
 import {
-  type ListedHandler,
-  handlerList,
-  handlerPage,
-} from "../../../src/main/cli/handler-tables.ts";
-import { registerHandlers } from "../../../src/main/cli/handlers.ts";
+  type ListedRecipient,
+  recipientList,
+  recipientPage,
+} from "../../../src/main/cli/recipient-tables.ts";
+import { handlerWords, registerHandlers } from "../../../src/main/cli/handlers.ts";
 import { emptyDispatch, registerHandler } from "../../dispatch/dispatch-stand.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -56,7 +56,7 @@ test("a change that runs just now is not retried, and why is said", async () => 
 });
 
 describe("the tables", () => {
-  const row: ListedHandler = {
+  const row: ListedRecipient = {
     name: "receipts",
     position: 1,
     behind: 0,
@@ -69,7 +69,7 @@ describe("the tables", () => {
     failed: 0,
     last_done_at: null,
     last_failed_at: null,
-    has_code: true,
+    isDefined: true,
   };
   const openRun: OpenRunRow = {
     seq: 1,
@@ -87,18 +87,23 @@ describe("the tables", () => {
 
   test("show what was not counted to its end as more", () => {
     const many = { ...row, waiting: 100_000, dead: 100_000 };
-    expect(handlerList([many], [])).toContain("100000+ dead changes hold up");
-    expect(handlerPage(many, [{ ...openRun, holds_up: 1_000 }])).toMatch(
+    expect(recipientList(handlerWords, [many], [])).toContain("100000+ dead changes hold up");
+    expect(recipientPage(handlerWords, many, [{ ...openRun, holds_up: 1_000 }])).toMatch(
       /waiting +100000\+[^]*1000\+/,
     );
   });
 
   test("say what to do about errors that the handler did not throw", () => {
-    const page = handlerPage(row, [{ ...openRun, error: "ObjectNotSeen" }, openRun]);
+    const page = recipientPage(handlerWords, row, [
+      { ...openRun, error: "ObjectNotSeen" },
+      openRun,
+    ]);
     expect(page).toMatch(
       /ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip it\.\n$/,
     );
-    expect(handlerPage(row, [{ ...openRun, error: "TypeError" }])).not.toContain("TypeError: ");
+    expect(recipientPage(handlerWords, row, [{ ...openRun, error: "TypeError" }])).not.toContain(
+      "TypeError: ",
+    );
   });
 
   test("let no text speak to the terminal", () => {
@@ -109,8 +114,8 @@ describe("the tables", () => {
       pause_reason: "b\u001b[2J",
     } as const;
     const texts = [
-      handlerList([hostile], []),
-      handlerPage(hostile, [{ ...openRun, id: "c\u0007", kind: "d\u0007" }]),
+      recipientList(handlerWords, [hostile], []),
+      recipientPage(handlerWords, hostile, [{ ...openRun, id: "c\u0007", kind: "d\u0007" }]),
     ];
     expect(texts.join("")).not.toMatch(/[\u0007\u001b]/);
   });

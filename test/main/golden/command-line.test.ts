@@ -325,18 +325,20 @@ test("forward", async () => {
       pause_reason: "It wants nothing more: erp.example.com answered 410 Gone.",
     },
   ]);
-  await db("dispatch.runs").insert({
-    handler: "forward:erp",
-    resource: "order",
-    kind: "order.paid",
-    change: "{}",
-    seq: 1,
-    id: "order-1",
-    is_first: true,
-    state: "dead",
-    attempts: 106,
-    error: "erp.example.com answered 500",
-  });
+  const run = { handler: "forward:erp", resource: "order", kind: "order.paid", change: "{}" };
+  await db("dispatch.runs").insert([
+    {
+      ...run,
+      seq: 1,
+      id: "order-1",
+      is_first: true,
+      state: "dead",
+      attempts: 106,
+      error: "erp.example.com answered 500",
+    },
+    { ...run, seq: 2, id: "order-2", is_first: true },
+    { ...run, seq: 3, id: "order-2", is_first: false },
+  ]);
   const secret = `whsec_${"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}`;
   const env = { FORWARD_SETTINGS_FILE: join(folder, "forward.jsonc"), FORWARD_CRM: secret };
   const lines = [
@@ -347,8 +349,11 @@ test("forward", async () => {
     "forward retry erp",
     "forward retry erp --number 1",
     "forward skip erp --number 1",
+    "forward retry erp --number 3",
+    "forward show erb",
     "forward resume erp",
     "forward pause erp",
+    'forward pause erp --reason "two\nlines"',
     "forward test crm --number 1",
     "forward test crm --number 999999",
     "forward test erp --number 1",
@@ -357,8 +362,14 @@ test("forward", async () => {
     ...lines.map((line) => ({ line, env })),
     { line: "forward list", env: { FORWARD_SETTINGS_FILE: join(folder, "wrong.jsonc") } },
     { line: "forward test crm --number 1", env: { ...env, FORWARD_CRM: "short" } },
+    ...[
+      "handlers remove forward:erp --yes",
+      "changes consumers remove handler:forward:erp --yes",
+      "forward remove erp",
+      "forward remove erp --yes",
+      "forward remove erp --yes",
+    ].map((line) => ({ line, env })),
   ]);
-  await db("dispatch.handlers").where({ name: "forward:erp" }).delete();
 });
 
 test("secrets", () =>
