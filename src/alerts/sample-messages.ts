@@ -44,6 +44,7 @@ import {
   handlerDeadCondition,
   handlerEnds,
   handlerPausedCondition,
+  handlerRefusedCondition,
 } from "./rules/handlers.ts";
 import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
@@ -432,11 +433,13 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
 }
 
 function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
-  const context = { ...wordingOf(alertContext), at };
+  const destinationOf = (recipient: string) => (recipient === "forward:crm" ? "crm" : null);
+  const context = { ...wordingOf(alertContext), at, destinationOf };
   const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
   const name = "send-refund-receipt";
   const works: HandlerState = {
     name,
+    source: "changes",
     pausedBy: null,
     pausedAt: null,
     pauseReason: null,
@@ -446,6 +449,7 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
     unreadSince: null,
     nextDueAt: null,
   };
+  const destination: HandlerState = { ...works, name: "forward:crm" };
   const oldestDead = {
     seq: 4_711,
     kind: "order.refunded",
@@ -463,17 +467,17 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
     ...sample(
       "dead changes of a handler",
       handlerDeadCondition({ ...works, dead: 3, deadSince: before(1), oldestDead }, context),
-      handlerEnds.dead(name),
+      handlerEnds.dead(name, context),
     ),
     ...sample(
       "a handler paused by failures",
       handlerPausedCondition({ ...works, ...paused, pausedBy: "failures" }, context),
-      handlerEnds.paused(name),
+      handlerEnds.paused(name, context),
     ),
     ...sample(
       "a handler behind",
       handlerBehindCondition({ ...works, unreadSince: before(2) }, context),
-      handlerEnds.behind(name),
+      handlerEnds.behind(name, context),
     ),
     ...sample(
       "a handler that a person paused for long",
@@ -481,7 +485,63 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
         { ...works, ...moved, pausedBy: "person", unreadSince: before(19) },
         context,
       ),
-      handlerEnds.behind(name),
+      handlerEnds.behind(name, context),
+    ),
+    ...sample(
+      "dead deliveries of a destination",
+      handlerDeadCondition(
+        {
+          ...destination,
+          dead: 3,
+          deadSince: before(1),
+          oldestDead: { ...oldestDead, error: "crm.example.com answered 500" },
+        },
+        context,
+      ),
+      handlerEnds.dead(destination.name, context),
+    ),
+    ...sample(
+      "a destination paused by failures",
+      handlerPausedCondition(
+        {
+          ...destination,
+          ...paused,
+          pausedBy: "failures",
+          pauseReason:
+            "It failed for 20 objects in a row, the last time with: crm.example.com answered 500.",
+        },
+        context,
+      ),
+      handlerEnds.paused(destination.name, context),
+    ),
+    ...(["changes", "webhooks"] as const).flatMap((source) => [
+      ...sample(
+        `a destination of ${source} that answered 410`,
+        handlerRefusedCondition(
+          {
+            ...destination,
+            source,
+            pausedBy: "subscriber",
+            pausedAt: before(1),
+            pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
+          },
+          context,
+        ),
+        handlerEnds.refused(destination.name, context),
+      ),
+      ...sample(
+        `a destination of ${source} behind`,
+        handlerBehindCondition({ ...destination, source, unreadSince: before(2) }, context),
+        handlerEnds.behind(destination.name, context),
+      ),
+    ]),
+    ...sample(
+      "a destination that a person paused for long",
+      handlerBehindCondition(
+        { ...destination, ...moved, pausedBy: "person", unreadSince: before(19) },
+        context,
+      ),
+      handlerEnds.behind(destination.name, context),
     ),
   ];
 }

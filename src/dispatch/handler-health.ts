@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { SourceName } from "./recipient.ts";
 
 /** A dead change, and what waits behind it. */
 export interface DeadChange {
@@ -15,6 +16,8 @@ export interface DeadChange {
 /** How a handler does, for who watches it. */
 export interface HandlerHealth {
   name: string;
+  /** What it is given. */
+  source: SourceName;
   pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
@@ -25,7 +28,10 @@ export interface HandlerHealth {
   oldestDead: DeadChange | null;
   /** All changes up to it were looked at. */
   position: number;
-  /** When the oldest change of the feed that it has not looked at was recorded; null where it has looked at all. */
+  /**
+   * When the oldest change that it has not looked at was recorded, or the oldest such event was received; null where it
+   * has looked at all that it can.
+   */
   unreadSince: Date | null;
   /** When the first of its waiting changes was due, or will be; null where none waits. */
   nextDueAt: Date | null;
@@ -40,10 +46,17 @@ export async function readHandlersHealth(
   { most }: { most: number },
 ): Promise<HandlerHealth[]> {
   const { rows } = await db.raw<{ rows: HealthRow[] }>(
-    `select h.name, h.paused_by, h.paused_at, h.pause_reason, h.position, d.dead, d.dead_since, o.seq, o.kind, o.resource,
+    `select h.name, h.source, h.paused_by, h.paused_at, h.pause_reason, h.position, d.dead, d.dead_since, o.seq, o.kind, o.resource,
             o.id, o.error, o.holds_up,
-            case when h.source = 'changes' then (
-              select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1) end as unread_since,
+            case h.source when 'changes' then (
+              select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1
+            ) else (
+              -- What no worker has tried yet is kept from it: that is the worker's delay.
+              select e.received_at from (
+                select seq, received_at from inbox.receipts where seq > h.position order by seq limit 1
+              ) e where not exists (
+                select from inbox.progress p where p.seq = e.seq and p.state = 'received')
+            ) end as unread_since,
             (select r.due_at from dispatch.runs r where r.handler = h.name and r.is_first and r.state = 'waiting'
              order by r.due_at, r.seq limit 1) as next_due_at
      from dispatch.handlers h
@@ -68,6 +81,7 @@ export async function readHandlersHealth(
 
 interface HealthRow {
   name: string;
+  source: SourceName;
   paused_by: HandlerHealth["pausedBy"];
   paused_at: Date | null;
   pause_reason: string | null;
@@ -88,6 +102,7 @@ function healthOf(row: HealthRow): HandlerHealth {
   const { seq, kind, resource, id, error, holds_up: holdsUp } = row;
   return {
     name: row.name,
+    source: row.source,
     pausedBy: row.paused_by,
     pausedAt: row.paused_at,
     pauseReason: row.pause_reason,

@@ -89,6 +89,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   await alerts?.watch(runtime, {
     ...optionalRooms.reports?.questions,
     ...optionalRooms.handlers?.questions,
+    ...optionalRooms.forward?.questions,
   });
   if (role.runsHandlers !== false) await optionalRooms.handlers?.run(runtime, role.service);
   if (role.forwards !== false) await optionalRooms.forward?.run(runtime);

@@ -94,7 +94,7 @@ export interface AlertsRoom {
   /** Looks for absences and all else that time makes due, until the runtime ends. */
   watch(
     runtime: Runtime,
-    ofRooms: Partial<ReportsRoom["questions"] & HandlersRoom["questions"]>,
+    ofRooms: Partial<ReportsRoom["questions"] & ForwardRoom["questions"]>,
   ): Promise<void>;
   /** The scheduler's heartbeat, and what removes old alerts. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
@@ -135,6 +135,7 @@ export interface DispatchQuestions {
 
 interface HandlerHealth {
   name: string;
+  source: "changes" | "webhooks";
   pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;

@@ -3,10 +3,14 @@ import {
   type HandlerState,
   handlerBehindCondition,
   handlerDeadCondition,
+  handlerPausedCondition,
+  handlerRefusedCondition,
 } from "../../../src/alerts/rules/handlers.ts";
 import { readHandlersHealth } from "../../../src/dispatch/handler-health.ts";
 import { pauseHandler, resumeHandler, skipRun } from "../../../src/dispatch/manage-handlers.ts";
-import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
+import { forwardRoom } from "../../../src/main/rooms/forward.ts";
+import { pauseAfterRefusal } from "../../../src/dispatch/runs.ts";
+import { storeRow } from "../../inbox/stored-events.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { storeChange } from "../../feed/stored-changes.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -23,6 +27,15 @@ beforeEach(async () => {
   await registerHandler(database.db, { name: "receipts", from: "now" });
 });
 
+const deadOrder = {
+  seq: 1,
+  kind: "order.paid",
+  resource: "order",
+  id: "1",
+  error: null,
+  holdsUp: 0,
+};
+
 /** An hour between sweeps is no gap here. */
 const settings = settingsOf({ rules: { silence_worker: { afterMinutes: 120 } } });
 
@@ -31,7 +44,7 @@ function watching() {
   const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
   const sweepAfter = async (minutes: number): Promise<string[]> => {
     clock.advanceHours(minutes / 60);
-    await sweep(database.db, alertContext, { questions: handlersRoom.questions });
+    await sweep(database.db, alertContext, { questions: forwardRoom.questions });
     const alerts = await unresolved(database.db);
     return alerts.filter((alert) => /^(handler|feed-consumer)/.test(alert));
   };
@@ -110,6 +123,76 @@ describe("a handler that failures have paused", () => {
   });
 });
 
+describe("a destination", () => {
+  const crm = { name: "forward:crm" };
+  beforeEach(() => registerHandler(database.db, { ...crm, from: "now" }));
+
+  test("that answered 410 is one alert until a person resumes it, and is not told of as behind", async () => {
+    const { db } = database;
+    const { clock, sweepAfter } = watching();
+    await sweepAfter(0);
+    await db("dispatch.handlers").where({ name: "receipts" }).delete();
+    await pauseAfterRefusal(db, crm.name, "crm.example.com answered 410 Gone");
+    await storeChange(db, { recordedAt: clock.now() });
+    expect(await sweepAfter(1)).toEqual(["handler-refused:forward:crm critical open"]);
+    expect(await sweepAfter(110)).toEqual(["handler-refused:forward:crm critical open"]);
+    await db("dispatch.handlers").update({ position: 999_999_999 });
+    await resumeHandler(db, crm.name);
+    expect(await sweepAfter(1)).toEqual([]);
+  });
+
+  test("that failures had paused before is told of anew when it answers 410: nothing is tried any more", async () => {
+    const { db } = database;
+    const { sweepAfter } = watching();
+    await db("dispatch.handlers").where(crm).update({
+      paused_by: "failures",
+      paused_at: db.fn.now(),
+      pause_reason: "It failed.",
+      probe_at: db.fn.now(),
+    });
+    expect(await sweepAfter(0)).toEqual(["handler-paused:forward:crm critical open"]);
+    await pauseAfterRefusal(db, crm.name, "crm.example.com answered 410 Gone");
+    expect(await sweepAfter(1)).toEqual(["handler-refused:forward:crm critical open"]);
+  });
+
+  test("of webhooks is as old as the event that it has not looked at, whatever the feed has", async () => {
+    const { db } = database;
+    await db("dispatch.handlers").where(crm).update({ source: "webhooks", position: 0 });
+    await storeChange(db, { recordedAt: new Date("2026-11-01T08:00:00Z") });
+    const unread = async () =>
+      (await readHandlersHealth(db, { most: 9 })).find(({ name }) => name === crm.name)
+        ?.unreadSince;
+    expect(await unread()).toBeNull();
+    const receivedAt = new Date("2026-11-01T10:00:00Z");
+    const seq = await storeRow(db, { state: "received" });
+    await db("inbox.receipts").where({ seq }).update({ received_at: receivedAt });
+    expect(await unread(), "no worker has tried it").toBeNull();
+    await db("inbox.progress").where({ seq }).update({ state: "applied" });
+    expect(await unread()).toEqual(receivedAt);
+    await db("dispatch.handlers").where(crm).update({ position: seq });
+    expect(await unread()).toBeNull();
+  });
+
+  test.each([
+    ["dead", handlerDeadCondition, { dead: 1, oldestDead: deadOrder }],
+    ["paused by failures", handlerPausedCondition, { pausedBy: "failures" }],
+    ["refused", handlerRefusedCondition, { pausedBy: "subscriber" }],
+    ["behind", handlerBehindCondition, { unreadSince: new Date("2026-11-01T09:00:00Z") }],
+  ] as const)("is called one, with its own commands: %s", (_what, conditionOf, is) => {
+    const pausedAt = new Date("2026-11-01T09:00:00Z");
+    const context = {
+      ...wording("2026-11-01T12:00:00Z"),
+      destinationOf: forwardRoom.questions.destinationOf,
+    };
+    const condition = conditionOf({ ...works, ...crm, pausedAt, ...is }, context);
+    expect(condition?.title).toMatch(/the destination "crm"/i);
+    const commands = condition?.facts.flatMap(({ value }) => /^npx .*/.exec(value) ?? []) ?? [];
+    expect(commands.length).toBeGreaterThan(0);
+    for (const each of commands) expect(each).toMatch(/^npx tallyhook forward [a-z]+ crm\b/);
+    expect(JSON.stringify(condition?.advice)).not.toMatch(/handler|\bits code\b/);
+  });
+});
+
 describe("a handler that is behind", () => {
   const open = "handler-behind:receipts error open";
 
@@ -159,6 +242,7 @@ describe("a handler that is behind", () => {
 
 const works: HandlerState = {
   name: "receipts",
+  source: "changes",
   pausedBy: null,
   pausedAt: null,
   pauseReason: null,
