@@ -81,6 +81,9 @@ export default defineConfig(({ mode }) => ({
                 include: pgbouncerInstalled
                   ? [
                       "test/alerts/**/*.test.ts",
+                      "test/dispatch/**/*.test.ts",
+                      "test/feed/**/*.test.ts",
+                      "test/forward/**/*.test.ts",
                       "test/inbox/**/*.test.ts",
                       "test/mirror/**/*.test.ts",
                       "test/receiver/**/*.test.ts",
@@ -89,8 +92,12 @@ export default defineConfig(({ mode }) => ({
                       "test/worker/**/*.test.ts",
                     ]
                   : [],
-                // It starts processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
-                exclude: ["test/reconcile/kill.test.ts"],
+                // They start processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
+                exclude: [
+                  "test/dispatch/host/*.test.ts",
+                  "test/dispatch/kill.test.ts",
+                  "test/reconcile/kill.test.ts",
+                ],
                 provide: { isTorture: false, isShort: false },
                 globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
                 pool: "forks",
