@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { errorCode } from "../platform/postgres/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { Recipient, Source, SourceRow } from "./recipient.ts";
@@ -43,6 +44,20 @@ export async function registerRecipient(
  * a person has paused the recipient. Returns whether it may be worthwhile to go on at once.
  */
 export async function planRuns(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
+  try {
+    return await planLocked(db, name, source);
+  } catch (error) {
+    if (errorCode(error) === lockNotAvailable) return { more: false };
+    throw error;
+  }
+}
+
+const lockNotAvailable = "55P03";
+
+/** Whoever removes runs holds the lock for an instant. A process that was stopped meanwhile must hold up one recipient. */
+const lockTimeoutMs = 250;
+
+function planLocked(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
   return inTransaction(db, async (trx) => {
     const known = await lockHandler(trx, name);
     if (known === undefined) return { more: false };
@@ -93,6 +108,7 @@ async function insertRuns(
   handler: string,
   rows: readonly SourceRow[],
 ): Promise<void> {
+  await trx.raw("select set_config('lock_timeout', ?, true)", [String(lockTimeoutMs)]);
   await lockPlanning(trx, handler);
   await trx.raw(
     `insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)

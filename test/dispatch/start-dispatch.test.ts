@@ -34,6 +34,28 @@ async function dispatchOf(
 const runs = () =>
   database.db("dispatch.runs").orderBy("seq").select("id", "kind", "state", "attempts", "error");
 
+test("a process that is stopped while it marks a change done holds up its handler alone", async () => {
+  const { db } = database;
+  const seen: string[] = [];
+  const noting = (name: string) =>
+    defineHandler({
+      name,
+      on: ["order.created"],
+      run: ({ order }) => void seen.push(`${name} ${order.id}`),
+    });
+  const stopped = await db.transaction();
+  await stopped.raw("select pg_advisory_xact_lock_shared(7256, hashtext('held-up'))");
+  const dispatch = openDispatch(database.url, [noting("held-up"), noting("other")]);
+  opened.push(dispatch);
+  await untilRegistered(db, "held-up");
+  await untilRegistered(db, "other");
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  await eventually("the other one has it", () => seen.includes("other order-1"));
+  expect(seen).toEqual(["other order-1"]);
+  await stopped.commit();
+  await eventually("it goes on", () => seen.includes("held-up order-1"));
+});
+
 describe("order and repetition", () => {
   const processes = 3;
   const objects = 6;

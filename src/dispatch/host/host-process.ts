@@ -142,6 +142,8 @@ export function startHostProcess(
         loading = null;
         break;
       case "ready":
+        // Only the host's own: a handler might say so to live for ever.
+        if (longestDeadlineMs !== null) return;
         clearTimeout(loadTimer);
         loading = null;
         longestDeadlineMs = Math.max(0, ...message.handlers.map(({ deadlineMs }) => deadlineMs));

@@ -18,19 +18,21 @@ export const toHost = z.discriminatedUnion("type", [
 export type ToHost = z.output<typeof toHost>;
 export type HostStart = Extract<ToHost, { type: "start" }>;
 
-const names = z.array(z.string());
+/** Longer ones are no names: what a handler writes into the channel costs the worker no more than reading it. */
+const name = z.string().max(1_000);
+const names = z.array(name).max(10_000);
 
 /** What the host tells the supervisor. A handler has the same channel, so anything may arrive. */
 export const fromHost = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("loading"), file: z.string() }),
+  z.object({ type: z.literal("loading"), file: name }),
   /** The handlers cannot be loaded. */
-  z.object({ type: z.literal("problem"), message: z.string() }),
+  z.object({ type: z.literal("problem"), message: z.string().max(100_000) }),
   z.object({
     type: z.literal("ready"),
-    handlers: z.array(z.object({ name: z.string(), deadlineMs: z.number() })),
+    handlers: z.array(z.object({ name, deadlineMs: z.number() })),
   }),
   /** A handler that had no calls in progress has one now. */
-  z.object({ type: z.literal("began"), handler: z.string() }),
+  z.object({ type: z.literal("began"), handler: name }),
   z.object({
     type: z.literal("beat"),
     /** The handlers that have calls in progress. */
@@ -40,6 +42,6 @@ export const fromHost = z.discriminatedUnion("type", [
     heapShare: z.number(),
   }),
   /** The host ends by itself. */
-  z.object({ type: z.literal("ending"), why: z.string() }),
+  z.object({ type: z.literal("ending"), why: z.string().max(100_000) }),
 ]);
 export type FromHost = z.output<typeof fromHost>;
