@@ -51,12 +51,11 @@ export type ChangeKind = (typeof changeKinds)[number];
  * object. Refunds and disputes are told by `factsOf`. Pure.
  */
 export function kindsOf(resource: Resource, { before, after }: Transition): string[] {
-  const kinds = before === null ? [`${resource}.created`] : [];
+  const kinds = before === null ? ["created"] : [];
   const former = before === null ? nothing : withoutFaults(before, after);
-  for (const { kind, holds } of rulesOf.get(resource) ?? []) {
-    if (holds(former, after)) kinds.push(kind);
-  }
-  return kinds;
+  const rules: readonly KindRule[] = rulesOf[resource] ?? [];
+  for (const { kind, holds } of rules) if (holds(former, after)) kinds.push(kind);
+  return kinds.map((kind) => `${resource}.${kind}`);
 }
 
 /** Columns that are read from the object's own state, and change with it alone. */
@@ -82,11 +81,9 @@ export function kindHappenedAt(
   kind: string,
   { createdAt, updatedAt }: { createdAt: string | null; updatedAt: string | null },
 ): string | null {
-  const isOfBeginning = beginnings.some((end) => kind.endsWith(end));
+  const isOfBeginning = /\.(?:created|paid|started)$/.test(kind);
   return isOfBeginning ? (createdAt ?? updatedAt) : updatedAt;
 }
-
-const beginnings = [".created", ".paid", ".started"];
 
 interface KindRule {
   kind: string;
@@ -200,24 +197,17 @@ const subscriptionRules: readonly KindRule[] = [
   becomes("completed"),
 ];
 
-const customerRules: readonly KindRule[] = [
-  {
-    kind: "deleted",
-    holds: (before, after) =>
-      (before["deleted_at"] ?? null) === null && (after["deleted_at"] ?? null) !== null,
-  },
-];
-
-const rulesOf = new Map<Resource, readonly KindRule[]>([
-  ["order", named("order", orderRules)],
-  ["subscription", named("subscription", subscriptionRules)],
-  ["customer", named("customer", customerRules)],
-]);
-
-/** The rules with the whole names of their kinds. */
-function named(resource: Resource, rules: readonly KindRule[]): KindRule[] {
-  return rules.map(({ kind, holds }) => ({ kind: `${resource}.${kind}`, holds }));
-}
+const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
+  order: orderRules,
+  subscription: subscriptionRules,
+  customer: [
+    {
+      kind: "deleted",
+      holds: (before, after) =>
+        (before["deleted_at"] ?? null) === null && (after["deleted_at"] ?? null) !== null,
+    },
+  ],
+};
 
 /** Something that happened to an object once and for all, whatever states followed. */
 export interface Fact {
@@ -243,18 +233,15 @@ export interface FactSource {
  * ones among them, so the order of arrival does not matter. A dispute that just disappears from the status has no
  * outcome here: only a state that names it has. Pure.
  */
-export function factsOf({ group, id, json, columns }: FactSource): readonly Fact[] {
+export function factsOf({ group, id, json, columns }: FactSource): Fact[] {
   if (group === "order") {
-    const kinds = disputes.get(String(columns["status"]));
-    if (kinds === undefined) return none;
+    const kinds = disputes.get(String(columns["status"])) ?? [];
     const once = { resource: "order", id, subject: "", amount: null, currency: null } as const;
     return kinds.map((kind) => ({ ...once, kind }));
   }
   const isRefund = group.startsWith("transaction") && columns["type"] === "refund";
-  return isRefund ? refundOf(id, json, columns) : none;
+  return isRefund ? refundOf(id, json, columns) : [];
 }
-
-const none: readonly Fact[] = [];
 
 const disputes = new Map<string, readonly ChangeKind[]>([
   ["chargeback", ["order.disputed"]],

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { takeTurn } from "../../platform/postgres/number-turns.ts";
-import { sparseArray, sqlArray } from "../../platform/postgres/values.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";
 import { clockToleranceMs } from "../version.ts";
@@ -47,48 +47,31 @@ export async function recordChanges(
   trx: Knex.Transaction,
   written: readonly Written[],
 ): Promise<void> {
-  const told = written.flatMap(({ resource, rows }) =>
-    rows.map((row): ToldRow => ({ resource, id: row.id, steps: stepsOf(resource, row) })),
-  );
-  const stepsFor = stepsFinder(told);
-  const facts = await newFacts(trx, shownFacts(written, stepsFor));
-  const changes = changesOf(told, stepsFor, facts);
+  const steps: StepsByKey = new Map();
+  for (const { resource, rows } of written) {
+    for (const row of rows) steps.set(keyOf(resource, row.id), stepsOf(resource, row));
+  }
+  const facts = await newFacts(trx, shownFacts(written, steps));
+  const changes = changesOf(written, steps, facts);
   if (changes.length > 0) await insertChanges(trx, changes);
 }
 
-interface ToldRow {
-  resource: Resource;
-  id: string;
-  steps: readonly Step[];
-}
-
-type StepsFinder = (resource: Resource, id: string) => readonly Step[];
-
-/** Finds the steps of an object; none if its row was not written. Only facts ask, and most transactions show none. */
-function stepsFinder(told: readonly ToldRow[]): StepsFinder {
-  let byKey: Map<string, readonly Step[]> | null = null;
-  return (resource, id) => {
-    byKey ??= new Map(told.map((row) => [keyOf(row.resource, row.id), row.steps]));
-    return byKey.get(keyOf(resource, id)) ?? [];
-  };
-}
+type StepsByKey = Map<string, readonly Step[]>;
 
 /** In the order in which they are told: of each object what a step was, then the facts that it shows. Pure. */
 function changesOf(
-  told: readonly ToldRow[],
-  stepsFor: StepsFinder,
+  written: readonly Written[],
+  steps: StepsByKey,
   facts: readonly ShownFact[],
 ): Change[] {
   const changes: Change[] = [];
   const factsOfStep = new Map<Step | null, ShownFact[]>();
   for (const fact of facts) {
-    const own = stepsFor(fact.resource, fact.id);
+    const own = steps.get(keyOf(fact.resource, fact.id)) ?? [];
     const { shownBy, shownAt } = fact;
     const isOwn = shownBy === null || own.includes(shownBy);
     // A refund is shown by its transaction, and told of its order as that was by then.
-    const during = isOwn
-      ? shownBy
-      : own.find(({ until }) => until === undefined || until >= shownAt);
+    const during = isOwn ? shownBy : own.find(({ until }) => until >= shownAt);
     const step = during ?? own.at(-1) ?? null;
     factsOfStep.set(step, [...(factsOfStep.get(step) ?? []), fact]);
   }
@@ -99,22 +82,24 @@ function changesOf(
       changes.push({ resource, id, kind, cause, happenedAt, step, fact, isSuperseded });
     }
   };
-  for (const { resource, id, steps } of told) {
-    for (const step of steps) {
-      const kinds = kindsOf(resource, step);
-      // A fact that came late does not say that the row has changed.
-      const isTold = () => factsOfStep.get(step)?.some(({ shownBy }) => shownBy !== null);
-      if (kinds.length === 0 && step.isChanged && isTold() !== true) {
-        kinds.push(`${resource}.updated`);
+  for (const { resource, rows } of written) {
+    for (const { id } of rows) {
+      for (const step of steps.get(keyOf(resource, id)) ?? []) {
+        const kinds = kindsOf(resource, step);
+        // A fact that came late does not say that the row has changed.
+        const isTold = () => factsOfStep.get(step)?.some(({ shownBy }) => shownBy !== null);
+        if (kinds.length === 0 && step.isChanged && isTold() !== true) {
+          kinds.push(`${resource}.updated`);
+        }
+        for (const kind of kinds) {
+          const { cause, createdAt, state } = step;
+          const times = { createdAt, updatedAt: state?.updatedAt ?? null };
+          const happenedAt = step.before === null ? kindHappenedAt(kind, times) : null;
+          const ofRow = { fact: null, isSuperseded: false };
+          changes.push({ resource, id, kind, cause, happenedAt, step, ...ofRow });
+        }
+        tellFacts(step);
       }
-      const { cause, createdAt, state } = step;
-      const times = { createdAt, updatedAt: state?.updatedAt ?? null };
-      for (const kind of kinds) {
-        const happenedAt = step.before === null ? kindHappenedAt(kind, times) : null;
-        const fact = null;
-        changes.push({ resource, id, kind, cause, happenedAt, step, fact, isSuperseded: false });
-      }
-      tellFacts(step);
     }
   }
   tellFacts(null);
@@ -146,14 +131,14 @@ export async function recordErasure(trx: Knex.Transaction, customerId: string): 
 const keyOf = (resource: string, id: string): string => `${resource}|${id}`;
 
 /** What the states show that are new to the history, in the order of their times. Pure. */
-function shownFacts(written: readonly Written[], stepsFor: StepsFinder): ShownFact[] {
+function shownFacts(written: readonly Written[], steps: StepsByKey): ShownFact[] {
   const facts = new Map<string, ShownFact>();
   for (const { resource, recorded } of written) {
     for (const state of recorded) {
       for (const fact of factsOf(state)) {
-        const own = stepsFor(resource, state.id);
-        const place = own.findIndex(({ shown }) => shown.includes(state));
-        const shownBy = own[place] ?? null;
+        const own = steps.get(keyOf(resource, state.id));
+        const place = own?.findIndex(({ shown }) => shown.includes(state)) ?? -1;
+        const shownBy = own?.[place] ?? null;
         const { cause, updatedAt: shownAt } = state;
         const found = { ...fact, cause, at: timeOf(state), shownAt, shownBy, place };
         const known = facts.get(factKey(fact));
@@ -208,48 +193,41 @@ const changeNumbers = { sequence: "feed.change_numbers", lockClass: 7_255 };
 
 /**
  * Numbers and writes the changes, in one statement. What happened an hour or more before the first event is history: a
- * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened. Times in the
- * fixed form compare as texts, which cost less to read.
+ * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened.
  */
 async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<void> {
-  const column = (valueOf: (change: Change) => string | number | boolean | null): string =>
-    sparseArray(changes.map(valueOf));
   await trx
     .raw(
       `with turn as materialized (
          select ${takeTurn(changeNumbers)}
-       ), arrays as (
-         select unnest(?::text[]) as resource, unnest(?::text[]) as id, unnest(?::text[]) as kind,
-           unnest(?::text[]) as cause, unnest(?::text[]) as happened_at, unnest(?::text[]) as from_status,
-           unnest(?::text[]) as to_status, unnest(?::text[]) as state_group, unnest(?::timestamptz[]) as state_at,
-           unnest(?::text[]) as state_hash, unnest(?::text[]) as transaction_id, unnest(?::bigint[]) as amount,
-           unnest(?::text[]) as currency, unnest(?::boolean[]) as is_superseded
        )
        insert into feed.changes (seq, resource, id, kind, cause, from_status, to_status, state_group, state_at,
          state_hash, transaction_id, amount, currency, is_superseded)
        select nextval('feed.change_numbers'), g.resource, g.id, g.kind,
-         case when g.happened_at is not null and g.happened_at collate "C" < (
-                select to_char((inbox.first_event_at() - make_interval(secs => ${clockToleranceMs / 1_000})) at time zone 'UTC',
-                  'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))
+         case when g.happened_at < (select inbox.first_event_at()) - make_interval(secs => ${clockToleranceMs / 1_000})
               then 'import' else g.cause end,
          g.from_status, g.to_status, g.state_group, g.state_at, g.state_hash, g.transaction_id, g.amount, g.currency,
-         coalesce(g.is_superseded, false)
-       from turn cross join arrays g`,
+         g.is_superseded
+       from turn cross join unnest(
+         ?::text[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::text[], ?::text[], ?::text[], ?::timestamptz[],
+         ?::text[], ?::text[], ?::bigint[], ?::text[], ?::boolean[])
+         as g(resource, id, kind, cause, happened_at, from_status, to_status, state_group, state_at, state_hash,
+              transaction_id, amount, currency, is_superseded)`,
       [
-        column(({ resource }) => resource),
-        column(({ id }) => id),
-        column(({ kind }) => kind),
-        column(({ cause }) => cause),
-        column(({ happenedAt }) => happenedAt),
-        column(({ step }) => step?.before?.["status"] ?? null),
-        column(({ step }) => step?.after["status"] ?? null),
-        column(({ step }) => step?.state?.group ?? null),
-        column(({ step }) => step?.state?.updatedAt ?? null),
-        column(({ step }) => step?.state?.hash ?? null),
-        column(({ fact }) => (fact?.subject ?? "") || null),
-        column(({ fact }) => fact?.amount ?? null),
-        column(({ fact }) => fact?.currency ?? null),
-        column(({ isSuperseded }) => (isSuperseded ? true : null)),
+        sqlArray(changes.map(({ resource }) => resource)),
+        sqlArray(changes.map(({ id }) => id)),
+        sqlArray(changes.map(({ kind }) => kind)),
+        sqlArray(changes.map(({ cause }) => cause)),
+        sqlArray(changes.map(({ happenedAt }) => happenedAt)),
+        sqlArray(changes.map(({ step }) => step?.before?.["status"] ?? null)),
+        sqlArray(changes.map(({ step }) => step?.after["status"] ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.group ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.updatedAt ?? null)),
+        sqlArray(changes.map(({ step }) => step?.state?.hash ?? null)),
+        sqlArray(changes.map(({ fact }) => (fact?.subject ?? "") || null)),
+        sqlArray(changes.map(({ fact }) => fact?.amount ?? null)),
+        sqlArray(changes.map(({ fact }) => fact?.currency ?? null)),
+        sqlArray(changes.map(({ isSuperseded }) => isSuperseded)),
       ],
     )
     .options({ name: "feed-changes" });

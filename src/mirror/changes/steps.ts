@@ -4,9 +4,11 @@ import { type Watched, factsOf, kindsOf } from "./kinds.ts";
 
 /** A part of what a write did to a row. */
 export interface Step extends Omit<WrittenRow, "id" | "passed"> {
-  /** The time of its last state; absent of the last step, which the row is since. */
-  until?: string | undefined;
+  /** The time of its last state. Of the last step: later than all times. */
+  until: string;
 }
+
+const always = "~";
 
 /**
  * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
@@ -14,7 +16,7 @@ export interface Step extends Omit<WrittenRow, "id" | "passed"> {
  * them. The last step is what the row is now. Pure.
  */
 export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
-  if (row.passed.length === 0) return [row];
+  if (row.passed.length === 0) return [{ ...row, until: always }];
   const steps: Step[] = [];
   let { before } = row;
   let after: Watched = before ?? {};
@@ -32,14 +34,14 @@ export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
     // The end tells that it is new, too.
     const isNothing = kinds.every((kind) => kind === `${resource}.created`);
     if (isNothing && !states.some((each) => isTold(resource, each))) continue;
-    const until = states[0]?.changedAt;
+    const until = states[0]?.changedAt ?? always;
     const { createdAt } = row;
     const told = shown.splice(0);
     steps.push({ before, after, cause, isChanged: true, state, createdAt, shown: told, until });
     before = after;
   }
   const rest = [...shown, ...(moments.at(-1) ?? []), ...row.shown];
-  return [...steps, { ...row, before, shown: rest }];
+  return [...steps, { ...row, before, shown: rest, until: always }];
 }
 
 const isTold = (resource: Resource, state: GroupState): boolean =>

@@ -37,10 +37,10 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  * returned. So applying is commutative and idempotent, whatever the order and the batches. Parsing the content costs
  * most, so history and row share one parse.
  *
- * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), 'before' for a row
- * as it was when the statement began, with the times of its versions, one 'count' with the number of recorded states in
- * `id`, and, only if some states were known already, a 'state' for each recorded one, with its `stateKey` in `id`. Most
- * rows are new, so what they were has no columns of its own. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
+ * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new; `known`: it was
+ * there when the statement began), one 'count' with
+ * the number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one,
+ * with its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
  *     with blob as …, arrays as …, given as …,
  *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
@@ -60,8 +60,13 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const inHistory = groups.filter((group) => group.inHistory);
   const versions = groups.map(({ versionColumn }) => versionColumn);
   const watched = watchedColumns(resource);
-  const nothing = [...versions, ...watched].map(() => "null").join(", ");
-  const watchedOfRow = watched.map((column) => `t.${column}::text as ${watchedPrefix}${column}`);
+  const nothing = [...versions, ...versions, ...watched, ...watched].map(() => "null").join(", ");
+  const former = [
+    ...watched.map((column) => `b.${column} as ${beforePrefix}${column}`),
+    ...versions.map(
+      (version) => `${timeOfVersionSql(`b.${version}`)} as ${formerPrefix}${version}`,
+    ),
+  ];
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
@@ -71,7 +76,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
       returning resource, id, source_updated_at, content_hash
     ), before as materialized (
       select stored.* from given g cross join lateral (
-        select t.id, ${[...versions.map((version) => `${timeOfVersionSql(`t.${version}`)} as ${version}`), ...watchedOfRow].join(", ")}
+        select t.id, ${[...watched.map((column) => `t.${column}::text`), ...versions.map((version) => `t.${version}`)].join(", ")}
         from mirror.${resource.table} t where t.id = g.id offset 0 for update
       ) stored
       -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
@@ -86,16 +91,17 @@ export function tableStatement(resource: MirrorResource): TableStatement {
         .flatMap(([column, { next }]) => (next === null ? [] : [`${column} = ${next}`]))
         .join(", ")}
       where ${groups.map(isNewer).join(" or ")}
-      returning t.id, t.xmax = 0 as fresh, ${[...versions.map((version) => `t.${version}`), ...watchedOfRow].join(", ")}
+      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}${watched
+        .map((column) => `, t.${column}::text as ${afterPrefix}${column}`)
+        .join("")}
     )
-    select 'row' as what, * from written
+    select 'row' as what, w.*, b.id is not null as known, ${former.join(", ")}
+    from written w left join before b using (id)
     union all
-    select 'before', id, null, ${[...versions, ...watched.map((column) => watchedPrefix + column)].join(", ")} from before
-    union all
-    select 'count', count(*)::text, null, ${nothing} from recorded
+    select 'count', count(*)::text, null, ${nothing}, null from recorded
     union all
     select 'state', resource || '|' || id || '|' || to_char(source_updated_at at time zone 'UTC',
-      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${nothing}
+      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${nothing}, null
     from recorded where (select count(*) from recorded) < (
       select ${inHistory
         .map(({ versionColumn }) => `count(*) filter (where ${versionColumn} <> '')`)
@@ -103,8 +109,11 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   return { sql, given };
 }
 
-/** Of a row's watched columns in the answer. */
-export const watchedPrefix = "watched_";
+/**
+ * The answer has the watched columns of a written row twice: as they are, and as they were. Of each group's version it
+ * has also the time of the former one: '' if the group was never seen.
+ */
+export const [afterPrefix, beforePrefix, formerPrefix] = ["after_", "before_", "former_"] as const;
 
 /** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
 export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => [

@@ -6,11 +6,13 @@ import { hashOfVersion, timeOfVersion } from "../version.ts";
 import {
   type GivenColumn,
   type StateField,
+  afterPrefix,
+  beforePrefix,
+  formerPrefix,
   tableStatement,
   watchedColumns,
-  watchedPrefix,
 } from "./upsert-statement.ts";
-import { sparseArray } from "../../platform/postgres/values.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** The effect of a write. */
 export interface WriteResult {
@@ -60,10 +62,11 @@ export function rowWriter(resource: MirrorResource): RowWriter {
 }
 
 interface AnswerRow {
-  what: "row" | "before" | "count" | "state";
+  what: "row" | "count" | "state";
   id: string;
   fresh: boolean | null;
-  /** Versions (of 'before' their times) and watched columns. */
+  known: boolean | null;
+  /** Versions and watched columns. */
   [column: string]: string | boolean | null;
 }
 
@@ -74,12 +77,7 @@ function readAnswer(
   answer: readonly AnswerRow[],
 ): WriteResult {
   const recorded = recordedStates(groups, rows, answer);
-  const written = new Map<string, AnswerRow>();
-  const stored = new Map<string, AnswerRow>();
-  for (const row of answer) {
-    if (row.what === "row") written.set(row.id, row);
-    else if (row.what === "before") stored.set(row.id, row);
-  }
+  const written = new Map(answer.flatMap((row) => (row.what === "row" ? [[row.id, row]] : [])));
   const changed = new Set<GroupState>();
   const fresh = new Set<GroupState>();
   const writtenRows: WrittenRow[] = [];
@@ -92,45 +90,30 @@ function readAnswer(
     if (!isWinner) continue;
     const shown = changesOf(groups, states, row, recorded);
     for (const state of shown) changed.add(state);
-    const former = stored.get(id);
-    if (row.fresh === false && former === undefined)
-      throw new InsertedMeanwhile(resource.table, id);
-    const before = former === undefined ? null : columnsOf(former, watched);
-    const after = columnsOf(row, watched);
+    if (row.fresh === false && row.known === false) throw new InsertedMeanwhile(resource.table, id);
+    const before = row.known === true ? columnsOf(row, watched, beforePrefix) : null;
+    const after = columnsOf(row, watched, afterPrefix);
+    const isNewOfSeen = (of: NamedGroup): boolean => {
+      const state = states.get(of.group);
+      return formerTime(row, of) !== "" && state !== undefined && recorded.has(state);
+    };
     const isPassed = (state: GroupState): boolean => {
       const of = groups.find(({ group }) => group === state.group);
-      return of !== undefined && state.changedAt > formerTime(former, of);
+      return of !== undefined && state.changedAt > formerTime(row, of);
     };
     writtenRows.push({
       id,
       before,
       after,
       cause: causeOf(resource, states),
-      isChanged:
-        former === undefined ||
-        before === null ||
-        shows(groups, former, before, after) ||
-        groups.some((of) => isNewOfSeen(of, former, states, recorded)),
+      isChanged: before === null || shows(groups, row, before, after) || groups.some(isNewOfSeen),
       state: stateOf(groups, states, row),
       createdAt: before === null ? createdAtOf(states) : null,
       shown,
-      passed: lost.get(id)?.filter(isPassed) ?? nothing,
+      passed: lost.get(id)?.filter(isPassed) ?? [],
     });
   }
   return { recorded, changed, fresh, rows: writtenRows };
-}
-
-const nothing: readonly GroupState[] = [];
-
-/** Whether the row showed the group before, and a state of it is new to the history. */
-function isNewOfSeen(
-  of: NamedGroup,
-  former: AnswerRow,
-  states: ReadonlyMap<string, GroupState>,
-  recorded: ReadonlySet<GroupState>,
-): boolean {
-  const state = states.get(of.group);
-  return formerTime(former, of) !== "" && state !== undefined && recorded.has(state);
 }
 
 function createdAtOf(states: ReadonlyMap<string, GroupState>): string | null {
@@ -142,8 +125,8 @@ function createdAtOf(states: ReadonlyMap<string, GroupState>): string | null {
 }
 
 /** When the group's state was dated that the row showed before; '' if it showed none. */
-const formerTime = (former: AnswerRow | undefined, { versionColumn }: NamedGroup): string =>
-  String(former?.[versionColumn] ?? "");
+const formerTime = (row: AnswerRow, { versionColumn }: NamedGroup): string =>
+  String(row[formerPrefix + versionColumn] ?? "");
 
 /** The new states that others of the batch surpass, by object. */
 function lostStatesOf(
@@ -162,15 +145,13 @@ function lostStatesOf(
 /** Whether the row shows something else: another content that won again has been in the history for long. */
 function shows(
   [core]: readonly NamedGroup[],
-  former: AnswerRow,
-  before: Watched,
+  row: AnswerRow,
+  { content_hash: hash, ...before }: Watched,
   after: Watched,
 ): boolean {
-  const isCoreSeen = core !== undefined && formerTime(former, core) !== "";
-  for (const column in before) {
-    if (before[column] !== after[column] && (isCoreSeen || column !== "content_hash")) return true;
-  }
-  return false;
+  const isCoreSeen = core !== undefined && formerTime(row, core) !== "";
+  if (isCoreSeen && hash !== after["content_hash"]) return true;
+  return Object.entries(before).some(([column, value]) => value !== after[column]);
 }
 
 /** Another transaction made the row while the statement ran, so what it was before was not seen. Try again. */
@@ -183,9 +164,9 @@ class InsertedMeanwhile extends Error {
   }
 }
 
-function columnsOf(row: AnswerRow, columns: readonly string[]): Watched {
+function columnsOf(row: AnswerRow, columns: readonly string[], prefix: string): Watched {
   const values: Record<string, string | null> = {};
-  for (const column of columns) values[column] = row[watchedPrefix + column] as string | null;
+  for (const column of columns) values[column] = row[prefix + column] as string | null;
   return values;
 }
 
@@ -354,8 +335,11 @@ export function rowBindings(
       owners.map((owner) => owner?.columns[column] ?? null),
     );
   }
-  return [blob.bytes, ...given.map(({ name }) => sparseArray(columns.get(name) ?? []))];
+  return [blob.bytes, ...given.map(({ name }) => columnArray(columns.get(name) ?? []))];
 }
+
+const columnArray = (values: readonly Value[]): string =>
+  values.every((value) => value === null) ? "{}" : sqlArray(values);
 
 const causeOf = ({ name: core }: MirrorResource, states: ReadonlyMap<string, GroupState>): string =>
   (states.get(core) ?? [...states.values()][0])?.cause ?? "";

@@ -8,10 +8,6 @@ export function sqlArray(values: readonly (string | number | boolean | null)[]):
   return isPlain ? `{"${values.join('","')}"}` : `{${values.map(element).join(",")}}`;
 }
 
-/** The same, but empty where all values are null: `unnest` in a select list fills it up with nulls. */
-export const sparseArray = (values: readonly (string | number | boolean | null)[]): string =>
-  values.every((value) => value === null) ? "{}" : sqlArray(values);
-
 const special = /["\\]/;
 const isText = (value: unknown): boolean => typeof value === "string";
 

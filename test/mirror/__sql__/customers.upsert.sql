@@ -94,12 +94,7 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select
-          t.id,
-          left(t.version, 27) as version,
-          left(t.absent_version, 27) as absent_version,
-          t.content_hash::text as watched_content_hash,
-          t.deleted_at::text as watched_deleted_at
+        select t.id, t.content_hash::text, t.deleted_at::text, t.version, t.absent_version
         from mirror.customers t
         where t.id = g.id offset 0 for
         update
@@ -189,16 +184,21 @@ with
       t.xmax = 0 as fresh,
       t.version,
       t.absent_version,
-      t.content_hash::text as watched_content_hash,
-      t.deleted_at::text as watched_deleted_at
+      t.content_hash::text as after_content_hash,
+      t.deleted_at::text as after_deleted_at
   )
-select 'row' as what, *
-from written
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.deleted_at as before_deleted_at,
+  left(b.version, 27) as former_version,
+  left(b.absent_version, 27) as former_absent_version
+from written w
+left join before b using (id)
 union all
-select 'before', id, null, version, absent_version, watched_content_hash, watched_deleted_at
-from before
-union all
-select 'count', count(*)::text, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -206,6 +206,11 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,

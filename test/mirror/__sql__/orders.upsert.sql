@@ -130,12 +130,12 @@ with
       given g cross join lateral (
         select
           t.id,
-          left(t.version, 27) as version,
-          left(t.dunning_version, 27) as dunning_version,
-          left(t.items_version, 27) as items_version,
-          t.content_hash::text as watched_content_hash,
-          t.status::text as watched_status,
-          t.attempt_count::text as watched_attempt_count
+          t.content_hash::text,
+          t.status::text,
+          t.attempt_count::text,
+          t.version,
+          t.dunning_version,
+          t.items_version
         from mirror.orders t
         where t.id = g.id offset 0 for
         update
@@ -241,26 +241,24 @@ with
       t.version,
       t.dunning_version,
       t.items_version,
-      t.content_hash::text as watched_content_hash,
-      t.status::text as watched_status,
-      t.attempt_count::text as watched_attempt_count
+      t.content_hash::text as after_content_hash,
+      t.status::text as after_status,
+      t.attempt_count::text as after_attempt_count
   )
-select 'row' as what, *
-from written
-union all
 select
-  'before',
-  id,
-  null,
-  version,
-  dunning_version,
-  items_version,
-  watched_content_hash,
-  watched_status,
-  watched_attempt_count
-from before
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.attempt_count as before_attempt_count,
+  left(b.version, 27) as former_version,
+  left(b.dunning_version, 27) as former_dunning_version,
+  left(b.items_version, 27) as former_items_version
+from written w
+left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -268,6 +266,13 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,

@@ -128,12 +128,12 @@ with
       given g cross join lateral (
         select
           t.id,
-          left(t.version, 27) as version,
-          left(t.detail_version, 27) as detail_version,
-          t.content_hash::text as watched_content_hash,
-          t.status::text as watched_status,
-          t.plan_id::text as watched_plan_id,
-          t.current_billing_cycle::text as watched_current_billing_cycle
+          t.content_hash::text,
+          t.status::text,
+          t.plan_id::text,
+          t.current_billing_cycle::text,
+          t.version,
+          t.detail_version
         from mirror.subscriptions t
         where t.id = g.id offset 0 for
         update
@@ -237,27 +237,25 @@ with
       t.xmax = 0 as fresh,
       t.version,
       t.detail_version,
-      t.content_hash::text as watched_content_hash,
-      t.status::text as watched_status,
-      t.plan_id::text as watched_plan_id,
-      t.current_billing_cycle::text as watched_current_billing_cycle
+      t.content_hash::text as after_content_hash,
+      t.status::text as after_status,
+      t.plan_id::text as after_plan_id,
+      t.current_billing_cycle::text as after_current_billing_cycle
   )
-select 'row' as what, *
-from written
-union all
 select
-  'before',
-  id,
-  null,
-  version,
-  detail_version,
-  watched_content_hash,
-  watched_status,
-  watched_plan_id,
-  watched_current_billing_cycle
-from before
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.plan_id as before_plan_id,
+  b.current_billing_cycle as before_current_billing_cycle,
+  left(b.version, 27) as former_version,
+  left(b.detail_version, 27) as former_detail_version
+from written w
+left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -265,6 +263,13 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,

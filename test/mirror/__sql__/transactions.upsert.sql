@@ -109,13 +109,7 @@ with
     select stored.*
     from
       given g cross join lateral (
-        select
-          t.id,
-          left(t.version, 27) as version,
-          left(t.inline_version, 27) as inline_version,
-          t.content_hash::text as watched_content_hash,
-          t.status::text as watched_status,
-          t.amount::text as watched_amount
+        select t.id, t.content_hash::text, t.status::text, t.amount::text, t.version, t.inline_version
         from mirror.transactions t
         where t.id = g.id offset 0 for
         update
@@ -308,17 +302,23 @@ with
       t.xmax = 0 as fresh,
       t.version,
       t.inline_version,
-      t.content_hash::text as watched_content_hash,
-      t.status::text as watched_status,
-      t.amount::text as watched_amount
+      t.content_hash::text as after_content_hash,
+      t.status::text as after_status,
+      t.amount::text as after_amount
   )
-select 'row' as what, *
-from written
+select
+  'row' as what,
+  w.*,
+  b.id is not null as known,
+  b.content_hash as before_content_hash,
+  b.status as before_status,
+  b.amount as before_amount,
+  left(b.version, 27) as former_version,
+  left(b.inline_version, 27) as former_inline_version
+from written w
+left join before b using (id)
 union all
-select 'before', id, null, version, inline_version, watched_content_hash, watched_status, watched_amount
-from before
-union all
-select 'count', count(*)::text, null, null, null, null, null, null
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -326,6 +326,12 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
   null,
   null,
   null,
