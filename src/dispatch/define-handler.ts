@@ -77,7 +77,7 @@ export type RunInput<K extends ChangeKind> = {
 }[ResourceOf<K>];
 
 export interface HandlerOptions<K extends ChangeKind> {
-  /** Lower case letters, digits and hyphens. Its position in the feed is kept under it: another name begins anew. */
+  /** Lower case letters, digits and hyphens. Its position in the feed is kept under it: another name starts over. */
   name: string;
   /** The kinds of change that it wants. */
   on: readonly K[];

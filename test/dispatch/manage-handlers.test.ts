@@ -167,7 +167,7 @@ test("the dead are listed first, then what failed, then the oldest", async () =>
   expect(await listed(2)).toEqual([4, 3]);
 });
 
-test("a handler that is removed leaves nothing, for itself alone, and begins anew at the next start", async () => {
+test("a handler that is removed leaves nothing, for itself alone, and starts over at the next start", async () => {
   const { db } = database;
   await deadChange();
   await registerHandler(db, { name: "mails", from: "beginning" });

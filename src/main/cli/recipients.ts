@@ -279,7 +279,7 @@ async function remove(deps: Deps, name: string, yes: boolean): Promise<void> {
       );
     }
     const again = (await definedNames(kind)).includes(name)
-      ? ` ${stillDefined}: it begins anew at the next start.`
+      ? ` ${stillDefined}: it starts over at the next start.`
       : "";
     const open = waiting + dead;
     const lost =

@@ -68,9 +68,9 @@ describe("tallyhook forward remove", () => {
     expect(await readRemains(db, handler)).not.toBeNull();
   });
 
-  test("says that it begins anew where the settings still have it", async () => {
+  test("says that it starts over where the settings still have it", async () => {
     const { err } = await run(["remove", "crm", "--yes"], { file: "forward.jsonc" });
-    expect(err).toContain("FORWARD_SETTINGS_FILE still has it: it begins anew");
+    expect(err).toContain("FORWARD_SETTINGS_FILE still has it: it starts over");
   });
 });
 
