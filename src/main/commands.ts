@@ -14,6 +14,11 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["start"], load: async () => (await import("./cli/start.ts")).registerStart },
   { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
   { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
+  {
+    names: ["dashboard"],
+    load: async () => (await import("./cli/dashboard.ts")).registerDashboard,
+  },
+  { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
   { names: ["trigger"], load: async () => (await import("./cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },

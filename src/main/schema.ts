@@ -59,6 +59,7 @@ const objects: readonly URL[] = [
   ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
   ...(optionalRooms.reports?.sql ?? []),
   ...inRoom("dispatch", "remove-runs"),
+  ...inRoom("people", "audit-append-only"),
 ];
 
 const schema: Schema = {

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from "./http/loopback.ts";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isCronExpression } from "./cron.ts";
@@ -268,7 +269,5 @@ function isPasswordCut(text: string): boolean {
 }
 
 function isHttpsOrLoopback({ protocol, hostname }: URL): boolean {
-  if (protocol === "https:") return true;
-  const isLoopback = /^(127\.\d+\.\d+\.\d+|\[::1\]|localhost|.+\.localhost)$/.test(hostname);
-  return protocol === "http:" && isLoopback;
+  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }

@@ -9,6 +9,7 @@ import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
+import { ownersLink, runDashboard } from "../dashboard.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -82,6 +83,7 @@ function sandboxRoom(): SandboxRoom {
 
 interface Running {
   receiverUrl: string;
+  dashboardLink: string;
   databaseUrl: string;
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
@@ -92,7 +94,12 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime);
     await runWorker(runtime);
-    return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandbox: null };
+    return {
+      receiverUrl: receiver.url,
+      dashboardLink: await startDashboard(runtime),
+      databaseUrl: await runtime.databaseUrl(),
+      sandbox: null,
+    };
   }
   const sandbox = await sandboxRoom().start(runtime);
   const receiver = await runReceiver(runtime, {
@@ -103,18 +110,27 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   });
   return {
     receiverUrl: receiver.url,
+    dashboardLink: await startDashboard(runtime),
     databaseUrl: await runtime.databaseUrl(),
     sandbox,
   };
 }
 
-function banner({ config }: LoadedConfig, { receiverUrl, databaseUrl, sandbox }: Running): string {
+const startDashboard = async (runtime: Runtime): Promise<string> =>
+  ownersLink(runtime, (await runDashboard(runtime)).url);
+
+function banner(
+  { config }: LoadedConfig,
+  { receiverUrl, dashboardLink, databaseUrl, sandbox }: Running,
+): string {
   const database = new URL(databaseUrl);
   const where = `${database.hostname}:${database.port || "5432"}${database.pathname}`;
   const lines = [
     "",
     pc.bold("Tallyhook runs"),
     `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
+    `  dashboard  ${dashboardLink}`,
+    "             (signs you in once; later: npx tallyhook users link owner@localhost)",
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
   ];

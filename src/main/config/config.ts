@@ -1,3 +1,5 @@
+import { isIPv6 } from "node:net";
+import { isLoopbackHost } from "../../platform/http/loopback.ts";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { EnvelopePaths } from "../../contract/event-envelope.ts";
@@ -54,6 +56,14 @@ export interface Config {
   /** Changes are removed from the feed so many days after they were recorded. */
   readonly changesKeepDays: number;
   readonly sandbox: { readonly port: number };
+  readonly dashboard: {
+    readonly host: string;
+    readonly port: number;
+    /** The address at which people reach it, without a trailing slash; null: this machine alone does. */
+    readonly publicUrl: string | null;
+    /** Proxies before it that add to X-Forwarded-For. */
+    readonly proxies: number;
+  };
   /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
   /** An absolute path. */
@@ -205,6 +215,12 @@ function configOf(values: Values): Config {
     eventsKeepDays: values.EVENTS_KEEP_DAYS,
     changesKeepDays: values.CHANGES_KEEP_DAYS,
     sandbox: { port: values.SANDBOX_PORT },
+    dashboard: {
+      host: values.DASHBOARD_HOST,
+      port: values.DASHBOARD_PORT,
+      publicUrl: values.PUBLIC_DASHBOARD_URL,
+      proxies: values.DASHBOARD_PROXIES,
+    },
     publicUrl: values.PUBLIC_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
     encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
@@ -278,6 +294,9 @@ function encryptionKeySource(
   return database === "embedded" ? "local" : "none";
 }
 
+/** As a URL has it. */
+const urlHost = (host: string): string => (isIPv6(host) ? `[${host}]` : host.toLowerCase());
+
 function explain(problems: readonly string[]): string {
   const many = problems.length > 1 ? `${problems.length} settings are` : "One setting is";
   return `${many} wrong:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`;
@@ -329,6 +348,14 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
           "leave out REPORTS_DATABASE_URL.",
       );
     }
+  }
+  const isOpen = !isLoopbackHost(urlHost(values.DASHBOARD_HOST));
+  if (isOpen && values.PUBLIC_DASHBOARD_URL?.startsWith("https:") !== true) {
+    texts.push(
+      `DASHBOARD_HOST is ${values.DASHBOARD_HOST}, which other machines can reach, and PUBLIC_DASHBOARD_URL has no https. ` +
+        "Put a proxy that speaks https before the dashboard and set PUBLIC_DASHBOARD_URL to its address, or leave out " +
+        "DASHBOARD_HOST.",
+    );
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
     texts.push(`PORT and ADMIN_PORT are both ${values.PORT}. Use two ports: only PORT is public.`);

@@ -70,6 +70,10 @@ export const settings = {
   ADMIN_PASSWORD: secret(password(12)),
   METRICS_TOKEN: secret(headerToken(16)),
   SANDBOX_PORT: setting(port, 4010),
+  DASHBOARD_HOST: setting(host, "127.0.0.1"),
+  DASHBOARD_PORT: setting(port, 3002),
+  PUBLIC_DASHBOARD_URL: optional(baseUrl("https://tallyhook.example.com")),
+  DASHBOARD_PROXIES: setting(integer(0, 10, "proxies"), 0),
   PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
   TALLYHOOK_DATA_DIR: setting(path, ".data"),
   TALLYHOOK_HANDLERS: optional(path),
@@ -112,7 +116,7 @@ export const settings = {
 export type Values = ReadSettings<typeof settings>["values"];
 
 /** Variables with these prefixes are meant for Tallyhook. */
-export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
+export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_", "DASHBOARD_"];
 
 /** Of variables with secrets by any name that the user chose. */
 export const secretPrefixes = { alerts: "ALERT_", forward: "FORWARD_" } as const;

@@ -15,7 +15,7 @@ import { transactionPooledClient } from "./transaction-pooling.ts";
 const connectTimeoutMs = 10_000;
 const keepAliveDelayMs = 10_000;
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends Pick<OwnSettings, "statementTimeoutMs"> {
   url: string;
   /** Every caller of a pooled URL must say so. */
   pooling?: Pooling | undefined;
@@ -35,13 +35,15 @@ export interface DatabaseOptions {
  * Does not connect yet. Close with `db.destroy()`.
  */
 export function createDatabase(options: DatabaseOptions): Knex {
-  const { url, pooling, poolMax, applicationName, receiveTimeoutMs, log } = options;
+  const { url, pooling, poolMax, applicationName, receiveTimeoutMs, statementTimeoutMs, log } =
+    options;
+  const own: OwnSettings = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
   const watch =
     receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
   const db = knex({
     client: "pg",
     connection: {
-      connectionString: withSessionSettings(url, pooling),
+      connectionString: withSessionSettings(url, pooling, own),
       application_name: applicationName,
       connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
@@ -63,7 +65,7 @@ export function createDatabase(options: DatabaseOptions): Knex {
   if (pooling === "transaction") {
     // Where knex takes the class of its clients from.
     (db.client as { driver: Pick<typeof pg, "Client"> }).driver = {
-      Client: transactionPooledClient(),
+      Client: transactionPooledClient(own),
     };
   }
   return db;

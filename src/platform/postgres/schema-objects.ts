@@ -7,7 +7,7 @@ import { sqlArray } from "./values.ts";
 /** The schemas of this program; a test compares them with a migrated database. */
 export const migratedSchemas = [
   "alerts",
-  "dispatch",
+  "dispatch", "people",
   "feed",
   "inbox",
   "mirror",

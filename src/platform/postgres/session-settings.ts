@@ -102,11 +102,11 @@ export type Pooling = "transaction";
  * already, and win. Not through a pooler that lends by the transaction: it would refuse or drop them, and each
  * transaction brings its own. Never throws, whatever the URL is. Pure.
  */
-export function withSessionSettings(url: string, pooling?: Pooling): string {
+export function withSessionSettings(url: string, pooling?: Pooling, own: OwnSettings = {}): string {
   if (pooling === "transaction") return url;
   const [place = "", query = ""] = splitOnce(url, "?");
   const theirs = new URLSearchParams(query).getAll("options").map(encodeURIComponent);
-  const ours = Object.entries(sessionSettings).map(
+  const ours = Object.entries({ ...sessionSettings, ...ownConstants(own) }).map(
     ([name, value]) => `-c+${name}=${escaped(value)}`,
   );
   const options = `options=${[...theirs, ...ours].join("+")}`;

@@ -8,7 +8,7 @@ import { firstMerchant } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { StateDump } from "../engine/state-dump.ts";
 import type { Merchant, State } from "../engine/state.ts";
-import { isLoopbackHost } from "../http/own-site.ts";
+import { isLoopbackHost } from "../../platform/http/loopback.ts";
 import { readJsonObject, validate } from "../http/read-request.ts";
 
 /** What controls act on. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
+import { isLoopbackHost } from "../../platform/http/loopback.ts";
 import { ApiError } from "../engine/api-error.ts";
 
 /** Whether the sandbox answers to a host name, written as in URLs: lower case, IPv6 in brackets. */
@@ -18,11 +19,6 @@ export function ownHosts(host: string, allowed: readonly string[]): IsOwnHost {
     isLoopbackHost(hostname) ||
     names.has(hostname) ||
     (takesAddresses && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0);
-}
-
-/** Whether a name means this machine, written as in URLs. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
 /** A host name without a port, as `--allow-host` takes it. */

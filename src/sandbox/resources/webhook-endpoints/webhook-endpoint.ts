@@ -1,6 +1,6 @@
 import { findVersion } from "../../engine/api-versions.ts";
 import type { Settings } from "../../engine/settings.ts";
-import { isLoopbackHost } from "../../http/own-site.ts";
+import { isLoopbackHost } from "../../../platform/http/loopback.ts";
 
 export interface EndpointSecret {
   readonly value: string;

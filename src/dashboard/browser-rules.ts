@@ -1,0 +1,76 @@
+import type { Middleware } from "koa";
+import { isLoopbackHost } from "../platform/http/loopback.ts";
+import { PageError } from "./route.ts";
+
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** What a browser may do with any answer: nothing but what the dashboard's own files do, and keep no page. */
+export function browserRules({ isHttps }: { isHttps: boolean }): Middleware {
+  return async (ctx, next) => {
+    ctx.set({
+      "content-security-policy": contentSecurityPolicy,
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+      "referrer-policy": "same-origin",
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+      "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+      // After a log-out the back button must show nothing. Files of the dashboard itself say otherwise.
+      "cache-control": "no-store",
+      ...(isHttps ? { "strict-transport-security": "max-age=31536000" } : {}),
+    });
+    await next();
+  };
+}
+
+/**
+ * Refuses requests under another name than the dashboard's: a page can make its own name point at this machine. Without
+ * a public address only names of this machine count. Throws `PageError`.
+ */
+export function refuseOtherNames({ origin }: { origin: string | null }): Middleware {
+  const own = origin === null ? null : new URL(origin).host;
+  return async (ctx, next) => {
+    const isOwn = ctx.host === own || isLoopbackHost(ctx.hostname.toLowerCase());
+    if (!isOwn) {
+      throw new PageError(
+        421,
+        own === null
+          ? "The dashboard answers on this machine only, as localhost or 127.0.0.1. Set PUBLIC_DASHBOARD_URL to reach it otherwise."
+          : `The dashboard answers as ${own} only (PUBLIC_DASHBOARD_URL).`,
+      );
+    }
+    await next();
+  };
+}
+
+/**
+ * Refuses what another site's page makes a browser send. `Sec-Fetch-Site` is the browser's own word; older ones send
+ * `Origin`, which must be the dashboard's. What has neither comes from no browser that a page could misuse, and is
+ * refused all the same. Throws `PageError`.
+ */
+export function refuseForeign({ origin }: { origin: string | null }): Middleware {
+  return async (ctx, next) => {
+    if (ctx.method !== "GET" && ctx.method !== "HEAD" && !isOwn(ctx.get("sec-fetch-site"), ctx)) {
+      throw new PageError(
+        403,
+        "This request came from another site's page, so nothing was done. Open the dashboard itself and try again.",
+      );
+    }
+    await next();
+  };
+
+  function isOwn(site: string, ctx: { get(name: string): string; host: string }): boolean {
+    if (site !== "") return site === "same-origin";
+    const given = ctx.get("origin");
+    return given !== "" && given === (origin ?? `http://${ctx.host}`);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Permission } from "../people/permissions.ts";
+import { type Html, html } from "../platform/html.ts";
+import type { Visitor } from "./route.ts";
+
+/** The pages in the order in which they are named at the side of each. */
+export const navigation: readonly { path: string; name: string; access: Permission }[] = [
+  { path: "/", name: "Home", access: "status:read" },
+];
+
+export interface Shell {
+  title: string;
+  body: Html;
+  visitor: Visitor | null;
+  /** The path of the page, to mark its place. */
+  path: string;
+  /** Said once, after a change. */
+  notice: string | null;
+  command: string | null;
+  assets: { style: string; script: string };
+  /** Null: of a real service. */
+  banner: string | null;
+}
+
+/** A whole page. Works without script. Pure. */
+export function renderPage(shell: Shell): string {
+  const { title, body, visitor, notice, command, assets, banner } = shell;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} – Tallyhook</title>
+        <link rel="stylesheet" href="${assets.style}" />
+        <script src="${assets.script}" defer></script>
+      </head>
+      <body class="${visitor === null ? "signed-out" : "signed-in"}">
+        <a class="skip" href="#content">Skip to the content</a>
+        ${visitor !== null && renderSide(shell, visitor)}
+        <div class="page">
+          ${banner !== null && html`<p class="banner">${banner}</p>`}
+          <main id="content" tabindex="-1">
+            ${notice !== null && html`<p class="notice" role="status">${notice}</p>`}
+            <h1>${title}</h1>
+            ${body}
+          </main>
+          ${command !== null && html`<footer class="foot">The same on the command line: <code>${command}</code></footer>`}
+        </div>
+      </body>
+    </html> `.markup;
+}
+
+function renderSide({ path }: Shell, { session, permissions }: Visitor): Html {
+  const items = navigation.filter(({ access }) => permissions.has(access));
+  return html`<header class="side">
+    <a class="mark" href="/">Tallyhook</a>
+    <nav aria-label="Pages">
+      <ul>
+        ${items.map(
+          (item) =>
+            html`<li>
+              <a href="${item.path}" ${isAt(path, item.path) && currentPage}>${item.name}</a>
+            </li>`,
+        )}
+      </ul>
+    </nav>
+    <div class="who">
+      <a href="/account">${session.email}</a>
+      <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>
+    </div>
+  </header>`;
+}
+
+const currentPage: Html = html`aria-current="page"`;
+
+const isAt = (path: string, item: string): boolean =>
+  item === "/" ? path === "/" : path === item || path.startsWith(`${item}/`);

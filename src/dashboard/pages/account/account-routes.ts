@@ -1,0 +1,56 @@
+import { recordAct } from "../../../people/audit.ts";
+import { endSessionOf, endSessionsOf, listSessions } from "../../../people/sessions.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { PageError, type Route } from "../../route.ts";
+import { renderAccount } from "./view.ts";
+
+/** One's own account: roles, and where one is signed in. */
+export const accountRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/account",
+    access: "signed-in",
+    async answer({ db, clock, timeZone }, { visitor }) {
+      const sessions = await listSessions(db, visitor.session.accountId, clock.now());
+      return {
+        kind: "page",
+        title: "Your account",
+        body: renderAccount({ visitor, sessions, timeZone }),
+        command: `npx tallyhook users show ${visitor.session.email}`,
+      };
+    },
+  },
+  {
+    method: "POST",
+    path: "/account/sessions/:id/end",
+    access: "signed-in",
+    async answer({ db }, { visitor: { session }, actor, params }) {
+      const { id = "" } = params;
+      const ended = await inTransaction(db, async (trx) => {
+        const done = await endSessionOf(trx, session.accountId, id);
+        if (done)
+          await recordAct(trx, actor, {
+            action: "session.ended",
+            subject: { kind: "session", id },
+          });
+        return done;
+      });
+      if (!ended) throw new PageError(404, "This session has ended already, or is not yours.");
+      return { kind: "redirect", to: "/account", notice: "The session has ended." };
+    },
+  },
+  {
+    method: "POST",
+    path: "/account/sessions/end-others",
+    access: "signed-in",
+    async answer({ db }, { visitor: { session }, actor }) {
+      const count = await inTransaction(db, async (trx) => {
+        const ended = await endSessionsOf(trx, session.accountId, { except: session.id });
+        await recordAct(trx, actor, { action: "session.ended", after: { others: ended } });
+        return ended;
+      });
+      return { kind: "redirect", to: "/account", notice: `${counted(count, "session")} ended.` };
+    },
+  },
+];

@@ -1,0 +1,71 @@
+import { permissions } from "../../../people/permissions.ts";
+import type { ListedSession } from "../../../people/sessions.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { time } from "../../parts/time.ts";
+import type { Visitor } from "../../route.ts";
+
+export interface AccountPage {
+  visitor: Visitor;
+  sessions: readonly ListedSession[];
+  timeZone: string;
+}
+
+const methods = {
+  password: "with a password",
+  link: "with a link",
+  oidc: "by the company's sign-in",
+  proxy: "by the proxy",
+} as const;
+
+/** Pure. */
+export function renderAccount({ visitor, sessions, timeZone }: AccountPage): Html {
+  const { session } = visitor;
+  return html`<section class="card">
+      <h2>${session.email}</h2>
+      <dl class="facts">
+        <dt>Roles</dt>
+        <dd>${session.roles.join(", ") || "none"}</dd>
+        <dt>You may</dt>
+        <dd>
+          <ul class="plain-list">
+            ${[...visitor.permissions].map((name) => html`<li>${permissions[name]}</li>`)}
+          </ul>
+        </dd>
+      </dl>
+    </section>
+    <section>
+      <div class="scroll" tabindex="0" role="region" aria-label="Your sessions">
+        <table>
+          <caption>
+            Where you are signed in
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">Began</th>
+              <th scope="col">Last used</th>
+              <th scope="col">From</th>
+              <th scope="col">How</th>
+              <th scope="col"><span class="hidden">What you can do</span></th>
+            </tr>
+          </thead>
+          <tbody>
+            ${sessions.map((each) => renderSession(each, session.id, timeZone))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+    <form method="post" action="/account/sessions/end-others">
+      <button class="second">End all other sessions</button>
+    </form>`;
+}
+
+const renderSession = (session: ListedSession, own: string, timeZone: string): Html =>
+  html`<tr>
+    <td>${time(session.beganAt, timeZone)}</td>
+    <td>${time(session.lastSeenAt, timeZone)}</td>
+    <td>${session.address}<br /><span class="hint">${session.userAgent}</span></td>
+    <td>${methods[session.method]}</td>
+    <td>
+      ${session.id === own ? html`<span class="state good">this one</span>` : html`<form method="post" action="/account/sessions/${session.id}/end"><button class="plain">End</button></form>`}
+    </td>
+  </tr>`;

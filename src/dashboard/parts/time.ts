@@ -1,0 +1,32 @@
+import { type Html, html } from "../../platform/html.ts";
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. Pure. */
+export function time(at: Date, timeZone: string): Html {
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
+    >${timeText(at, timeZone)}</time
+  >`;
+}
+
+/** As in `2026-11-22 03:41 UTC`. Pure. */
+export function timeText(at: Date, timeZone: string): string {
+  let format = formats.get(timeZone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("sv-SE", {
+      timeZone,
+      dateStyle: "short",
+      timeStyle: "short",
+      hourCycle: "h23",
+    });
+    formats.set(timeZone, format);
+  }
+  return `${format.format(at)} ${zoneName(at, timeZone)}`;
+}
+
+function zoneName(at: Date, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "short" }).formatToParts(
+    at,
+  );
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? timeZone;
+}

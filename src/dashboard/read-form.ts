@@ -1,0 +1,26 @@
+import type { Context } from "koa";
+import getRawBody from "raw-body";
+import { PageError } from "./route.ts";
+
+const mostBytes = 64 * 1024;
+
+/** The fields of a form. Throws `PageError` for another type of body, and for one that is too long. */
+export async function readForm(ctx: Context): Promise<URLSearchParams> {
+  if (ctx.is("application/x-www-form-urlencoded") === false) {
+    throw new PageError(415, "The dashboard takes forms only.");
+  }
+  try {
+    const options = {
+      limit: mostBytes,
+      length: ctx.get("content-length"),
+      encoding: "utf-8",
+    } as const;
+    return new URLSearchParams(await getRawBody(ctx.req, options));
+  } catch (cause) {
+    const isTooLong = (cause as { type?: string }).type === "entity.too.large";
+    const message = isTooLong
+      ? "The form is too long."
+      : "The form did not arrive whole. Try again.";
+    throw new PageError(isTooLong ? 413 : 400, message, { cause });
+  }
+}

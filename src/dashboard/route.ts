@@ -1,0 +1,84 @@
+import type { Knex } from "knex";
+import type { Actor } from "../people/audit.ts";
+import type { Permission } from "../people/permissions.ts";
+import type { Session } from "../people/sessions.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Html } from "../platform/html.ts";
+
+/** What pages are given. */
+export interface PageDeps {
+  /** The dashboard's own pool: a slow page holds up nobody else, and a statement ends after three seconds. */
+  db: Knex;
+  /** The wall clock. */
+  clock: Clock;
+  /** The service's time, which a sandbox moves. */
+  serviceClock: Clock;
+  /** IANA name of the zone that times are shown in. */
+  timeZone: string;
+}
+
+/** A person who is signed in, and what they may do. */
+export interface Visitor {
+  session: Session;
+  permissions: ReadonlySet<Permission>;
+}
+
+/** A request that may do what its route does. */
+export interface PageRequest<V = Visitor> {
+  visitor: V;
+  /** Who acts, for the record. */
+  actor: Actor;
+  /** The parts of the path that its route names. */
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  /** Of a POST; empty otherwise. */
+  form: URLSearchParams;
+  userAgent: string;
+}
+
+/** What a route answers with. */
+export type PageAnswer =
+  | {
+      kind: "page";
+      title: string;
+      body: Html;
+      /** Default: 200. */
+      status?: number;
+      /** The command that prints the same, at the foot of the page. */
+      command?: string;
+    }
+  /** After a change: the browser reads the page anew (303). A path of the dashboard. */
+  | {
+      kind: "redirect";
+      to: string;
+      /** Said once on the page that follows. */
+      notice?: string;
+      /** Of a session that has begun; null: the session has ended. */
+      token?: string | null;
+    }
+  | { kind: "file"; name: string; type: string; body: string | Buffer };
+
+interface RouteOf<Access, V> {
+  method: "GET" | "POST";
+  /** As @koa/router reads it: `/events/:seq`. */
+  path: string;
+  /**
+   * What the visitor must be allowed to do. `signed-in`: what concerns the visitor alone; `anyone`: only how to sign in.
+   */
+  access: Access;
+  answer(deps: PageDeps, request: PageRequest<V>): Promise<PageAnswer>;
+}
+
+/** A route of the dashboard. One that does not say who may use it does not compile. */
+export type Route = RouteOf<Permission | "signed-in", Visitor> | RouteOf<"anyone", Visitor | null>;
+
+/** The page that tells a person what is wrong. Thrown by routes; `message` says what to do. */
+export class PageError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "PageError";
+    this.status = status;
+  }
+}

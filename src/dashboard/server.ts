@@ -1,0 +1,263 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import Router from "@koa/router";
+import Koa, { type Context, type Middleware } from "koa";
+import { permissionsOf } from "../people/permissions.ts";
+import { findSession } from "../people/sessions.ts";
+import { html } from "../platform/html.ts";
+import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
+import type { Log } from "../platform/log.ts";
+import { errorCode } from "../platform/postgres/errors.ts";
+import { type Assets, readAssets } from "./assets.ts";
+import { browserRules, refuseForeign, refuseOtherNames } from "./browser-rules.ts";
+import { renderPage } from "./layout.ts";
+import { readForm } from "./read-form.ts";
+import { type PageAnswer, type PageDeps, PageError, type Route, type Visitor } from "./route.ts";
+import { type SessionCookie, createSessionCookie } from "./session-cookie.ts";
+
+export interface DashboardDeps extends PageDeps {
+  log: Log;
+}
+
+export interface DashboardOptions {
+  listen: ListenAddress;
+  /** The address at which people reach it, where a proxy stands before it; null: that of the request. */
+  publicUrl: string | null;
+  /** How many proxies add the address of the peer to `X-Forwarded-For`. 0: the peer is the person. */
+  proxies: number;
+  /** Said above each page, such as that this is the sandbox. */
+  banner: string | null;
+}
+
+export interface RunningDashboard {
+  /** The address from this machine. */
+  url: string;
+  close(): Promise<void>;
+}
+
+/** Serves the dashboard until it is closed. Throws `ConfigurationError` when it cannot listen. */
+export async function startDashboard(
+  deps: DashboardDeps,
+  routes: readonly Route[],
+  options: DashboardOptions,
+): Promise<RunningDashboard> {
+  const assets = await readAssets();
+  const app = createApp(deps, routes, { ...options, assets });
+  const callback = app.callback();
+  const server = createServer((req, res) => void callback(req, res));
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  server.maxConnections = 256;
+  await listen(server, options.listen);
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${localAddress(options.listen.host)}:${port}`,
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeIdleConnections();
+      const late = setTimeout(() => server.closeAllConnections(), 5_000);
+      await closed;
+      clearTimeout(late);
+    },
+  };
+}
+
+interface AppOptions extends DashboardOptions {
+  assets: Assets;
+}
+
+/** What a request has found out on its way. */
+interface State {
+  visitor: Visitor | null;
+  cookie: SessionCookie;
+}
+
+function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOptions): Koa {
+  const { log } = deps;
+  const isHttps = options.publicUrl?.startsWith("https:") === true;
+  const origin = options.publicUrl === null ? null : new URL(options.publicUrl).origin;
+  const cookie = createSessionCookie({ isHttps });
+  const app = new Koa({ proxy: options.proxies > 0, maxIpsCount: options.proxies });
+  app.on("error", (err: unknown) => log.warn({ err }, "a page could not be answered"));
+  app.use(browserRules({ isHttps }));
+  app.use(serveAssets(options.assets));
+  app.use(answerErrors(deps, options));
+  app.use(refuseOtherNames({ origin }));
+  app.use(refuseForeign({ origin }));
+  app.use(findVisitor(deps, cookie));
+  const router = new Router();
+  for (const route of routes) {
+    const handle: Middleware<State> = async (ctx) => {
+      const visitor = authorized(route, ctx.state.visitor);
+      if (visitor === "sign in first") return askToSignIn(ctx);
+      const form = route.method === "POST" ? await readForm(ctx) : new URLSearchParams();
+      const request = {
+        visitor: visitor as Visitor,
+        actor: {
+          accountId: visitor?.session.accountId ?? null,
+          name: visitor?.session.email ?? "nobody",
+          via: "dashboard" as const,
+          address: ctx.ip,
+        },
+        params: ctx["params"] as Record<string, string>,
+        query: new URLSearchParams(ctx.querystring),
+        form,
+        userAgent: ctx.get("user-agent"),
+      };
+      send(ctx, await route.answer(deps, request), options);
+    };
+    if (route.method === "GET") router.get(route.path, handle);
+    else router.post(route.path, handle);
+  }
+  app.use(router.routes());
+  app.use(() => {
+    throw new PageError(404, "There is no page at this address.");
+  });
+  return app;
+}
+
+/** The visitor, null where none is needed and none is there. Throws `PageError`. Pure. */
+function authorized({ access }: Route, visitor: Visitor | null): Visitor | null | "sign in first" {
+  if (access === "anyone") return visitor;
+  if (visitor === null) return "sign in first";
+  if (access === "signed-in" || visitor.permissions.has(access)) return visitor;
+  throw new PageError(
+    403,
+    `Your roles (${visitor.session.roles.join(", ") || "none"}) do not allow this: it takes the permission ${access}. ` +
+      "Ask somebody with the role admin.",
+  );
+}
+
+function askToSignIn(ctx: Context): void {
+  const next =
+    ctx.method === "GET" && ctx.path !== "/" ? `?next=${encodeURIComponent(ctx.url)}` : "";
+  ctx.redirect(`/sign-in${next}`);
+  ctx.status = 303;
+}
+
+function serveAssets({ byPath }: Assets): Middleware {
+  return async (ctx, next) => {
+    const asset = byPath.get(ctx.path);
+    if (asset === undefined) return next();
+    ctx.set("cache-control", "public, max-age=31536000, immutable");
+    ctx.type = asset.type;
+    ctx.body = asset.body;
+  };
+}
+
+function findVisitor({ db, clock }: PageDeps, cookie: SessionCookie): Middleware<State> {
+  return async (ctx, next) => {
+    ctx.state.visitor = null;
+    ctx.state.cookie = cookie;
+    const token = cookie.read(ctx);
+    const found = token === null ? null : await findSession(db, token, clock.now());
+    if (found !== null) {
+      const { session, newToken } = found;
+      ctx.state.visitor = { session, permissions: permissionsOf(session.roles) };
+      if (newToken !== null) cookie.set(ctx, newToken);
+    }
+    await next();
+  };
+}
+
+const statementTimedOut = "57014";
+
+/** Every failure becomes a page that says what to do. What the program itself did wrong is in the log alone. */
+function answerErrors({ log }: DashboardDeps, options: AppOptions): Middleware<State> {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (err) {
+      const { status, message } = explain(err);
+      if (status >= 500) log.warn({ err, path: ctx.path.slice(0, 200) }, "a page failed");
+      const body = html`<p class="problem">${message}</p>
+        <p><a href="/">Go to the first page</a></p>`;
+      send(
+        ctx,
+        { kind: "page", title: titles[status] ?? "This did not work", body, status },
+        options,
+      );
+    }
+  };
+}
+
+const titles: Readonly<Record<number, string>> = {
+  403: "You may not do this",
+  404: "Not found",
+  409: "This has changed meanwhile",
+  503: "This took too long",
+};
+
+function explain(error: unknown): { status: number; message: string } {
+  if (error instanceof PageError) return { status: error.status, message: error.message };
+  if (errorCode(error) === statementTimedOut) {
+    return {
+      status: 503,
+      message:
+        "The database needed more than three seconds for this page. Narrow the filter, such as to fewer days.",
+    };
+  }
+  return {
+    status: 500,
+    message:
+      "The page could not be made. The log of the dashboard says why; the mirror and the webhooks are not affected.",
+  };
+}
+
+const noticeCookie = "tallyhook-notice";
+
+function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions): void {
+  const { visitor = null, cookie } = ctx.state as Partial<State>;
+  switch (answer.kind) {
+    case "redirect":
+      if (answer.token != null) cookie?.set(ctx, answer.token);
+      if (answer.token === null) cookie?.clear(ctx);
+      if (answer.notice !== undefined) {
+        const value = encodeURIComponent(answer.notice.slice(0, 500));
+        ctx.append(
+          "set-cookie",
+          `${noticeCookie}=${value}; Path=/; Max-Age=60; HttpOnly; SameSite=Lax`,
+        );
+      }
+      ctx.redirect(answer.to);
+      ctx.status = 303;
+      return;
+    case "file":
+      ctx.set(
+        "content-disposition",
+        `attachment; filename="${answer.name.replaceAll(/[^\w.-]/g, "_")}"`,
+      );
+      ctx.type = answer.type;
+      ctx.body = answer.body;
+      return;
+    case "page": {
+      const notice = readNotice(ctx);
+      ctx.status = answer.status ?? 200;
+      ctx.type = "text/html; charset=utf-8";
+      ctx.body = renderPage({
+        title: answer.title,
+        body: answer.body,
+        visitor,
+        path: ctx.path,
+        notice,
+        command: answer.command ?? null,
+        assets,
+        banner,
+      });
+    }
+  }
+}
+
+/** Takes what a redirect wants said, so that it is said once. */
+function readNotice(ctx: Context): string | null {
+  const value = ctx.cookies.get(noticeCookie);
+  if (value === undefined) return null;
+  ctx.append("set-cookie", `${noticeCookie}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax`);
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { ownersLink, runDashboard } from "../dashboard.ts";
+import { migratedDatabase } from "../schema.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+export function registerDashboard(program: Command, context: CliContext): void {
+  program
+    .command("dashboard")
+    .description(
+      "serve the pages for people: what happens, what is wrong, what to do; until a signal",
+    )
+    .option("--sign-in", "print a link that signs you in once, with every role")
+    .action(async ({ signIn }: { signIn?: boolean }) => {
+      await context.withRuntime("dashboard", async (runtime) => {
+        const stopped = untilSignal();
+        await migratedDatabase(runtime);
+        const { url } = await runDashboard(runtime);
+        runtime.log.info({ url: runtime.config.dashboard.publicUrl ?? url }, "the dashboard runs");
+        if (signIn === true) {
+          context.stdout.write(
+            `${await ownersLink(runtime, runtime.config.dashboard.publicUrl ?? url)}\n`,
+          );
+        }
+        const signal = await stopped;
+        runtime.log.info({ signal }, "the dashboard stops");
+      });
+    });
+}

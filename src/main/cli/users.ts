@@ -1,0 +1,315 @@
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Knex } from "knex";
+import {
+  type Account,
+  type AccountChange,
+  changeAccount,
+  createAccount,
+  listAccounts,
+  readEmail,
+  requireAccount,
+} from "../../people/accounts.ts";
+import { type Act, type Actor, recordAct } from "../../people/audit.ts";
+import { assertStrong, hashPassword } from "../../people/password.ts";
+import {
+  type Role,
+  isRole,
+  permissions,
+  permissionsOf,
+  roleNames,
+} from "../../people/permissions.ts";
+import { endSessionsOf, listSessions } from "../../people/sessions.ts";
+import { createSignInLink } from "../../people/sign-in-links.ts";
+import { newTotpSecret, totpAddress } from "../../people/totp.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { counted } from "../../platform/readable-text.ts";
+import type { Runtime } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
+import { parsePerson, requirePerson } from "./acting-person.ts";
+import { askSecret } from "./ask-secret.ts";
+import type { CliContext } from "./context.ts";
+
+interface By {
+  by?: string;
+}
+
+export function registerUsers(program: Command, context: CliContext): void {
+  const users = program.command("users").description("the people who may sign in to the dashboard");
+  const changing = (name: string, description: string): Command =>
+    users
+      .command(name)
+      .description(description)
+      .argument("<email>", "the e-mail address of the account", parseEmail)
+      .option("--by <name>", "who does it, for the record", parsePerson);
+
+  users
+    .command("list")
+    .description("list the accounts, their roles and how they sign in")
+    .option("--json", "print JSON")
+    .action(({ json }: { json?: boolean }) => list(context, json === true));
+
+  users
+    .command("show")
+    .description("show an account, what it may do, and where it is signed in")
+    .argument("<email>", "the e-mail address of the account", parseEmail)
+    .action((email: string) => show(context, email));
+
+  changing("add", "add a person; asks for a password, or takes it from standard input")
+    .requiredOption(
+      "--role <role>",
+      `${roleNames.join(", ")}; may be given several times`,
+      parseRole,
+    )
+    .option(
+      "--no-password",
+      "without a password: for those who sign in by OpenID Connect or a proxy",
+    )
+    .action((email: string, options: By & { role: Role[]; password: boolean }) =>
+      add(context, email, options),
+    );
+
+  changing("roles", "give a person other roles than before")
+    .requiredOption(
+      "--role <role>",
+      `${roleNames.join(", ")}; may be given several times`,
+      parseRole,
+    )
+    .action((email: string, { by, role }: By & { role: Role[] }) =>
+      change(context, { email, by }, async ({ account }) => ({
+        change: { roles: role },
+        act: {
+          action: "account.roles-changed",
+          before: { roles: account.roles },
+          after: { roles: role },
+        },
+        done: `${email} has the ${roleText(role)} now.`,
+      })),
+    );
+
+  changing("password", "give a person a new password, and end their sessions").action(
+    (email: string, { by }: By) =>
+      change(context, { email, by }, async () => ({
+        change: { passwordHash: await askPassword(context, email) },
+        act: { action: "account.password-changed" },
+        endsSessions: true,
+        done: `${email} has a new password, and is signed out everywhere.`,
+      })),
+  );
+
+  changing(
+    "totp",
+    "ask a person for a code of an app at each sign-in, and show the app's secret once",
+  )
+    .option("--remove", "ask for no code any more")
+    .action((email: string, { by, remove }: By & { remove?: boolean }) =>
+      change(context, { email, by }, async ({ runtime }) => {
+        if (remove === true) {
+          return {
+            change: { totp: null },
+            act: { action: "account.totp-removed" },
+            done: `${email} is asked for no code any more.`,
+          };
+        }
+        const secret = newTotpSecret();
+        const totp = (await runtime.encryption()).encrypt(secret);
+        return {
+          change: { totp },
+          act: { action: "account.totp-added" },
+          // The redaction of logs knows the secret; here it is meant to be seen.
+          done: `Add this to the app of ${email}. It is not shown again:\n\n  ${totpAddress(secret, email)}\n`,
+        };
+      }),
+    );
+
+  changing("disable", "let a person in no more; their sessions end at once").action(
+    (email: string, { by }: By) =>
+      change(context, { email, by }, async ({ runtime }) => ({
+        change: { isDisabled: true, now: runtime.wallClock.now() },
+        act: { action: "account.disabled" },
+        endsSessions: true,
+        done: `${email} cannot sign in any more, and is signed out everywhere.`,
+      })),
+  );
+
+  changing("enable", "let a person in again").action((email: string, { by }: By) =>
+    change(context, { email, by }, async ({ runtime }) => ({
+      change: { isDisabled: false, now: runtime.wallClock.now() },
+      act: { action: "account.enabled" },
+      done: `${email} can sign in again.`,
+    })),
+  );
+
+  changing("link", "print a link that signs a person in once, within ten minutes").action(
+    (email: string, { by }: By) => link(context, email, by),
+  );
+}
+
+function parseEmail(text: string): string {
+  try {
+    return readEmail(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}
+
+function parseRole(text: string, former: Role[] = []): Role[] {
+  if (isRole(text)) return [...new Set([...former, text])];
+  const near = nearestName(text, roleNames);
+  throw new InvalidArgumentError(
+    near === null ? `The roles are ${roleNames.join(", ")}.` : `Did you mean "${near}"?`,
+  );
+}
+
+const roleText = (roles: readonly Role[]): string =>
+  `${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`;
+
+function actorOf(context: CliContext, by: string | undefined): Actor {
+  return {
+    accountId: null,
+    name: by ?? requirePerson(context.user()),
+    via: "command line",
+    address: null,
+  };
+}
+
+async function askPassword(context: CliContext, email: string): Promise<string> {
+  const password = await askSecret(context, `New password of ${email}`);
+  await assertStrong(password, email);
+  if (context.stdin.isTTY && (await askSecret(context, "Once more")) !== password) {
+    throw new UsageError("The two passwords differ, so nothing was done.");
+  }
+  return hashPassword(password);
+}
+
+async function add(
+  context: CliContext,
+  email: string,
+  { by, role, password }: By & { role: Role[]; password: boolean },
+): Promise<void> {
+  const actor = actorOf(context, by);
+  await withDatabase(context, async ({ db }) => {
+    const passwordHash = password ? await askPassword(context, email) : null;
+    await inTransaction(db, async (trx) => {
+      await createAccount(trx, { email, roles: role, passwordHash });
+      const subject = { kind: "account", id: email };
+      await recordAct(trx, actor, { action: "account.added", subject, after: { roles: role } });
+    });
+    context.stdout.write(`${email} can sign in, with the ${roleText(role)}.\n`);
+  });
+}
+
+interface Decided {
+  change: AccountChange;
+  act: Omit<Act, "subject">;
+  endsSessions?: boolean;
+  /** What to print. */
+  done: string;
+}
+
+async function change(
+  context: CliContext,
+  { email, by }: { email: string; by: string | undefined },
+  decide: (input: { account: Account; runtime: Runtime }) => Promise<Decided>,
+): Promise<void> {
+  const actor = actorOf(context, by);
+  await withDatabase(context, async ({ db, runtime }) => {
+    const account = await requireAccount(db, email);
+    const decided = await decide({ account, runtime });
+    await inTransaction(db, async (trx) => {
+      await changeAccount(trx, account.id, decided.change);
+      if (decided.endsSessions === true) await endSessionsOf(trx, account.id);
+      await recordAct(trx, actor, { ...decided.act, subject: { kind: "account", id: email } });
+    });
+    context.stdout.write(`${decided.done}\n`);
+  });
+}
+
+async function link(context: CliContext, email: string, by: string | undefined): Promise<void> {
+  const actor = actorOf(context, by);
+  await withDatabase(context, async ({ db, runtime }) => {
+    const account = await requireAccount(db, email);
+    if (account.disabledAt !== null) {
+      throw new UsageError(`${email} is disabled. "tallyhook users enable ${email}" first.`);
+    }
+    const token = await inTransaction(db, async (trx) => {
+      await recordAct(trx, actor, {
+        action: "sign-in-link.made",
+        subject: { kind: "account", id: email },
+      });
+      return createSignInLink(trx, account.id, runtime.wallClock.now());
+    });
+    const { publicUrl, port } = runtime.config.dashboard;
+    context.stdout.write(
+      `${publicUrl ?? `http://127.0.0.1:${port}`}/sign-in/link?token=${token}\n`,
+    );
+  });
+}
+
+async function list(context: CliContext, json: boolean): Promise<void> {
+  await withDatabase(context, async ({ db }) => {
+    const accounts = await listAccounts(db);
+    if (json) {
+      context.stdout.write(`${JSON.stringify(accounts, null, 2)}\n`);
+      return;
+    }
+    if (accounts.length === 0) {
+      context.stdout.write(
+        "Nobody can sign in yet. Add somebody: npx tallyhook users add EMAIL --role admin\n",
+      );
+      return;
+    }
+    const table = new Table({
+      head: ["E-mail", "Roles", "Signs in with", "Since"],
+      style: { head: [] },
+    });
+    for (const account of accounts) {
+      table.push([
+        account.email,
+        account.roles.join(", "),
+        waysOf(account),
+        account.createdAt.toISOString(),
+      ]);
+    }
+    context.stdout.write(`${table.toString()}\n`);
+  });
+}
+
+function waysOf({ disabledAt, hasPassword, hasTotp, issuer }: Account): string {
+  if (disabledAt !== null) return "nothing: disabled";
+  const ways = [hasPassword && "password", hasTotp && "code", issuer !== null && issuer];
+  return ways.filter((way) => way !== false).join(", ") || "a link";
+}
+
+async function show(context: CliContext, email: string): Promise<void> {
+  await withDatabase(context, async ({ db, runtime }) => {
+    const account = await requireAccount(db, email);
+    const sessions = await listSessions(db, account.id, runtime.wallClock.now());
+    const may = [...permissionsOf(account.roles)].map((name) => `  ${name}: ${permissions[name]}`);
+    const lines = [
+      account.email,
+      `roles: ${account.roles.join(", ") || "none"}`,
+      `signs in with: ${waysOf(account)}`,
+      "may:",
+      ...may,
+      counted(sessions.length, "session"),
+      ...sessions.map(
+        ({ lastSeenAt, address, userAgent }) =>
+          `  ${lastSeenAt.toISOString()} from ${address}, ${userAgent}`,
+      ),
+    ];
+    context.stdout.write(`${lines.join("\n")}\n`);
+  });
+}
+
+const withDatabase = (
+  context: CliContext,
+  work: (deps: { db: Knex; runtime: Runtime }) => Promise<void>,
+): Promise<void> =>
+  context.withRuntime(
+    "users",
+    async (runtime) => work({ db: await migratedDatabase(runtime), runtime }),
+    { logLevel: "warn" },
+  );

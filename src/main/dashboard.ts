@@ -1,0 +1,63 @@
+import type { Knex } from "knex";
+import { allRoutes } from "../dashboard/routes.ts";
+import { type RunningDashboard, startDashboard } from "../dashboard/server.ts";
+import { createPasswordSignIn } from "../people/sign-in.ts";
+import { createSignInLink } from "../people/sign-in-links.ts";
+import { accountOfOwner } from "../people/owner.ts";
+import { createDatabase } from "../platform/postgres/pool.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Small and impatient, so that pages slow nothing else. */
+const pool = { max: 4, statementTimeoutMs: 3_000 };
+
+/** Serves the dashboard until the runtime ends. Throws `ConfigurationError` when it cannot listen. */
+export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> {
+  const { config, log, wallClock: clock, serviceClock } = runtime;
+  const db = await openPool(runtime);
+  const signIn = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
+  const dashboard = await startDashboard(
+    { db, clock, serviceClock, timeZone: config.timeZone, log },
+    allRoutes({ signIn }),
+    {
+      listen: {
+        host: config.dashboard.host,
+        port: config.dashboard.port,
+        hostVariable: "DASHBOARD_HOST",
+        portVariable: "DASHBOARD_PORT",
+      },
+      publicUrl: config.dashboard.publicUrl,
+      proxies: config.dashboard.proxies,
+      banner:
+        config.service.kind === "sandbox"
+          ? "This is the sandbox: no real service, no real money."
+          : null,
+    },
+  );
+  runtime.onClose(() => dashboard.close());
+  return dashboard;
+}
+
+/** A link that signs the owner of this machine in once, with every role. */
+export async function ownersLink(runtime: Runtime, url: string): Promise<string> {
+  const db = await runtime.db();
+  const token = await inTransaction(db, async (trx) => {
+    const account = await accountOfOwner(trx);
+    return createSignInLink(trx, account.id, runtime.wallClock.now());
+  });
+  return `${url}/sign-in/link?token=${token}`;
+}
+
+async function openPool(runtime: Runtime): Promise<Knex> {
+  const { log, secrets } = runtime;
+  const db = createDatabase({
+    url: await runtime.databaseUrl(),
+    pooling: secrets.databaseDirectUrl === null ? undefined : "transaction",
+    poolMax: pool.max,
+    statementTimeoutMs: pool.statementTimeoutMs,
+    applicationName: "tallyhook dashboard",
+    log,
+  });
+  runtime.onClose(() => db.destroy());
+  return db;
+}

@@ -1,0 +1,96 @@
+import type { Knex } from "knex";
+
+/** Who does something, and from where. */
+export interface Actor {
+  /** Of the account; null for a command. */
+  accountId: number | null;
+  /** The account's e-mail address, or the name that a command was given. */
+  name: string;
+  via: "dashboard" | "command line";
+  /** The address that a request came from. */
+  address: string | null;
+}
+
+export interface Act {
+  /** What was done: a thing and a participle, as in `event.replayed`. */
+  action: string;
+  subject?: { kind: string; id: string };
+  /** What changed. No secrets, and no personal data but that of the actor. */
+  before?: Readonly<Record<string, unknown>>;
+  after?: Readonly<Record<string, unknown>>;
+}
+
+/** Records what somebody did. Needs the transaction that does it, so that neither is there without the other. */
+export async function recordAct(trx: Knex.Transaction, actor: Actor, act: Act): Promise<void> {
+  await trx("people.audit").insert({
+    account_id: actor.accountId,
+    actor: actor.name,
+    via: actor.via,
+    address: actor.address,
+    action: act.action,
+    subject_kind: act.subject?.kind ?? null,
+    subject_id: act.subject?.id ?? null,
+    before: act.before === undefined ? null : JSON.stringify(act.before),
+    after: act.after === undefined ? null : JSON.stringify(act.after),
+  });
+}
+
+export interface AuditRow {
+  id: number;
+  at: Date;
+  actor: string;
+  via: Actor["via"];
+  address: string | null;
+  action: string;
+  subject: { kind: string; id: string } | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}
+
+export interface AuditQuery {
+  actor?: string | undefined;
+  action?: string | undefined;
+  subject?: { kind: string; id: string } | undefined;
+  /** Rows older than this one: its `id`. */
+  before?: number | undefined;
+  limit: number;
+}
+
+/** The newest acts first. One statement. */
+export async function readAudit(
+  db: Knex,
+  { actor, action, subject, before, limit }: AuditQuery,
+): Promise<AuditRow[]> {
+  const query = db("people.audit").orderBy("id", "desc").limit(limit);
+  if (actor !== undefined) void query.where({ actor });
+  if (action !== undefined) void query.where({ action });
+  if (subject !== undefined) {
+    void query.where({ subject_kind: subject.kind, subject_id: subject.id });
+  }
+  if (before !== undefined) void query.where("id", "<", before);
+  const rows = await query.select<StoredAct[]>("*");
+  return rows.map(({ id, subject_kind: kind, subject_id: subjectId, ...row }) => ({
+    id: Number(id),
+    at: row.at,
+    actor: row.actor,
+    via: row.via,
+    address: row.address,
+    action: row.action,
+    subject: kind === null || subjectId === null ? null : { kind, id: subjectId },
+    before: row.before,
+    after: row.after,
+  }));
+}
+
+interface StoredAct {
+  id: string;
+  at: Date;
+  actor: string;
+  via: Actor["via"];
+  address: string | null;
+  action: string;
+  subject_kind: string | null;
+  subject_id: string | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}

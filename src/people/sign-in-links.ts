@@ -1,0 +1,34 @@
+import type { Knex } from "knex";
+import { hashOf, newToken } from "./sessions.ts";
+
+const validMs = 10 * 60_000;
+
+/** Makes a link's token, which signs its person in once within ten minutes. Removes those that are over. */
+export async function createSignInLink(
+  trx: Knex.Transaction,
+  accountId: number,
+  now: Date,
+): Promise<string> {
+  await trx("people.sign_in_links").where("expires_at", "<=", now).delete();
+  const token = newToken();
+  await trx("people.sign_in_links").insert({
+    token_hash: hashOf(token),
+    account_id: accountId,
+    expires_at: new Date(now.getTime() + validMs),
+  });
+  return token;
+}
+
+/** Uses up a link. Returns its account's id; null if it was used, is over, or never was. One statement. */
+export async function useSignInLink(
+  trx: Knex.Transaction,
+  token: string,
+  now: Date,
+): Promise<number | null> {
+  const used = await trx("people.sign_in_links as l")
+    .where({ token_hash: hashOf(token) })
+    .delete()
+    .returning<{ account_id: string; expires_at: Date }[]>(["account_id", "expires_at"]);
+  const [link] = used;
+  return link === undefined || link.expires_at <= now ? null : Number(link.account_id);
+}
