@@ -5,6 +5,7 @@ import type { Visitor } from "./route.ts";
 /** The pages in the order in which they are named at the side of each. */
 export const navigation: readonly { path: string; name: string; access: Permission }[] = [
   { path: "/", name: "Home", access: "status:read" },
+  { path: "/events", name: "Events", access: "status:read" },
 ];
 
 export interface Shell {
@@ -31,6 +32,7 @@ export function renderPage(shell: Shell): string {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title} – Tallyhook</title>
+        <link rel="icon" href="data:," />
         <link rel="stylesheet" href="${assets.style}" />
         <script src="${assets.script}" defer></script>
       </head>

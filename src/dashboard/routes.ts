@@ -1,5 +1,6 @@
 import type { PasswordSignIn } from "../people/sign-in.ts";
 import { accountRoutes } from "./pages/account/account-routes.ts";
+import { eventRoutes } from "./pages/events/event-routes.ts";
 import { homeRoutes } from "./pages/home/home-routes.ts";
 import { signInRoutes } from "./pages/sign-in/sign-in-routes.ts";
 import type { Route } from "./route.ts";
@@ -13,4 +14,5 @@ export const allRoutes = ({ signIn }: RouteDeps): readonly Route[] => [
   ...signInRoutes(signIn),
   ...accountRoutes,
   ...homeRoutes,
+  ...eventRoutes,
 ];

@@ -41,6 +41,8 @@ export interface EventFilter {
   state?: EventState;
   type?: string;
   resourceId?: string;
+  /** Older than this one: its number. */
+  before?: number;
   limit: number;
 }
 
@@ -75,6 +77,7 @@ export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRo
   if (filter.state !== undefined) void query.where("state", filter.state);
   if (filter.type !== undefined) void query.where("type", filter.type);
   if (filter.resourceId !== undefined) void query.where("resource_id", filter.resourceId);
+  if (filter.before !== undefined) void query.where("seq", "<", filter.before);
   return (await query).map(withNumericSeq);
 }
 

@@ -1,0 +1,46 @@
+import { type Html, html } from "../../platform/html.ts";
+
+/** The rows of a page, and where the next one begins. */
+export interface PageOf<Row> {
+  rows: Row[];
+  /** What `before` is for the older rows; null where there are none. */
+  older: string | null;
+}
+
+/** Of one row more than a page has, which shows that there are older ones. Pure. */
+export function pageOf<Row>(
+  rows: readonly Row[],
+  size: number,
+  keyOf: (row: Row) => string | number,
+): PageOf<Row> {
+  const shown = rows.slice(0, size);
+  const last = shown.at(-1);
+  const hasOlder = rows.length > size && last !== undefined;
+  return { rows: shown, older: hasOlder ? String(keyOf(last)) : null };
+}
+
+/** Links to the newest and to older rows, with the filters of this view. Pure. */
+export function pager(path: string, query: URLSearchParams, older: string | null): Html | null {
+  const isFirst = !query.has("before");
+  if (isFirst && older === null) return null;
+  return html`<nav class="pager" aria-label="Pages of the list">
+    ${isFirst ? html`<span></span>` : html`<a href="${withQuery(path, query, { before: null })}">Newest</a>`}
+    ${older !== null && html`<a rel="next" href="${withQuery(path, query, { before: older })}">Older</a>`}
+  </nav>`;
+}
+
+/** The address of the same view with some parameters changed; null removes one. Pure. */
+export function withQuery(
+  path: string,
+  query: URLSearchParams,
+  changes: Readonly<Record<string, string | null>>,
+): string {
+  const changed = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) changed.delete(name);
+    else changed.set(name, value);
+  }
+  for (const [name, value] of [...changed]) if (value === "") changed.delete(name);
+  const text = changed.toString();
+  return text === "" ? path : `${path}?${text}`;
+}
