@@ -5,12 +5,8 @@ import { homeRoutes } from "./pages/home/home-routes.ts";
 import { signInRoutes } from "./pages/sign-in/sign-in-routes.ts";
 import type { Route } from "./route.ts";
 
-export interface RouteDeps {
-  signIn: PasswordSignIn;
-}
-
 /** Every route of the dashboard: what tests go through, role by role. */
-export const allRoutes = ({ signIn }: RouteDeps): readonly Route[] => [
+export const allRoutes = (signIn: PasswordSignIn): readonly Route[] => [
   ...signInRoutes(signIn),
   ...accountRoutes,
   ...homeRoutes,

@@ -18,7 +18,7 @@ export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> 
   const signIn = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
   const dashboard = await startDashboard(
     { db, clock, serviceClock, timeZone: config.timeZone, log },
-    allRoutes({ signIn }),
+    allRoutes(signIn),
     {
       listen: {
         host: config.dashboard.host,

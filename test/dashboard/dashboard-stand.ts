@@ -1,0 +1,103 @@
+import { randomBytes } from "node:crypto";
+import type { Knex } from "knex";
+import { pino } from "pino";
+import { allRoutes } from "../../src/dashboard/routes.ts";
+import { type RunningDashboard, startDashboard } from "../../src/dashboard/server.ts";
+import { createAccount, findAccount } from "../../src/people/accounts.ts";
+import type { Role } from "../../src/people/permissions.ts";
+import { createPasswordSignIn } from "../../src/people/sign-in.ts";
+import { beginSession } from "../../src/people/sessions.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { createEncryption } from "../../src/platform/encryption.ts";
+
+/** A clock that tests set. */
+export interface SetClock extends Clock {
+  set(at: Date): void;
+}
+
+export function setClock(first: Date): SetClock {
+  let now = first;
+  return { now: () => now, set: (at) => void (now = at) };
+}
+
+export const testEncryption = createEncryption({ current: "ab".repeat(32) });
+
+export interface DashboardStand extends RunningDashboard {
+  clock: SetClock;
+}
+
+/** The real dashboard on a free port. */
+export async function openDashboard(
+  db: Knex,
+  { publicUrl = null, proxies = 0 }: { publicUrl?: string | null; proxies?: number } = {},
+): Promise<DashboardStand> {
+  const clock = setClock(new Date("2026-11-22T12:00:00Z"));
+  const signIn = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
+  const dashboard = await startDashboard(
+    { db, clock, serviceClock: clock, timeZone: "UTC", log: pino({ level: "silent" }) },
+    allRoutes(signIn),
+    {
+      listen: {
+        host: "127.0.0.1",
+        port: 0,
+        hostVariable: "DASHBOARD_HOST",
+        portVariable: "DASHBOARD_PORT",
+      },
+      publicUrl,
+      proxies,
+      banner: null,
+    },
+  );
+  return { ...dashboard, clock };
+}
+
+/** A person with roles, signed in: the cookie to send. */
+export async function signedIn(
+  db: Knex,
+  roles: readonly Role[],
+  {
+    now = new Date("2026-11-22T12:00:00Z"),
+    email = `p${randomBytes(4).toString("hex")}@example.com`,
+  } = {},
+): Promise<{ cookie: string; email: string }> {
+  const token = await db.transaction(async (trx) => {
+    const known = await findAccount(trx, email);
+    const { id } = known ?? (await createAccount(trx, { email, roles, passwordHash: null }));
+    return beginSession(trx, {
+      accountId: id,
+      method: "link",
+      address: "127.0.0.1",
+      userAgent: "test",
+      now,
+    });
+  });
+  return { cookie: `tallyhook=${token}`, email };
+}
+
+export interface Sent {
+  cookie?: string;
+  method?: "GET" | "POST" | "HEAD";
+  form?: Record<string, string>;
+  headers?: Record<string, string>;
+}
+
+/** A request as a browser sends it from the dashboard's own page. Redirects are not followed. */
+export function send(url: string, { cookie, method, form, headers }: Sent = {}): Promise<Response> {
+  return fetch(url, {
+    method: method ?? (form === undefined ? "GET" : "POST"),
+    redirect: "manual",
+    headers: {
+      ...(cookie === undefined ? {} : { cookie }),
+      "sec-fetch-site": "same-origin",
+      ...headers,
+    },
+    ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
+  });
+}
+
+/** The session's cookie that an answer sets; null where it sets none. */
+export const cookieOf = (answer: Response): string | null =>
+  answer.headers
+    .getSetCookie()
+    .map((cookie) => cookie.split(";", 1)[0] ?? "")
+    .find((pair) => /^(__Host-)?tallyhook=./.test(pair)) ?? null;
