@@ -34,6 +34,8 @@ export interface PageRequest<V = Visitor> {
   /** Of a POST; empty otherwise. */
   form: URLSearchParams;
   userAgent: string;
+  /** What a `leave` answer gave the browser to keep; null where there is nothing. */
+  kept: string | null;
 }
 
 /** What a route answers with. */
@@ -56,6 +58,8 @@ export type PageAnswer =
       /** Of a session that has begun; null: the session has ended. */
       token?: string | null;
     }
+  /** To another site, such as the company's sign-in. The browser brings back `keep`, within ten minutes. */
+  | { kind: "leave"; url: string; keep: string }
   | { kind: "file"; name: string; type: string; body: string | Buffer };
 
 interface RouteOf<Access, V> {

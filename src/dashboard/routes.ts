@@ -1,13 +1,12 @@
-import type { PasswordSignIn } from "../people/sign-in.ts";
 import { accountRoutes } from "./pages/account/account-routes.ts";
 import { eventRoutes } from "./pages/events/event-routes.ts";
 import { homeRoutes } from "./pages/home/home-routes.ts";
-import { signInRoutes } from "./pages/sign-in/sign-in-routes.ts";
+import { type SignIns, signInRoutes } from "./pages/sign-in/sign-in-routes.ts";
 import type { Route } from "./route.ts";
 
 /** Every route of the dashboard: what tests go through, role by role. */
-export const allRoutes = (signIn: PasswordSignIn): readonly Route[] => [
-  ...signInRoutes(signIn),
+export const allRoutes = (signIns: SignIns): readonly Route[] => [
+  ...signInRoutes(signIns),
   ...accountRoutes,
   ...homeRoutes,
   ...eventRoutes,

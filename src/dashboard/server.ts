@@ -11,10 +11,10 @@ import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { browserRules, refuseForeign, refuseOtherNames } from "./browser-rules.ts";
+import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import { readForm } from "./read-form.ts";
 import { type PageAnswer, type PageDeps, PageError, type Route, type Visitor } from "./route.ts";
-import { type SessionCookie, createSessionCookie } from "./session-cookie.ts";
 
 export interface DashboardDeps extends PageDeps {
   log: Log;
@@ -71,14 +71,14 @@ interface AppOptions extends DashboardOptions {
 /** What a request has found out on its way. */
 interface State {
   visitor: Visitor | null;
-  cookie: SessionCookie;
+  cookies: Cookies;
 }
 
 function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOptions): Koa {
   const { log } = deps;
   const isHttps = options.publicUrl?.startsWith("https:") === true;
   const origin = options.publicUrl === null ? null : new URL(options.publicUrl).origin;
-  const cookie = createSessionCookie({ isHttps });
+  const cookies = createCookies({ isHttps });
   const app = new Koa({ proxy: options.proxies > 0, maxIpsCount: options.proxies });
   app.on("error", (err: unknown) => log.warn({ err }, "a page could not be answered"));
   app.use(browserRules({ isHttps }));
@@ -86,7 +86,7 @@ function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOp
   app.use(answerErrors(deps, options));
   app.use(refuseOtherNames({ origin }));
   app.use(refuseForeign({ origin }));
-  app.use(findVisitor(deps, cookie));
+  app.use(findVisitor(deps, cookies));
   const router = new Router();
   for (const route of routes) {
     const handle: Middleware<State> = async (ctx) => {
@@ -105,6 +105,7 @@ function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOp
         query: new URLSearchParams(ctx.querystring),
         form,
         userAgent: ctx.get("user-agent"),
+        kept: cookies.kept.read(ctx),
       };
       send(ctx, await route.answer(deps, request), options);
     };
@@ -147,16 +148,16 @@ function serveAssets({ byPath }: Assets): Middleware {
   };
 }
 
-function findVisitor({ db, clock }: PageDeps, cookie: SessionCookie): Middleware<State> {
+function findVisitor({ db, clock }: PageDeps, cookies: Cookies): Middleware<State> {
   return async (ctx, next) => {
     ctx.state.visitor = null;
-    ctx.state.cookie = cookie;
-    const token = cookie.read(ctx);
+    ctx.state.cookies = cookies;
+    const token = cookies.session.read(ctx);
     const found = token === null ? null : await findSession(db, token, clock.now());
     if (found !== null) {
       const { session, newToken } = found;
       ctx.state.visitor = { session, permissions: permissionsOf(session.roles) };
-      if (newToken !== null) cookie.set(ctx, newToken);
+      if (newToken !== null) cookies.session.set(ctx, newToken);
     }
     await next();
   };
@@ -206,22 +207,19 @@ function explain(error: unknown): { status: number; message: string } {
   };
 }
 
-const noticeCookie = "tallyhook-notice";
-
 function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions): void {
-  const { visitor = null, cookie } = ctx.state as Partial<State>;
+  const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
-      if (answer.token != null) cookie?.set(ctx, answer.token);
-      if (answer.token === null) cookie?.clear(ctx);
-      if (answer.notice !== undefined) {
-        const value = encodeURIComponent(answer.notice.slice(0, 500));
-        ctx.append(
-          "set-cookie",
-          `${noticeCookie}=${value}; Path=/; Max-Age=60; HttpOnly; SameSite=Lax`,
-        );
-      }
+      if (answer.token != null) cookies?.session.set(ctx, answer.token);
+      if (answer.token === null) cookies?.session.clear(ctx);
+      if (answer.notice !== undefined) cookies?.notice.set(ctx, answer.notice.slice(0, 500));
       ctx.redirect(answer.to);
+      ctx.status = 303;
+      return;
+    case "leave":
+      cookies?.kept.set(ctx, answer.keep);
+      ctx.redirect(answer.url);
       ctx.status = 303;
       return;
     case "file":
@@ -233,7 +231,8 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions):
       ctx.body = answer.body;
       return;
     case "page": {
-      const notice = readNotice(ctx);
+      const notice = cookies?.notice.read(ctx) ?? null;
+      if (notice !== null) cookies?.notice.clear(ctx);
       ctx.status = answer.status ?? 200;
       ctx.type = "text/html; charset=utf-8";
       ctx.body = renderPage({
@@ -247,17 +246,5 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions):
         banner,
       });
     }
-  }
-}
-
-/** Takes what a redirect wants said, so that it is said once. */
-function readNotice(ctx: Context): string | null {
-  const value = ctx.cookies.get(noticeCookie);
-  if (value === undefined) return null;
-  ctx.append("set-cookie", `${noticeCookie}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax`);
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return null;
   }
 }

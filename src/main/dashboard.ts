@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { allRoutes } from "../dashboard/routes.ts";
 import { type RunningDashboard, startDashboard } from "../dashboard/server.ts";
+import { type OidcSignIn, createOidcSignIn } from "../people/oidc.ts";
 import { createPasswordSignIn } from "../people/sign-in.ts";
 import { createSignInLink } from "../people/sign-in-links.ts";
 import { accountOfOwner } from "../people/owner.ts";
@@ -15,10 +16,11 @@ const pool = { max: 4, statementTimeoutMs: 3_000 };
 export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> {
   const { config, log, wallClock: clock, serviceClock } = runtime;
   const db = await openPool(runtime);
-  const signIn = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
+  const password = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
+  const oidc = oidcSignIn(runtime, db);
   const dashboard = await startDashboard(
     { db, clock, serviceClock, timeZone: config.timeZone, log },
-    allRoutes(signIn),
+    allRoutes({ password, oidc }),
     {
       listen: {
         host: config.dashboard.host,
@@ -36,6 +38,21 @@ export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> 
   );
   runtime.onClose(() => dashboard.close());
   return dashboard;
+}
+
+/** Null where the company's sign-in is not set up. */
+function oidcSignIn({ config, secrets, wallClock: clock }: Runtime, db: Knex): OidcSignIn | null {
+  const { oidc, publicUrl, port } = config.dashboard;
+  if (oidc === null || secrets.oidcClientSecret === null) return null;
+  return createOidcSignIn(
+    { db, clock },
+    {
+      ...oidc,
+      clientSecret: secrets.oidcClientSecret,
+      rolesByGroup: new Map(Object.entries(oidc.rolesByGroup)),
+      publicUrl: publicUrl ?? `http://127.0.0.1:${port}`,
+    },
+  );
 }
 
 /** A link that signs the owner of this machine in once, with every role. */

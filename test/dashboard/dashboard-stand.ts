@@ -5,6 +5,7 @@ import { allRoutes } from "../../src/dashboard/routes.ts";
 import { type RunningDashboard, startDashboard } from "../../src/dashboard/server.ts";
 import { createAccount, findAccount } from "../../src/people/accounts.ts";
 import type { Role } from "../../src/people/permissions.ts";
+import type { OidcSignIn } from "../../src/people/oidc.ts";
 import { createPasswordSignIn } from "../../src/people/sign-in.ts";
 import { beginSession } from "../../src/people/sessions.ts";
 import type { Clock } from "../../src/platform/clock.ts";
@@ -26,16 +27,22 @@ export interface DashboardStand extends RunningDashboard {
   clock: SetClock;
 }
 
+interface StandOptions {
+  publicUrl?: string | null;
+  proxies?: number;
+  oidc?: OidcSignIn | null;
+}
+
 /** The real dashboard on a free port. */
 export async function openDashboard(
   db: Knex,
-  { publicUrl = null, proxies = 0 }: { publicUrl?: string | null; proxies?: number } = {},
+  { publicUrl = null, proxies = 0, oidc = null }: StandOptions = {},
 ): Promise<DashboardStand> {
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
-  const signIn = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
+  const password = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
   const dashboard = await startDashboard(
     { db, clock, serviceClock: clock, timeZone: "UTC", log: pino({ level: "silent" }) },
-    allRoutes(signIn),
+    allRoutes({ password, oidc }),
     {
       listen: {
         host: "127.0.0.1",

@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import type { EnvelopePaths } from "../../contract/event-envelope.ts";
 import type { SignatureSchemeName } from "../../contract/signature/signature-scheme.ts";
 import { secretShapes } from "../../contract/secret-shapes.ts";
+import type { Role } from "../../people/permissions.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
@@ -63,6 +64,13 @@ export interface Config {
     readonly publicUrl: string | null;
     /** Proxies before it that add to X-Forwarded-For. */
     readonly proxies: number;
+    /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
+    readonly oidc: {
+      readonly issuer: string;
+      readonly clientId: string;
+      readonly claim: string;
+      readonly rolesByGroup: Readonly<Record<string, readonly Role[]>>;
+    } | null;
   };
   /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
@@ -123,6 +131,7 @@ export interface Secrets {
   /** Newest first; empty if the environment has none. The database may hold more. */
   readonly webhookSecrets: readonly string[];
   readonly adminPassword: string | null;
+  readonly oidcClientSecret: string | null;
   readonly metricsToken: string | null;
   /** 64 lower-case hex digits. */
   readonly encryptionKey: string | null;
@@ -220,6 +229,7 @@ function configOf(values: Values): Config {
       port: values.DASHBOARD_PORT,
       publicUrl: values.PUBLIC_DASHBOARD_URL,
       proxies: values.DASHBOARD_PROXIES,
+      oidc: oidcOf(values),
     },
     publicUrl: values.PUBLIC_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
@@ -269,6 +279,7 @@ function secretsOf(
     serviceApiKey: values.SVC_API_KEY,
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
     adminPassword: values.ADMIN_PASSWORD,
+    oidcClientSecret: values.DASHBOARD_OIDC_CLIENT_SECRET,
     metricsToken: values.METRICS_TOKEN,
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
@@ -284,6 +295,13 @@ function reportMailOf(
   const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
   if (cronText === null || to === null) return null;
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
+}
+
+function oidcOf(values: Values): Config["dashboard"]["oidc"] {
+  const { DASHBOARD_OIDC_ISSUER: issuer, DASHBOARD_OIDC_CLIENT_ID: clientId } = values;
+  const { DASHBOARD_OIDC_CLAIM: claim, DASHBOARD_OIDC_ROLES: rolesByGroup } = values;
+  if (issuer === null || clientId === null || rolesByGroup === null) return null;
+  return { issuer, clientId, claim, rolesByGroup };
 }
 
 function encryptionKeySource(
@@ -313,6 +331,24 @@ function freezeDeep<T extends object>(object: T): T {
 const pairs = [
   ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
   ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
+  [
+    "DASHBOARD_OIDC_ISSUER",
+    "DASHBOARD_OIDC_CLIENT_ID",
+    "people sign in with the company's account",
+    "they do not",
+  ],
+  [
+    "DASHBOARD_OIDC_ISSUER",
+    "DASHBOARD_OIDC_CLIENT_SECRET",
+    "people sign in with the company's account",
+    "they do not",
+  ],
+  [
+    "DASHBOARD_OIDC_ISSUER",
+    "DASHBOARD_OIDC_ROLES",
+    "people sign in with the company's account",
+    "they do not",
+  ],
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;
 

@@ -36,6 +36,7 @@ import {
 } from "../../platform/settings.ts";
 import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
 import { defaultEnvelopePaths } from "../../contract/event-envelope.ts";
+import { groupRoles } from "./group-roles.ts";
 import { leastKeepDays } from "../../inbox/partitions.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
@@ -73,6 +74,11 @@ export const settings = {
   DASHBOARD_HOST: setting(host, "127.0.0.1"),
   DASHBOARD_PORT: setting(port, 3002),
   PUBLIC_DASHBOARD_URL: optional(baseUrl("https://tallyhook.example.com")),
+  DASHBOARD_OIDC_ISSUER: optional(baseUrl("https://login.example.com")),
+  DASHBOARD_OIDC_CLIENT_ID: optional(printable),
+  DASHBOARD_OIDC_CLIENT_SECRET: secret(printable),
+  DASHBOARD_OIDC_CLAIM: setting(printable, "groups"),
+  DASHBOARD_OIDC_ROLES: optional(groupRoles),
   DASHBOARD_PROXIES: setting(integer(0, 10, "proxies"), 0),
   PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
   TALLYHOOK_DATA_DIR: setting(path, ".data"),

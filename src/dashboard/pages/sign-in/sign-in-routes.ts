@@ -1,6 +1,8 @@
+import { z } from "zod";
 import { readEmail, findAccountById } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { TooManySignIns } from "../../../people/password.ts";
+import { type OidcSignIn, ProviderUnreachable, callbackPath } from "../../../people/oidc.ts";
 import { beginSession, endSessionOf } from "../../../people/sessions.ts";
 import { useSignInLink } from "../../../people/sign-in-links.ts";
 import type { PasswordSignIn } from "../../../people/sign-in.ts";
@@ -8,11 +10,25 @@ import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import { type PageAnswer, PageError, type Route } from "../../route.ts";
-import { renderSignIn } from "./view.ts";
+import { type SignInForm, renderSignIn } from "./view.ts";
+
+/** The ways to sign in. */
+export interface SignIns {
+  password: PasswordSignIn;
+  /** Null where the company's sign-in is not set up. */
+  oidc: OidcSignIn | null;
+}
 
 /** How people sign in and out. */
-export function signInRoutes({ signIn }: PasswordSignIn): readonly Route[] {
+export function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[] {
+  const page = (form: Omit<SignInForm, "hasOidc">, status = 200): PageAnswer => ({
+    kind: "page",
+    title: "Sign in",
+    body: renderSignIn({ ...form, hasOidc: oidc !== null }),
+    status,
+  });
   return [
+    ...(oidc === null ? [] : oidcRoutes(oidc)),
     {
       method: "GET",
       path: "/sign-in",
@@ -95,12 +111,63 @@ export function signInRoutes({ signIn }: PasswordSignIn): readonly Route[] {
   ];
 }
 
-const page = (input: Parameters<typeof renderSignIn>[0], status = 200): PageAnswer => ({
-  kind: "page",
-  title: "Sign in",
-  body: renderSignIn(input),
-  status,
+function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/sign-in/oidc",
+      access: "anyone",
+      async answer(_, { query }) {
+        const { url, attempt } = await oidc.begin().catch(asPage);
+        return {
+          kind: "leave",
+          url,
+          keep: JSON.stringify({ ...attempt, next: query.get("next") }),
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: callbackPath,
+      access: "anyone",
+      async answer(_, { query, kept, actor, userAgent }) {
+        const attempt = keptAttempt.safeParse(readJson(kept));
+        if (!attempt.success) {
+          throw new PageError(
+            400,
+            "This sign-in took longer than ten minutes, or began elsewhere. Begin again.",
+          );
+        }
+        const url = new URL(`?${query.toString()}`, "http://localhost");
+        const from = { address: actor.address ?? "", userAgent };
+        const result = await oidc.complete(url, attempt.data, from).catch(asPage);
+        if (!result.ok) throw new PageError(403, result.problem);
+        return { kind: "redirect", to: ownPath(attempt.data.next), token: result.token };
+      },
+    },
+  ];
+}
+
+const keptAttempt = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  next: z.string().nullable(),
 });
+
+function readJson(text: string | null): unknown {
+  try {
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function asPage(error: unknown): never {
+  if (error instanceof ProviderUnreachable)
+    throw new PageError(502, error.message, { cause: error });
+  throw error;
+}
 
 /** A path of the dashboard itself: whoever sends a link decides what follows a sign-in. Pure. */
 export function ownPath(text: string | null): string {

@@ -5,23 +5,45 @@ export interface SignInForm {
   next: string;
   email: string;
   problem: string | null;
+  /** Whether people may sign in with the company's account. */
+  hasOidc: boolean;
 }
 
 /** Pure. */
-export function renderSignIn({ next, email, problem }: SignInForm): Html {
-  return html`<form class="card narrow" method="post" action="/sign-in">
-    ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
-    <input type="hidden" name="next" value="${next}" />
-    <label for="email">E-mail address</label>
-    <input id="email" name="email" type="email" autocomplete="username" required value="${email}" />
-    <label for="password">Password</label>
-    <input id="password" name="password" type="password" autocomplete="current-password" required />
-    <label for="code">Code of your app <span class="hint">if you use one</span></label>
-    <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" />
-    <button>Sign in</button>
-    <p class="hint">
-      No account yet? Somebody with access to the server makes one:
-      <code>npx tallyhook users add EMAIL</code>
-    </p>
-  </form>`;
+export function renderSignIn({ next, email, problem, hasOidc }: SignInForm): Html {
+  return html`${hasOidc && html`<p><a class="button" href="/sign-in/oidc?next=${encodeURIComponent(next)}">Sign in with your company's account</a></p>`}
+    <form class="card narrow" method="post" action="/sign-in">
+      ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
+      <input type="hidden" name="next" value="${next}" />
+      <label for="email">E-mail address</label>
+      <input
+        id="email"
+        name="email"
+        type="email"
+        autocomplete="username"
+        required
+        value="${email}"
+      />
+      <label for="password">Password</label>
+      <input
+        id="password"
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required
+      />
+      <label for="code">Code of your app <span class="hint">if you use one</span></label>
+      <input
+        id="code"
+        name="code"
+        inputmode="numeric"
+        autocomplete="one-time-code"
+        maxlength="12"
+      />
+      <button>Sign in</button>
+      <p class="hint">
+        No account yet? Somebody with access to the server makes one:
+        <code>npx tallyhook users add EMAIL</code>
+      </p>
+    </form>`;
 }
