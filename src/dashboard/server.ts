@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import Router from "@koa/router";
 import Koa, { type Context, type Middleware } from "koa";
 import { permissionsOf } from "../people/permissions.ts";
-import { findSession } from "../people/sessions.ts";
+import { type ProxySettings, beginProxied, proxiedEmail } from "../people/proxy.ts";
+import { type Session, findSession } from "../people/sessions.ts";
 import { html } from "../platform/html.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
 import type { Log } from "../platform/log.ts";
@@ -26,6 +27,8 @@ export interface DashboardOptions {
   publicUrl: string | null;
   /** How many proxies add the address of the peer to `X-Forwarded-For`. 0: the peer is the person. */
   proxies: number;
+  /** A proxy that has people sign in; null: they sign in here. */
+  proxySignIn: ProxySettings | null;
   /** Said above each page, such as that this is the sandbox. */
   banner: string | null;
 }
@@ -86,7 +89,7 @@ function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOp
   app.use(answerErrors(deps, options));
   app.use(refuseOtherNames({ origin }));
   app.use(refuseForeign({ origin }));
-  app.use(findVisitor(deps, cookies));
+  app.use(findVisitor(deps, cookies, options));
   const router = new Router();
   for (const route of routes) {
     const handle: Middleware<State> = async (ctx) => {
@@ -148,19 +151,42 @@ function serveAssets({ byPath }: Assets): Middleware {
   };
 }
 
-function findVisitor({ db, clock }: PageDeps, cookies: Cookies): Middleware<State> {
+function findVisitor(
+  { db, clock }: PageDeps,
+  cookies: Cookies,
+  { proxySignIn }: Pick<AppOptions, "proxySignIn">,
+): Middleware<State> {
   return async (ctx, next) => {
     ctx.state.visitor = null;
     ctx.state.cookies = cookies;
-    const token = cookies.session.read(ctx);
-    const found = token === null ? null : await findSession(db, token, clock.now());
-    if (found !== null) {
-      const { session, newToken } = found;
+    const session = await ownSession(ctx);
+    if (session !== null) {
       ctx.state.visitor = { session, permissions: permissionsOf(session.roles) };
-      if (newToken !== null) cookies.session.set(ctx, newToken);
     }
     await next();
   };
+
+  async function ownSession(ctx: Context): Promise<Session | null> {
+    const session = await sessionOf(ctx, cookies.session.read(ctx));
+    if (proxySignIn === null) return session;
+    const email = proxiedEmail(proxySignIn, {
+      peer: ctx.req.socket.remoteAddress ?? "",
+      header: (name) => ctx.get(name),
+    });
+    // Whom the proxy names no more, or by another name, is not who signed in by it.
+    if (email === null) return session?.method === "proxy" ? null : session;
+    if (session?.email === email) return session;
+    const from = { email, address: ctx.ip, userAgent: ctx.get("user-agent") };
+    const token = await beginProxied({ db, clock }, from);
+    if (token !== null) cookies.session.set(ctx, token);
+    return sessionOf(ctx, token);
+  }
+
+  async function sessionOf(ctx: Context, token: string | null): Promise<Session | null> {
+    const found = token === null ? null : await findSession(db, token, clock.now());
+    if (found?.newToken != null) cookies.session.set(ctx, found.newToken);
+    return found?.session ?? null;
+  }
 }
 
 const statementTimedOut = "57014";

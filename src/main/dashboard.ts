@@ -3,6 +3,7 @@ import { allRoutes } from "../dashboard/routes.ts";
 import { type RunningDashboard, startDashboard } from "../dashboard/server.ts";
 import { type OidcSignIn, createOidcSignIn } from "../people/oidc.ts";
 import { createPasswordSignIn } from "../people/sign-in.ts";
+import type { ProxySettings } from "../people/proxy.ts";
 import { createSignInLink } from "../people/sign-in-links.ts";
 import { accountOfOwner } from "../people/owner.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
@@ -30,6 +31,7 @@ export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> 
       },
       publicUrl: config.dashboard.publicUrl,
       proxies: config.dashboard.proxies,
+      proxySignIn: proxySignInOf(runtime),
       banner:
         config.service.kind === "sandbox"
           ? "This is the sandbox: no real service, no real money."
@@ -38,6 +40,12 @@ export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> 
   );
   runtime.onClose(() => dashboard.close());
   return dashboard;
+}
+
+function proxySignInOf({ config, secrets }: Runtime): ProxySettings | null {
+  const { proxySignIn } = config.dashboard;
+  const { proxySecret: secret } = secrets;
+  return proxySignIn === null || secret === null ? null : { ...proxySignIn, secret };
 }
 
 /** Null where the company's sign-in is not set up. */

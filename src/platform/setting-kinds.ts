@@ -158,6 +158,20 @@ export const headerToken = (minBytes: number): SettingKind<string> =>
     `at least ${minBytes} printable ASCII characters without spaces`,
   );
 
+export const headerName: SettingKind<string> = kind(
+  check((text) => /^[A-Za-z][A-Za-z0-9-]*$/.test(text), "is no name of a header").transform(
+    (text) => text.toLowerCase(),
+  ),
+  "the name of a header, such as X-Forwarded-Email",
+);
+
+export const addressList: SettingKind<readonly string[]> = kind(
+  commaList.refine((addresses) => addresses.every((address) => isIP(address) !== 0), {
+    error: "has a part that is no IP address",
+  }),
+  "IP addresses separated by commas, such as 10.0.0.5,10.0.0.6",
+);
+
 export const password = (minCharacters: number): SettingKind<string> =>
   kind(
     check((text) => text.length >= minCharacters, `is shorter than ${minCharacters} characters`),

@@ -6,6 +6,7 @@ import { type RunningDashboard, startDashboard } from "../../src/dashboard/serve
 import { createAccount, findAccount } from "../../src/people/accounts.ts";
 import type { Role } from "../../src/people/permissions.ts";
 import type { OidcSignIn } from "../../src/people/oidc.ts";
+import type { ProxySettings } from "../../src/people/proxy.ts";
 import { createPasswordSignIn } from "../../src/people/sign-in.ts";
 import { beginSession } from "../../src/people/sessions.ts";
 import type { Clock } from "../../src/platform/clock.ts";
@@ -31,12 +32,13 @@ interface StandOptions {
   publicUrl?: string | null;
   proxies?: number;
   oidc?: OidcSignIn | null;
+  proxySignIn?: ProxySettings | null;
 }
 
 /** The real dashboard on a free port. */
 export async function openDashboard(
   db: Knex,
-  { publicUrl = null, proxies = 0, oidc = null }: StandOptions = {},
+  { publicUrl = null, proxies = 0, oidc = null, proxySignIn = null }: StandOptions = {},
 ): Promise<DashboardStand> {
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
   const password = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
@@ -52,6 +54,7 @@ export async function openDashboard(
       },
       publicUrl,
       proxies,
+      proxySignIn,
       banner: null,
     },
   );

@@ -64,6 +64,8 @@ export interface Config {
     readonly publicUrl: string | null;
     /** Proxies before it that add to X-Forwarded-For. */
     readonly proxies: number;
+    /** A proxy that names who signed in; its secret is `Secrets.proxySecret`. */
+    readonly proxySignIn: { readonly header: string; readonly peers: readonly string[] } | null;
     /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
     readonly oidc: {
       readonly issuer: string;
@@ -132,6 +134,7 @@ export interface Secrets {
   readonly webhookSecrets: readonly string[];
   readonly adminPassword: string | null;
   readonly oidcClientSecret: string | null;
+  readonly proxySecret: string | null;
   readonly metricsToken: string | null;
   /** 64 lower-case hex digits. */
   readonly encryptionKey: string | null;
@@ -229,6 +232,10 @@ function configOf(values: Values): Config {
       port: values.DASHBOARD_PORT,
       publicUrl: values.PUBLIC_DASHBOARD_URL,
       proxies: values.DASHBOARD_PROXIES,
+      proxySignIn:
+        values.DASHBOARD_PROXY_HEADER === null || values.DASHBOARD_PROXY_PEERS === null
+          ? null
+          : { header: values.DASHBOARD_PROXY_HEADER, peers: values.DASHBOARD_PROXY_PEERS },
       oidc: oidcOf(values),
     },
     publicUrl: values.PUBLIC_URL,
@@ -280,6 +287,7 @@ function secretsOf(
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
     adminPassword: values.ADMIN_PASSWORD,
     oidcClientSecret: values.DASHBOARD_OIDC_CLIENT_SECRET,
+    proxySecret: values.DASHBOARD_PROXY_SECRET,
     metricsToken: values.METRICS_TOKEN,
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
@@ -348,6 +356,18 @@ const pairs = [
     "DASHBOARD_OIDC_ROLES",
     "people sign in with the company's account",
     "they do not",
+  ],
+  [
+    "DASHBOARD_PROXY_HEADER",
+    "DASHBOARD_PROXY_SECRET",
+    "a proxy says who signs in",
+    "nobody but the dashboard does",
+  ],
+  [
+    "DASHBOARD_PROXY_HEADER",
+    "DASHBOARD_PROXY_PEERS",
+    "a proxy says who signs in",
+    "nobody but the dashboard does",
   ],
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;

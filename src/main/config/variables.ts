@@ -1,9 +1,11 @@
 import { logLevels } from "../../platform/log.ts";
 import {
+  addressList,
   baseUrl,
   choices,
   cron,
   file,
+  headerName,
   headerToken,
   hexKey,
   hexKeyList,
@@ -79,6 +81,9 @@ export const settings = {
   DASHBOARD_OIDC_CLIENT_SECRET: secret(printable),
   DASHBOARD_OIDC_CLAIM: setting(printable, "groups"),
   DASHBOARD_OIDC_ROLES: optional(groupRoles),
+  DASHBOARD_PROXY_HEADER: optional(headerName),
+  DASHBOARD_PROXY_SECRET: secret(headerToken(16)),
+  DASHBOARD_PROXY_PEERS: optional(addressList),
   DASHBOARD_PROXIES: setting(integer(0, 10, "proxies"), 0),
   PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
   TALLYHOOK_DATA_DIR: setting(path, ".data"),

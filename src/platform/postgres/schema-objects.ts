@@ -7,7 +7,8 @@ import { sqlArray } from "./values.ts";
 /** The schemas of this program; a test compares them with a migrated database. */
 export const migratedSchemas = [
   "alerts",
-  "dispatch", "people",
+  "dispatch",
+  "people",
   "feed",
   "inbox",
   "mirror",
