@@ -3,7 +3,7 @@ import { type Html, html } from "../platform/html.ts";
 import type { Visitor } from "./route.ts";
 
 /** The pages in the order in which they are named at the side of each. */
-export const navigation: readonly { path: string; name: string; access: Permission }[] = [
+const navigation: readonly { path: string; name: string; access: Permission }[] = [
   { path: "/", name: "Home", access: "status:read" },
   { path: "/events", name: "Events", access: "status:read" },
 ];

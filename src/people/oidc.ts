@@ -198,7 +198,7 @@ export function identityOf(
   const { sub, email_verified: isVerified } = claims;
   let email: string;
   try {
-    email = readEmail(String(claims["email"] ?? ""));
+    email = readEmail(typeof claims["email"] === "string" ? claims["email"] : "");
   } catch {
     return {
       ok: false,

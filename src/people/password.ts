@@ -7,7 +7,7 @@ const cost = { log2N: 17, r: 8, p: 1 } as const;
 const [saltBytes, hashBytes] = [16, 32];
 
 /** Limits the work that a stranger can cause by a long password. */
-export const [leastLength, mostLength] = [12, 200] as const;
+const [leastLength, mostLength] = [12, 200] as const;
 
 const commonPasswords = once(async () => {
   const { dictionary } = await import("@zxcvbn-ts/language-common");
@@ -16,7 +16,7 @@ const commonPasswords = once(async () => {
 
 /** Throws `UsageError` for a password that is too short, too long, among the commonest, or the e-mail address. */
 export async function assertStrong(password: string, email: string): Promise<void> {
-  const length = [...password].length;
+  const length = Array.from(password).length;
   if (length < leastLength || length > mostLength) {
     throw new UsageError(
       `The password has ${length} characters. Use ${leastLength} to ${mostLength}: four words that do not belong together are easy to keep in mind.`,

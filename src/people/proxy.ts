@@ -18,7 +18,7 @@ export interface ProxySettings {
   peers: readonly string[];
 }
 
-export const proxySecretHeader = "x-tallyhook-proxy-secret";
+const proxySecretHeader = "x-tallyhook-proxy-secret";
 
 /** What of a request says who it is. */
 export interface ProxiedRequest {

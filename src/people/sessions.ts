@@ -94,13 +94,6 @@ export async function findSession(
   return { session, newToken: null };
 }
 
-/** Ends the session of a token. Idempotent. One statement. */
-export async function endSession(db: Knex, token: string): Promise<void> {
-  await db("people.sessions")
-    .where({ token_hash: hashOf(token) })
-    .delete();
-}
-
 /** Ends one session of an account. Returns false if it has none of that id. One statement. */
 export async function endSessionOf(db: Knex, accountId: number, id: string): Promise<boolean> {
   const ended = await db("people.sessions")

@@ -1,10 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
-import {
-  type IRateLimiterPostgresOptions,
-  RateLimiterPostgres,
-  RateLimiterRes,
-} from "rate-limiter-flexible";
+import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
@@ -60,7 +56,7 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
       keyPrefix,
       points,
       duration: window.seconds,
-    } as IRateLimiterPostgresOptions);
+    });
   const byAccount = limiterOf("account", window.failuresOfAccount);
   const byAddress = limiterOf("address", window.failuresOfAddress);
 

@@ -17,7 +17,7 @@ export interface SetClock extends Clock {
   set(at: Date): void;
 }
 
-export function setClock(first: Date): SetClock {
+function setClock(first: Date): SetClock {
   let now = first;
   return { now: () => now, set: (at) => void (now = at) };
 }

@@ -59,6 +59,14 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   worker: ["platform/**", "contract/**", "client/**", "queue/**", "inbox/**", "mirror/**"],
   reports: ["platform/**"],
   sandbox: ["platform/**", "contract/**"],
+  people: ["platform/**"],
+  dashboard: [
+    "platform/**",
+    "people/**",
+    "inbox/claim.ts",
+    "inbox/queries.ts",
+    "inbox/retention.ts",
+  ],
   main: ["**"],
   bin: ["**"],
 };

@@ -40,7 +40,9 @@ export function withQuery(
     if (value === null) changed.delete(name);
     else changed.set(name, value);
   }
-  for (const [name, value] of [...changed]) if (value === "") changed.delete(name);
+  for (const name of Array.from(changed.keys())) {
+    if (changed.get(name) === "") changed.delete(name);
+  }
   const text = changed.toString();
   return text === "" ? path : `${path}?${text}`;
 }
