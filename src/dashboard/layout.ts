@@ -67,7 +67,7 @@ function renderSide({ path }: Shell, { session, permissions }: Visitor): Html {
       </ul>
     </nav>
     <div class="who">
-      <a href="/account">${session.email}</a>
+      <a href="/me">${session.email}</a>
       <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>
     </div>
   </header>`;

@@ -1,4 +1,4 @@
-import { accountRoutes } from "./pages/account/account-routes.ts";
+import { accountRoutes } from "./pages/me/me-routes.ts";
 import { eventRoutes } from "./pages/events/event-routes.ts";
 import { homeRoutes } from "./pages/home/home-routes.ts";
 import { type SignIns, signInRoutes } from "./pages/sign-in/sign-in-routes.ts";

@@ -63,20 +63,20 @@ describe("a request that changes something", () => {
   ];
   test.each(forms)("is refused from %s", async (_, headers) => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
-    const address = `${dashboard.url}/account/sessions/end-others`;
+    const address = `${dashboard.url}/me/sessions/end-others`;
     expect((await send(address, { cookie, form: {}, headers })).status).toBe(403);
   });
 
   test("is taken from an old browser on the dashboard's own page", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const headers = { "sec-fetch-site": "", origin: dashboard.url };
-    const address = `${dashboard.url}/account/sessions/end-others`;
+    const address = `${dashboard.url}/me/sessions/end-others`;
     expect((await send(address, { cookie, form: {}, headers })).status).toBe(303);
   });
 
   test("is refused as anything but a form, and where it is too long", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
-    const address = `${dashboard.url}/account/sessions/end-others`;
+    const address = `${dashboard.url}/me/sessions/end-others`;
     const headers = { cookie, "sec-fetch-site": "same-origin" };
     const json = { ...headers, "content-type": "application/json" };
     expect((await fetch(address, { method: "POST", headers: json, body: "{}" })).status).toBe(415);

@@ -87,7 +87,7 @@ interface Visit {
 }
 
 /** What a browser does: to the provider, through its sign-in, and back. */
-async function visit(next = "/account"): Promise<Visit> {
+async function visit(next = "/me"): Promise<Visit> {
   const leaving = await send(`${dashboard.url}/sign-in/oidc?next=${encodeURIComponent(next)}`);
   const kept = leaving.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
   let url = new URL(leaving.headers.get("location") ?? "");
@@ -113,8 +113,8 @@ const comeBack = (url: URL, kept: string): Promise<Response> =>
 
 test("a person whom the company knows gets an account with the roles of their groups", async () => {
   const { answer } = await visit();
-  expect([answer.status, answer.headers.get("location")]).toEqual([303, "/account"]);
-  const page = await send(`${dashboard.url}/account`, { cookie: cookieOf(answer) ?? "" });
+  expect([answer.status, answer.headers.get("location")]).toEqual([303, "/me"]);
+  const page = await send(`${dashboard.url}/me`, { cookie: cookieOf(answer) ?? "" });
   expect(await page.text()).toContain("ada@example.com");
   expect(await requireAccount(database.db, "ada@example.com")).toMatchObject({
     roles: ["finance", "viewer"],

@@ -30,7 +30,7 @@ const as = (email: string, proxySecret = secret) => ({
 });
 
 const account = (stand: DashboardStand, headers: Record<string, string>, cookie?: string) =>
-  send(`${stand.url}/account`, { headers, ...(cookie === undefined ? {} : { cookie }) });
+  send(`${stand.url}/me`, { headers, ...(cookie === undefined ? {} : { cookie }) });
 
 test("whom the proxy names is signed in, in a session of their own", async () => {
   const answer = await account(dashboard, as("Ada@example.com"));

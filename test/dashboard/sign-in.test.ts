@@ -45,8 +45,8 @@ const failedMore = (times: number) => database.db("people.attempts").increment("
 const account = () => requireAccount(database.db, email);
 
 test("a person signs in with password, is let to the page they wanted, and out again", async () => {
-  const answer = await signIn({ next: "/account" });
-  expect(answer.headers.get("location")).toBe("/account");
+  const answer = await signIn({ next: "/me" });
+  expect(answer.headers.get("location")).toBe("/me");
   const cookie = cookieOf(answer);
   expect(answer.headers.getSetCookie()[0]).toMatch(/; HttpOnly; SameSite=Lax$/);
   expect(await isIn(cookie)).toBe(true);
@@ -197,7 +197,7 @@ describe("a session", () => {
       .join("people.accounts as a", "a.id", "s.account_id")
       .where("a.email", theirs.email)
       .first("s.id");
-    const answer = await send(`${dashboard.url}/account/sessions/${id}/end`, {
+    const answer = await send(`${dashboard.url}/me/sessions/${id}/end`, {
       cookie: mine.cookie,
       form: {},
     });

@@ -9,7 +9,7 @@ import { renderAccount } from "./view.ts";
 export const accountRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: "/account",
+    path: "/me",
     access: "signed-in",
     async answer({ db, clock, timeZone }, { visitor }) {
       const sessions = await listSessions(db, visitor.session.accountId, clock.now());
@@ -23,7 +23,7 @@ export const accountRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: "/account/sessions/:id/end",
+    path: "/me/sessions/:id/end",
     access: "signed-in",
     async answer({ db }, { visitor: { session }, actor, params }) {
       const { id = "" } = params;
@@ -37,12 +37,12 @@ export const accountRoutes: readonly Route[] = [
         return done;
       });
       if (!ended) throw new PageError(404, "This session has ended already, or is not yours.");
-      return { kind: "redirect", to: "/account", notice: "The session has ended." };
+      return { kind: "redirect", to: "/me", notice: "The session has ended." };
     },
   },
   {
     method: "POST",
-    path: "/account/sessions/end-others",
+    path: "/me/sessions/end-others",
     access: "signed-in",
     async answer({ db }, { visitor: { session }, actor }) {
       const count = await inTransaction(db, async (trx) => {
@@ -50,7 +50,7 @@ export const accountRoutes: readonly Route[] = [
         await recordAct(trx, actor, { action: "session.ended", after: { others: ended } });
         return ended;
       });
-      return { kind: "redirect", to: "/account", notice: `${counted(count, "session")} ended.` };
+      return { kind: "redirect", to: "/me", notice: `${counted(count, "session")} ended.` };
     },
   },
 ];

@@ -54,7 +54,7 @@ export function renderAccount({ visitor, sessions, timeZone }: AccountPage): Htm
         </table>
       </div>
     </section>
-    <form method="post" action="/account/sessions/end-others">
+    <form method="post" action="/me/sessions/end-others">
       <button class="second">End all other sessions</button>
     </form>`;
 }
@@ -66,6 +66,6 @@ const renderSession = (session: ListedSession, own: string, timeZone: string): H
     <td>${session.address}<br /><span class="hint">${session.userAgent}</span></td>
     <td>${methods[session.method]}</td>
     <td>
-      ${session.id === own ? html`<span class="state good">this one</span>` : html`<form method="post" action="/account/sessions/${session.id}/end"><button class="plain">End</button></form>`}
+      ${session.id === own ? html`<span class="state good">this one</span>` : html`<form method="post" action="/me/sessions/${session.id}/end"><button class="plain">End</button></form>`}
     </td>
   </tr>`;
