@@ -77,3 +77,29 @@ create table people.audit (
 create index audit_subject on people.audit (subject_kind, subject_id, id);
 create index audit_actor on people.audit (actor, id);
 comment on table people.audit is 'Who did what to what, in the transaction that did it. Nothing changes or removes a row.';
+
+create table people.cases (
+  -- What the case is about, as in `dunning`, `chargeback`, `finding`, `alert`.
+  subject_kind text not null,
+  subject_id text collate "C" not null,
+  assignee bigint references people.accounts (id),
+  snoozed_until timestamptz,
+  -- Grows with each change: a form that was filled in on an earlier one is refused.
+  version integer not null default 1,
+  changed_at timestamptz not null,
+  primary key (subject_kind, subject_id)
+);
+create index cases_assignee on people.cases (assignee) where assignee is not null;
+comment on table people.cases is 'Who looks after something, and until when it may rest. A thing that nobody touched has no row.';
+
+create table people.notes (
+  id bigint generated always as identity primary key,
+  subject_kind text not null,
+  subject_id text collate "C" not null,
+  author bigint not null references people.accounts (id),
+  at timestamptz not null,
+  -- Free text of a person: what an erasure removes whole.
+  text text not null
+);
+create index notes_subject on people.notes (subject_kind, subject_id, id);
+comment on table people.notes is 'What people wrote on a case.';

@@ -1,12 +1,6 @@
-import type { Permission } from "../people/permissions.ts";
 import { type Html, html } from "../platform/html.ts";
+import type { Place } from "./page-group.ts";
 import type { Visitor } from "./route.ts";
-
-/** The pages in the order in which they are named at the side of each. */
-const navigation: readonly { path: string; name: string; access: Permission }[] = [
-  { path: "/", name: "Home", access: "status:read" },
-  { path: "/events", name: "Events", access: "status:read" },
-];
 
 export interface Shell {
   title: string;
@@ -20,6 +14,8 @@ export interface Shell {
   assets: { style: string; script: string };
   /** Null: of a real service. */
   banner: string | null;
+  /** The pages in the order in which they are named at the side of each. */
+  places: readonly Place[];
 }
 
 /** A whole page. Works without script. Pure. */
@@ -52,8 +48,8 @@ export function renderPage(shell: Shell): string {
     </html> `.markup;
 }
 
-function renderSide({ path }: Shell, { session, permissions }: Visitor): Html {
-  const items = navigation.filter(({ access }) => permissions.has(access));
+function renderSide({ path, places }: Shell, { session, permissions }: Visitor): Html {
+  const items = places.filter(({ access }) => permissions.has(access));
   return html`<header class="side">
     <a class="mark" href="/">Tallyhook</a>
     <nav aria-label="Pages">

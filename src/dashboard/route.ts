@@ -4,6 +4,7 @@ import type { Permission } from "../people/permissions.ts";
 import type { Session } from "../people/sessions.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Html } from "../platform/html.ts";
+import type { Log } from "../platform/log.ts";
 
 /** What pages are given. */
 export interface PageDeps {
@@ -13,6 +14,7 @@ export interface PageDeps {
   clock: Clock;
   /** The service's time, which a sandbox moves. */
   serviceClock: Clock;
+  log: Log;
   /** IANA name of the zone that times are shown in. */
   timeZone: string;
 }
@@ -79,10 +81,17 @@ export type Route = RouteOf<Permission | "signed-in", Visitor> | RouteOf<"anyone
 /** The page that tells a person what is wrong. Thrown by routes; `message` says what to do. */
 export class PageError extends Error {
   readonly status: number;
+  /** Said below the message. */
+  readonly details: Html | null;
 
-  constructor(status: number, message: string, options?: { cause?: unknown }) {
+  constructor(
+    status: number,
+    message: string,
+    { details = null, ...options }: { cause?: unknown; details?: Html | null } = {},
+  ) {
     super(message, options);
     this.name = "PageError";
     this.status = status;
+    this.details = details;
   }
 }

@@ -8,18 +8,14 @@ import { type ProxySettings, beginProxied, proxiedEmail } from "../people/proxy.
 import { type Session, findSession } from "../people/sessions.ts";
 import { html } from "../platform/html.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
-import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { browserRules, refuseForeign, refuseOtherNames } from "./browser-rules.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
+import type { PageGroup, Place } from "./page-group.ts";
 import { readForm } from "./read-form.ts";
 import { type PageAnswer, type PageDeps, PageError, type Route, type Visitor } from "./route.ts";
-
-export interface DashboardDeps extends PageDeps {
-  log: Log;
-}
 
 export interface DashboardOptions {
   listen: ListenAddress;
@@ -41,12 +37,12 @@ export interface RunningDashboard {
 
 /** Serves the dashboard until it is closed. Throws `ConfigurationError` when it cannot listen. */
 export async function startDashboard(
-  deps: DashboardDeps,
-  routes: readonly Route[],
+  deps: PageDeps,
+  groups: readonly PageGroup[],
   options: DashboardOptions,
 ): Promise<RunningDashboard> {
   const assets = await readAssets();
-  const app = createApp(deps, routes, { ...options, assets });
+  const app = createApp(deps, groups, { ...options, assets });
   const callback = app.callback();
   const server = createServer((req, res) => void callback(req, res));
   server.headersTimeout = 10_000;
@@ -71,13 +67,22 @@ interface AppOptions extends DashboardOptions {
   assets: Assets;
 }
 
+/** As the layout needs it. */
+interface AppContext extends AppOptions {
+  places: readonly Place[];
+}
+
 /** What a request has found out on its way. */
 interface State {
   visitor: Visitor | null;
   cookies: Cookies;
 }
 
-function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOptions): Koa {
+function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptions): Koa {
+  const options: AppContext = {
+    ...given,
+    places: groups.flatMap(({ place }) => (place === null ? [] : [place])),
+  };
   const { log } = deps;
   const isHttps = options.publicUrl?.startsWith("https:") === true;
   const origin = options.publicUrl === null ? null : new URL(options.publicUrl).origin;
@@ -91,7 +96,7 @@ function createApp(deps: DashboardDeps, routes: readonly Route[], options: AppOp
   app.use(refuseForeign({ origin }));
   app.use(findVisitor(deps, cookies, options));
   const router = new Router();
-  for (const route of routes) {
+  for (const route of groups.flatMap(({ routes }) => routes)) {
     const handle: Middleware<State> = async (ctx) => {
       const visitor = authorized(route, ctx.state.visitor);
       if (visitor === "sign in first") return askToSignIn(ctx);
@@ -192,7 +197,7 @@ function findVisitor(
 const statementTimedOut = "57014";
 
 /** Every failure becomes a page that says what to do. What the program itself did wrong is in the log alone. */
-function answerErrors({ log }: DashboardDeps, options: AppOptions): Middleware<State> {
+function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State> {
   return async (ctx, next) => {
     try {
       await next();
@@ -200,6 +205,7 @@ function answerErrors({ log }: DashboardDeps, options: AppOptions): Middleware<S
       const { status, message } = explain(err);
       if (status >= 500) log.warn({ err, path: ctx.path.slice(0, 200) }, "a page failed");
       const body = html`<p class="problem">${message}</p>
+        ${err instanceof PageError && err.details}
         <p><a href="/">Go to the first page</a></p>`;
       send(
         ctx,
@@ -233,7 +239,7 @@ function explain(error: unknown): { status: number; message: string } {
   };
 }
 
-function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions): void {
+function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppContext): void {
   const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
@@ -270,6 +276,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner }: AppOptions):
         command: answer.command ?? null,
         assets,
         banner,
+        places,
       });
     }
   }

@@ -1,24 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allRoutes } from "../../src/dashboard/routes.ts";
+import type { Route } from "../../src/dashboard/route.ts";
 import { permissionsOf, roleNames } from "../../src/people/permissions.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 
 const database = useTestDatabase();
 let dashboard: DashboardStand;
+let routes: readonly Route[];
+/** Signing out would end the session that the other routes use. */
+let guarded: readonly Route[];
 
 beforeAll(async () => {
-  dashboard = await openDashboard(database.db);
+  dashboard = await openDashboard(database, {
+    oidc: { begin: never, complete: never },
+  });
+  routes = dashboard.groups.flatMap((group) => group.routes);
+  guarded = routes.filter(({ access, path }) => access !== "anyone" && path !== "/sign-out");
 });
 afterAll(() => dashboard.close());
 
 const never = () => Promise.reject(new Error("only what routes declare is read"));
-const routes = allRoutes({ password: { signIn: never }, oidc: { begin: never, complete: never } });
 
 const addressOf = (path: string): string => path.replaceAll(/:\w+/g, "0");
-
-/** Signing out would end the session that the other routes use. */
-const guarded = routes.filter(({ access, path }) => access !== "anyone" && path !== "/sign-out");
 
 describe.each([...roleNames, "no role"] as const)("a person with the role %s", (role) => {
   test("is let in where the route's permission is theirs, and refused by hand-made addresses elsewhere", async () => {

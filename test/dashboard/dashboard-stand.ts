@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
-import { pino } from "pino";
-import { allRoutes } from "../../src/dashboard/routes.ts";
+import type { PageGroup } from "../../src/dashboard/page-group.ts";
 import { type RunningDashboard, startDashboard } from "../../src/dashboard/server.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
+import { pageGroups } from "../../src/main/dashboard/page-groups.ts";
+import { createRuntime } from "../../src/main/runtime.ts";
 import { createAccount, findAccount } from "../../src/people/accounts.ts";
 import type { Role } from "../../src/people/permissions.ts";
 import type { OidcSignIn } from "../../src/people/oidc.ts";
@@ -11,6 +13,8 @@ import { createPasswordSignIn } from "../../src/people/sign-in.ts";
 import { beginSession } from "../../src/people/sessions.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
+import { createLog } from "../../src/platform/log.ts";
+import type { TestDatabase } from "../support/database.ts";
 
 /** A clock that tests set. */
 export interface SetClock extends Clock {
@@ -26,9 +30,14 @@ export const testEncryption = createEncryption({ current: "ab".repeat(32) });
 
 export interface DashboardStand extends RunningDashboard {
   clock: SetClock;
+  groups: readonly PageGroup[];
 }
 
 interface StandOptions {
+  /** The service that pages ask; default: a sandbox that is not there. */
+  service?: { baseUrl: string; apiKey: string };
+  /** More of the environment. */
+  settings?: Readonly<Record<string, string>>;
   publicUrl?: string | null;
   proxies?: number;
   oidc?: OidcSignIn | null;
@@ -37,14 +46,27 @@ interface StandOptions {
 
 /** The real dashboard on a free port. */
 export async function openDashboard(
-  db: Knex,
-  { publicUrl = null, proxies = 0, oidc = null, proxySignIn = null }: StandOptions = {},
+  { db, environment }: Pick<TestDatabase, "db" | "environment">,
+  {
+    publicUrl = null,
+    proxies = 0,
+    oidc = null,
+    proxySignIn = null,
+    service,
+    settings = {},
+  }: StandOptions = {},
 ): Promise<DashboardStand> {
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
+  const log = createLog({ level: "silent", name: "test" });
+  const runtime = {
+    ...createRuntime(loadConfig({ ...environment, TALLYHOOK_TIME_ZONE: "UTC", ...settings }), log),
+    wallClock: clock,
+  };
   const password = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
+  const groups = pageGroups(runtime, { password, oidc }, service);
   const dashboard = await startDashboard(
-    { db, clock, serviceClock: clock, timeZone: "UTC", log: pino({ level: "silent" }) },
-    allRoutes({ password, oidc }),
+    { db, clock, serviceClock: clock, timeZone: "UTC", log },
+    groups,
     {
       listen: {
         host: "127.0.0.1",
@@ -58,7 +80,15 @@ export async function openDashboard(
       banner: null,
     },
   );
-  return { ...dashboard, clock };
+  return {
+    ...dashboard,
+    clock,
+    groups,
+    async close() {
+      await dashboard.close();
+      await runtime.close();
+    },
+  };
 }
 
 /** A person with roles, signed in: the cookie to send. */

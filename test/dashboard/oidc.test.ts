@@ -64,7 +64,7 @@ beforeAll(async () => {
       publicUrl,
     },
   );
-  dashboard = await openDashboard(database.db, { oidc });
+  dashboard = await openDashboard(database, { oidc });
   closers.push(() => dashboard.close());
 });
 afterAll(async () => {
@@ -215,7 +215,7 @@ test("a provider that is away is said to be, and a password still works", async 
       publicUrl: "http://127.0.0.1:1",
     },
   );
-  const other = await openDashboard(database.db, { oidc: away });
+  const other = await openDashboard(database, { oidc: away });
   const answer = await send(`${other.url}/sign-in/oidc`);
   expect([answer.status, await answer.text()]).toEqual([
     502,

@@ -15,10 +15,10 @@ beforeAll(async () => {
     }
   });
   const settings = { header: "x-forwarded-email", secret };
-  dashboard = await openDashboard(database.db, {
+  dashboard = await openDashboard(database, {
     proxySignIn: { ...settings, peers: ["127.0.0.1"] },
   });
-  elsewhere = await openDashboard(database.db, {
+  elsewhere = await openDashboard(database, {
     proxySignIn: { ...settings, peers: ["10.0.0.5"] },
   });
 });

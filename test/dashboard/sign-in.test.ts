@@ -21,7 +21,7 @@ const hours = 3_600_000;
 let dashboard: DashboardStand;
 
 beforeAll(async () => {
-  dashboard = await openDashboard(database.db);
+  dashboard = await openDashboard(database);
   const passwordHash = await hashPassword(password);
   await database.db.transaction(async (trx) => {
     await createAccount(trx, { email, roles: ["viewer"], passwordHash });
@@ -240,7 +240,7 @@ test.each([
 });
 
 test("behind a proxy with https the cookie is of this host alone and Secure, and the person's address is the proxy's word", async () => {
-  const behind = await openDashboard(database.db, {
+  const behind = await openDashboard(database, {
     publicUrl: "https://tallyhook.example.com",
     proxies: 1,
   });

@@ -2,8 +2,15 @@ import { type Html, html } from "../../platform/html.ts";
 
 const shownCharacters = 13;
 
-/** A long id in a list: its beginning, the whole under the pointer, and copied on click. Pure. */
+/** A long id in a list: its beginning, and the whole under the pointer. Pure. */
 export function shortId(id: string): Html {
   if (id.length <= shownCharacters + 3) return html`<span class="id">${id}</span>`;
   return html`<span class="id" title="${id}">${id.slice(0, shownCharacters)}…</span>`;
 }
+
+/** A whole id, copied by a press on its button; without script the button is not shown. Pure. */
+export const copyableId = (id: string): Html =>
+  html`<span class="id">${id}</span>
+    <button type="button" class="copy needs-script" data-copy="${id}" aria-label="Copy ${id}">
+      Copy
+    </button>`;

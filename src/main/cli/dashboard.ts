@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ownersLink, runDashboard } from "../dashboard.ts";
+import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
 import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";

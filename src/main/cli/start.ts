@@ -9,7 +9,7 @@ import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
-import { ownersLink, runDashboard } from "../dashboard.ts";
+import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -105,19 +105,20 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   const receiver = await runReceiver(runtime, {
     signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
   });
-  await runWorker(runtime, {
-    service: { ...serviceLocation(config, secrets), baseUrl: sandbox.url },
-  });
+  const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
+  await runWorker(runtime, { service });
   return {
     receiverUrl: receiver.url,
-    dashboardLink: await startDashboard(runtime),
+    dashboardLink: await startDashboard(runtime, service),
     databaseUrl: await runtime.databaseUrl(),
     sandbox,
   };
 }
 
-const startDashboard = async (runtime: Runtime): Promise<string> =>
-  ownersLink(runtime, (await runDashboard(runtime)).url);
+const startDashboard = async (
+  runtime: Runtime,
+  service?: { baseUrl: string; apiKey: string },
+): Promise<string> => ownersLink(runtime, (await runDashboard(runtime, service)).url);
 
 function banner(
   { config }: LoadedConfig,

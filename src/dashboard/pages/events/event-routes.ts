@@ -3,6 +3,8 @@ import { type EventFilter, findEvents, listEvents, seqsOfIds } from "../../../in
 import { replayEvents } from "../../../inbox/retention.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { quoted } from "../../parts/command.ts";
+import type { PageGroup } from "../../page-group.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { PageError, type Route } from "../../route.ts";
 import { renderEvent } from "./event-view.ts";
@@ -10,8 +12,7 @@ import { renderEvents } from "./list-view.ts";
 
 const pageSize = 50;
 
-/** What the service announced, and what became of it. */
-export const eventRoutes: readonly Route[] = [
+const routes: readonly Route[] = [
   {
     method: "GET",
     path: "/events",
@@ -86,6 +87,12 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
+/** What the service announced, and what became of it. */
+export const eventPages: PageGroup = {
+  place: { path: "/events", name: "Events", access: "status:read" },
+  routes,
+};
+
 async function requireEvent(db: Parameters<typeof findEvents>[0], seq: string) {
   const found = /^\d{1,15}$/.test(seq) ? await findEvents(db, seq) : [];
   const event = found.find((each) => String(each.seq) === seq);
@@ -119,6 +126,3 @@ function commandOf({ state, type, resourceId }: Omit<EventFilter, "limit">): str
   ];
   return `npx tallyhook events list${options.join("")}`;
 }
-
-const quoted = (text: string): string =>
-  /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -2,11 +2,11 @@ import { recordAct } from "../../../people/audit.ts";
 import { endSessionOf, endSessionsOf, listSessions } from "../../../people/sessions.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
+import type { PageGroup } from "../../page-group.ts";
 import { PageError, type Route } from "../../route.ts";
 import { renderAccount } from "./view.ts";
 
-/** One's own account: roles, and where one is signed in. */
-export const accountRoutes: readonly Route[] = [
+const routes: readonly Route[] = [
   {
     method: "GET",
     path: "/me",
@@ -54,3 +54,6 @@ export const accountRoutes: readonly Route[] = [
     },
   },
 ];
+
+/** One's own account: roles, and where one is signed in. */
+export const mePages: PageGroup = { place: null, routes };

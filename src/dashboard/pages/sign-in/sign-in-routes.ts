@@ -9,6 +9,7 @@ import type { PasswordSignIn } from "../../../people/sign-in.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../platform/readable-text.ts";
+import type { PageGroup } from "../../page-group.ts";
 import { type PageAnswer, PageError, type Route } from "../../route.ts";
 import { type SignInForm, renderSignIn } from "./view.ts";
 
@@ -20,7 +21,12 @@ export interface SignIns {
 }
 
 /** How people sign in and out. */
-export function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[] {
+export const signInPages = (signIns: SignIns): PageGroup => ({
+  place: null,
+  routes: signInRoutes(signIns),
+});
+
+function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[] {
   const page = (form: Omit<SignInForm, "hasOidc">, status = 200): PageAnswer => ({
     kind: "page",
     title: "Sign in",

@@ -1,27 +1,30 @@
 import type { Knex } from "knex";
-import { allRoutes } from "../dashboard/routes.ts";
-import { type RunningDashboard, startDashboard } from "../dashboard/server.ts";
-import { type OidcSignIn, createOidcSignIn } from "../people/oidc.ts";
-import { createPasswordSignIn } from "../people/sign-in.ts";
-import type { ProxySettings } from "../people/proxy.ts";
-import { createSignInLink } from "../people/sign-in-links.ts";
-import { accountOfOwner } from "../people/owner.ts";
-import { createDatabase } from "../platform/postgres/pool.ts";
-import { inTransaction } from "../platform/postgres/transactions.ts";
-import type { Runtime } from "./runtime.ts";
+import { type RunningDashboard, startDashboard } from "../../dashboard/server.ts";
+import { type OidcSignIn, createOidcSignIn } from "../../people/oidc.ts";
+import { createPasswordSignIn } from "../../people/sign-in.ts";
+import type { ProxySettings } from "../../people/proxy.ts";
+import { createSignInLink } from "../../people/sign-in-links.ts";
+import { accountOfOwner } from "../../people/owner.ts";
+import { createDatabase } from "../../platform/postgres/pool.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import type { Runtime } from "../runtime.ts";
+import { type ServiceLocation, pageGroups } from "./page-groups.ts";
 
 /** Small and impatient, so that pages slow nothing else. */
 const pool = { max: 4, statementTimeoutMs: 3_000 };
 
 /** Serves the dashboard until the runtime ends. Throws `ConfigurationError` when it cannot listen. */
-export async function runDashboard(runtime: Runtime): Promise<RunningDashboard> {
+export async function runDashboard(
+  runtime: Runtime,
+  service?: ServiceLocation,
+): Promise<RunningDashboard> {
   const { config, log, wallClock: clock, serviceClock } = runtime;
   const db = await openPool(runtime);
   const password = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
   const oidc = oidcSignIn(runtime, db);
   const dashboard = await startDashboard(
     { db, clock, serviceClock, timeZone: config.timeZone, log },
-    allRoutes({ password, oidc }),
+    pageGroups(runtime, { password, oidc }, service),
     {
       listen: {
         host: config.dashboard.host,

@@ -1,0 +1,3 @@
+/** A value as a shell takes it whole, quoted where it must be. Pure. */
+export const quoted = (text: string): string =>
+  /^[\w.:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

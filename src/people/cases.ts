@@ -1,0 +1,164 @@
+import type { Knex } from "knex";
+import { type Actor, recordAct } from "./audit.ts";
+
+/** What people look after. A renewal is known by its order, a chargeback by its order as well. */
+export type CaseKind = "dunning" | "chargeback" | "finding" | "alert";
+
+export interface Subject {
+  kind: CaseKind;
+  id: string;
+}
+
+/** Who looks after something. One that nobody touched is `untouched`. */
+export interface Case {
+  assignee: { id: number; email: string } | null;
+  snoozedUntil: Date | null;
+  /** What a change must name as the state that it was decided on; 0: nobody touched it. */
+  version: number;
+}
+
+export const untouched: Case = { assignee: null, snoozedUntil: null, version: 0 };
+
+export interface Note {
+  at: Date;
+  author: string;
+  text: string;
+}
+
+/** The most characters of a note. */
+export const longestNote = 2_000;
+
+/** Cases by the id of their subject; those that nobody touched are absent. One statement. */
+export async function readCases(
+  db: Knex,
+  kind: CaseKind,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Case>> {
+  const rows = await db("people.cases as c")
+    .leftJoin("people.accounts as a", "a.id", "c.assignee")
+    .where("c.subject_kind", kind)
+    .whereRaw("c.subject_id = any(?)", [[...ids]])
+    .select<
+      {
+        subject_id: string;
+        assignee: string | null;
+        email: string | null;
+        snoozed_until: Date | null;
+        version: number;
+      }[]
+    >("c.subject_id", "c.assignee", "a.email", "c.snoozed_until", "c.version");
+  return new Map(
+    rows.map((row) => [
+      row.subject_id,
+      {
+        assignee:
+          row.assignee === null || row.email === null
+            ? null
+            : { id: Number(row.assignee), email: row.email },
+        snoozedUntil: row.snoozed_until,
+        version: row.version,
+      },
+    ]),
+  );
+}
+
+/** Of one subject. */
+export const readCase = async (db: Knex, { kind, id }: Subject): Promise<Case> =>
+  (await readCases(db, kind, [id])).get(id) ?? untouched;
+
+export interface CaseChange {
+  /** An account's number; null: nobody. Absent: as it is. */
+  assignee?: number | null;
+  /** Null: it rests no more. Absent: as it is. */
+  snoozedUntil?: Date | null;
+}
+
+/**
+ * Changes who looks after something and until when it rests, with its record. Returns false, and changes nothing, where
+ * the case is not the `decidedOn` version any more. Needs a transaction.
+ */
+export async function changeCase(
+  trx: Knex.Transaction,
+  actor: Actor,
+  subject: Subject,
+  { assignee, snoozedUntil }: CaseChange,
+  { decidedOn, now }: { decidedOn: number; now: Date },
+): Promise<boolean> {
+  const before = await readCase(trx, subject);
+  const row = {
+    assignee: assignee === undefined ? (before.assignee?.id ?? null) : assignee,
+    snoozed_until: snoozedUntil === undefined ? before.snoozedUntil : snoozedUntil,
+    changed_at: now,
+  };
+  const changed =
+    decidedOn === 0
+      ? await trx("people.cases")
+          .insert({ subject_kind: subject.kind, subject_id: subject.id, ...row })
+          .onConflict()
+          .ignore()
+          .returning("version")
+      : await trx("people.cases")
+          .where({ subject_kind: subject.kind, subject_id: subject.id, version: decidedOn })
+          .update({ ...row, version: decidedOn + 1 })
+          .returning("version");
+  if (changed.length === 0) return false;
+  await recordAct(trx, actor, {
+    action: "case.changed",
+    subject,
+    before: { assignee: before.assignee?.id ?? null, snoozedUntil: before.snoozedUntil },
+    after: { assignee: row.assignee, snoozedUntil: row.snoozed_until },
+  });
+  return true;
+}
+
+/**
+ * Writes a note of a person who has an account, with its record; the record does not repeat the text. Needs a
+ * transaction. Throws `RangeError` for a text that is empty or longer than `longestNote`.
+ */
+export async function addNote(
+  trx: Knex.Transaction,
+  actor: Actor & { accountId: number },
+  subject: Subject,
+  { text, now }: { text: string; now: Date },
+): Promise<void> {
+  const trimmed = text.trim();
+  if (trimmed === "" || trimmed.length > longestNote) {
+    throw new RangeError(`a note has 1 to ${longestNote} characters`);
+  }
+  await trx("people.notes").insert({
+    subject_kind: subject.kind,
+    subject_id: subject.id,
+    author: actor.accountId,
+    at: now,
+    text: trimmed,
+  });
+  await recordAct(trx, actor, { action: "case.noted", subject });
+}
+
+/** The newest first, at most 100. */
+export const readNotes = (db: Knex, { kind, id }: Subject): Promise<Note[]> =>
+  db("people.notes as n")
+    .join("people.accounts as a", "a.id", "n.author")
+    .where({ "n.subject_kind": kind, "n.subject_id": id })
+    .orderBy("n.id", "desc")
+    .limit(100)
+    .select<Note[]>("n.at", "a.email as author", "n.text");
+
+/** Removes what people wrote on these subjects, as an erasure does. Needs its transaction. Returns how many. */
+export const removeNotes = (
+  trx: Knex.Transaction,
+  kinds: readonly CaseKind[],
+  ids: readonly string[],
+): Promise<number> =>
+  trx("people.notes")
+    .whereRaw("subject_kind = any(?) and subject_id = any(?)", [[...kinds], [...ids]])
+    .delete();
+
+/** Accounts that can sign in: whom a case can be given to. */
+export const listAssignees = (db: Knex): Promise<{ id: number; email: string }[]> =>
+  db("people.accounts")
+    .whereNull("disabled_at")
+    .orderBy("email")
+    .limit(200)
+    .select<{ id: string; email: string }[]>("id", "email")
+    .then((rows) => rows.map(({ id, email }) => ({ id: Number(id), email })));

@@ -1,0 +1,93 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { createAccount } from "../../src/people/accounts.ts";
+import { readAudit } from "../../src/people/audit.ts";
+import {
+  addNote,
+  changeCase,
+  readCase,
+  readNotes,
+  removeNotes,
+  untouched,
+} from "../../src/people/cases.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+
+const database = useTestDatabase();
+const now = new Date("2026-11-22T12:00:00Z");
+let actor: { accountId: number; name: string; via: "dashboard"; address: string };
+
+beforeAll(async () => {
+  const { id } = await database.db.transaction((trx) =>
+    createAccount(trx, { email: "ada@example.com", roles: ["support"], passwordHash: null }),
+  );
+  actor = { accountId: id, name: "ada@example.com", via: "dashboard", address: "127.0.0.1" };
+});
+
+const change = (id: string, to: Parameters<typeof changeCase>[3], decidedOn: number) =>
+  database.db.transaction((trx) =>
+    changeCase(trx, actor, { kind: "dunning", id }, to, { decidedOn, now }),
+  );
+const subject = (id: string) => ({ kind: "dunning", id }) as const;
+
+describe("a case", () => {
+  test("that nobody touched has nobody, rests not, and is version 0", async () => {
+    expect(await readCase(database.db, subject("ord_none"))).toEqual(untouched);
+  });
+
+  test("is given to somebody, keeps that while it is put to rest, and is recorded both times", async () => {
+    const until = new Date("2026-11-25T08:00:00Z");
+    expect(await change("ord_1", { assignee: actor.accountId }, 0)).toBe(true);
+    expect(await change("ord_1", { snoozedUntil: until }, 1)).toBe(true);
+    expect(await readCase(database.db, subject("ord_1"))).toEqual({
+      assignee: { id: actor.accountId, email: "ada@example.com" },
+      snoozedUntil: until,
+      version: 2,
+    });
+    const acts = await readAudit(database.db, { subject: subject("ord_1"), limit: 10 });
+    expect(acts.map(({ action, actor: who }) => [action, who])).toEqual([
+      ["case.changed", "ada@example.com"],
+      ["case.changed", "ada@example.com"],
+    ]);
+  });
+
+  test.each([0, 1])("is not changed on an earlier version, such as %i", async (decidedOn) => {
+    const id = `ord_late_${decidedOn}`;
+    await change(id, { assignee: actor.accountId }, 0);
+    await change(id, { snoozedUntil: now }, 1);
+    expect(await change(id, { assignee: null }, decidedOn)).toBe(false);
+    expect(await readCase(database.db, subject(id))).toMatchObject({
+      assignee: { email: "ada@example.com" },
+      version: 2,
+    });
+  });
+});
+
+describe("a note", () => {
+  const note = (id: string, text: string) =>
+    database.db.transaction((trx) => addNote(trx, actor, subject(id), { text, now }));
+
+  test("stands with its author, the newest first, and the record does not repeat it", async () => {
+    await note("ord_2", "called, no answer");
+    await note("ord_2", "  promised to pay on Friday ");
+    expect(await readNotes(database.db, subject("ord_2"))).toEqual([
+      { at: now, author: "ada@example.com", text: "promised to pay on Friday" },
+      { at: now, author: "ada@example.com", text: "called, no answer" },
+    ]);
+    const acts = await readAudit(database.db, { subject: subject("ord_2"), limit: 10 });
+    expect(JSON.stringify(acts)).not.toContain("called");
+  });
+
+  test.each(["", "   ", "x".repeat(2_001)])(
+    "of no length, or too long, is refused",
+    async (text) => {
+      await expect(note("ord_3", text)).rejects.toThrow(RangeError);
+    },
+  );
+
+  test("is gone after an erasure of what it is about, and others stay", async () => {
+    await note("ord_4", "about a person");
+    await note("ord_5", "about another");
+    await database.db.transaction((trx) => removeNotes(trx, ["dunning"], ["ord_4"]));
+    expect(await readNotes(database.db, subject("ord_4"))).toEqual([]);
+    expect(await readNotes(database.db, subject("ord_5"))).toHaveLength(1);
+  });
+});
