@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { mentioning } from "../platform/mentions.ts";
 import { redacted } from "../platform/redaction.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
@@ -50,8 +51,8 @@ export async function redactMessages(
   trx: Knex.Transaction,
   theirs: Theirs,
 ): Promise<{ alerts: number; messages: number }> {
-  const alerts = await alertsOf(trx, theirs);
-  const named = namedBy([theirs.customerId, ...theirs.ids, ...theirs.names]);
+  const alerts = await alertsAbout(trx, theirs);
+  const named = mentioning([theirs.customerId, ...theirs.ids, ...theirs.names]);
   const noted = await notedAlerts(trx, named);
   await redactAlerts(trx, alerts);
   await redactNotes(trx, [...alerts, ...noted]);
@@ -59,7 +60,8 @@ export async function redactMessages(
   return { alerts: alerts.length, messages };
 }
 
-async function alertsOf(
+/** The alerts about a customer, locked. Needs a transaction. */
+export async function alertsAbout(
   trx: Knex.Transaction,
   { customerId, ids, seqs }: Theirs,
 ): Promise<string[]> {
@@ -166,34 +168,6 @@ function withoutItems(
     theirs.has(String(alertId)) || [title, ...facts.map(({ value }) => value)].some(named);
   return { ...message, items: items.map((item) => (isTheirs(item) ? withoutText(item) : item)) };
 }
-
-/**
- * Whether a text contains one of these names, ignoring case. Only whole words count, so that an order number is not
- * found in an amount, a time, or another id. Pure.
- */
-function namedBy(names: readonly string[]): (text: string) => boolean {
-  const wanted = names.filter((name) => name !== "").map((name) => name.toLowerCase());
-  return (text) => {
-    const lower = text.toLowerCase();
-    return wanted.some((name) => {
-      for (let at = lower.indexOf(name); at >= 0; at = lower.indexOf(name, at + 1)) {
-        const end = at + name.length;
-        const isAmount = /^\d+$/.test(name) && amountEnd.test(lower.slice(end, end + 6));
-        const isWithin =
-          endsInWord.test(lower.slice(Math.max(0, at - 4), at)) ||
-          beginsInWord.test(lower.slice(end, end + 4));
-        if (!isWithin && !isAmount) return true;
-      }
-      return false;
-    });
-  };
-}
-
-/** Ends in a letter or digit, or in one followed by a sign that occurs within ids, amounts and times. */
-const endsInWord = /[\p{L}\p{N}_][.,:@+-]?$/u;
-const beginsInWord = /^[.,:@+-]?[\p{L}\p{N}_]/u;
-/** A currency after a number. */
-const amountEnd = /^ [a-z]{3}(?![a-z])/;
 
 const withoutText = ({ facts, ...item }: AlertItem): AlertItem => ({
   ...item,

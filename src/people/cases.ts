@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { sqlArray, storable } from "../platform/postgres/values.ts";
 import { type Actor, recordAct } from "./audit.ts";
 
 /** What people look after. A renewal is known by its order, a chargeback by its order as well. */
@@ -111,6 +112,50 @@ export async function changeCase(
   return true;
 }
 
+/** What somebody did to a case. People are named by their e-mail addresses. */
+export interface RecordedChange {
+  at: Date;
+  by: string;
+  before: { assignee: string | null; snoozedUntil: Date | null };
+  after: { assignee: string | null; snoozedUntil: Date | null };
+}
+
+/** What became of a case after its version `decidedOn`, the newest change first; at most 20. One statement. */
+export async function changesSince(
+  db: Knex,
+  { kind, id }: Subject,
+  decidedOn: number,
+): Promise<RecordedChange[]> {
+  const { rows } = await db.raw<{
+    rows: {
+      at: Date;
+      by: string;
+      was_with: string | null;
+      rested_until: Date | null;
+      is_with: string | null;
+      rests_until: Date | null;
+    }[];
+  }>(
+    `select a.at, a.actor as by, former.email as was_with, (a.before->>'snoozedUntil')::timestamptz as rested_until,
+            present.email as is_with, (a.after->>'snoozedUntil')::timestamptz as rests_until
+     from people.audit a
+     left join people.accounts former on former.id = (a.before->>'assignee')::bigint
+     left join people.accounts present on present.id = (a.after->>'assignee')::bigint
+     where a.subject_kind = ? and a.subject_id = ? and a.action = 'case.changed'
+     order by a.id desc
+     -- Every change is one version and one record.
+     limit least(20, greatest(0, coalesce((
+       select c.version from people.cases c where c.subject_kind = ? and c.subject_id = ?), 0) - ?))`,
+    [kind, id, kind, id, decidedOn],
+  );
+  return rows.map((row) => ({
+    at: row.at,
+    by: row.by,
+    before: { assignee: row.was_with, snoozedUntil: row.rested_until },
+    after: { assignee: row.is_with, snoozedUntil: row.rests_until },
+  }));
+}
+
 /**
  * Writes a note of a person who has an account, with its record; the record does not repeat the text. Needs a
  * transaction. Throws `RangeError` for a text that is empty or longer than `longestNote`.
@@ -121,7 +166,7 @@ export async function addNote(
   subject: Subject,
   { text, now }: { text: string; now: Date },
 ): Promise<void> {
-  const trimmed = text.trim();
+  const trimmed = storable(text.trim());
   if (trimmed === "" || trimmed.length > longestNote) {
     throw new RangeError(`a note has 1 to ${longestNote} characters`);
   }
@@ -144,15 +189,29 @@ export const readNotes = (db: Knex, { kind, id }: Subject): Promise<Note[]> =>
     .limit(100)
     .select<Note[]>("n.at", "a.email as author", "n.text");
 
-/** Removes what people wrote on these subjects, as an erasure does. Needs its transaction. Returns how many. */
-export const removeNotes = (
+/**
+ * Removes what people wrote on these subjects, and on any others where `named` is true of the text, as an erasure does.
+ * Needs its transaction; idempotent. Returns how many.
+ */
+export async function removeNotes(
   trx: Knex.Transaction,
-  kinds: readonly CaseKind[],
-  ids: readonly string[],
-): Promise<number> =>
-  trx("people.notes")
-    .whereRaw("subject_kind = any(?) and subject_id = any(?)", [[...kinds], [...ids]])
+  subjects: readonly { kind: CaseKind; ids: readonly string[] }[],
+  named: (text: string) => boolean = () => false,
+): Promise<number> {
+  let removed = 0;
+  for (const { kind, ids } of subjects) {
+    removed += await trx("people.notes")
+      .where({ subject_kind: kind })
+      .whereRaw("subject_id = any(?::text[])", [sqlArray(ids)])
+      .delete();
+  }
+  const others = await trx("people.notes").select<{ id: string; text: string }[]>("id", "text");
+  const naming = others.flatMap(({ id, text }) => (named(text) ? [id] : []));
+  const more = await trx("people.notes")
+    .whereRaw("id = any(?::bigint[])", [sqlArray(naming)])
     .delete();
+  return removed + more;
+}
 
 /** Accounts that can sign in: whom a case can be given to. */
 export const listAssignees = (db: Knex): Promise<{ id: number; email: string }[]> =>

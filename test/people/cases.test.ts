@@ -4,6 +4,7 @@ import { readAudit } from "../../src/people/audit.ts";
 import {
   addNote,
   changeCase,
+  changesSince,
   readCase,
   readNotes,
   removeNotes,
@@ -61,6 +62,30 @@ describe("a case", () => {
   });
 });
 
+describe("what became of a case since a version", () => {
+  test("is who did what, the newest first, and nothing where the version is the present one", async () => {
+    const until = new Date("2026-11-25T08:00:00Z");
+    await change("ord_7", { assignee: actor.accountId }, 0);
+    await change("ord_7", { snoozedUntil: until }, 1);
+    await change("ord_7", { assignee: null }, 2);
+    const changes = await changesSince(database.db, subject("ord_7"), 1);
+    expect(changes.map(({ by, before, after }) => [by, before, after])).toEqual([
+      [
+        "ada@example.com",
+        { assignee: "ada@example.com", snoozedUntil: until },
+        { assignee: null, snoozedUntil: until },
+      ],
+      [
+        "ada@example.com",
+        { assignee: "ada@example.com", snoozedUntil: null },
+        { assignee: "ada@example.com", snoozedUntil: until },
+      ],
+    ]);
+    expect(await changesSince(database.db, subject("ord_7"), 3)).toEqual([]);
+    expect(await changesSince(database.db, subject("ord_none"), 0)).toEqual([]);
+  });
+});
+
 describe("a note", () => {
   const note = (id: string, text: string) =>
     database.db.transaction((trx) => addNote(trx, actor, subject(id), { text, now }));
@@ -86,8 +111,18 @@ describe("a note", () => {
   test("is gone after an erasure of what it is about, and others stay", async () => {
     await note("ord_4", "about a person");
     await note("ord_5", "about another");
-    await database.db.transaction((trx) => removeNotes(trx, ["dunning"], ["ord_4"]));
+    await database.db.transaction((trx) => removeNotes(trx, [{ kind: "dunning", ids: ["ord_4"] }]));
     expect(await readNotes(database.db, subject("ord_4"))).toEqual([]);
     expect(await readNotes(database.db, subject("ord_5"))).toHaveLength(1);
+  });
+
+  test("is gone as well where it names the person and is about another", async () => {
+    await note("ord_6", "the same household as jane@example.com");
+    await note("ord_6", "nothing to do with her");
+    const named = (text: string) => text.includes("jane@");
+    expect(await database.db.transaction((trx) => removeNotes(trx, [], named))).toBe(1);
+    expect((await readNotes(database.db, subject("ord_6"))).map(({ text }) => text)).toEqual([
+      "nothing to do with her",
+    ]);
   });
 });

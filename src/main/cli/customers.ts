@@ -17,6 +17,8 @@ import {
   keepContacts,
   markErased,
 } from "../../mirror/privacy/erased-people.ts";
+import { removeNotes } from "../../people/cases.ts";
+import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
 import {
   addEventTraces,
@@ -29,7 +31,7 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
-import { redactFindings } from "../../reconcile/findings/redact-findings.ts";
+import { findingsOn, redactFindings } from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -50,7 +52,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
     .description("the people in the mirror")
     .command("erase")
     .description(
-      "redact one customer for good in mirror, history, stored events, findings and alerts, after asking",
+      "redact one customer for good in mirror, history, stored events, findings, alerts and notes, after asking",
     )
     .argument("<id>", "the customer's id")
     .option(
@@ -126,6 +128,7 @@ export async function eraseCustomer(
   const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
   const changes = await changesOf(db, ids);
   const names = [...numbers, ...traces.contacts, ...traces.names];
+  const person = { customerId, ids, seqs, names };
   // In one transaction, because the history tells which other rows to erase.
   const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
@@ -134,7 +137,8 @@ export async function eraseCustomer(
       history: states,
       events,
       findings: await redactFindings(trx, ids),
-      ...(await optionalRooms.alerts?.redact(trx, { customerId, ids, seqs, names })),
+      ...(await optionalRooms.alerts?.redact(trx, person)),
+      notes: await eraseNotes(trx, person),
     };
     await eraseChanges(trx, { customerId, seqs: changes, hashes });
     await eraseRuns(trx, ids);
@@ -146,6 +150,29 @@ export async function eraseCustomer(
     .whereNull("deleted_at")
     .first<{ id: string } | undefined>("id");
   return { customerId, counts, atService: live !== undefined };
+}
+
+/** Removes what people wrote on the person's renewals, chargebacks, findings and alerts, or about the person elsewhere. */
+async function eraseNotes(
+  trx: Knex.Transaction,
+  person: {
+    customerId: string;
+    ids: readonly string[];
+    seqs: readonly number[];
+    names: readonly string[];
+  },
+): Promise<number> {
+  const { customerId, ids, names } = person;
+  return removeNotes(
+    trx,
+    [
+      { kind: "dunning", ids },
+      { kind: "chargeback", ids },
+      { kind: "finding", ids: await findingsOn(trx, ids) },
+      { kind: "alert", ids: (await optionalRooms.alerts?.about(trx, person)) ?? [] },
+    ],
+    mentioning([customerId, ...ids, ...names]),
+  );
 }
 
 /**

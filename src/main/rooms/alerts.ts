@@ -6,6 +6,8 @@ export const alertsRoom: AlertsRoom = {
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
   watch: async (runtime, ofRooms) => (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms),
   tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
+  about: async (trx, person) =>
+    (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),
   redact: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),

@@ -86,6 +86,14 @@ export interface ReportsRoom {
   checkStandby(runtime: Pick<Runtime, "db">, standby: Standby): Promise<CheckResult>;
 }
 
+/** A person as alerts know them: by objects, events, and the names that texts use. */
+interface PersonInAlerts {
+  customerId: string;
+  ids: readonly string[];
+  seqs: readonly number[];
+  names: readonly string[];
+}
+
 export interface AlertsRoom {
   /** Who is told of changes and runs. Throws `ConfigurationError` for wrong settings. */
   listener(runtime: Runtime): Promise<RunListener>;
@@ -102,15 +110,9 @@ export interface AlertsRoom {
    * Redacts what alerts and messages say of a person: of these objects and events, and by these names. Returns what
    * changed, by kind.
    */
-  redact(
-    trx: Knex.Transaction,
-    person: {
-      customerId: string;
-      ids: readonly string[];
-      seqs: readonly number[];
-      names: readonly string[];
-    },
-  ): Promise<Record<string, number>>;
+  redact(trx: Knex.Transaction, person: PersonInAlerts): Promise<Record<string, number>>;
+  /** The alerts about a person: what people wrote on them goes with an erasure. */
+  about(trx: Knex.Transaction, person: PersonInAlerts): Promise<string[]>;
   /** The doctor's checks of worker and scheduler, by their heartbeats. */
   examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]>;
   /** The doctor's checks of settings, channels and messages. */

@@ -58,6 +58,15 @@ export async function redactFindings(db: Knex, ids: readonly string[]): Promise<
   return findings;
 }
 
+/** The numbers of the findings on these objects. One statement. */
+export async function findingsOn(db: Knex, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `select f.id from reconcile.findings f where ${theirs}`,
+    [sqlArray(ids)],
+  );
+  return rows.map(({ id }) => id);
+}
+
 async function redactCurrent(db: Knex, ids: readonly string[]): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `${given} update reconcile.findings f set

@@ -8,6 +8,8 @@ import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
 import { applySnapshots } from "../../../src/mirror/write/apply.ts";
 import type { Snapshot } from "../../../src/mirror/snapshot.ts";
 import { decode } from "../../../src/mirror/resources.ts";
+import { createAccount } from "../../../src/people/accounts.ts";
+import { type CaseKind, addNote } from "../../../src/people/cases.ts";
 import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../../inbox/stored-events.ts";
@@ -227,6 +229,48 @@ describe("customers erase", () => {
     const after = await everything();
     for (const secret of secrets) expect(after).not.toContain(secret);
     expect(after).toContain("mismatch:customer:customer-1");
+  });
+
+  it("removes what people wrote on the person's cases, and about the person on others'", async () => {
+    await fill();
+    const ada = await database.db.transaction((trx) =>
+      createAccount(trx, {
+        email: "ada@example.com",
+        roles: ["support"],
+        passwordHash: null,
+      }),
+    );
+    const write = (kind: CaseKind, id: string, text: string) =>
+      database.db.transaction((trx) => {
+        const actor = { accountId: ada.id, name: "ada", via: "dashboard", address: null } as const;
+        return addNote(trx, actor, { kind, id }, { text, now: new Date(at(0)) });
+      });
+    await recordFindings(database.db, { run: null, seenAt: new Date(at(0)) }, [
+      {
+        key: "mismatch:order:order-1",
+        class: "mismatch",
+        identity: null,
+        severity: "warning",
+        resource: "order",
+        objectId: "order-1",
+        differences: [],
+        amountAtRiskMinor: null,
+        currency: null,
+        cause: null,
+        evidence: {},
+      },
+    ]);
+    const [finding = ""] = await database.db("reconcile.findings").pluck<string[]>("id");
+    await write("dunning", "order-1", "called at home");
+    await write("chargeback", "order-1", "sent the letter");
+    await write("finding", finding, "asked the service about it");
+    await write("dunning", "order-of-another", "lives with Jane Doe, Smalltown");
+    await write("dunning", "order-of-another", "see jane@example.com as well");
+    await write("dunning", "order-of-another", "promised to pay");
+
+    const { out } = await erase("customer-1", "--yes");
+    expect(out).toContain("notes 5");
+    expect(await database.db("people.notes").pluck("text")).toEqual(["promised to pay"]);
   });
 
   it("keeps what the books need", async () => {
