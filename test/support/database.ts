@@ -21,10 +21,12 @@ export interface TestDatabase {
  * A migrated database of one's own, cloned from the run's template. Make one in `beforeAll`, destroy it in
  * `afterAll`. The server runs without fsync; tests that kill a server take one of `own-server.ts`.
  */
-export async function createTestDatabase({ poolMax = 5 } = {}): Promise<TestDatabase> {
+export async function createTestDatabase({
+  poolMax = 5,
+  template = inject("templateDatabase"),
+}: { poolMax?: number; template?: string } = {}): Promise<TestDatabase> {
   const serverUrl = inject("serverUrl");
-  const template = inject("templateDatabase");
-  const name = `${template}_${randomBytes(4).toString("hex")}`;
+  const name = `${inject("templateDatabase")}_${randomBytes(4).toString("hex")}`;
   await cloneDatabase(serverUrl, name, template);
   const directUrl = databaseUrl(serverUrl, name);
   const url = databaseUrl(inject("poolerUrl") ?? serverUrl, name);

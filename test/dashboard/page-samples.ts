@@ -1,0 +1,99 @@
+import type { Knex } from "knex";
+import type { PageGroup } from "../../src/dashboard/page-group.ts";
+
+/** Finds a record of the filled database, and gives back the address of its page. */
+type Sample = (db: Knex) => Promise<string>;
+
+/**
+ * A real address for each route with a part to fill in, by its path. `page-samples.test.ts` fails for a route that has
+ * none. Forms (POST) take their parts from the page whose path theirs begins with.
+ */
+const pageSamples: Readonly<Record<string, Sample>> = {
+  "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
+  "/me/sessions/:id/end": async (db) =>
+    `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
+};
+
+/** Addresses under which a page looks different by what is asked of it, such as by a filter or another state. */
+const moreSamples: readonly Sample[] = [
+  async () => "/events?state=dead",
+  async () => "/events?type=none.such",
+  async (db) => `/events/${await newest(db, "inbox.events", "seq", { state: "dead" })}`,
+];
+
+/** The highest value of a column, of the rows where all of `where` is so. */
+async function newest(
+  db: Knex,
+  table: string,
+  column: string,
+  where: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const [found] = await db(table).where(where).orderBy(column, "desc").limit(1).pluck(column);
+  if (found === undefined) {
+    throw new Error(`no ${table} with ${JSON.stringify(where)}: add one to fill-database.ts`);
+  }
+  return encodeURIComponent(String(found));
+}
+
+export interface SampledRoute {
+  method: "GET" | "POST";
+  path: string;
+  access: string;
+  /** Null: nothing says how to fill in the parts of its path. */
+  address: string | null;
+}
+
+/** Every route of the groups with an address on the filled database. */
+export async function sampleRoutes(
+  db: Knex,
+  groups: readonly PageGroup[],
+): Promise<SampledRoute[]> {
+  const parts = new Map<string, Readonly<Record<string, string>>>();
+  const addresses = new Map<string, string>();
+  for (const [path, sample] of Object.entries(pageSamples)) {
+    const address = await sample(db);
+    addresses.set(path, address);
+    parts.set(path, partsOf(path, address));
+  }
+  return groups
+    .flatMap(({ routes }) => routes)
+    .map(({ method, path, access }) => ({
+      method,
+      path,
+      access,
+      address: addresses.get(path) ?? filledIn(path, parts),
+    }));
+}
+
+/** Addresses of all pages for those who are signed in. */
+export async function sampleAddresses(db: Knex, groups: readonly PageGroup[]): Promise<string[]> {
+  const routes = await sampleRoutes(db, groups);
+  const pages = routes.flatMap(({ method, access, address }) =>
+    method === "GET" && access !== "anyone" && address !== null ? [address] : [],
+  );
+  return [...pages, ...(await Promise.all(moreSamples.map((sample) => sample(db))))];
+}
+
+/** What the parts of a path are in an address. Pure. */
+function partsOf(path: string, address: string): Readonly<Record<string, string>> {
+  const given = address.split("?", 1)[0]?.split("/") ?? [];
+  return Object.fromEntries(
+    path
+      .split("/")
+      .flatMap((part, n) => (part.startsWith(":") ? [[part.slice(1), given[n] ?? ""]] : [])),
+  );
+}
+
+/** By the parts of the longest path that this one begins with; null where one is missing. Pure. */
+function filledIn(
+  path: string,
+  known: ReadonlyMap<string, Readonly<Record<string, string>>>,
+): string | null {
+  const nearest = [...known]
+    .filter(([other]) => path.startsWith(`${other}/`) || path === other)
+    .sort(([one], [two]) => two.length - one.length)[0]?.[1];
+  const segments = path
+    .split("/")
+    .map((part) => (part.startsWith(":") ? (nearest?.[part.slice(1)] ?? null) : part));
+  return segments.includes(null) ? null : segments.join("/");
+}
