@@ -8,6 +8,7 @@ export default defineConfig({
     globalSetup: [
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
+      "test/support/chromium-notice.ts",
       "test/support/global-setup.ts",
       "test/support/image.ts",
     ],

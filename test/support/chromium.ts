@@ -1,0 +1,21 @@
+import { existsSync } from "node:fs";
+
+const places = [
+  process.env["CHROMIUM"] ?? "",
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome-stable",
+  "/usr/bin/google-chrome",
+  "/snap/bin/chromium",
+  "/Applications/Chromium.app/Contents/MacOS/Chromium",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+
+/** The browser of this machine; null where there is none. */
+export const chromiumPath: string | null = places.find((place) => existsSync(place)) ?? null;
+
+/**
+ * For `describe.skipIf(!chromiumAvailable)`. On CI it is true without a browser as well: there the suites have to fail,
+ * not to vanish, since no other test sees what a browser does with the pages.
+ */
+export const chromiumAvailable = chromiumPath !== null || process.env["CI"] === "true";
