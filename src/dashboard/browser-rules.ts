@@ -33,6 +33,23 @@ export function browserRules({ isHttps }: { isHttps: boolean }): Middleware {
 }
 
 /**
+ * Refuses what no link and no form of the dashboard sends: other methods, HEAD among them, since reading may be
+ * recorded; and null characters, which no column can hold. Throws `PageError`.
+ */
+export function refuseUnsent(): Middleware {
+  return async (ctx, next) => {
+    if (ctx.method !== "GET" && ctx.method !== "POST") {
+      ctx.set("allow", "GET, POST");
+      throw new PageError(405, "The dashboard takes GET and POST only.");
+    }
+    if (ctx.url.includes("%00")) {
+      throw new PageError(400, "This address holds a null character. Open the page by its link.");
+    }
+    await next();
+  };
+}
+
+/**
  * Refuses requests under another name than the dashboard's: a page can make its own name point at this machine. Without
  * a public address only names of this machine count. Throws `PageError`.
  */
@@ -40,6 +57,8 @@ export function refuseOtherNames({ origin }: { origin: string | null }): Middlew
   const own = origin === null ? null : new URL(origin).host;
   return async (ctx, next) => {
     const isOwn = ctx.host === own || isLoopbackHost(ctx.hostname.toLowerCase());
+    const names = ctx.req.rawHeaders.filter((name, n) => n % 2 === 0 && /^host$/i.test(name));
+    if (names.length > 1) throw new PageError(400, "The request names two hosts.");
     if (!isOwn) {
       throw new PageError(
         421,
@@ -59,7 +78,7 @@ export function refuseOtherNames({ origin }: { origin: string | null }): Middlew
  */
 export function refuseForeign({ origin }: { origin: string | null }): Middleware {
   return async (ctx, next) => {
-    if (ctx.method !== "GET" && ctx.method !== "HEAD" && !isOwn(ctx.get("sec-fetch-site"), ctx)) {
+    if (ctx.method !== "GET" && !isOwn(ctx.get("sec-fetch-site"), ctx)) {
       throw new PageError(
         403,
         "This request came from another site's page, so nothing was done. Open the dashboard itself and try again.",

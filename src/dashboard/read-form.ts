@@ -4,8 +4,16 @@ import { PageError } from "./route.ts";
 
 const mostBytes = 64 * 1024;
 
-/** The fields of a form. Throws `PageError` for another type of body, and for one that is too long. */
+/** The fields of a form. Throws `PageError` for another type of body, one too long, and one that no column can hold. */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
+  const text = await readText(ctx);
+  if (text.includes("%00") || text.includes("\0")) {
+    throw new PageError(400, "The form holds a null character. Type it instead of pasting it.");
+  }
+  return new URLSearchParams(text);
+}
+
+async function readText(ctx: Context): Promise<string> {
   if (ctx.is("application/x-www-form-urlencoded") === false) {
     throw new PageError(415, "The dashboard takes forms only.");
   }
@@ -15,7 +23,7 @@ export async function readForm(ctx: Context): Promise<URLSearchParams> {
       length: ctx.get("content-length"),
       encoding: "utf-8",
     } as const;
-    return new URLSearchParams(await getRawBody(ctx.req, options));
+    return await getRawBody(ctx.req, options);
   } catch (cause) {
     const isTooLong = (cause as { type?: string }).type === "entity.too.large";
     const message = isTooLong

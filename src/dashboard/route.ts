@@ -36,6 +36,11 @@ export interface PageRequest<V = Visitor> {
   /** Of a POST; empty otherwise. */
   form: URLSearchParams;
   userAgent: string;
+  /**
+   * Whether a browser says that its person typed the address, opened it from another program, or chose it on the
+   * dashboard. False for another site's link, and for programs that look at links in messages.
+   */
+  isChosen: boolean;
   /** What a `leave` answer gave the browser to keep; null where there is nothing. */
   kept: string | null;
 }

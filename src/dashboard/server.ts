@@ -10,7 +10,7 @@ import { html } from "../platform/html.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { type Assets, readAssets } from "./assets.ts";
-import { browserRules, refuseForeign, refuseOtherNames } from "./browser-rules.ts";
+import { browserRules, refuseForeign, refuseOtherNames, refuseUnsent } from "./browser-rules.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
@@ -35,6 +35,13 @@ export interface RunningDashboard {
   close(): Promise<void>;
 }
 
+/** For a request to arrive. Node looks that often for those that are late. */
+const timeouts = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 2_000,
+};
+
 /** Serves the dashboard until it is closed. Throws `ConfigurationError` when it cannot listen. */
 export async function startDashboard(
   deps: PageDeps,
@@ -44,9 +51,7 @@ export async function startDashboard(
   const assets = await readAssets();
   const app = createApp(deps, groups, { ...options, assets });
   const callback = app.callback();
-  const server = createServer((req, res) => void callback(req, res));
-  server.headersTimeout = 10_000;
-  server.requestTimeout = 30_000;
+  const server = createServer(timeouts, (req, res) => void callback(req, res));
   server.maxConnections = 256;
   await listen(server, options.listen);
   const { port } = server.address() as AddressInfo;
@@ -92,6 +97,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   app.use(browserRules({ isHttps }));
   app.use(serveAssets(options.assets));
   app.use(answerErrors(deps, options));
+  app.use(refuseUnsent());
   app.use(refuseOtherNames({ origin }));
   app.use(refuseForeign({ origin }));
   app.use(findVisitor(deps, cookies, options));
@@ -113,6 +119,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
         query: new URLSearchParams(ctx.querystring),
         form,
         userAgent: ctx.get("user-agent"),
+        isChosen: ["none", "same-origin"].includes(ctx.get("sec-fetch-site")),
         kept: cookies.kept.read(ctx),
       };
       send(ctx, await route.answer(deps, request), options);
@@ -243,6 +250,8 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
   const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
+      // Whoever fills in a form may have a say in it.
+      if (!/^\/(?![/\\])/.test(answer.to)) throw new Error("a page leads to the dashboard alone");
       if (answer.token != null) cookies?.session.set(ctx, answer.token);
       if (answer.token === null) cookies?.session.clear(ctx);
       if (answer.notice !== undefined) cookies?.notice.set(ctx, answer.notice.slice(0, 500));

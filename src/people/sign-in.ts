@@ -88,6 +88,8 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
         return { ok: false, reason: "wrong" };
       }
       await byAccount.delete(keys.account);
+      // Colleagues share an address: who is right takes nothing from those who come next.
+      await byAddress.reward(keys.address);
       const { account } = found;
       const token = await inTransaction(db, async (trx) => {
         await recordAct(trx, actor, { action: "sign-in.done" });

@@ -10,8 +10,15 @@ import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
-import { type PageAnswer, PageError, type Route } from "../../route.ts";
-import { type SignInForm, renderSignIn } from "./view.ts";
+import {
+  type PageAnswer,
+  type PageDeps,
+  PageError,
+  type PageRequest,
+  type Route,
+  type Visitor,
+} from "../../route.ts";
+import { type SignInForm, renderLink, renderSignIn } from "./view.ts";
 
 /** The ways to sign in. */
 export interface SignIns {
@@ -78,29 +85,21 @@ function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[]
       method: "GET",
       path: "/sign-in/link",
       access: "anyone",
-      async answer({ db, clock }, { query, actor, userAgent }) {
-        const now = clock.now();
-        const token = await inTransaction(db, async (trx) => {
-          const accountId = await useSignInLink(trx, query.get("token") ?? "", now);
-          const account = accountId === null ? null : await findAccountById(trx, accountId);
-          if (account === null || account.disabledAt !== null) return null;
-          const who = { ...actor, accountId: account.id, name: account.email };
-          await recordAct(trx, who, { action: "sign-in.done" });
-          const address = actor.address ?? "";
-          return beginSession(trx, {
-            accountId: account.id,
-            method: "link",
-            address,
-            userAgent,
-            now,
-          });
-        });
-        if (token !== null) return { kind: "redirect", to: "/", token };
-        throw new PageError(
-          403,
-          "This link was used already or is older than ten minutes. Make another one: npx tallyhook users link EMAIL",
-        );
-      },
+      // Anybody can send a link of their own account, and programs look at links before people do: then a button asks.
+      answer: async (deps, request) =>
+        request.isChosen
+          ? signInByLink(deps, request, request.query.get("token"))
+          : {
+              kind: "page",
+              title: "Sign in",
+              body: renderLink(request.query.get("token") ?? ""),
+            },
+    },
+    {
+      method: "POST",
+      path: "/sign-in/link",
+      access: "anyone",
+      answer: (deps, request) => signInByLink(deps, request, request.form.get("token")),
     },
     {
       method: "POST",
@@ -115,6 +114,35 @@ function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[]
       },
     },
   ];
+}
+
+/** Uses the link up. Throws `PageError` where it was used, is over, or never was. */
+async function signInByLink(
+  { db, clock }: PageDeps,
+  { actor, userAgent }: PageRequest<Visitor | null>,
+  given: string | null,
+): Promise<PageAnswer> {
+  const now = clock.now();
+  const token = await inTransaction(db, async (trx) => {
+    const accountId = await useSignInLink(trx, given ?? "", now);
+    const account = accountId === null ? null : await findAccountById(trx, accountId);
+    if (account === null || account.disabledAt !== null) return null;
+    const who = { ...actor, accountId: account.id, name: account.email };
+    await recordAct(trx, who, { action: "sign-in.done" });
+    const address = actor.address ?? "";
+    return beginSession(trx, {
+      accountId: account.id,
+      method: "link",
+      address,
+      userAgent,
+      now,
+    });
+  });
+  if (token !== null) return { kind: "redirect", to: "/", token };
+  throw new PageError(
+    403,
+    "This link was used already or is older than ten minutes. Make another one: npx tallyhook users link EMAIL",
+  );
 }
 
 function oidcRoutes(oidc: OidcSignIn): readonly Route[] {

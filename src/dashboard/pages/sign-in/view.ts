@@ -47,3 +47,12 @@ export function renderSignIn({ next, email, problem, hasOidc }: SignInForm): Htm
       </p>
     </form>`;
 }
+
+/** Asks before a link is used up that something else than the address bar opened. Pure. */
+export function renderLink(token: string): Html {
+  return html`<form class="card narrow" method="post" action="/sign-in/link">
+    <p>This link signs you in once. Use it only if you asked for it.</p>
+    <input type="hidden" name="token" value="${token}" />
+    <button>Sign in</button>
+  </form>`;
+}
