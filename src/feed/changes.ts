@@ -187,3 +187,34 @@ export const changeJson = (change: Change) => ({
   is_superseded: change.isSuperseded,
   recorded_at: change.recordedAt,
 });
+
+/** How many changes are read for those of one cause, at most. */
+const readForCause = 50_000;
+
+/**
+ * The changes that a transaction wrote for a cause, such as `event:7`. `at`: when it began, as `inbox.progress` has it
+ * of an event. Looks among the changes of those minutes, so that no index by cause is needed; may miss some where more
+ * than `readForCause` came meanwhile. Some 40 statements, as `readChanges`.
+ */
+export async function changesOfCause(db: Knex, cause: string, at: Date): Promise<Change[]> {
+  const after = await positionAt(db, at);
+  const { rows } = await db.raw<{ rows: ChangeRow[] }>(
+    `select * from (select * from feed.changes where seq > :after order by seq limit :most) c
+     where c.cause = :cause order by c.seq limit 200`,
+    { after, most: readForCause, cause },
+  );
+  return rows.map(changeOf);
+}
+
+/** Called before a transaction writes, it returns what to call for the changes that it wrote. Repeatable read only. */
+export async function watchChanges(trx: Knex.Transaction): Promise<() => Promise<Change[]>> {
+  const newest = await trx("feed.changes").max<{ seq: string | null }[]>("seq as seq");
+  const after = newest[0]?.seq ?? 0;
+  return async () => {
+    const rows = await trx<ChangeRow>("feed.changes")
+      .where("seq", ">", after)
+      .orderBy("seq")
+      .limit(200);
+    return rows.map(changeOf);
+  };
+}

@@ -11,11 +11,12 @@ import {
   deferEvent,
   postponeEvent,
 } from "../inbox/claim.ts";
-import { requestRefetches } from "../inbox/refetch.ts";
+import { type RefetchRequest, requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
 import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
 import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { parsedEventOf, redactErasedEvents } from "../mirror/privacy/redact-events.ts";
+import type { GroupState } from "../mirror/snapshot.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
 import { type WriterLimits, applySnapshots } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -124,7 +125,12 @@ function applyClaimed<T>(
   return deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(deps.db, (trx) =>
-        work(trx, ({ events }) => applyInTransaction(deps, tell, trx, events)),
+        work(trx, async ({ events }) => {
+          const { completed } = await applyInTransaction(deps, tell, trx, events);
+          for (const { seq, state, reason } of completed) {
+            if (state === "dead") deps.log.error({ seq, reason }, "an event is dead");
+          }
+        }),
       ),
     ),
   );
@@ -215,14 +221,27 @@ function believeOwnTime(interpretation: Interpretation): Interpretation {
   return { ...interpretation, observation: { ...observation, receivedAt: madeAt } };
 }
 
-/** Applies claimed events. */
-async function applyInTransaction(
-  { log, places, writerLimits, isClockMovable, ...clocks }: ApplyDeps,
+/** What applying events did. */
+export interface AppliedEvents {
+  completed: readonly CompletedEvent[];
+  /** The states that changed the history or a row. */
+  written: readonly GroupState[];
+  refetches: readonly RefetchRequest[];
+}
+
+/** Applies claimed events, and writes all that comes of them. Belongs in the transaction that claimed them. */
+export async function applyInTransaction(
+  {
+    places,
+    writerLimits,
+    isClockMovable,
+    ...clocks
+  }: Omit<ApplyDeps, "db" | "log" | "random" | "listener">,
   tell: Tell,
   trx: Knex.Transaction,
   events: readonly ClaimedEvent[],
-): Promise<void> {
-  if (events.length === 0) return;
+): Promise<AppliedEvents> {
+  if (events.length === 0) return { completed: [], written: [], refetches: [] };
   const { bodies, masked } = await readRedacted(trx, places, events);
   const aheadMs = serviceAheadMs(clocks);
   const interpretations = bodies.map((body, n) => {
@@ -240,7 +259,6 @@ async function applyInTransaction(
   );
   const completed = completedEventsOf(events, interpretations, applied);
   const dead = completed.filter(({ state }) => state === "dead");
-  for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
   const news = {
     states: applied.written,
     masked: maskedObjects(completed, masked, places),
@@ -248,11 +266,13 @@ async function applyInTransaction(
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
   const missingFacts = await tell(trx, news, "event");
-  await requestRefetches(trx, [
+  const refetches = [
     ...requiredRefetches(interpretations, applied),
     ...refetchesForAlerts(missingFacts),
-  ]);
+  ];
+  await requestRefetches(trx, refetches);
   await completeEvents(trx, completed);
+  return { completed, written: applied.written, refetches };
 }
 
 /** Masked bodies by sequence number, with the paths where card numbers were found. */

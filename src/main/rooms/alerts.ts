@@ -10,6 +10,10 @@ export const alertsRoom: AlertsRoom = {
     (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),
   redact: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
+  told: {
+    watch: async (trx) => (await import("../../alerts/told.ts")).watchTold(trx),
+    at: async (db, at, of) => (await import("../../alerts/told.ts")).toldAt(db, at, of),
+  },
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
   check: async (runtime, database) =>
     (await import("../cli/doctor/alerts.ts")).checkAlerts(runtime, database),

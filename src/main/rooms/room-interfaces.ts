@@ -113,10 +113,28 @@ export interface AlertsRoom {
   redact(trx: Knex.Transaction, person: PersonInAlerts): Promise<Record<string, number>>;
   /** The alerts about a person: what people wrote on them goes with an erasure. */
   about(trx: Knex.Transaction, person: PersonInAlerts): Promise<string[]>;
+  /** What people are told of an event. */
+  readonly told: {
+    /** Called before a transaction at repeatable read writes, it returns what to call for what it told. */
+    watch(trx: Knex.Transaction): Promise<() => Promise<ToldAlert[]>>;
+    /** What a worker's transaction that began at this time told of an event and its objects. */
+    at(db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }): Promise<ToldAlert[]>;
+  };
   /** The doctor's checks of worker and scheduler, by their heartbeats. */
   examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]>;
   /** The doctor's checks of settings, channels and messages. */
   check(runtime: Runtime, database: CheckResult): Promise<CheckResult[]>;
+}
+
+interface ToldAlert {
+  id: number;
+  rule: string;
+  severity: string;
+  /** `opened`, `updated`, `resolved`, … */
+  change: string;
+  title: string | null;
+  /** Channels that a message of it goes to. */
+  channels: string[];
 }
 
 export interface HandlersRoom {

@@ -3,12 +3,12 @@ import {
   type DifferentObject,
   contentDiffers,
 } from "../../mirror/compare/compare-states.ts";
-import { withoutPersonalField } from "../../mirror/privacy/personal-data.ts";
+import { isSameJson } from "../../mirror/compare/same-json.ts";
+import { impersonalValue } from "../../mirror/privacy/impersonal-value.ts";
 import { groupNamed, resourceNamed } from "../../mirror/resources.ts";
-import { type MirrorResource, allColumns, bookedFields } from "../../mirror/resources/resource.ts";
+import { type MirrorResource, bookedFields } from "../../mirror/resources/resource.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { isObject } from "../../contract/wire-types.ts";
-import { redacted } from "../../platform/redaction.ts";
 import type { Difference } from "../findings/findings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -47,7 +47,9 @@ export function newDifferences(object: DifferentObject, group: DifferentGroup): 
   ) as Json | null | undefined;
   return differences.filter(({ field, service }) =>
     // Columns hold the values of the newer of the two: where a column is wrong, the mirror is wrong.
-    group.columns.includes(field) ? !changeTimeFields.has(field) : !isSame(other?.[field], service),
+    group.columns.includes(field)
+      ? !changeTimeFields.has(field)
+      : !isSameJson(other?.[field], service),
   );
 }
 
@@ -82,17 +84,8 @@ function contentDifferences(
   if (column === "items") return [{ field: "items", service: shown, mirror: here }];
   const [service, mirror] = [(shown ?? {}) as Json, (here ?? {}) as Json];
   return [...new Set([...Object.keys(service), ...Object.keys(mirror)])]
-    .filter((field) => !known.has(field) && !isSame(service[field], mirror[field]))
+    .filter((field) => !known.has(field) && !isSameJson(service[field], mirror[field]))
     .map((field) => ({ field, service: service[field] ?? null, mirror: mirror[field] ?? null }));
-}
-
-/** Equality of JSON values, ignoring the order of keys; an absent value equals null. */
-function isSame(a: unknown, b: unknown): boolean {
-  if (a === b || ((a ?? null) === null && (b ?? null) === null)) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...keys].every((key) => isSame((a as Json)[key], (b as Json)[key]));
 }
 
 const rank = (booked: readonly string[], field: string): number => {
@@ -109,8 +102,8 @@ function withoutPersonalData(
     shownValue(resource, field, value),
   );
   // Where both show the same, what differs is in the part that is not shown.
-  const isWhole = isSame(service, sides.service) && isSame(mirror, sides.mirror);
-  const isHidden = !isWhole && isSame(service, mirror);
+  const isWhole = isSameJson(service, sides.service) && isSameJson(mirror, sides.mirror);
+  const isHidden = !isWhole && isSameJson(service, mirror);
   return {
     field,
     service: isHidden && !isAbsent(service) ? hidden : service,
@@ -120,18 +113,11 @@ function withoutPersonalData(
 
 const hidden = "(differs)";
 
-/**
- * A column says of itself whether it is personal. Of all other fields, also those that nobody knows yet, only what
- * survives an erasure is shown.
- */
 function shownValue(resource: MirrorResource, field: string, value: unknown): unknown {
   if (isAbsent(value)) return null;
   if (changeTimeFields.has(field)) return value;
-  const holds = allColumns(resource)[field]?.holds;
-  if (holds !== undefined) return holds === "personal" ? hidden : value;
-  const kept = withoutPersonalField(field, value);
-  const isNothing = kept === undefined || kept === redacted || JSON.stringify(kept) === "{}";
-  return isNothing ? hidden : kept;
+  const shown = impersonalValue(resource, field, value);
+  return shown === undefined ? hidden : shown;
 }
 
 /** The database prints times in another form than states have them. */
