@@ -207,3 +207,24 @@ export async function seqsOfIds(
   );
   return new Map(rows.map(({ event_id, seqs }) => [event_id, seqs.map(Number)]));
 }
+
+/** When work on an event ended. */
+export interface EventWork {
+  /** When a worker first told which object it is about; a replay does not change it. */
+  objectKnownAt: Date | null;
+  /** When it got the state that it has; null while it is to be applied. */
+  settledAt: Date | null;
+}
+
+/** One statement. Null for an event that is not there. */
+export async function readWork(db: Knex, seq: number): Promise<EventWork | null> {
+  const row = await db("inbox.progress")
+    .where({ seq })
+    .first<{ object_known_at: Date | null; settled_at: Date | null } | undefined>(
+      "object_known_at",
+      "settled_at",
+    );
+  return row === undefined
+    ? null
+    : { objectKnownAt: row.object_known_at, settledAt: row.settled_at };
+}

@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
+import type { EventState } from "./claim.ts";
+import type { EventRow } from "./queries.ts";
 
 /** The events among these whose bytes were pruned, so they can no longer be applied. One statement. */
 export async function listPruned(
@@ -13,14 +15,23 @@ export async function listPruned(
   return rows.map(({ seq, event_id: eventId }) => ({ seq: Number(seq), eventId }));
 }
 
+/** An event as somebody sees it who decides to put it back. */
+export type ReplayedEvent = Pick<EventRow, "seq" | "state" | "attempts">;
+
 /**
  * Sets events back to `received`, so that they are applied again on the normal path. Affects only rows whose bytes are
  * still stored, and waits for a prune in progress. Returns their sequence numbers. Idempotent: applying an event twice
- * changes nothing. Opens a transaction, or a savepoint in an open one.
+ * changes nothing. Opens a transaction, or a savepoint in an open one. `check` is shown the locked events, ascending,
+ * and may throw: then nothing is changed.
  */
-export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<number[]> {
+export async function replayEvents(
+  db: Knex,
+  seqs: readonly number[],
+  check?: (now: ReplayedEvent[]) => void,
+): Promise<number[]> {
   return db.transaction(async (trx) => {
-    await lockProgress(trx, seqs);
+    const locked = await lockProgress(trx, seqs);
+    check?.(locked);
     const { rows: kept } = await trx.raw<{ rows: { seq: string }[] }>(
       "select seq from inbox.receipts where seq = any(?::bigint[]) and raw is not null order by seq for update",
       [sqlArray(seqs)],
@@ -42,11 +53,14 @@ export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<n
 async function lockProgress(
   trx: Knex.Transaction,
   seqs: readonly (number | string)[],
-): Promise<void> {
-  await trx.raw(
-    "select seq from inbox.progress where seq = any(?::bigint[]) order by seq for update",
+): Promise<ReplayedEvent[]> {
+  const { rows } = await trx.raw<{
+    rows: { seq: string; state: EventState; attempts: number }[];
+  }>(
+    "select seq, state, attempts from inbox.progress where seq = any(?::bigint[]) order by seq for update",
     [sqlArray(seqs)],
   );
+  return rows.map(({ seq, ...row }) => ({ seq: Number(seq), ...row }));
 }
 
 /**

@@ -67,6 +67,8 @@ export function trackAnswers(counters: Readonly<ReceiverCounters>): AnswersSince
       ...counters.rejected,
       accepted: counters.accepted,
       duplicate: counters.duplicate,
+      unavailable: counters.unavailable,
+      failed: counters.failed,
     };
     const since = Object.entries(now).map(
       ([reason, n]) => [reason, n - (before[reason] ?? 0)] as const,
@@ -88,6 +90,18 @@ export async function storeAnswers(db: Knex, answers: ReadonlyMap<string, number
      order by g.reason on conflict (minute, reason) do update set times = a.times + excluded.times`,
     [sqlArray([...answers.keys()]), sqlArray([...answers.values()])],
   );
+}
+
+/** How often the receivers gave each answer in a span of time. One statement, by the minutes of the span. */
+export async function countAnswers(
+  db: Knex,
+  { from, until }: { from: Date; until: Date },
+): Promise<Map<string, number>> {
+  const { rows } = await db.raw<{ rows: { reason: string; times: string }[] }>(
+    `select reason, sum(times) as times from receiver.answers_by_minute where minute >= ? and minute < ? group by reason`,
+    [from, until],
+  );
+  return new Map(rows.map(({ reason, times }) => [reason, Number(times)]));
 }
 
 const answersKeptDays = 7;

@@ -1,22 +1,22 @@
 import type { PageGroup } from "../../dashboard/page-group.ts";
-import { eventPages } from "../../dashboard/pages/events/event-routes.ts";
 import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
+import { eventPagesOf } from "./events.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
 
 /** Every page of the dashboard, in the order in which they stand at its side. */
 export function pageGroups(
-  _runtime: Runtime,
+  runtime: Runtime,
   signIns: SignIns,
   _service?: ServiceLocation,
 ): readonly PageGroup[] {
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
-    eventPages,
+    eventPagesOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

@@ -3,14 +3,21 @@ import type { EventRow } from "../../../inbox/queries.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import { shortId } from "../../parts/id.ts";
+import { live } from "../../parts/live.ts";
+import { outside } from "../../parts/outside.ts";
 import { type PageOf, pager, withQuery } from "../../parts/paging.ts";
 import { type Tone, state } from "../../parts/state.ts";
-import { table } from "../../parts/table.ts";
+import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
+import { filterNames } from "./event-filter.ts";
 
 export interface EventsPage {
   events: PageOf<EventRow>;
   query: URLSearchParams;
+  problems: readonly string[];
+  /** Where the search stopped for want of time. */
+  stoppedAt: number | null;
+  mayReplay: boolean;
   timeZone: string;
 }
 
@@ -24,43 +31,109 @@ export const stateTones: Readonly<Record<EventState, Tone>> = {
 };
 
 /** Pure. */
-export function renderEvents({ events, query, timeZone }: EventsPage): Html {
+export function renderEvents(page: EventsPage): Html {
+  const { query, problems } = page;
+  return html`${renderFilters(page)}
+  ${
+    problems.length > 0
+      ? html`<div class="problem" role="alert">
+          ${problems.map((problem) => html`<p><bdi>${problem}</bdi></p>`)}
+          <p>Nothing is listed until the filter can be read. <a href="/events">Show all</a></p>
+        </div>`
+      : isLive(query)
+        ? live(renderFound(page))
+        : renderFound(page)
+  }`;
+}
+
+/** The newest events, which others join at the top. */
+const isLive = (query: URLSearchParams): boolean =>
+  !query.has("before") && (query.get("until") ?? "") === "" && (query.get("id") ?? "") === "";
+
+function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPage): Html {
+  const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");
+  const isAllLookedThrough = stoppedAt === null;
+  const found = table([...(mayReplay ? [choice] : []), ...columns(query, timeZone)], events.rows, {
+    caption: isFiltered ? "Events that match, the newest first" : "Newest first",
+    empty:
+      !isFiltered && !query.has("before") ? noneYet : isAllLookedThrough ? noneMatches : noneSoFar,
+  });
+  return html`${
+    mayReplay && events.rows.length > 0
+      ? html`<form method="get" action="/events/replay/confirm" class="stack">
+          ${found}
+          <div class="row">
+            <button class="second">Replay the chosen events…</button>
+            ${
+              isFiltered &&
+              html`<a
+                href="${withQuery("/events/replay/confirm", query, { all: "yes", before: null })}"
+                >Replay all that the filter finds…</a
+              >`
+            }
+          </div>
+        </form>`
+      : found
+  }
+  ${
+    stoppedAt !== null &&
+    html`<p class="hint">
+      Looked through the newest 100,000 events down to number ${stoppedAt}.
+      <a href="${withQuery("/events", query, { before: String(stoppedAt) })}">Look further back</a>
+    </p>`
+  }
+  ${pager("/events", query, events.older)}`;
+}
+
+const choice: TableColumn<EventRow> = {
+  name: "Choose",
+  cell: ({ seq }) =>
+    html`<input type="checkbox" name="seq" value="${seq}" aria-label="Choose event ${seq}" />`,
+};
+
+const columns = (query: URLSearchParams, timeZone: string): TableColumn<EventRow>[] => [
+  { name: "Number", kind: "number", cell: ({ seq }) => html`<a href="/events/${seq}">${seq}</a>` },
+  { name: "Received", cell: ({ received_at: at }) => time(at, timeZone) },
+  { name: "Type", cell: ({ type }) => (type === null ? "unreadable" : outside(type, 80)) },
+  { name: "State", cell: (event) => state(event.state, stateTones[event.state]) },
+  { name: "Object", kind: "id", cell: (event) => objectFilter(event, query) },
+  { name: "Late by", kind: "number", cell: latenessOf },
+  { name: "Why", cell: ({ reason }) => (reason === null ? "" : outside(reason, 200)) },
+];
+
+function renderFilters({ query, timeZone }: EventsPage): Html {
+  const value = (name: string) => query.get(name) ?? "";
   return html`<form class="filters" method="get" action="/events" role="search">
-      <div>
-        <label for="state">State</label>
-        <select id="state" name="state">
-          <option value="">all</option>
-          ${eventStates.map((name) => html`<option value="${name}" ${name === query.get("state") && selected}>${name}</option>`)}
-        </select>
-      </div>
-      <div>
-        <label for="type">Type</label>
-        <input id="type" name="type" placeholder="order.paid" value="${query.get("type") ?? ""}" />
-      </div>
-      <div>
-        <label for="object">Object</label>
-        <input id="object" name="object" placeholder="ord_…" value="${query.get("object") ?? ""}" />
-      </div>
-      <button class="second">Show</button>
-    </form>
-    ${table(
-      [
-        {
-          name: "Number",
-          kind: "number",
-          cell: ({ seq }) => html`<a href="/events/${seq}">${seq}</a>`,
-        },
-        { name: "Received", cell: ({ received_at: at }) => time(at, timeZone) },
-        { name: "Type", cell: ({ type }) => type ?? "unreadable" },
-        { name: "State", cell: (event) => state(event.state, stateTones[event.state]) },
-        { name: "Object", kind: "id", cell: (event) => objectLink(event, query) },
-        { name: "Late by", kind: "number", cell: latenessOf },
-        { name: "Why", cell: ({ reason }) => reason ?? "" },
-      ],
-      events.rows,
-      { caption: "Newest first", empty: query.size === 0 ? noneYet : noneMatches },
-    )}
-    ${pager("/events", query, events.older)}`;
+    <div>
+      <label for="state">State</label>
+      <select id="state" name="state">
+        <option value="">all</option>
+        ${eventStates.map((name) => html`<option value="${name}" ${name === value("state") && selected}>${name}</option>`)}
+      </select>
+    </div>
+    <div>
+      <label for="type">Type</label>
+      <input id="type" name="type" placeholder="order.paid" value="${value("type")}" />
+    </div>
+    <div>
+      <label for="object">Object</label>
+      <input id="object" name="object" placeholder="ord_…" value="${value("object")}" />
+    </div>
+    <div>
+      <label for="id">Event id</label>
+      <input id="id" name="id" placeholder="evt_…" value="${value("id")}" />
+    </div>
+    <div>
+      <label for="from">Received from (${timeZone})</label>
+      <input id="from" name="from" type="datetime-local" value="${value("from")}" />
+    </div>
+    <div>
+      <label for="until">Until (${timeZone})</label>
+      <input id="until" name="until" type="datetime-local" value="${value("until")}" />
+    </div>
+    <button class="second">Show</button>
+    <a class="button second" href="${withQuery("/events", query, { before: null })}">Refresh</a>
+  </form>`;
 }
 
 const selected: Html = html`selected`;
@@ -68,8 +141,9 @@ const selected: Html = html`selected`;
 const noneYet = html`No events yet. Point the service's webhooks here, or try it on the sandbox:
   <code>npx tallyhook trigger order.paid</code>`;
 const noneMatches = html`No event matches. <a href="/events">Show all</a>`;
+const noneSoFar = html`None so far.`;
 
-const objectLink = ({ resource_id: id }: EventRow, query: URLSearchParams): Html | string =>
+const objectFilter = ({ resource_id: id }: EventRow, query: URLSearchParams): Html | string =>
   id === null
     ? "–"
     : html`<a href="${withQuery("/events", query, { object: id, before: null })}"

@@ -1,0 +1,101 @@
+import type { Change } from "../../../feed/changes.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { moneyText } from "../../../platform/money.ts";
+import { copyableId } from "../../parts/id.ts";
+import { outside } from "../../parts/outside.ts";
+import { type Tone, state } from "../../parts/state.ts";
+import { table } from "../../parts/table.ts";
+
+/** What people were told, as far as a page needs it. */
+export interface ToldAlert {
+  id: number;
+  rule: string;
+  severity: string;
+  change: string;
+  title: string | null;
+  channels: readonly string[];
+}
+
+export interface ListOf {
+  caption: string;
+  empty: Html;
+}
+
+/** An object with the link to its page. Pure. */
+export const objectLink = (resource: string | null, id: string | null): Html | string =>
+  resource === null || id === null
+    ? "–"
+    : html`<a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}"
+          >${resource}</a
+        >
+        ${copyableId(id)}`;
+
+/** Changes of the feed. Pure. */
+export const renderChanges = (changes: readonly Change[], { caption, empty }: ListOf): Html =>
+  table(
+    [
+      { name: "What happened", cell: ({ kind }) => kind },
+      { name: "Object", cell: ({ resource, id }) => objectLink(resource, id) },
+      {
+        name: "Status",
+        cell: ({ fromStatus, toStatus }) =>
+          toStatus === null
+            ? "–"
+            : fromStatus === null || fromStatus === toStatus
+              ? outside(toStatus, 40)
+              : html`${outside(fromStatus, 40)} → ${outside(toStatus, 40)}`,
+      },
+      {
+        name: "Amount",
+        kind: "number",
+        cell: ({ amount, currency }) => (amount === null ? "" : moneyText(amount, currency)),
+      },
+      {
+        name: "Came",
+        cell: ({ isSuperseded, cause }) =>
+          isSuperseded
+            ? "late: a later state stood"
+            : cause === "import"
+              ? "as history"
+              : "as news",
+      },
+    ],
+    changes,
+    { caption, empty },
+  );
+
+const severityTones: Readonly<Record<string, Tone>> = {
+  critical: "bad",
+  error: "bad",
+  warning: "warn",
+  info: "calm",
+};
+
+/** Alerts that were told, or would be. `id` 0: it does not exist. Pure. */
+export const renderAlerts = (
+  alerts: readonly ToldAlert[],
+  { caption, empty, isPreview = false }: ListOf & { isPreview?: boolean },
+): Html =>
+  table(
+    [
+      {
+        name: "Alert",
+        cell: ({ id, title, rule }) => {
+          const text = outside(title ?? rule, 200);
+          return isPreview ? text : html`<a href="/alerts/${id}">${text}</a>`;
+        },
+      },
+      { name: "Rule", cell: ({ rule }) => rule },
+      {
+        name: "Severity",
+        cell: ({ severity }) => state(severity, severityTones[severity] ?? "calm"),
+      },
+      { name: isPreview ? "Would be" : "Was", cell: ({ change }) => change },
+      {
+        name: isPreview ? "Would go to" : "Goes to",
+        cell: ({ channels }) => (channels.length === 0 ? "nobody at once" : channels.join(", ")),
+      },
+    ],
+    alerts,
+    { caption, empty },
+  );

@@ -1,0 +1,227 @@
+import { type EventRow, listEventsOf } from "../../../inbox/queries.ts";
+import {
+  countStates,
+  decidedOnEvents,
+  findReplayable,
+  mostReplayed,
+} from "../../../inbox/replay-search.ts";
+import { replayEvents } from "../../../inbox/retention.ts";
+import type { EventSearch } from "../../../inbox/search-events.ts";
+import { recordAct } from "../../../people/audit.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { PageError, type Route } from "../../route.ts";
+import { filterNames, filterText, listCommand, readFilter } from "./event-filter.ts";
+import { type EventTools, requireEvent } from "./event-tools.ts";
+import {
+  renderEventNow,
+  renderFoundConfirm,
+  renderPreview,
+  renderSelection,
+} from "./replay-views.ts";
+
+/** How events are put back: one after a preview, those that somebody chose, and all that a filter finds. */
+export const replayRoutes = (tools: EventTools): Route[] => [
+  preview(tools),
+  replayOne,
+  confirm,
+  replayMany,
+];
+
+const preview = (tools: EventTools): Route => ({
+  method: "GET",
+  path: "/events/:seq/preview",
+  access: "event:replay",
+  async answer({ db, timeZone }, { params, visitor, actor }) {
+    const event = await requireEvent(db, params["seq"] ?? "");
+    const result = await tools.preview(db, event.seq);
+    const showsPersons = visitor.permissions.has("person:read");
+    const objects = result.kind === "applied" ? result.objects : [];
+    if (showsPersons && objects.some(({ changes }) => changes.some((each) => each.isPersonal))) {
+      const subject = { kind: "event", id: String(event.seq) };
+      const shown = ["personal fields"];
+      await inTransaction(db, (trx) =>
+        recordAct(trx, actor, { action: "event.read", subject, after: { shown } }),
+      );
+    }
+    return {
+      kind: "page",
+      title: `Replay event ${event.seq}?`,
+      body: renderPreview({
+        event,
+        version: decidedOnEvents([event]),
+        result,
+        showsPersons,
+        timeZone,
+      }),
+      command: `npx tallyhook events replay ${event.seq}`,
+    };
+  },
+});
+
+const replayOne: Route = {
+  method: "POST",
+  path: "/events/:seq/replay",
+  access: "event:replay",
+  async answer({ db, timeZone }, { params, actor, form }) {
+    const { seq } = await requireEvent(db, params["seq"] ?? "");
+    await inTransaction(db, async (trx) => {
+      const replayed = await replayEvents(trx, [seq], (now) => {
+        const [event] = now;
+        if (event === undefined || versionOf(form) !== decidedOnEvents([event])) {
+          throw outdated(`Event ${seq}`, renderEventNow(now, timeZone));
+        }
+      });
+      if (replayed.length === 0) throw withoutBytes();
+      await recordAct(trx, actor, {
+        action: "event.replayed",
+        subject: { kind: "event", id: String(seq) },
+      });
+    });
+    return {
+      kind: "redirect",
+      to: `/events/${seq}`,
+      notice: "Put back. A running worker applies it within seconds.",
+    };
+  },
+};
+
+const withoutBytes = () =>
+  new PageError(409, "The bytes of this event were removed, so it cannot be applied again.");
+
+/** As many as a page shows, and some more. */
+const mostChosen = 200;
+
+const confirm: Route = {
+  method: "GET",
+  path: "/events/replay/confirm",
+  access: "event:replay",
+  async answer({ db, clock, timeZone }, { query }) {
+    const title = "Replay these events?";
+    if (query.get("all") !== "yes") {
+      const events = await chosenEvents(db, query.getAll("seq"));
+      const body = renderSelection({ events, version: decidedOnEvents(events), timeZone });
+      const command = `npx tallyhook events replay ${events.map(({ seq }) => seq).join(" ")}`;
+      return { kind: "page", title, body, command };
+    }
+    const search = requireFilter(query, timeZone);
+    const found = await findReplayable(db, search);
+    return {
+      kind: "page",
+      title,
+      body: renderFoundConfirm({
+        found,
+        states: await countStates(db, found.seqs),
+        filter: filterText(search, (at) => at.toISOString()) ?? "",
+        fields: filterNames.flatMap((name) => {
+          const value = query.get(name) ?? "";
+          return value === "" ? [] : [{ name, value }];
+        }),
+        askedAt: clock.now(),
+      }),
+      command: listCommand(search),
+    };
+  },
+};
+
+/** A confirmation that is older says nothing of what the filter finds now. */
+const confirmedWithinMs = 10 * 60_000;
+
+const replayMany: Route = {
+  method: "POST",
+  path: "/events/replay",
+  access: "event:replay",
+  async answer({ db, clock, timeZone }, { form, actor }) {
+    if (form.get("all") !== "yes") {
+      const { length } = await chosenEvents(db, form.getAll("seq"));
+      const seqs = chosenSeqs(form.getAll("seq"));
+      const replayed = await inTransaction(db, async (trx) => {
+        const done = await replayEvents(trx, seqs, (now) => {
+          if (versionOf(form) !== decidedOnEvents(now)) {
+            throw outdated("One of these events", renderEventNow(now, timeZone));
+          }
+        });
+        await recordAct(trx, actor, {
+          action: "events.replayed",
+          after: { count: done.length, seqs: done },
+        });
+        return done.length;
+      });
+      return { kind: "redirect", to: "/events", notice: putBack(replayed, length - replayed) };
+    }
+    const search = requireFilter(form, timeZone);
+    const age = clock.now().getTime() - Date.parse(form.get("asked-at") ?? "");
+    if (!(age >= 0 && age <= confirmedWithinMs)) {
+      throw new PageError(
+        409,
+        "This confirmation is older than ten minutes, so nothing was done. Ask for the events again.",
+      );
+    }
+    const newest = Number(/^\d{1,15}$/.exec(form.get("newest") ?? "")?.[0] ?? "0");
+    const found = await findReplayable(db, { ...search, before: newest + 1 });
+    if (found.seqs.length === 0 || found.digest !== versionOf(form)) {
+      throw outdated(`What the filter finds (now ${counted(found.seqs.length, "event")})`);
+    }
+    const replayed = await inTransaction(db, async (trx) => {
+      const done = await replayEvents(trx, found.seqs);
+      await recordAct(trx, actor, {
+        action: "events.replayed",
+        after: { filter: recorded(search), found: found.seqs.length, count: done.length },
+      });
+      return done.length;
+    });
+    const notice = putBack(replayed, found.seqs.length - replayed);
+    return { kind: "redirect", to: "/events", notice };
+  },
+};
+
+const putBack = (done: number, left: number): string =>
+  `${counted(done, "event")} put back. A running worker applies them within seconds.` +
+  (left > 0 ? ` ${counted(left, "event has", "events have")} no bytes any more and stayed.` : "");
+
+const recorded = (search: EventSearch): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(search).map(([name, value]) => [
+      name,
+      value instanceof Date ? value.toISOString() : value,
+    ]),
+  );
+
+function chosenSeqs(given: readonly string[]): number[] {
+  const seqs = given.filter((text) => /^\d{1,15}$/.test(text)).map(Number);
+  const chosen = [...new Set(seqs)].sort((a, b) => a - b);
+  if (chosen.length === 0) {
+    throw new PageError(400, "No event was chosen. Go back, and choose some by their boxes.");
+  }
+  if (chosen.length > mostChosen) {
+    throw new PageError(
+      400,
+      `At most ${mostChosen} events can be chosen one by one. Use a filter, and replay all that it finds.`,
+    );
+  }
+  return chosen;
+}
+
+async function chosenEvents(
+  db: Parameters<typeof listEventsOf>[0],
+  given: readonly string[],
+): Promise<EventRow[]> {
+  const seqs = chosenSeqs(given);
+  const events = await listEventsOf(db, seqs);
+  if (events.length === seqs.length) return events;
+  throw new PageError(404, "One of these events is not there any more. Look at the list again.");
+}
+
+/** Throws `PageError` for one that cannot be read, and for none: that would be every event ever. */
+function requireFilter(given: URLSearchParams, timeZone: string): EventSearch {
+  const { search, problems } = readFilter(given, timeZone);
+  if (problems.length > 0) throw new PageError(400, problems.join(" "));
+  if (filterText(search, String) === null) {
+    throw new PageError(
+      400,
+      `All events at once are not put back here. Choose a filter that finds ${mostReplayed} at most.`,
+    );
+  }
+  return search;
+}
