@@ -8,7 +8,7 @@ import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
 import { writeTimelines } from "./raise-conditions.ts";
 import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { chargebackTimeline, findChargebacks } from "./rules/chargebacks.ts";
-import { findDeclinedOrders, mergedOrders } from "./rules/declined-orders.ts";
+import { findDeclinedOrders, mergedOrders } from "../mirror/dunning/declined-orders.ts";
 import { declineTimeline } from "./rules/declines.ts";
 import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { newestAlerts } from "./store.ts";

@@ -17,7 +17,7 @@ import {
   ratioConditions,
   ratioEnd,
 } from "./rules/chargebacks.ts";
-import type { DeclinedOrder } from "./rules/declined-orders.ts";
+import type { DeclinedOrder } from "../mirror/dunning/declined-orders.ts";
 import { declineTimeline, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
 import {

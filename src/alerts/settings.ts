@@ -1,3 +1,4 @@
+import { dunningDefaults } from "../mirror/dunning/stages.ts";
 import { z } from "zod";
 import type { Path } from "../platform/json-with-comments.ts";
 import { nearestName } from "../platform/nearest-name.ts";
@@ -56,11 +57,14 @@ const ruleSettings = settingsObject({
   /** The first charge of a subscription was declined: nothing retries it. */
   dunning_first: rule("error", { highAmountMinor }),
   /** A renewal was declined and will be retried. */
-  dunning_renewal: rule("warning", { highAmountMinor, contactAtAttempt: count(1, 20, 3) }),
+  dunning_renewal: rule("warning", {
+    highAmountMinor,
+    contactAtAttempt: count(1, 20, dunningDefaults.contactAtAttempt),
+  }),
   /** The last retry of a renewal is near. Sent on the daily list, which leaves a day to write to the customer. */
   dunning_last_retry: rule("error", {
-    withinHours: count(1, 240, 48),
-    lastAttempt: count(1, 20, 3),
+    withinHours: count(1, 240, dunningDefaults.withinHours),
+    lastAttempt: count(1, 20, dunningDefaults.lastAttempt),
   }),
   /** No further retry follows. Critical from `dunning_renewal.highAmountMinor` on. */
   dunning_final: rule("error", {}),

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { customerFacts } from "../../src/alerts/compose-message.ts";
-import { findDeclinedOrders } from "../../src/alerts/rules/declined-orders.ts";
+import { findDeclinedOrders } from "../../src/mirror/dunning/declined-orders.ts";
 import { usualDeclines } from "../../src/alerts/storms/storms.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -3,7 +3,7 @@ import { statusRank } from "../../src/mirror/version.ts";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { currencyDigits } from "../../src/platform/money.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
-import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
+import { declineGroupOf } from "../../src/mirror/dunning/decline-groups.ts";
 import { isCaptured, isRefunded } from "../../src/reports/catalogue/daily-control/daily-control.ts";
 import { settingsOf } from "../alerts/test-alert-context.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";

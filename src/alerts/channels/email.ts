@@ -3,13 +3,13 @@ import { type Html, html } from "../../platform/html.ts";
 import { MailNotSent, type Mailer, openMailer } from "../../platform/mail.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
 import { listOf, settingsObject, expected } from "../../platform/setting-schemas.ts";
+import { oneLine } from "../../platform/one-line.ts";
 import {
   type Channel,
   DeliveryFailed,
   digestOf,
   headlineOf,
   maxItems,
-  oneLine,
   safeLink,
   shortMark,
   wordsOfAction,

@@ -1,14 +1,7 @@
 import { z } from "zod";
 import type { AlertMessage } from "../message.ts";
-import {
-  type Channel,
-  digestOf,
-  headerKey,
-  maxItems,
-  oneLine,
-  safeLink,
-  titleOf,
-} from "./channel.ts";
+import { oneLine } from "../../platform/one-line.ts";
+import { type Channel, digestOf, headerKey, maxItems, safeLink, titleOf } from "./channel.ts";
 import { settingsObject, shouldHidden } from "../../platform/setting-schemas.ts";
 import { fromVariable } from "../setting-schemas.ts";
 import { asJson, channelKind, httpTo, secret } from "./channel-kind.ts";

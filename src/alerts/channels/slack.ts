@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import { oneLine } from "../../platform/one-line.ts";
 import {
   type Channel,
   headerKey,
   headlineOf,
-  oneLine,
   safeLink,
   shortMark,
   wordsOfAction,

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { AlertItem, AlertMessage } from "../message.ts";
 import { oneOf, settingsObject } from "../../platform/setting-schemas.ts";
-import { type Channel, headlineOf, maxItems, oneLine, shortMark, titleOf } from "./channel.ts";
+import { oneLine } from "../../platform/one-line.ts";
+import { type Channel, headlineOf, maxItems, shortMark, titleOf } from "./channel.ts";
 import { asJson, channelKind } from "./channel-kind.ts";
 
 /** The worker's standard output, one line per message: JSON as in its log, or text for people. */

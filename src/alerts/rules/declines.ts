@@ -16,7 +16,7 @@ import {
   declineGroupOf,
   groupNames,
   requestOf,
-} from "./decline-groups.ts";
+} from "../../mirror/dunning/decline-groups.ts";
 import {
   type Attempt,
   type DeclinedOrder,
@@ -25,7 +25,7 @@ import {
   isFirstCharge,
   nextRetryAfter,
   paidAt,
-} from "./declined-orders.ts";
+} from "../../mirror/dunning/declined-orders.ts";
 import { type Headline, type Wording, orderName, ordinal, titled } from "./wording.ts";
 
 interface Told extends Wording {

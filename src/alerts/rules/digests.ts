@@ -8,7 +8,7 @@ import { customerFacts } from "../compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
 import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
 import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
-import { causeOf } from "./decline-groups.ts";
+import { causeOf } from "../../mirror/dunning/decline-groups.ts";
 import { endHeadline, lastRetryHeadline, lostHeadline } from "./declines.ts";
 import {
   type Part,

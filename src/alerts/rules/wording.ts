@@ -1,6 +1,6 @@
 import { moneyText } from "../../platform/money.ts";
+import { oneLine } from "../../platform/one-line.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { oneLine } from "../channels/channel.ts";
 import type { AlertSettings } from "../settings.ts";
 
 /** What rules need to write for people. */

@@ -4,6 +4,7 @@ import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
 import { eventPagesOf } from "./events.ts";
+import { dunningOf } from "./dunning.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
@@ -17,6 +18,7 @@ export function pageGroups(
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),
+    dunningOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

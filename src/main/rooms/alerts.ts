@@ -6,6 +6,11 @@ export const alertsRoom: AlertsRoom = {
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
   watch: async (runtime, ofRooms) => (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms),
   tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
+  dunning: async (runtime) => {
+    const { rules } = (await import("../alerts.ts")).alertSettings(runtime);
+    const { lastAttempt, withinHours } = rules.dunning_last_retry;
+    return { lastAttempt, withinHours, contactAtAttempt: rules.dunning_renewal.contactAtAttempt };
+  },
   about: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),
   redact: async (trx, person) =>

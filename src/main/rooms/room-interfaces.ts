@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { DunningSettings } from "../../mirror/dunning/stages.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
@@ -111,6 +112,8 @@ export interface AlertsRoom {
    * changed, by kind.
    */
   redact(trx: Knex.Transaction, person: PersonInAlerts): Promise<Record<string, number>>;
+  /** When a last retry is near, and from when on somebody writes to the customer. */
+  dunning(runtime: Pick<Runtime, "config">): Promise<DunningSettings>;
   /** The alerts about a person: what people wrote on them goes with an erasure. */
   about(trx: Knex.Transaction, person: PersonInAlerts): Promise<string[]>;
   /** What people are told of an event. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { oneLine } from "../../../src/alerts/channels/channel.ts";
+import { oneLine } from "../../../src/platform/one-line.ts";
 import { orderName } from "../../../src/alerts/rules/wording.ts";
 
 test.each([

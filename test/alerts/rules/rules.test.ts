@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { wordingOf } from "../../../src/alerts/alert-context.ts";
-import { declineGroupOf } from "../../../src/alerts/rules/decline-groups.ts";
+import { declineGroupOf } from "../../../src/mirror/dunning/decline-groups.ts";
 import {
   type DeclinedOrder,
   declinedAttempts,
   nextRetryAfter,
-} from "../../../src/alerts/rules/declined-orders.ts";
+} from "../../../src/mirror/dunning/declined-orders.ts";
 import { declineTimeline } from "../../../src/alerts/rules/declines.ts";
 import { isNews } from "../../../src/alerts/timeline.ts";
 import { headlineText } from "../../../src/alerts/rules/wording.ts";

@@ -1,5 +1,5 @@
 import { failureCodeGroups } from "../../contract/decline-codes.ts";
-import { shortened } from "./wording.ts";
+import { oneLine } from "../../platform/one-line.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
@@ -48,9 +48,7 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
 /** Why a charge was declined, in plain words. Pure. */
 export function causeOf(code: string | null): string {
   if (code === null || code === "") return "no reason given";
-  return Object.hasOwn(causes, code)
-    ? causes[code as DocumentedCode]
-    : `code ${shortened(code, 24)}`;
+  return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${oneLine(code, 24)}`;
 }
 
 export type DeclineKind = "one-time" | "first" | "renewal";
@@ -58,6 +56,17 @@ export type DeclineKind = "one-time" | "first" | "renewal";
 /** What a declined charge asks people to do. Each request is made once for a charge; `wait` asks nothing. */
 export type DeclineRequest =
   "wait" | "contact" | "new-card" | "call-bank" | "stop" | "page-engineering" | "ask-service";
+
+/** The same in a few words, for lists. */
+export const requestNames: Readonly<Record<DeclineRequest, string>> = {
+  wait: "Nothing to do yet",
+  contact: "Write to the customer",
+  "new-card": "Ask for another card",
+  "call-bank": "Tell the customer to call the bank",
+  stop: "Do not charge again",
+  "page-engineering": "Page engineering: the fault is ours",
+  "ask-service": "Ask the service what the code means",
+};
 
 /** `contactsNow`: the attempt is late enough, or the amount high enough, to contact the customer. Pure. */
 export function requestOf(
