@@ -11,6 +11,8 @@ export interface AlertContext {
   timeZone: string;
   /** The region whose card-network thresholds apply: `CARD_NETWORK_REGION`. */
   networkRegion: string;
+  /** The dashboard's public address, without a slash at its end: messages link to the pages of their alerts. Null: none. */
+  dashboardUrl: string | null;
   /** This machine's clock: quiet hours, digests. */
   clock: Clock;
   /** The service's clock. */

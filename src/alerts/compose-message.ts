@@ -90,6 +90,13 @@ const maxKeyLength = 160;
 const dedupKeyOf = (key: string, occurrence: number): string =>
   `${key.length <= maxKeyLength ? key : `${key.slice(0, 80)}:${hash("sha256", key, "hex").slice(0, 32)}`}#${occurrence}`;
 
+/** The link to an alert's page of the dashboard; none where that has no public address. Pure. */
+export const pageLink = (
+  { dashboardUrl }: Pick<AlertContext, "dashboardUrl">,
+  alertId: number,
+): AlertMessage["links"] =>
+  dashboardUrl === null ? [] : [{ label: "Alert", url: `${dashboardUrl}/alerts/${alertId}` }];
+
 /** Links to the pages of what an alert is about. An id fills one part of the path, whatever it contains. Pure. */
 export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessage["links"] {
   const ids = [

@@ -7,6 +7,7 @@ import type { AlertMessage, AlertSeverity } from "./message.ts";
 import { quietEnd } from "./outbox/announce.ts";
 import { queueMessages, sentChannels } from "./outbox/outbox.ts";
 import type { AlertSettings, RuleName } from "./settings.ts";
+import { isAbout } from "./silences.ts";
 import { writeHistory } from "./store.ts";
 
 interface EscalatedRow {
@@ -18,7 +19,8 @@ interface EscalatedRow {
 
 /**
  * Moves unacknowledged alerts to the next escalation step. Time counts from when the alert was due to be sent: what
- * waits for the end of quiet hours has reached nobody yet. Alerts that a storm holds back do not escalate one by one.
+ * waits for the end of quiet hours has reached nobody yet. After a silence it counts from its end. Alerts that a storm
+ * holds back do not escalate one by one.
  * Needs a transaction; idempotent.
  */
 export async function escalate(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
@@ -37,16 +39,19 @@ async function takeStep(
   const now = alertContext.clock.now();
   const { rows } = await trx.raw<{ rows: EscalatedRow[] }>(
     `update alerts.alerts a set escalations = :number, escalated_at = :now
-     from (select id from alerts.alerts
+     from (select id from alerts.alerts a
            where state = 'open' and escalations < :number and severity = any(:severities::text[])
              and facts->'escalates' is distinct from 'false'::jsonb
              and created_at <= :now::timestamptz - make_interval(mins => :afterMinutes)
              and exists (select from alerts.outbox o
-                         where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed')
+                         where o.alert_id = a.id and o.state in ('pending', 'sent', 'failed')
                            and o.action = 'trigger' and not o.is_list
                            -- An older message may have been less urgent.
                            and o.message->>'severity' = any(:severities::text[])
                            and o.due_at <= :now::timestamptz - make_interval(mins => :afterMinutes))
+             and not exists (select from alerts.silences s
+                             where ${isAbout("a.severity")}
+                               and coalesce(s.ended_at, s.ends_at) > :now::timestamptz - make_interval(mins => :afterMinutes))
            order by id limit 200 for update skip locked) due
      where a.id = due.id
      returning a.id, a.opened_at, (

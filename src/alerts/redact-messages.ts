@@ -44,7 +44,7 @@ interface Theirs {
 /**
  * Redacts the alerts about a customer and their messages, sent or waiting: only ids, codes, amounts and times stay,
  * since titles, advice and people's notes may name the customer. In messages about many alerts it redacts the entries
- * about these, and in alerts about something else the notes that name the customer. Returns the number of alerts and of
+ * about these, and in alerts about something else the notes that name the customer. Reasons of silences that do go, too. Returns the number of alerts and of
  * changed messages. Needs a transaction; idempotent.
  */
 export async function redactMessages(
@@ -56,6 +56,7 @@ export async function redactMessages(
   const noted = await notedAlerts(trx, named);
   await redactAlerts(trx, alerts);
   await redactNotes(trx, [...alerts, ...noted]);
+  await redactReasons(trx, named);
   const messages = await redactOutbox(trx, alerts, noted, named);
   return { alerts: alerts.length, messages };
 }
@@ -111,6 +112,18 @@ async function redactNotes(trx: Knex.Transaction, alerts: readonly string[]): Pr
      where alert_id = any(:alerts::bigint[]) and detail->>'note' is not null`,
     { alerts: sqlArray(alerts), redacted },
   );
+}
+
+/** Reasons of silences that name the person. */
+async function redactReasons(
+  trx: Knex.Transaction,
+  named: (text: string) => boolean,
+): Promise<void> {
+  const rows = await trx("alerts.silences")
+    .whereNotNull("reason")
+    .select<{ id: string; reason: string }[]>("id", "reason");
+  const theirs = rows.flatMap(({ id, reason }) => (named(reason) ? [id] : []));
+  await trx("alerts.silences").whereIn("id", theirs).update({ reason: redacted });
 }
 
 interface OutboxRow {

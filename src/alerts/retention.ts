@@ -76,6 +76,7 @@ export async function pruneAlerts(db: Knex, retention: AlertRetention): Promise<
         "pending",
       ]),
     (trx) => pruneItems(trx, before(itemsDays)),
+    (trx) => pruneSilences(trx, before(alertsDays)),
     ...[ordinary, lasting].flatMap((which) => [
       (trx: Knex.Transaction) => removeEnded(trx, which),
       (trx: Knex.Transaction) => removeOpenEnded(trx, which),
@@ -114,6 +115,12 @@ async function pruneEventHours(trx: Knex.Transaction, serviceNow: Date): Promise
   const oldest = new Date(serviceNow.getTime() - eventHoursDays * dayMs);
   const eventHours = await trx("alerts.event_hours").where("hour", "<", oldest).delete();
   return { removed: { event_hours: eventHours }, more: false };
+}
+
+/** A person begins each, so they are few. */
+async function pruneSilences(trx: Knex.Transaction, before: Date): Promise<Step> {
+  const silences = await trx("alerts.silences").where("ends_at", "<", before).delete();
+  return { removed: { silences }, more: false };
 }
 
 /** What was looked at, in the order of the numbers. */

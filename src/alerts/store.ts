@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
 import { sqlArray, storableJson } from "../platform/postgres/values.ts";
 import type { ChangedBy, FoundBy } from "./alert-context.ts";
-import type { AlertMessage, AlertSeverity } from "./message.ts";
+import { type AlertMessage, type AlertSeverity, alertSeverities } from "./message.ts";
+import { holding } from "./silences.ts";
 import {
   type PlannedChange,
   type StoredAlert,
@@ -159,17 +160,27 @@ export interface AlertRow {
   acknowledged_note: string | null;
   facts: Record<string, unknown>;
   found_by: string;
+  /** Until when its messages wait; null where they do not, and once it is resolved. */
+  silenced_until: Date | null;
 }
 
 export interface AlertFilter {
   /** If omitted: every state but resolved. */
   states?: readonly AlertState[];
+  /** Only those whose messages wait for the end of a silence. */
+  silenced?: boolean;
   rule?: string;
   severity?: AlertSeverity;
+  /** The id of what an alert is about: an order, a subscription, a transaction or a customer. */
+  object?: string;
+  /** Alerts older than this one: its number. */
+  before?: number;
   limit: number;
 }
 
-const columns = [
+const silencedUntil = `(select h.ends_at from (${holding("a.severity")}) h where a.state <> 'resolved')`;
+
+const columns = (db: Knex) => [
   "id",
   "key",
   "occurrence",
@@ -192,22 +203,76 @@ const columns = [
   "acknowledged_note",
   "facts",
   "found_by",
+  db.raw(`${silencedUntil} as silenced_until`),
 ];
+
+const subjects = ["order_id", "subscription_id", "transaction_id", "customer_id"] as const;
 
 /** The newest alerts first. One statement. */
 export function listAlerts(
   db: Knex,
-  { states = ["open", "acknowledged"], rule, severity, limit }: AlertFilter,
+  {
+    states = ["open", "acknowledged"],
+    silenced,
+    rule,
+    severity,
+    object,
+    before,
+    limit,
+  }: AlertFilter,
 ): Promise<AlertRow[]> {
-  return db("alerts.alerts")
+  const query = db("alerts.alerts as a")
     .whereIn("state", [...states])
     .where({
       ...(rule === undefined ? {} : { rule }),
       ...(severity === undefined ? {} : { severity }),
     })
     .orderBy("id", "desc")
-    .limit(limit)
-    .select<AlertRow[]>(columns);
+    .limit(limit);
+  if (silenced === true) void query.whereRaw(`${silencedUntil} is not null`);
+  if (before !== undefined) void query.where("id", "<", before);
+  if (object !== undefined) {
+    void query.where((about) => {
+      for (const subject of subjects) void about.orWhere(subject, object);
+    });
+  }
+  return query.select<AlertRow[]>(columns(db));
+}
+
+/** How many alerts of a severity are not resolved. */
+export interface UnresolvedCount {
+  severity: AlertSeverity;
+  alerts: number;
+  /** Of them, those that nobody acknowledged. */
+  open: number;
+  /** Of them, those whose messages wait for the end of a silence. */
+  silenced: number;
+}
+
+/**
+ * How many alerts are not resolved, the most urgent first. Counts no further than `most` in all, the newest. One
+ * statement.
+ */
+export async function countUnresolved(
+  db: Knex,
+  { most }: { most: number },
+): Promise<UnresolvedCount[]> {
+  const { rows } = await db.raw<{ rows: Record<keyof UnresolvedCount, string>[] }>(
+    `select severity, count(*) as alerts, count(*) filter (where state = 'open') as open,
+            count(*) filter (where is_silenced) as silenced
+     from (
+       select a.severity, a.state, exists (${holding("a.severity")}) as is_silenced
+       from alerts.alerts a where a.state <> 'resolved' order by a.created_at desc limit ?
+     ) counted
+     group by severity`,
+    [most],
+  );
+  return alertSeverities.flatMap((severity) => {
+    const row = rows.find((each) => each.severity === severity);
+    if (row === undefined) return [];
+    const { alerts, open, silenced } = row;
+    return [{ severity, alerts: Number(alerts), open: Number(open), silenced: Number(silenced) }];
+  });
 }
 
 export interface AlertEntry {
@@ -220,11 +285,16 @@ export interface AlertEntry {
 
 /** A message of an alert and its outcome. */
 export interface AlertDelivery {
+  id: string;
   channel: string;
   stage: string;
   action: string;
   state: string;
   due_at: Date;
+  /** When it is tried again after a failed attempt; null where it is due at `due_at`. */
+  next_attempt_at: Date | null;
+  /** The silence that last made it wait. */
+  silence_id: string | null;
   attempts: number;
   sent_at: Date | null;
   last_error: string | null;
@@ -263,7 +333,7 @@ export async function isAlert(db: Knex, id: number): Promise<boolean> {
 
 /** One alert with its history and its messages, by its number; null where there is none. */
 export async function findAlert(db: Knex, id: number): Promise<AlertDetails | null> {
-  const row = await db("alerts.alerts").where({ id }).first<AlertRow | undefined>(columns);
+  const row = await db("alerts.alerts as a").where({ id }).first<AlertRow | undefined>(columns(db));
   if (row === undefined) return null;
   const history = await db("alerts.history")
     .where("alert_id", id)
@@ -273,11 +343,14 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
     .where("alert_id", id)
     .orderBy("id")
     .select<AlertDelivery[]>(
+      "id",
       "channel",
       "stage",
       "action",
       "state",
       "due_at",
+      "next_attempt_at",
+      "silence_id",
       "attempts",
       "sent_at",
       "last_error",

@@ -39,6 +39,7 @@ export const createAlertContext = (
   settings: alertSettings(runtime),
   timeZone: runtime.config.timeZone,
   networkRegion: runtime.config.networkRegion,
+  dashboardUrl: runtime.config.dashboard.publicUrl,
   clock: runtime.wallClock,
   serviceClock: runtime.serviceClock,
 });

@@ -144,7 +144,8 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
     escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss", "page"] }],
   });
   const clock = standingClock(new Date().toISOString());
-  const alertContext = testAlertContext({ settings, clock });
+  const dashboardUrl = "https://tallyhook.example.com";
+  const alertContext = testAlertContext({ settings, clock, dashboardUrl });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
   await deliver(db, alertContext, [
     [event("customer.created", sampleCustomer()), event("order.chargeback", disputed)],
@@ -160,6 +161,7 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
     expect(told).toContain("What to do");
     expect(told).toContain("alerts ack ");
     expect(told).toMatch(/https:\/\/admin\.example\.com\/orders\/order-3/);
+    expect(told).toMatch(/https:\/\/tallyhook\.example\.com\/alerts\/1\b/);
   }
 });
 

@@ -2,15 +2,16 @@ import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { alertListener } from "../../src/alerts/alert-listener.ts";
 import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
-import { type Clock, wallClock } from "../../src/platform/clock.ts";
+import { wallClock } from "../../src/platform/clock.ts";
 
 /** An alert context with the defaults, but for what is given. */
 export const testAlertContext = (
-  given: { settings?: AlertSettings; clock?: Clock; serviceClock?: Clock; timeZone?: string } = {},
+  given: Partial<AlertContext> = {},
 ): AlertContext => ({
   settings: loadAlertSettings(null),
   timeZone: "UTC",
   networkRegion: "global",
+  dashboardUrl: null,
   clock: wallClock,
   serviceClock: wallClock,
   ...given,
@@ -30,6 +31,6 @@ export const settingsOf = (file: object): AlertSettings =>
 export async function emptyAlerts(db: Knex): Promise<void> {
   await db.raw(
     `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
-       alerts.event_hours, alerts.heartbeats, receiver.answers_by_minute restart identity cascade`,
+       alerts.event_hours, alerts.heartbeats, alerts.silences, receiver.answers_by_minute restart identity cascade`,
   );
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray, storableJson } from "../../platform/postgres/values.ts";
 import type { AlertAction, AlertMessage } from "../message.ts";
+import { holding } from "../silences.ts";
 
 export interface OutboxRow {
   channel: string;
@@ -179,8 +180,9 @@ export interface ClaimedRow {
 /**
  * Claims due rows of one channel and hides them for `leaseMs`, so that rows held by a killed process come back. Of one
  * alert it returns only the earliest due transition, which keeps their order; a transition that waits for its time
- * (quiet hours) delays no other. The oldest rows come first, or with `leastTried` those with the fewest attempts. One
- * statement, its own transaction. Times are the database's.
+ * (quiet hours) delays no other. The oldest rows come first, or with `leastTried` those with the fewest attempts. What a
+ * silence is about waits for its end. Ends and acknowledgements are never held, nor lists, which tell of other alerts,
+ * nor what may have arrived. One statement, its own transaction. Times are the database's.
  */
 export async function claimDue(
   db: Knex,
@@ -189,9 +191,21 @@ export async function claimDue(
 ): Promise<ClaimedRow[]> {
   const order = leastTried ? "o.attempts, o.due_at, o.id" : "o.due_at, o.id";
   const { rows } = await db.raw<{ rows: ClaimedColumns[] }>(
-    `with due as (
+    `with silenced as materialized (
+       select o.id, h.id as silence_id, h.ends_at
+       from alerts.outbox o join alerts.alerts a on a.id = o.alert_id
+       -- Locked: whoever ends the silence now finds what it holds.
+       cross join lateral (${holding("o.message->>'severity'")} for share) h
+       where o.channel = ? and o.state = 'pending' and coalesce(o.next_attempt_at, o.due_at) <= now()
+         and o.action = 'trigger' and not o.is_list and not o.maybe_sent
+       for update of o skip locked
+     ), held as (
+       update alerts.outbox o set due_at = s.ends_at, next_attempt_at = null, silence_id = s.silence_id
+       from silenced s where o.id = s.id
+     ), due as (
        select o.id, o.maybe_sent, o.alert_id from alerts.outbox o
        where o.channel = ? and o.state = 'pending' and coalesce(o.next_attempt_at, o.due_at) <= now()
+         and not exists (select from silenced s where s.id = o.id)
          and not exists (
            select from alerts.outbox earlier
            where earlier.alert_id = o.alert_id and earlier.channel = o.channel and earlier.id < o.id
@@ -209,7 +223,7 @@ export async function claimDue(
                and t.id < o.id and (t.state = 'sent' or t.maybe_sent)) as earlier_told,
        exists (select from alerts.outbox t where t.alert_id = o.alert_id and t.channel = o.channel
                and t.id > o.id and not t.is_list and (t.state = 'sent' or t.maybe_sent)) as later_told`,
-    [channel, limit, leaseMs / 1_000],
+    [channel, channel, limit, leaseMs / 1_000],
   );
   return rows
     .sort((a, b) => Number(a.id) - Number(b.id))
@@ -296,6 +310,8 @@ export async function outboxTrouble(db: Knex): Promise<{ failed: number; late: n
 }
 
 export interface Resend {
+  /** Only this message; if omitted, all. */
+  messageId?: number;
   /** Only messages of this alert; if omitted, of all alerts. */
   alertId?: number;
   /** Only messages to this channel; if omitted, to all channels. */
@@ -311,18 +327,24 @@ export interface Resend {
  */
 export async function resendFailed(
   db: Knex,
-  { alertId, channel, withinHours }: Resend,
+  { messageId, alertId, channel, withinHours }: Resend,
 ): Promise<Record<string, number>> {
   const { rows } = await db.raw<{ rows: { channel: string; n: string }[] }>(
     `with again as (
        update alerts.outbox set state = 'pending', attempts = 0, next_attempt_at = null, last_error = null,
               due_at = now()
        where state = 'failed' and created_at > now() - make_interval(hours => :withinHours)
+         and id = coalesce(:messageId::bigint, id)
          and (:alertId::bigint is null or alert_id = :alertId) and (:channel::text is null or channel = :channel)
        returning channel
      )
      select channel, count(*) as n from again group by channel order by channel`,
-    { alertId: alertId ?? null, channel: channel ?? null, withinHours },
+    {
+      messageId: messageId ?? null,
+      alertId: alertId ?? null,
+      channel: channel ?? null,
+      withinHours,
+    },
   );
   return Object.fromEntries(rows.map(({ channel: name, n }) => [name, Number(n)]));
 }

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import Table from "cli-table3";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { keepsIncidents, tryOpen } from "../../alerts/channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../../alerts/channels/channel.ts";
 import { acknowledgeAlert } from "../../alerts/escalation.ts";
-import { type AlertSeverity, alertSeverities } from "../../alerts/message.ts";
+import type { AlertSeverity } from "../../alerts/message.ts";
 import { resendFailed } from "../../alerts/outbox/outbox.ts";
 import { sampleMessages } from "../../alerts/sample-messages.ts";
-import { loadAlertSettings, unknownChannel } from "../../alerts/settings.ts";
+import { unknownChannel } from "../../alerts/settings.ts";
 import {
   type AlertDetails,
   type AlertFilter,
@@ -16,20 +16,18 @@ import {
   alertStates,
   countAlerts,
   findAlert,
-  findAlertByKey,
-  isAlert,
   listAlerts,
 } from "../../alerts/store.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
-import { nearestName } from "../../platform/nearest-name.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
-import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, requirePerson } from "./acting-person.ts";
+import { alertId, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
+import { registerSilences } from "./silences.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program
@@ -77,6 +75,8 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .option("--hours <n>", "only those of the last so many hours", wholeNumber(1, 8_760), 72)
     .option("--json", "print JSON")
     .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
+
+  registerSilences(alerts, context);
 
   alerts
     .command("test")
@@ -131,7 +131,7 @@ function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilt
 const rowOf = (alert: AlertRow): string[] => [
   alert.id,
   alert.severity,
-  alert.state,
+  alert.silenced_until === null ? alert.state : `${alert.state}, silenced`,
   alert.stage,
   alert.opened_at.toISOString(),
   withoutControls(titleOf(alert)),
@@ -139,20 +139,6 @@ const rowOf = (alert: AlertRow): string[] => [
 
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
   typeof facts["title"] === "string" ? facts["title"] : key;
-
-export const parseState = (text: string): AlertState => oneOf("state", alertStates, text);
-export const parseSeverity = (text: string): AlertSeverity =>
-  oneOf("severity", alertSeverities, text);
-export const parseRule = (text: string): string =>
-  oneOf("rule", Object.keys(loadAlertSettings(null).rules), text);
-
-function oneOf<T extends string>(what: string, known: readonly T[], text: string): T {
-  const found = known.find((each) => each === text);
-  if (found !== undefined) return found;
-  const nearest = nearestName(text, known);
-  const hint = nearest === null ? `Use one of ${known.join(", ")}.` : `Did you mean ${nearest}?`;
-  throw new InvalidArgumentError(`There is no ${what} "${text}". ${hint}`);
-}
 
 export async function printAlert(
   context: CliContext,
@@ -167,19 +153,6 @@ export async function printAlert(
   if (alert === null) throw noAlert(given);
   context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
 }
-
-/** Resolves an alert's number or key to its number. Throws `UsageError` if there is no such alert. */
-export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
-  const db = await migratedDatabase(runtime);
-  const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
-  if (id === null || !(await isAlert(db, id))) throw noAlert(given);
-  return id;
-}
-
-export const noAlert = (given: string): UsageError =>
-  new UsageError(
-    `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
-  );
 
 function textOf(details: AlertDetails): string {
   const { history, messages, digests, stormListings, facts, ...alert } = details;

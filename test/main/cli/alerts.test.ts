@@ -130,6 +130,42 @@ describe("alerts", () => {
     expect(String(error)).toContain("is resolved, so there is nothing to acknowledge");
   });
 
+  test("silence holds back the messages of an alert or a rule, silences lists them, unsilence ends one", async () => {
+    const begun = await alerts("silence", "decline:order-1", "--by", "ada", "--reason", "deploy");
+    expect(begun.out).toMatch(
+      /^Silence 1: messages of decline:order-1 wait until \d{4}-.*Z, those up to warning\./,
+    );
+    expect(
+      await json("silence", "--rule", "chargeback", "--hours", "1", "--by", "ada"),
+    ).toMatchObject({
+      rule: "chargeback",
+      up_to_severity: "critical",
+      is_in_force: true,
+    });
+    expect((await alerts("list")).out).toContain("silenced");
+    expect(await json("silences")).toMatchObject({
+      silences: [{ rule: "chargeback" }, { key: "decline:order-1", reason: "deploy" }],
+    });
+    expect((await alerts("silences")).out).toContain("the rule chargeback");
+    expect((await alerts("unsilence", "1", "--by", "bob")).out).toContain("Silence 1 has ended");
+    expect((await alerts("unsilence", "1", "--by", "bob")).out).toContain("was over already");
+    expect(await json("silences", "--all")).toMatchObject({
+      silences: [{ rule: "chargeback" }, { key: "decline:order-1", ended_by: "bob" }],
+    });
+    expect(await db("people.audit").orderBy("id").pluck("action")).toEqual([
+      "silence.begun",
+      "silence.begun",
+      "silence.ended",
+    ]);
+    expect(String((await alerts("unsilence", "99", "--by", "bob")).error)).toContain(
+      "no silence 99",
+    );
+    expect(String((await alerts("silence", "--by", "bob")).error)).toContain(
+      "Name an alert, or a rule",
+    );
+    expect((await alerts("silence", "1", "--reason", "two\nlines")).err).toContain("Use one line");
+  });
+
   test("resend has what was given up sent again, of one alert or one channel, and nothing else", async () => {
     const states = () => db("alerts.outbox").orderBy("id").pluck("state");
     const failed = { state: "failed", attempts: 400, last_error: "gone" };

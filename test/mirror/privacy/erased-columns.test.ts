@@ -11,6 +11,7 @@ const redacted: Readonly<Record<string, string>> = {
   "alerts.alerts": "facts acknowledged_note",
   "alerts.history": "detail",
   "alerts.outbox": "message",
+  "alerts.silences": "reason",
   "inbox.receipts": "raw",
   "mirror.customers": "email first_name last_name phone company data",
   "mirror.orders": "description failure_reason card_last_four data items",
@@ -34,6 +35,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.history": "change stage found_by",
   "alerts.marks": "name value",
   "alerts.outbox": "channel stage action state last_error",
+  "alerts.silences": "rule key up_to_severity began_by ended_by",
   "alerts.storm_items": "channel stage told_how",
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",

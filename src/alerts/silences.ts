@@ -1,0 +1,138 @@
+import type { Knex } from "knex";
+import { type AlertSeverity, alertSeverities } from "./message.ts";
+
+/** What a silence is about: all alerts of a rule, or those with one key. */
+export type Silenced = { rule: string } | { key: string };
+
+/** The longest silence. Whoever wants to hear nothing for longer turns the rule off in the settings. */
+export const mostSilentHours = 720;
+
+/** The most characters of a reason. */
+export const longestReason = 200;
+
+export interface SilenceRequest {
+  of: Silenced;
+  /** What is more severe is sent all the same. */
+  upTo: AlertSeverity;
+  /** From now on: 1 to `mostSilentHours`. */
+  hours: number;
+  by: string;
+  reason: string | null;
+}
+
+/** A silence as people see it; snake_case, like all JSON output. */
+export interface SilenceRow {
+  id: string;
+  rule: string | null;
+  key: string | null;
+  up_to_severity: AlertSeverity;
+  began_at: Date;
+  ends_at: Date;
+  began_by: string;
+  reason: string | null;
+  ended_at: Date | null;
+  ended_by: string | null;
+  is_in_force: boolean;
+}
+
+const inForce = "s.ended_at is null and s.ends_at > now()";
+
+const severityOrder = `array[${alertSeverities.map((each) => `'${each}'`).join(", ")}]`;
+
+/** SQL: the silence `s` is about alerts `a` of this severity. `severity` is an SQL expression. */
+export const isAbout = (severity: string): string =>
+  `(s.key = a.key or s.rule = a.rule)
+   and array_position(${severityOrder}, ${severity}) >= array_position(${severityOrder}, s.up_to_severity)`;
+
+/** SQL: of the silences in force that hold messages of alerts `a` of this severity, the one that ends last. */
+export const holding = (severity: string): string =>
+  `select s.id, s.ends_at from alerts.silences s where ${inForce} and ${isAbout(severity)}
+   order by s.ends_at desc, s.id limit 1`;
+
+const columns = (db: Knex) => [
+  "s.id",
+  "s.rule",
+  "s.key",
+  "s.up_to_severity",
+  "s.began_at",
+  "s.ends_at",
+  "s.began_by",
+  "s.reason",
+  "s.ended_at",
+  "s.ended_by",
+  db.raw(`(${inForce}) as is_in_force`),
+];
+
+/**
+ * Holds back the messages of some alerts for a time: those that are to be sent from now on. They stay in the outbox, and
+ * what still holds when the silence ends is sent then. The alerts stay open, do not escalate meanwhile, and their ends
+ * are told where people were told of them. Returns the silence's number. One statement.
+ */
+export async function beginSilence(
+  db: Knex,
+  { of, upTo, hours, by, reason }: SilenceRequest,
+): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ id: string }] }>(
+    `insert into alerts.silences (rule, key, up_to_severity, began_at, ends_at, began_by, reason)
+     values (:rule, :key, :upTo, now(), now() + make_interval(hours => :hours), :by, :reason) returning id`,
+    {
+      rule: "rule" in of ? of.rule : null,
+      key: "key" in of ? of.key : null,
+      upTo,
+      hours,
+      by,
+      reason,
+    },
+  );
+  return Number(rows[0].id);
+}
+
+export type EndedSilence = "ended" | "over" | "unknown";
+
+/** Ends a silence before its time: what it holds back is due at once. Needs a transaction. Repeating it changes nothing. */
+export async function endSilence(
+  trx: Knex.Transaction,
+  { id, by }: { id: number; by: string },
+): Promise<EndedSilence> {
+  const changed = await trx("alerts.silences as s")
+    .where({ id })
+    .whereRaw(inForce)
+    .update({ ended_at: trx.fn.now(), ended_by: by });
+  if (changed === 0) return (await findSilence(trx, id)) === null ? "unknown" : "over";
+  await trx("alerts.outbox")
+    .where({ state: "pending", silence_id: id })
+    .update({ due_at: trx.fn.now(), silence_id: null });
+  return "ended";
+}
+
+/** By its number; null where there is none. One statement. */
+export async function findSilence(db: Knex, id: number): Promise<SilenceRow | null> {
+  const row = await db("alerts.silences as s")
+    .where({ id })
+    .first<SilenceRow | undefined>(columns(db));
+  return row ?? null;
+}
+
+/** The silences in force, the one that ends next first; or the newest of all. One statement. */
+export function listSilences(
+  db: Knex,
+  { all = false, limit }: { all?: boolean; limit: number },
+): Promise<SilenceRow[]> {
+  const query = db("alerts.silences as s").limit(limit);
+  if (all) void query.orderBy("s.id", "desc");
+  else void query.whereRaw(inForce).orderBy(["s.ends_at", "s.id"]);
+  return query.select<SilenceRow[]>(columns(db));
+}
+
+/** The silences of an alert's key and rule since that time, the newest first; at most 20. One statement. */
+export const silencesSince = (
+  db: Knex,
+  { key, rule }: { key: string; rule: string },
+  since: Date,
+): Promise<SilenceRow[]> =>
+  db("alerts.silences as s")
+    .where((about) => void about.where("s.key", key).orWhere("s.rule", rule))
+    .whereRaw("coalesce(s.ended_at, s.ends_at) > ?", [since])
+    .orderBy("s.id", "desc")
+    .limit(20)
+    .select<SilenceRow[]>(columns(db));
