@@ -18,7 +18,7 @@ import { createReadStream, realpathSync } from "node:fs";
 import process, { argv, stderr, stdout } from "node:process";
 import { pathToFileURL } from "node:url";
 
-const factNames = [
+const firstVersionNames = [
   "snapshot",
   "month",
   "time_zone",
@@ -31,6 +31,12 @@ const factNames = [
   "reason",
   "previous_sha256",
 ];
+
+/** By version. The second says who prepared the month for another to close. */
+const factNamesOf = {
+  1: firstVersionNames,
+  2: firstVersionNames.flatMap((name) => (name === "closed_by" ? [name, "prepared_by"] : [name])),
+};
 
 /** Something that is not as it was sealed. */
 class Difference extends Error {}
@@ -88,7 +94,8 @@ async function readManifest(lines, { count, signed }) {
     throw new Difference("its manifest or the SHA-256 in its first line was changed");
   }
   const [version, ...rest] = read.map((line) => parse(line, "a line of its manifest"));
-  if (String(version) !== "tallyhook-close,1") {
+  const factNames = factNamesOf[/^tallyhook-close,([12])$/.exec(String(version))?.[1]];
+  if (factNames === undefined) {
     throw new Difference("its manifest is of a version that this script does not know");
   }
   const facts = Object.fromEntries(rest.slice(0, factNames.length));
@@ -198,9 +205,10 @@ async function main(files) {
   }
   bundles.sort((a, b) => (a.facts.month < b.facts.month ? -1 : 1));
   for (const { facts, members, sha256: hash } of bundles) {
+    const prepared = facts.prepared_by === undefined ? "" : `, prepared by ${facts.prepared_by},`;
     const forced = facts.reason === null ? "" : ` (forced: ${facts.reason})`;
     stdout.write(
-      `${facts.month} is what was sealed: ${facts.verdict}${forced}, closed by ${facts.closed_by} at ` +
+      `${facts.month} is what was sealed: ${facts.verdict}${forced}, closed by ${facts.closed_by}${prepared} at ` +
         `${facts.closed_at}, ${members.length} members, SHA-256 ${hash}, ` +
         `after ${facts.previous_sha256 ?? "none: it is the first"}.\n`,
     );

@@ -1,7 +1,10 @@
 import { type Command, InvalidArgumentError } from "commander";
 import Table from "cli-table3";
+import type { Knex } from "knex";
+import { recordAct } from "../../people/audit.ts";
 import { exitCodes, UsageError } from "../../platform/errors.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { ReportFacts } from "../../reports/base/report-facts.ts";
 import { defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
 import { writeBundle } from "../../reports/close/frozen.ts";
@@ -13,6 +16,14 @@ import {
   closeMonth,
   previewClose,
 } from "../../reports/close/close-month.ts";
+import {
+  approveMonth,
+  findPreparation,
+  prepareMonth,
+  whyNotApprove,
+  withdrawPreparation,
+} from "../../reports/close/prepare-month.ts";
+import type { NetworkRegion } from "../../reports/base/read-report.ts";
 import { type CloseCheck, type SealScope, verifyCloses } from "../../reports/close/verify.ts";
 import { earliestDay, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -51,6 +62,22 @@ export function registerClose(program: Command, context: CliContext): void {
     .option("--json", "print one JSON object")
     .action((month: string, options: CloseOptions) => run(context, month, options));
   close
+    .command("prepare")
+    .description(
+      "compute a month and keep what was found, for another person to close exactly that",
+    )
+    .argument("<month>", "such as 2026-10", parseMonth)
+    .action((month: string, _: unknown, command: Command) =>
+      prepare(context, month, command.optsWithGlobals<CloseOptions>()),
+    );
+  close
+    .command("withdraw")
+    .description("take a preparation back")
+    .argument("<month>", "such as 2026-10", parseMonth)
+    .action((month: string, _: unknown, command: Command) =>
+      withdraw(context, month, command.optsWithGlobals<CloseOptions>()),
+    );
+  close
     .command("verify")
     .description(
       "check every closed month against its seal, and each seal against the one before it",
@@ -83,7 +110,15 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
     "close",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      const { timeZone, networkRegion: region } = runtime.config;
+      const { timeZone, networkRegion: region, closeFourEyes } = runtime.config;
+      if (closeFourEyes === "always" && options.dryRun !== true) {
+        assertOnlyApproves(options);
+        const close = await approve(context, { db, timeZone, region }, { month, by, isAsking });
+        context.stdout.write(
+          options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
+        );
+        return;
+      }
       const request: CloseRequest = {
         month,
         timeZone,
@@ -106,7 +141,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
         context.stderr.write(previewText(shown));
         await confirm(context, `Freeze ${month} for ever?`);
       }
-      const close = await closeMonth(db, request, shown);
+      const close = await closeMonth(db, request, shown, { after: recordClosed(by) });
       context.stdout.write(
         options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
       );
@@ -114,6 +149,108 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
     { logLevel: "warn" },
   );
 }
+
+/** What was prepared is closed, so nothing of it can be said otherwise. */
+function assertOnlyApproves({ force, accounts }: CloseOptions): void {
+  if (force === undefined && accounts === undefined) return;
+  throw new UsageError(
+    "REPORTS_CLOSE_FOUR_EYES is always: --force and --accounts are for close prepare, and close takes what was prepared.",
+  );
+}
+
+/** Closes what another person prepared. */
+async function approve(
+  context: CliContext,
+  { db, timeZone, region }: { db: Knex; timeZone: string; region: NetworkRegion },
+  { month, by, isAsking }: { month: string; by: string; isAsking: boolean },
+): Promise<Close> {
+  const preparation = await findPreparation(db, month);
+  if (preparation === null) {
+    throw new UsageError(
+      `Nobody has prepared ${month}, and two people close a month (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
+        `"tallyhook close prepare ${month} --by NAME", then another closes it.`,
+    );
+  }
+  const signer = { name: by, accountId: null };
+  const approval = { preparation, by: signer, timeZone, region, fourEyes: true };
+  const refusal = whyNotApprove(approval);
+  if (refusal !== null) throw new UsageError(refusal);
+  if (isAsking) {
+    context.stderr.write(previewText({ ...preparation, by }));
+    await confirm(
+      context,
+      `Freeze ${month} for ever, as ${preparation.preparedBy.name} prepared it?`,
+    );
+  }
+  return approveMonth(db, approval, { record: recordClosed(by) });
+}
+
+async function prepare(context: CliContext, month: string, options: CloseOptions): Promise<void> {
+  const by = { name: options.by ?? requirePerson(context.user()), accountId: null };
+  const accounts =
+    options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const { timeZone, networkRegion: region } = runtime.config;
+      const request = { month, timeZone, accounts, region, reason: options.force ?? null, by };
+      const preparation = await prepareMonth(db, request, {
+        record: (trx, { verdict }) =>
+          recordAct(trx, actorOf(by.name), {
+            action: "month.prepared",
+            subject: { kind: "month", id: month },
+            after: { verdict, reason: request.reason },
+          }),
+      });
+      const { id, asOf, verdict } = preparation;
+      context.stdout.write(
+        options.json === true
+          ? `${JSON.stringify(preparation)}\n`
+          : `${reportsTable(preparation.reports)}${bookedTable(preparation.booked)}` +
+              `${month} is prepared as of ${asOf} by ${by.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
+      );
+    },
+    { logLevel: "warn" },
+  );
+}
+
+async function withdraw(context: CliContext, month: string, options: CloseOptions): Promise<void> {
+  const by = { name: options.by ?? requirePerson(context.user()), accountId: null };
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const isDone = await inTransaction(db, async (trx) => {
+        const preparation = await findPreparation(trx, month);
+        if (preparation === null || !(await withdrawPreparation(trx, preparation, by)))
+          return false;
+        await recordAct(trx, actorOf(by.name), {
+          action: "month.withdrawn",
+          subject: { kind: "month", id: month },
+        });
+        return true;
+      });
+      if (!isDone)
+        throw new UsageError(`No preparation of ${month} stands, so there is none to withdraw.`);
+      context.stdout.write(`The preparation of ${month} is withdrawn.\n`);
+    },
+    { logLevel: "warn" },
+  );
+}
+
+const actorOf = (name: string) =>
+  ({ accountId: null, name, via: "command line", address: null }) as const;
+
+/** A close by a command stands in the record of who did what, as one on the dashboard does. */
+const recordClosed =
+  (by: string) =>
+  (trx: Knex.Transaction, { month, sha256, verdict, preparedBy }: Close): Promise<void> =>
+    recordAct(trx, actorOf(by), {
+      action: "month.closed",
+      subject: { kind: "month", id: month },
+      after: { sha256, verdict, preparedBy: preparedBy ?? null },
+    });
 
 const plain = { head: [], border: [] };
 
@@ -135,7 +272,7 @@ function bookedTable(booked: readonly Booked[]): string {
   return `${table.toString()}\n`;
 }
 
-function previewText(preview: ClosePreview): string {
+function previewText(preview: Omit<ClosePreview, "refusal">): string {
   const { month, asOf, verdict, reason, by, reports, booked } = preview;
   return (
     `${reportsTable(reports)}${bookedTable(booked)}` +
@@ -145,9 +282,10 @@ function previewText(preview: ClosePreview): string {
 
 function closedText(close: Close): string {
   const { id, month, asOf, closedAt, closedBy, verdict, sha256, previousSha256, reports } = close;
+  const prepared = close.preparedBy === undefined ? "" : `, prepared by ${close.preparedBy},`;
   return (
     `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}.\n` +
-    `Close ${id}, by ${closedBy} at ${closedAt}.\n` +
+    `Close ${id}, by ${closedBy}${prepared} at ${closedAt}.\n` +
     `Seal (SHA-256): ${sha256}\n` +
     `Seal of the close before: ${previousSha256 ?? "none, this is the first close"}\n`
   );
@@ -184,12 +322,14 @@ function verifiedText(
     head: ["month", "closed", "by", "verdict", "seal covers", "seal (SHA-256)", "result"],
     style: plain,
   });
-  for (const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } of closes) {
+  for (const check of closes) {
+    const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } = check;
+    const prepared = check.preparedBy === null ? "" : `, prepared by ${check.preparedBy}`;
     const result = own.length === 0 ? "intact" : "DIFFERS";
     table.push([
       month,
       closedAt,
-      closedBy ?? "not kept",
+      `${closedBy ?? "not kept"}${prepared}`,
       verdict,
       coversInWords[covers],
       sha256,

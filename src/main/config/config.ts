@@ -97,6 +97,11 @@ export interface Config {
   };
   /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
   readonly reportsMaxLagSeconds: number;
+  /**
+   * Who closes a month must be another than who prepared it: on the dashboard, or also on the command line, whose names
+   * nobody checks.
+   */
+  readonly closeFourEyes: "dashboard" | "always" | "off";
   /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
@@ -252,6 +257,7 @@ function configOf(values: Values): Config {
       identities: values.RECONCILE_IDENTITIES,
     },
     reportsMaxLagSeconds: values.REPORTS_MAX_LAG_SECONDS,
+    closeFourEyes: values.REPORTS_CLOSE_FOUR_EYES,
     reportMail: reportMailOf(values),
     mailFrom: values.MAIL_FROM,
     handlersDir: values.TALLYHOOK_HANDLERS === null ? null : resolve(values.TALLYHOOK_HANDLERS),

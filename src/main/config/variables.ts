@@ -112,6 +112,7 @@ export const settings = {
     { name: "month-end", word: "month" },
   ]),
   REPORTS_MAIL_FORMAT: setting(subsetOf(["html", "xlsx", "csv"]), ["html"]),
+  REPORTS_CLOSE_FOUR_EYES: setting(oneOf(["dashboard", "always", "off"]), "dashboard"),
   SMTP_URL: secret(
     urlWithScheme(
       ["smtp", "smtps"],

@@ -10,6 +10,8 @@ export interface FrozenMonth {
   closedAt: string;
   /** Null if an earlier version closed the month. */
   closedBy: string | null;
+  /** Absent where whoever closed the month prepared it, too. */
+  preparedBy?: string;
   /** Why it was closed without a PASS; null if it passed. */
   reason: string | null;
   /** The seal of the whole close, as `close` printed it. */
@@ -64,7 +66,8 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
       : ([
           [
             "Closed",
-            `${close.month}${close.closedBy === null ? "" : ` by ${close.closedBy}`}, close ${close.id} at ` +
+            `${close.month}${close.closedBy === null ? "" : ` by ${close.closedBy}`}` +
+              `${close.preparedBy === undefined ? "" : `, prepared by ${close.preparedBy}`}, close ${close.id} at ` +
               `${close.closedAt}, seal (SHA-256) ${close.sha256}`,
           ],
         ] as [string, string][])),

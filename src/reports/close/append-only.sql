@@ -1,6 +1,6 @@
 create or replace function reports.refuse_change() returns trigger language plpgsql as $$
 begin
-    raise exception 'reports.% is append-only (% refused): a closed month never changes', tg_table_name, lower(tg_op)
+    raise exception 'reports.% is append-only (% refused): what was prepared or closed never changes', tg_table_name, lower(tg_op)
       using errcode = 'restrict_violation';
 end
 $$;
@@ -18,4 +18,10 @@ create or replace trigger closed_movements_append_only before update or delete o
   for each statement execute function reports.refuse_change();
 
 create or replace trigger closed_evidence_append_only before update or delete or truncate on reports.closed_evidence
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger preparations_append_only before update or delete or truncate on reports.preparations
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger preparation_ends_append_only before update or delete or truncate on reports.preparation_ends
   for each statement execute function reports.refuse_change();

@@ -28,6 +28,20 @@ export interface CloseRequest {
   reason: string | null;
   /** Who closes the month. */
   by: string;
+  /** Who prepared it for them; absent: they did so themselves. */
+  preparedBy?: string;
+}
+
+/** Told before each report is read, which may take seconds. */
+export type TellProgress = (next: { report: string; done: number; of: number }) => void;
+
+/** What else belongs to a close. */
+export interface CloseSteps {
+  tell?: TellProgress;
+  /** In the transaction of the close, under its lock and before all else. What it throws refuses the close. */
+  before?: (trx: Knex.Transaction) => Promise<void>;
+  /** In that transaction, after the seal: no close without it. */
+  after?: (trx: Knex.Transaction, close: Close) => Promise<void>;
 }
 
 /** The movements of one kind and currency that are booked in a month. */
@@ -60,6 +74,8 @@ export interface Close {
   asOf: string;
   closedAt: string;
   closedBy: string;
+  /** Absent where they prepared the month themselves. */
+  preparedBy?: string;
   verdict: string;
   /** Hash of the manifest. Through it, it covers all that was frozen and the close before. */
   sha256: string;
@@ -71,10 +87,14 @@ export interface Close {
  * Shows what `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `UsageError` if the month cannot be
  * closed at all, `BrokenSealError` if an earlier close was changed.
  */
-export async function previewClose(db: Knex, request: CloseRequest): Promise<ClosePreview> {
+export async function previewClose(
+  db: Knex,
+  request: CloseRequest,
+  tell: TellProgress = () => {},
+): Promise<ClosePreview> {
   return readingTransaction(db, async (trx) => {
     const latest = await latestAsOf(trx);
-    const read = await readMonth(trx, request, latest, () => () => {});
+    const read = await readMonth(trx, request, latest, () => () => {}, tell);
     const { asOf, period, verdict, abouts, refusal } = read;
     const { month, by } = request;
     const booked = await sumBooked(trx, { asOf, toUtc: period.toUtc });
@@ -94,6 +114,7 @@ export async function closeMonth(
   db: Knex,
   request: CloseRequest,
   shown?: Pick<ClosePreview, "asOf" | "reports">,
+  { tell = () => {}, before = async () => {}, after = async () => {} }: CloseSteps = {},
 ): Promise<Close> {
   return db.transaction(
     async (trx) => {
@@ -101,30 +122,66 @@ export async function closeMonth(
       // reads: after the wait it sees the other close.
       await trx.raw("lock table reports.closes in share row exclusive mode");
       await tuneForReports(trx);
+      await before(trx);
       const at = shown === undefined ? await latestAsOf(trx) : new Date(shown.asOf);
       const id = await nextId(trx);
-      const read = await readMonth(trx, request, at, (report) => freezeRows(trx, id, report));
+      const take = (report: Report) => freezeRows(trx, id, report);
+      const read = await readMonth(trx, request, at, take, tell);
       const { asOf, period, verdict, abouts, refusal } = read;
       if (refusal !== null) throw new UsageError(refusal);
       if (shown !== undefined && JSON.stringify(shown.reports) !== JSON.stringify(abouts)) {
-        throw new UsageError(
-          `The reports of ${request.month} as of ${asOf} have changed since they were shown, so nothing was ` +
-            `frozen. Run the command again and check them.`,
-        );
+        throw new ChangedSinceShown(request.month, reportChanges(shown.reports, abouts));
       }
       for (const [n, report] of allReports.entries()) await freezeAbout(trx, id, report, abouts[n]);
       await freezeMovements(trx, id, { asOf, toUtc: period.toUtc });
       await freezeEvidence(trx, id, { asOf, fromUtc: period.fromUtc });
       const reason = reasonPrinted(verdict, request);
-      return seal(
+      const close = await seal(
         trx,
         { id, period, asOf, verdict, reason, previous: read.previous },
         request,
         abouts,
       );
+      await after(trx, close);
+      return close;
     },
     { isolationLevel: "repeatable read" },
   );
+}
+
+/** What was to be frozen is not what somebody agreed to. */
+export class ChangedSinceShown extends UsageError {
+  /** A sentence each. */
+  readonly changes: readonly string[];
+
+  constructor(month: string, changes: readonly string[]) {
+    super(
+      `The reports of ${month} have changed since they were shown, so nothing was frozen. Look at them again. ` +
+        changes.join(" "),
+    );
+    this.changes = changes;
+  }
+}
+
+/** How the reports differ from those that were shown, a sentence each. Pure. */
+function reportChanges(shown: readonly ReportFacts[], found: readonly ReportFacts[]): string[] {
+  const after = new Map(found.map((about) => [about.report, about]));
+  const changes = shown.flatMap(({ report, sha256, rows, proof: { verdict } }) => {
+    const now = after.get(report);
+    if (now === undefined) return [`The report ${report} is gone.`];
+    if (now.sha256 !== sha256) {
+      return [
+        `The rows of ${report} have changed: ${rows} with SHA-256 ${sha256} were shown, ${now.rows} with ${now.sha256} are found.`,
+      ];
+    }
+    return now.proof.verdict === verdict
+      ? []
+      : [`The verdict of ${report} was ${verdict}, and is ${now.proof.verdict}.`];
+  });
+  const known = new Set(shown.map(({ report }) => report));
+  const more = found.filter(({ report }) => !known.has(report));
+  const all = [...changes, ...more.map(({ report }) => `The report ${report} is new.`)];
+  return all.length > 0 ? all : ["What stands above the rows of a report has changed."];
 }
 
 /** A close with the verdict PASS needs no reason, so none is kept with it. */
@@ -148,6 +205,7 @@ async function readMonth(
   request: CloseRequest,
   at: Date,
   takeOf: (report: Report) => TakeRows,
+  tell: TellProgress,
 ): Promise<MonthRead> {
   const { month, timeZone, accounts, region = "global", reason } = request;
   const period = await resolvePeriod(trx, parseDays({ from: month }, month), timeZone);
@@ -161,7 +219,8 @@ async function readMonth(
   const asOf = at.toISOString();
   const abouts: ReportFacts[] = [];
   const differing = new Map<string, string[]>();
-  for (const report of allReports) {
+  for (const [done, report] of allReports.entries()) {
+    tell({ report: report.name, done, of: allReports.length });
     const [take, days] = [takeOf(report), daysThatDiffer(report)];
     const scope = { period, asOf, currency: null, accounts, region };
     const question = { report, ...scope, finalUntil: period.toUtc };
@@ -237,6 +296,7 @@ async function freezeAbout(
 }
 
 interface Until {
+  /** ISO 8601. */
   asOf: string;
   toUtc: string;
 }
@@ -259,13 +319,26 @@ async function freezeMovements(
   );
 }
 
-async function sumBooked(trx: Knex.Transaction, { asOf, toUtc }: Until): Promise<Booked[]> {
+/** What is booked in a month, by currency and kind, as of a time. One statement. */
+export async function sumBooked(trx: Knex.Transaction, { asOf, toUtc }: Until): Promise<Booked[]> {
   const { rows } = await trx.raw<{ rows: Booked[] }>(
     `select m.currency, m.kind, m.is_late as "isLate", count(*)::text as movements, sum(m.amount)::text as amount
      from ${openMovements} group by 1, 2, 3 order by 1, 3, 2`,
     [asOf, toUtc],
   );
   return rows;
+}
+
+/**
+ * A mark of the movements that are booked in a month: as of two times it is the same if and, but for chance, only if
+ * they are. It is no seal. One statement.
+ */
+export async function markOfBooked(trx: Knex.Transaction, { asOf, toUtc }: Until): Promise<string> {
+  const { rows } = await trx.raw<{ rows: { mark: string }[] }>(
+    `select count(*) || ' ' || coalesce(sum(hashtextextended(m::text, 0)::numeric), 0) as mark from ${openMovements}`,
+    [asOf, toUtc],
+  );
+  return rows[0]?.mark ?? "";
 }
 
 interface ToSeal {
@@ -281,7 +354,7 @@ interface ToSeal {
 async function seal(
   trx: Knex.Transaction,
   { id, period, asOf, verdict, reason, previous }: ToSeal,
-  { month, timeZone, by }: CloseRequest,
+  { month, timeZone, by, preparedBy }: CloseRequest,
   abouts: readonly ReportFacts[],
 ): Promise<Close> {
   const members: Member[] = [];
@@ -300,6 +373,7 @@ async function seal(
     to_at: period.toUtc,
     as_of: asOf,
     closed_by: by,
+    prepared_by: preparedBy ?? null,
     verdict,
     reason,
     previous_sha256: previous,
@@ -315,6 +389,7 @@ async function seal(
     as_of: facts.as_of,
     closed_at: facts.closed_at,
     closed_by: by,
+    prepared_by: preparedBy ?? null,
     verdict,
     reason,
     previous_sha256: previous,
@@ -328,6 +403,7 @@ async function seal(
     asOf,
     closedAt: facts.closed_at,
     closedBy: by,
+    ...(preparedBy === undefined ? {} : { preparedBy }),
     verdict,
     sha256,
     previousSha256: previous,

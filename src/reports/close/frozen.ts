@@ -49,6 +49,7 @@ export async function findFrozen(
     id: facts.snapshot,
     closedAt: facts.closed_at,
     closedBy: facts.closed_by,
+    ...(facts.prepared_by === null ? {} : { preparedBy: facts.prepared_by }),
     reason: facts.reason,
     sha256,
   };

@@ -13,6 +13,8 @@ export interface CloseFacts {
   as_of: string;
   closed_at: string;
   closed_by: string | null;
+  /** Who prepared the month for another to close; null: one person did both. */
+  prepared_by: string | null;
   verdict: string;
   /** Why it was closed without a PASS; null if it passed. */
   reason: string | null;
@@ -29,6 +31,7 @@ const factNames = [
   "as_of",
   "closed_at",
   "closed_by",
+  "prepared_by",
   "verdict",
   "reason",
   "previous_sha256",
@@ -59,13 +62,16 @@ export interface Manifest {
   members: readonly Member[];
 }
 
-const version = 1;
+/** The first version has no `prepared_by`, and is still what is written where there is none. */
+const [oneName, twoNames] = [1, 2] as const;
 
 /** One JSON array a line. Pure. */
 export function manifestText({ facts, members }: Manifest): string {
+  const version = facts.prepared_by === null ? oneName : twoNames;
+  const stated = factNames.filter((name) => version === twoNames || name !== "prepared_by");
   const lines = [
     ["tallyhook-close", version],
-    ...factNames.map((name) => [name, facts[name]]),
+    ...stated.map((name) => [name, facts[name]]),
     ...members.map(({ name, lines: count, sha256 }) => ["member", name, count, sha256]),
   ];
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");

@@ -20,6 +20,17 @@ async function lastClose(db: Knex): Promise<LastClose | null> {
   return row ?? null;
 }
 
+/** What a month must fulfil to be closed, in the order in which it is looked at. */
+export type CloseCheck =
+  "over" | "order" | "zone" | "apart" | "read" | "changes" | "findings" | "days" | "minute";
+
+/** A check that is not fulfilled. */
+export interface Hindrance {
+  check: CloseCheck;
+  /** What is wrong, and what to do. */
+  says: string;
+}
+
 /**
  * Throws `UsageError` unless the month was over at `asOf`, is the next to be closed, and has the time zone of the last
  * close, which was made before `asOf`.
@@ -27,45 +38,66 @@ async function lastClose(db: Knex): Promise<LastClose | null> {
 export async function assertClosable(
   db: Knex,
   month: string,
-  { toUtc, timeZone }: Period,
+  period: Period,
   asOf: Date,
 ): Promise<void> {
+  const hindrance = await findHindrance(db, month, period, asOf);
+  if (hindrance !== null) throw new UsageError(hindrance.says);
+}
+
+/** Why a month cannot be closed at all, proved or not; null if it can. One statement. */
+export async function findHindrance(
+  db: Knex,
+  month: string,
+  { toUtc, timeZone }: Period,
+  asOf: Date,
+): Promise<Hindrance | null> {
   if (asOf < new Date(toUtc)) {
     const first = new Date(Date.parse(toUtc) + historyFixedAfterSeconds * 1000).toISOString();
-    throw new UsageError(
-      `${month} is over at ${toUtc}, the end of its last day in ${timeZone}. It can be closed from ${first}.`,
-    );
+    return {
+      check: "over",
+      says: `${month} is over at ${toUtc}, the end of its last day in ${timeZone}. It can be closed from ${first}.`,
+    };
   }
   const last = await lastClose(db);
-  if (last === null) return;
+  if (last === null) return null;
   if (month <= last.month) {
-    throw new UsageError(
-      `${month} cannot be closed: the books are closed through ${last.month}. What is learned later is booked in ` +
+    return {
+      check: "order",
+      says:
+        `${month} cannot be closed: the books are closed through ${last.month}. What is learned later is booked in ` +
         `${monthAfter(last.month)}.`,
-    );
+    };
   }
   if (month !== monthAfter(last.month)) {
-    throw new UsageError(
-      `Close ${monthAfter(last.month)} first: the last closed month is ${last.month}.`,
-    );
+    return {
+      check: "order",
+      says: `Close ${monthAfter(last.month)} first: the last closed month is ${last.month}.`,
+    };
   }
   if (timeZone !== last.time_zone) {
-    throw new UsageError(
-      `${last.month} was closed in time zone ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: ` +
+    return {
+      check: "zone",
+      says:
+        `${last.month} was closed in time zone ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: ` +
         `hours between the two months would be lost or counted twice. ` +
         `Set TALLYHOOK_TIME_ZONE back to ${last.time_zone}.`,
-    );
+    };
   }
   if (last.closed_at > asOf) {
     const seconds = Math.max(1, Math.ceil((last.closed_at.getTime() - asOf.getTime()) / 1000));
-    throw new UsageError(
-      `${last.month} was closed just now, and ${month} is closed as of a minute ago. ` +
+    return {
+      check: "apart",
+      says:
+        `${last.month} was closed just now, and ${month} is closed as of a minute ago. ` +
         `Wait ${counted(seconds, "second")} and run it again.`,
-    );
+    };
   }
+  return null;
 }
 
-function monthAfter(month: string): string {
+/** `YYYY-MM`. Pure. */
+export function monthAfter(month: string): string {
   const [year, number] = month.split("-").map(Number);
   return new Date(Date.UTC(year ?? 0, number ?? 1, 1)).toISOString().slice(0, 7);
 }
@@ -88,46 +120,100 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   const seconds = await secondsUntilProved(db, period, asOf);
   const [proof] = abouts.map((about) => about.proof);
   const isByRows = [...differing.values()].some((days) => days.length > 0);
-  if (seconds !== null && !isByRows) {
-    return (
-      `${month} is not proved yet: a close is as of a minute ago (${asOf}), and what was read or acknowledged since ` +
-      `does not count yet. Wait ${counted(seconds, "second")} and run it again.`
+  if (seconds !== null && !isByRows) return tooEarly(unproved, seconds).says;
+  const says = [
+    ...(await unprovedHindrances(db, { period, asOf, openFindings: proof?.openFindings ?? "0" })),
+    ...[...differing].flatMap(([report, days]) =>
+      days.length === 0 ? [] : [differingDays(unproved, report, days)],
+    ),
+  ].map((hindrance) => hindrance.says);
+  if (seconds !== null) {
+    says.push(
+      `What was recorded in the last minute does not count yet. Run it again in ${counted(seconds, "second")}.`,
     );
   }
-  const lines = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
+  const head = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
+  return [...head, ...says, forced].join("\n");
+}
+
+/** What waiting resolves. Pure. */
+const tooEarly = (
+  { month, asOf }: Pick<Unproved, "month" | "asOf">,
+  seconds: number,
+): Hindrance => ({
+  check: "minute",
+  says:
+    `${month} is not proved yet: a close is as of a minute ago (${asOf}), and what was read or acknowledged since ` +
+    `does not count yet. Wait ${counted(seconds, "second")} and run it again.`,
+});
+
+/** What was not read, and what was found, as far as that can be told without the reports' rows. */
+async function unprovedHindrances(
+  db: Knex,
+  {
+    period,
+    asOf,
+    openFindings: open,
+  }: Pick<Unproved, "period" | "asOf"> & { openFindings: string },
+): Promise<Hindrance[]> {
+  const hindrances: Hindrance[] = [];
   const gaps = await unreadDays(db, period, asOf);
   if (gaps.length > 0) {
-    lines.push(`Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`);
+    const says = `Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`;
+    hindrances.push({ check: "read", says });
   }
   const unread = await unreadChanges(db, period, asOf);
   if (gaps.length === 0 && unread !== null) {
     const since = unread.since === null ? "never been read" : `not been read since ${unread.since}`;
-    lines.push(
-      `Chargebacks, voids and settlements of older sales have ${since}. "tallyhook reconcile" reads the lists that ` +
+    hindrances.push({
+      check: "changes",
+      says:
+        `Chargebacks, voids and settlements of older sales have ${since}. "tallyhook reconcile" reads the lists that ` +
         `show them, or says why the service does not.`,
-    );
+    });
   }
-  if (proof !== undefined && proof.openFindings !== "0") {
+  if (open !== "0") {
     const found = await openFindings(db, period, asOf);
-    lines.push(
-      `Open findings (${proof.openFindings}): ${someOf(found, shownAtMost)}. ` +
+    hindrances.push({
+      check: "findings",
+      says:
+        `Open findings (${open}): ${someOf(found, shownAtMost)}. ` +
         `"tallyhook findings show ID" explains one. ` +
         `Heal it, or acknowledge it with "tallyhook findings ack ID --note REASON".`,
-    );
+    });
   }
-  for (const [report, days] of differing) {
-    if (days.length === 0) continue;
-    lines.push(
-      `${report} differs on ${someOf(days, shownAtMost)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
-        `reads the month again, "tallyhook report ${report} --from ${month}" shows the days.`,
-    );
-  }
-  if (seconds !== null) {
-    lines.push(
-      `What was recorded in the last minute does not count yet. Run it again in ${counted(seconds, "second")}.`,
-    );
-  }
-  return [...lines, forced].join("\n");
+  return hindrances;
+}
+
+const differingDays = (
+  { month, period }: Pick<Unproved, "month" | "period">,
+  report: string,
+  days: readonly string[],
+): Hindrance => ({
+  check: "days",
+  says:
+    `${report} differs on ${someOf(days, shownAtMost)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
+    `reads the month again, "tallyhook report ${report} --from ${month}" shows the days.`,
+});
+
+/**
+ * What keeps a month from being closed as of `at`, as far as that can be told in a moment: whether the sums of each day
+ * are the service's (`days`) takes the reports themselves. Empty if nothing does. A few statements.
+ */
+export async function findHindrances(
+  db: Knex,
+  month: string,
+  period: Period,
+  at: Date,
+): Promise<Hindrance[]> {
+  const first = await findHindrance(db, month, period, at);
+  if (first !== null) return [first];
+  const asOf = at.toISOString();
+  const { verdict, openFindings: open } = await readProof(db, period, asOf);
+  if (verdict === "PASS") return [];
+  const seconds = await secondsUntilProved(db, period, asOf);
+  if (seconds !== null) return [tooEarly({ month, asOf }, seconds)];
+  return unprovedHindrances(db, { period, asOf, openFindings: open });
 }
 
 /** One line for each verdict other than PASS: `INCOMPLETE: all 15 reports.`, or their names. Pure. */

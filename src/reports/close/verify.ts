@@ -31,6 +31,8 @@ export interface CloseCheck {
   snapshot: string;
   closedAt: string;
   closedBy: string | null;
+  /** Null: whoever closed the month prepared it, too. */
+  preparedBy: string | null;
   verdict: string;
   covers: SealScope;
   sha256: string;
@@ -41,7 +43,7 @@ export interface CloseCheck {
 /** SQL for the facts of a row `c` of `reports.closes`. */
 export const closeFactColumns = `c.id::text as snapshot, to_char(c.month, 'YYYY-MM') as month, c.time_zone,
   ${utcText("c.from_at")} as "from", ${utcText("c.to_at")} as "to", ${utcText("c.as_of")} as as_of,
-  ${utcText("c.closed_at")} as closed_at, c.closed_by, c.verdict, c.reason, c.previous_sha256`;
+  ${utcText("c.closed_at")} as closed_at, c.closed_by, c.prepared_by, c.verdict, c.reason, c.previous_sha256`;
 
 /** All closes, the oldest month first. One statement. */
 export async function readCloses(db: Knex): Promise<StoredClose[]> {
@@ -189,6 +191,7 @@ export async function verifyCloses(
           snapshot: facts.snapshot,
           closedAt: facts.closed_at,
           closedBy: facts.closed_by,
+          preparedBy: facts.prepared_by,
           verdict: facts.verdict,
           covers,
           sha256,

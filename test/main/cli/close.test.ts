@@ -240,6 +240,55 @@ describe("of a month that is proved", () => {
   });
 });
 
+describe("where two people close a month", () => {
+  beforeEach(() => coverAll(database.db, "2025-06-01T00:00:00Z"));
+  const always = { REPORTS_CLOSE_FOUR_EYES: "always" };
+  const run = async (...args: string[]) =>
+    runCommand(registerClose, ["close", ...args], {
+      env: { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "Europe/Berlin", ...always },
+    });
+
+  test("one prepares, another closes exactly that, and all of it is on record", async () => {
+    expect(String((await run("2025-05", "--yes", "--by", "ben")).error)).toContain(
+      '"tallyhook close prepare 2025-05 --by NAME"',
+    );
+    const prepared = await run("prepare", "2025-05", "--by", "ada", "--json");
+    const { reports } = JSON.parse(prepared.out);
+    expect(String((await run("2025-05", "--yes", "--by", "Ada")).error)).toContain(
+      "ada prepared 2025-05, so somebody else has to close it",
+    );
+    expect(String((await run("2025-05", "--yes", "--by", "ben", "--force", "x")).error)).toContain(
+      "close takes what was prepared",
+    );
+    const closed = JSON.parse((await run("2025-05", "--yes", "--by", "ben", "--json")).out);
+    expect(closed).toMatchObject({ closedBy: "ben", preparedBy: "ada", reports });
+    expect((await run("verify")).out).toMatch(/2025-05 .* ben, prepared by ada .* intact/);
+    const acts = await database.db("people.audit").orderBy("id").select("action", "actor", "via");
+    expect(acts).toEqual([
+      { action: "month.prepared", actor: "ada", via: "command line" },
+      { action: "month.closed", actor: "ben", via: "command line" },
+    ]);
+  });
+
+  test("a preparation is withdrawn once", async () => {
+    await run("prepare", "2025-05", "--by", "ada");
+    expect((await run("withdraw", "2025-05", "--by", "ada")).out).toBe(
+      "The preparation of 2025-05 is withdrawn.\n",
+    );
+    expect(String((await run("withdraw", "2025-05", "--by", "ada")).error)).toContain(
+      "No preparation of 2025-05 stands",
+    );
+  });
+});
+
+test("a close by one person is on record as well, whatever the dashboard asks for", async () => {
+  await coverAll(database.db, "2025-06-01T00:00:00Z");
+  await close(["2025-05", "--yes", "--by", "anna"]);
+  expect(await database.db("people.audit").select("action", "actor", "subject_id")).toEqual([
+    { action: "month.closed", actor: "anna", subject_id: "2025-05" },
+  ]);
+});
+
 describe("of a month that is not proved", () => {
   test("right after a run, it says to wait and how long, not that nothing was read", async () => {
     await coverAll(database.db, "2025-06-01T00:00:00Z", { endedAgo: "1 second" });

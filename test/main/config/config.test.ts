@@ -58,6 +58,7 @@ const complete: Env = {
   REPORTS_MAIL_TO: "finance@example.com, cfo@example.com",
   REPORTS_MAIL: "daily-control, journal:month",
   REPORTS_MAIL_FORMAT: "html,xlsx",
+  REPORTS_CLOSE_FOUR_EYES: "always",
   SMTP_URL: "smtps://mailer:hunter2@mail.example.com",
   MAIL_FROM: "tallyhook@example.com",
   ALERT_SETTINGS_FILE: "/srv/alerts.jsonc",
@@ -105,6 +106,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     networkRegion: "global",
     reconcile: { cron: "30 3 * * *", graceSeconds: 5, reportOnly: false, identities: {} },
     reportsMaxLagSeconds: 300,
+    closeFourEyes: "dashboard",
     reportMail: null,
     mailFrom: null,
     alerts: { settingsFile: null },
@@ -149,6 +151,7 @@ test("everything set is taken", () => {
       identities: { chargeback_match: "enforce", double_order: "off" },
     },
     reportsMaxLagSeconds: 3_600,
+    closeFourEyes: "always",
     reportMail: {
       cron: "0 7 * * *",
       to: ["finance@example.com", "cfo@example.com"],
@@ -262,6 +265,7 @@ describe("bad values", () => {
     ["REPORTS_MAIL", "month-end:year"],
     ["REPORTS_MAIL", "daily control"],
     ["REPORTS_MAIL_FORMAT", "html,pdf"],
+    ["REPORTS_CLOSE_FOUR_EYES", "yes"],
     ["LOG_LEVEL", ""],
   ])("%s=%j is refused and shown", (name, value) => {
     const message = refusal({ [name]: value });

@@ -88,9 +88,12 @@ const impersonal: Readonly<Record<string, string>> = {
   "reports.closed_movements": "movement kind object_id order_id currency",
   "reports.closed_reports": "report columns about sha256",
   "reports.closed_rows": "report cells",
-  "reports.closes": `time_zone verdict reason sha256 sha256_covers closed_by previous_sha256
-    manifest`,
+  "reports.closes": `time_zone verdict reason sha256 sha256_covers closed_by prepared_by
+    previous_sha256 manifest`,
   "reports.currencies": "code",
+  // Staff, and hashes and sums of reports.
+  "reports.preparation_ends": "ended_by how",
+  "reports.preparations": "time_zone prepared_by verdict reason accounts reports booked movements_mark",
   "reports.decline_groups": "code code_group",
   "reports.mailings": "key message_id state error",
   "reports.network_thresholds": "brand programme basis region min_amount_currency",

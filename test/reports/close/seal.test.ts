@@ -171,7 +171,14 @@ test("every table of schema reports is frozen with a close, or no part of what a
      where table_schema = 'reports' and table_type = 'BASE TABLE'`,
   );
   // Currencies are frozen as evidence; groups and thresholds are in the rows of reports; mailings say what was sent.
-  const others = ["currencies", "decline_groups", "network_thresholds", "mailings"];
+  const others = [
+    "currencies",
+    "decline_groups",
+    "network_thresholds",
+    "preparations",
+    "preparation_ends",
+    "mailings",
+  ];
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...frozen, ...others].toSorted());
 });
 
