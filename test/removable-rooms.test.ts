@@ -23,7 +23,15 @@ import { databaseUrl, withServer } from "./support/server-commands.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const copied = ["src", "migrations", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const rooms = ["The sandbox", "The endpoint", "Reports", "Alerts", "Handlers", "Forwarding"];
+const rooms = [
+  "The sandbox",
+  "The endpoint",
+  "Reports",
+  "Alerts",
+  "Handlers",
+  "Forwarding",
+  "The dashboard",
+];
 
 const declined = sampleOrder({ id: "declined", subscription_id: null, status: "failed" });
 
@@ -157,7 +165,7 @@ async function buildErrors(copy: string): Promise<string> {
   const incremental = ["--incremental", "--tsBuildInfoFile", "dist/tsconfig.tsbuildinfo"];
   const errors =
     (await compile(["-p", "tsconfig.build.json", ...incremental], copy)) ||
-    (await printed(process.execPath, ["src/bin/copy-sql.js", "dist"], { cwd: copy }));
+    (await printed(process.execPath, ["src/bin/copy-files.js", "dist"], { cwd: copy }));
   // The launcher takes a build by this file's time, which a change elsewhere leaves as it was.
   await utimes(join(copy, "dist/src/main/main.js"), new Date(), new Date());
   return errors;

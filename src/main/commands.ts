@@ -19,6 +19,7 @@ export const commandModules: readonly CommandModule[] = [
     load: async () => (await import("./cli/dashboard.ts")).registerDashboard,
   },
   { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
+  { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
   { names: ["trigger"], load: async () => (await import("./cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },

@@ -1,4 +1,5 @@
 import { alertsRoom } from "./rooms/alerts.ts";
+import { dashboardRoom } from "./rooms/dashboard.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
 import { forwardRoom } from "./rooms/forward.ts";
 import { handlersRoom } from "./rooms/handlers.ts";
@@ -14,4 +15,5 @@ export const optionalRooms: OptionalRooms = {
   alerts: alertsRoom,
   handlers: handlersRoom,
   forward: forwardRoom,
+  dashboard: dashboardRoom,
 };

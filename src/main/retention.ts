@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { keepFeed } from "../feed/partitions.ts";
 import { keepPartitions } from "../inbox/partitions.ts";
+import { forgetEnded } from "../people/forget.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
 import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
@@ -40,6 +41,9 @@ export async function retentionTasks(
     "reconcile-retention": hourly(async (stopping) => {
       const rechecks = await forgetRechecks(db, { now: await readNow(db), stopping });
       log.info({ rechecks }, "old rechecks are removed");
+    }),
+    "people-retention": hourly(async () => {
+      log.info(await forgetEnded(db, await readNow(db)), "sessions that are over are removed");
     }),
   };
 }

@@ -50,7 +50,11 @@ export interface AuditRow {
 export interface AuditQuery {
   actor?: string | undefined;
   action?: string | undefined;
-  subject?: { kind: string; id: string } | undefined;
+  subject?: { kind: string; id?: string | undefined } | undefined;
+  /** From this time on. */
+  since?: Date | undefined;
+  /** Before this time. */
+  until?: Date | undefined;
   /** Rows older than this one: its `id`. */
   before?: number | undefined;
   limit: number;
@@ -59,14 +63,17 @@ export interface AuditQuery {
 /** The newest acts first. One statement. */
 export async function readAudit(
   db: Knex,
-  { actor, action, subject, before, limit }: AuditQuery,
+  { actor, action, subject, since, until, before, limit }: AuditQuery,
 ): Promise<AuditRow[]> {
   const query = db("people.audit").orderBy("id", "desc").limit(limit);
   if (actor !== undefined) void query.where({ actor });
   if (action !== undefined) void query.where({ action });
   if (subject !== undefined) {
-    void query.where({ subject_kind: subject.kind, subject_id: subject.id });
+    void query.where({ subject_kind: subject.kind });
+    if (subject.id !== undefined) void query.where({ subject_id: subject.id });
   }
+  if (since !== undefined) void query.where("at", ">=", since);
+  if (until !== undefined) void query.where("at", "<", until);
   if (before !== undefined) void query.where("id", "<", before);
   const rows = await query.select<StoredAct[]>("*");
   return rows.map(({ id, subject_kind: kind, subject_id: subjectId, ...row }) => ({
@@ -80,6 +87,33 @@ export async function readAudit(
     before: row.before,
     after: row.after,
   }));
+}
+
+/** One value of what an act changed; null where it was not there. */
+export interface ChangedValue {
+  name: string;
+  before: string | null;
+  after: string | null;
+}
+
+/** What an act changed, value by value, as text. Pure. */
+export function changedValues({
+  before,
+  after,
+}: Pick<AuditRow, "before" | "after">): ChangedValue[] {
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  return [...names].map((name) => ({
+    name,
+    before: valueText(before?.[name]),
+    after: valueText(after?.[name]),
+  }));
+}
+
+function valueText(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (value === null) return "none";
+  if (Array.isArray(value)) return value.map(valueText).join(", ") || "none";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 interface StoredAct {

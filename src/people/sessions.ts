@@ -115,6 +115,10 @@ export async function endSessionsOf(
     .delete();
 }
 
+/** Removes the sessions of all accounts that are over. Returns how many. One statement. */
+export const removeEndedSessions = (db: Knex, now: Date): Promise<number> =>
+  db("people.sessions").where(isOver(now)).delete();
+
 export interface ListedSession {
   id: string;
   method: SignInMethod;

@@ -172,12 +172,6 @@ export const addressList: SettingKind<readonly string[]> = kind(
   "IP addresses separated by commas, such as 10.0.0.5,10.0.0.6",
 );
 
-export const password = (minCharacters: number): SettingKind<string> =>
-  kind(
-    check((text) => text.length >= minCharacters, `is shorter than ${minCharacters} characters`),
-    `at least ${minCharacters} characters`,
-  );
-
 /** `name=value` pairs with one of a few values. The user of the setting checks the names. */
 export const choices = <const T extends string>(
   values: readonly T[],

@@ -31,7 +31,7 @@ const secretValues: Record<string, string> = {
   svc_webhook_secrets: "whsec_0123456789abcdef",
   tallyhook_encryption_key: "0123456789abcdef".repeat(4),
 };
-const ours = ["migrate", "receiver", "worker", "cli"];
+const ours = ["migrate", "receiver", "worker", "dashboard", "cli"];
 const theirs = ["postgres", "redis"];
 /** What a tag alone is not: bytes that stay the same. */
 const pinned = /^[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z-]+@sha256:[0-9a-f]{64}$/;
@@ -87,11 +87,11 @@ describe("docker-compose.yml", () => {
     for (const [, duration] of durations) expect(duration).toMatch(/^(?:\d+(?:ms|s|m|h))+$/);
   });
 
-  test("publishes nothing but the receiver's port", () => {
+  test("publishes nothing but the receiver's port, and on loopback the dashboard's", () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports }]) =>
       (ports ?? []).map((port) => `${name} ${port}`),
     );
-    expect(published).toEqual(["receiver 3000:3000"]);
+    expect(published).toEqual(["receiver 3000:3000", "dashboard 127.0.0.1:3002:3002"]);
   });
 
   test("keeps PostgreSQL and Redis on a network without a way out", () => {
@@ -115,7 +115,7 @@ describe("docker-compose.yml", () => {
   });
 
   test("checks the health of all that stay up and brings them back, and runs migrate once", () => {
-    for (const name of ["postgres", "redis", "receiver", "worker"]) {
+    for (const name of ["postgres", "redis", "receiver", "worker", "dashboard"]) {
       expect(service(compose, name).healthcheck?.test?.[0], name).toBe("CMD");
       expect(service(compose, name).restart, name).toBe("unless-stopped");
     }
@@ -180,9 +180,17 @@ describe("docker-compose.yml", () => {
       "DATABASE_DIRECT_URL",
       // In comments there: few have a standby.
       "REPORTS_DATABASE_URL",
-      "ADMIN_PASSWORD",
       "METRICS_TOKEN",
       "SANDBOX_PORT",
+      // In comments there, as far as they are not for a proxy of one's own.
+      "DASHBOARD_OIDC_ISSUER",
+      "DASHBOARD_OIDC_CLIENT_ID",
+      "DASHBOARD_OIDC_CLIENT_SECRET",
+      "DASHBOARD_OIDC_CLAIM",
+      "DASHBOARD_OIDC_ROLES",
+      "DASHBOARD_PROXY_HEADER",
+      "DASHBOARD_PROXY_SECRET",
+      "DASHBOARD_PROXY_PEERS",
       "TALLYHOOK_DATA_DIR",
       // Set by hand, for as long as secrets are encrypted with them.
       "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
@@ -298,7 +306,9 @@ describe("docker-compose.yml", () => {
   test("gives each process the secrets of its own work alone", () => {
     expect(service(compose, "migrate").secrets).toEqual(["database_url"]);
     expect(service(compose, "receiver").secrets).not.toContain("svc_api_key");
-    expect(service(compose, "worker").secrets).not.toContain("svc_webhook_secrets");
+    for (const name of ["worker", "dashboard"]) {
+      expect(service(compose, name).secrets).not.toContain("svc_webhook_secrets");
+    }
     expect(service(compose, "worker").secrets).not.toContain("tallyhook_encryption_key");
   });
 

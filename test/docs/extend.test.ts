@@ -72,7 +72,7 @@ beforeAll(async () => {
   await putInto(schemes, "schemes", "acmeScheme", "./schemes/acme.ts");
   // All at once, which takes little more than one alone. What is in error is built all the same.
   typeErrors = await compile(["-p", "tsconfig.build.json"], project);
-  await run(process.execPath, ["src/bin/copy-sql.js", "dist"], { cwd: project });
+  await run(process.execPath, ["src/bin/copy-files.js", "dist"], { cwd: project });
 });
 
 /** Imports a name and puts it into a list, as the page says. */

@@ -6,6 +6,9 @@ import { registerAlerts } from "../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { registerEvents } from "../../src/main/cli/events.ts";
 import { registerFindings } from "../../src/main/cli/findings.ts";
+import { createAccount } from "../../src/people/accounts.ts";
+import { addNote } from "../../src/people/cases.ts";
+import { wallClock } from "../../src/platform/clock.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
@@ -123,6 +126,39 @@ function createQueueReader(url: string): Knex {
   return db;
 }
 
+/** On the order of each person, on a finding and an alert about them, and on something else that names them. */
+async function writeNotes(db: Knex, people: readonly (Person & { digits: string })[]) {
+  const author = await db.transaction((trx) =>
+    createAccount(trx, { email: "anna@example.com", roles: ["support"], passwordHash: null }),
+  );
+  const actor = {
+    accountId: author.id,
+    name: author.email,
+    via: "dashboard",
+    address: null,
+  } as const;
+  for (const { digits, email, mark } of people) {
+    const [finding] = await db("reconcile.findings")
+      .where("object_id", "like", `%${digits}`)
+      .pluck("id");
+    const [alert] = await db("alerts.alerts").where("order_id", "like", `%${digits}`).pluck("id");
+    const subjects = [
+      { kind: "dunning", id: `order-of-${digits}` },
+      { kind: "chargeback", id: `order-of-${digits}` },
+      { kind: "finding", id: String(finding) },
+      { kind: "alert", id: String(alert) },
+    ] as const;
+    for (const subject of subjects) {
+      await db.transaction((trx) =>
+        addNote(trx, actor, subject, { text: mark(), now: wallClock.now() }),
+      );
+    }
+    const other = { kind: "alert", id: "0" } as const;
+    const text = `wrote to ${email}`;
+    await db.transaction((trx) => addNote(trx, actor, other, { text, now: wallClock.now() }));
+  }
+}
+
 /** Those of a person's markers that stand somewhere in any form, with their places. */
 function found(places: ReadonlyMap<string, string>, { markers }: Person): string[] {
   return [...places].flatMap(([place, text]) =>
@@ -178,6 +214,10 @@ describe.each(testBackends)("an erased person, with jobs in $name", (backend) =>
         const [alert] = await db("alerts.alerts").where("order_id", "like", `%${of}`).pluck("id");
         await command(registerAlerts, "alerts", "ack", String(alert), "--note", person.mark());
       }
+      await writeNotes(db, [
+        { ...jane, digits: "555123" },
+        { ...joe, digits: "777456" },
+      ]);
       await sweep();
       await letTimePass(db);
       const close = {

@@ -30,6 +30,9 @@ const bounded = [
   "inbox.progress",
   "inbox.receipts",
   "inbox.seen",
+  "people.attempts",
+  "people.sessions",
+  "people.sign_in_links",
   "receiver.answers_by_minute",
   "reconcile.doubts",
 ] as const;
@@ -179,6 +182,20 @@ async function live(db: Knex, now: Date, step: number): Promise<void> {
   );
   await db.raw(
     "update reconcile.doubts set settled_at = recorded_at where recorded_at = :now",
+    bindings,
+  );
+  await db.raw(
+    `with account as (
+       insert into people.accounts (email, roles) values ('p' || :step || '@example.com', '{}') returning id
+     ), session as (
+       insert into people.sessions (token_hash, account_id, account_version, method, address, user_agent, began_at,
+                                    last_seen_at)
+       select sha256(id::text::bytea), id, 1, 'link', '', '', :now::timestamptz, :now::timestamptz from account
+     ), link as (
+       insert into people.sign_in_links select sha256(id::text::bytea), id, :now::timestamptz + interval '10 minutes'
+       from account
+     )
+     insert into people.attempts values ('address:' || :step, 1, extract(epoch from :now::timestamptz) * 1000 + 900000)`,
     bindings,
   );
 }

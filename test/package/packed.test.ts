@@ -74,17 +74,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("the package has the compiled program with its SQL, the types of handlers, and nothing else", async () => {
+test("the package has the compiled program with its SQL, the dashboard's files, the types of handlers, and nothing else", async () => {
   const kinds = new Set(
     packed.map((path) =>
       path
-        .replace(/^dist\/(?:src|migrations)\/.*?(\.d\.ts|\.js|\.sql)$/, "dist/…$1")
+        .replace(/^dist\/(?:src|migrations)\/.*?(\.d\.ts|\.js|\.sql|\.css)$/, "dist/…$1")
         .replace(/^docs\/[\w-]+\.md$/, "docs/…"),
     ),
   );
   expect([...kinds].toSorted()).toEqual([
     "LICENSE",
     "README.md",
+    "dist/….css",
     "dist/….d.ts",
     "dist/….js",
     "dist/….sql",
@@ -93,6 +94,7 @@ test("the package has the compiled program with its SQL, the types of handlers, 
     "src/bin/handlers.js",
     "src/bin/tallyhook.js",
   ]);
+  expect(packed).toContain("dist/src/dashboard/assets/script.js");
   const migrations = await readdir(join(projectRoot, "migrations"));
   const numbered = migrations.filter((name) => /^\d+_.*\.sql$/.test(name));
   expect(packed).toEqual(expect.arrayContaining(numbered.map((name) => `dist/migrations/${name}`)));

@@ -50,9 +50,9 @@ async function layOut(image: string): Promise<void> {
 /** As `npm run build` does, but without looking at the types, which is the business of `npm run check`. */
 async function build(outDir: string): Promise<void> {
   const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
-  const copySql = [join("src", "bin", "copy-sql.js"), outDir];
+  const copyFiles = [join("src", "bin", "copy-files.js"), outDir];
   const errors =
     (await compile(args, projectRoot)) ||
-    (await printed(process.execPath, copySql, { cwd: projectRoot }));
+    (await printed(process.execPath, copyFiles, { cwd: projectRoot }));
   if (errors !== "") throw new Error(errors);
 }

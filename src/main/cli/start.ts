@@ -9,7 +9,6 @@ import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
-import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -83,7 +82,8 @@ function sandboxRoom(): SandboxRoom {
 
 interface Running {
   receiverUrl: string;
-  dashboardLink: string;
+  /** Signs the owner of this machine in once; null if the dashboard was deleted. */
+  dashboardLink: string | null;
   databaseUrl: string;
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
@@ -115,10 +115,13 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   };
 }
 
-const startDashboard = async (
+async function startDashboard(
   runtime: Runtime,
   service?: { baseUrl: string; apiKey: string },
-): Promise<string> => ownersLink(runtime, (await runDashboard(runtime, service)).url);
+): Promise<string | null> {
+  const dashboard = await optionalRooms.dashboard?.start(runtime, service);
+  return dashboard?.signInLink ?? null;
+}
 
 function banner(
   { config }: LoadedConfig,
@@ -130,8 +133,12 @@ function banner(
     "",
     pc.bold("Tallyhook runs"),
     `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
-    `  dashboard  ${dashboardLink}`,
-    "             (signs you in once; later: npx tallyhook users link owner@localhost)",
+    ...(dashboardLink === null
+      ? []
+      : [
+          `  dashboard  ${dashboardLink}`,
+          "             (signs you in once; later: npx tallyhook users link owner@localhost)",
+        ]),
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
   ];

@@ -137,7 +137,6 @@ export interface Secrets {
   readonly serviceApiKey: string | null;
   /** Newest first; empty if the environment has none. The database may hold more. */
   readonly webhookSecrets: readonly string[];
-  readonly adminPassword: string | null;
   readonly oidcClientSecret: string | null;
   readonly proxySecret: string | null;
   readonly metricsToken: string | null;
@@ -291,7 +290,6 @@ function secretsOf(
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
-    adminPassword: values.ADMIN_PASSWORD,
     oidcClientSecret: values.DASHBOARD_OIDC_CLIENT_SECRET,
     proxySecret: values.DASHBOARD_PROXY_SECRET,
     metricsToken: values.METRICS_TOKEN,

@@ -15,6 +15,7 @@ export interface OptionalRooms {
   readonly alerts?: AlertsRoom;
   readonly handlers?: HandlersRoom;
   readonly forward?: ForwardRoom;
+  readonly dashboard?: DashboardRoom;
 }
 
 export interface SandboxRoom {
@@ -188,4 +189,15 @@ export interface ForwardRoom {
     /** Which destination it is that the dispatch knows by this name; null for a handler. */
     destinationOf(recipient: string): string | null;
   };
+}
+
+export interface DashboardRoom {
+  /**
+   * Serves the dashboard until the runtime ends. Returns a link that signs the owner of this machine in once. `service`:
+   * where pages ask for objects; absent: as the settings say. Throws `ConfigurationError` when it cannot listen.
+   */
+  start(
+    runtime: Runtime,
+    service?: { baseUrl: string; apiKey: string },
+  ): Promise<{ signInLink: string }>;
 }

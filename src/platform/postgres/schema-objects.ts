@@ -8,10 +8,10 @@ import { sqlArray } from "./values.ts";
 export const migratedSchemas = [
   "alerts",
   "dispatch",
-  "people",
   "feed",
   "inbox",
   "mirror",
+  "people",
   "receiver",
   "reconcile",
   "reports",

@@ -37,9 +37,20 @@ const complete: Env = {
   PORT: "0",
   ADMIN_HOST: "localhost",
   ADMIN_PORT: "0",
-  ADMIN_PASSWORD: "correct horse hunter2",
   METRICS_TOKEN: "hunter2-hunter2-hunter2",
   SANDBOX_PORT: "65535",
+  DASHBOARD_HOST: "0.0.0.0",
+  DASHBOARD_PORT: "0",
+  PUBLIC_DASHBOARD_URL: "https://tallyhook.example.com/",
+  DASHBOARD_OIDC_ISSUER: "https://login.example.com",
+  DASHBOARD_OIDC_CLIENT_ID: "tallyhook",
+  DASHBOARD_OIDC_CLIENT_SECRET: "hunter2-of-the-provider",
+  DASHBOARD_OIDC_CLAIM: "roles",
+  DASHBOARD_OIDC_ROLES: "oncall=operator+viewer",
+  DASHBOARD_PROXY_HEADER: "X-Forwarded-Email",
+  DASHBOARD_PROXY_SECRET: "hunter2-of-the-proxy",
+  DASHBOARD_PROXY_PEERS: "10.0.0.7",
+  DASHBOARD_PROXIES: "1",
   PUBLIC_URL: "http://127.0.0.1:3000/hooks/",
   TALLYHOOK_DATA_DIR: "/srv/tallyhook",
   TALLYHOOK_HANDLERS: "/srv/handlers",
@@ -94,6 +105,14 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     },
     receiver: { host: "0.0.0.0", port: 3000, maxBodyBytes: 1_048_576, maxConnections: 1_024 },
     admin: { host: "127.0.0.1", port: 3001 },
+    dashboard: {
+      host: "127.0.0.1",
+      port: 3002,
+      publicUrl: null,
+      proxies: 0,
+      proxySignIn: null,
+      oidc: null,
+    },
     databaseSilenceSeconds: 300,
     eventsKeepDays: 400,
     changesKeepDays: 30,
@@ -134,6 +153,19 @@ test("everything set is taken", () => {
     },
     receiver: { host: "::1", port: 0, maxBodyBytes: 2_048, maxConnections: 10 },
     admin: { host: "localhost", port: 0 },
+    dashboard: {
+      host: "0.0.0.0",
+      port: 0,
+      publicUrl: "https://tallyhook.example.com",
+      proxies: 1,
+      proxySignIn: { header: "x-forwarded-email", peers: ["10.0.0.7"] },
+      oidc: {
+        issuer: "https://login.example.com",
+        clientId: "tallyhook",
+        claim: "roles",
+        rolesByGroup: { oncall: ["operator", "viewer"] },
+      },
+    },
     databaseSilenceSeconds: 60,
     eventsKeepDays: 90,
     changesKeepDays: 1,
@@ -183,7 +215,7 @@ test("what was loaded cannot be changed", () => {
   const { config, secrets } = loadConfig(complete);
   expect(() => Object.assign(config, { database: "embedded" })).toThrow(TypeError);
   expect(() => Object.assign(config.receiver, { port: 1 })).toThrow(TypeError);
-  expect(() => Object.assign(secrets, { adminPassword: "" })).toThrow(TypeError);
+  expect(() => Object.assign(secrets, { metricsToken: "" })).toThrow(TypeError);
   expect(() => (secrets.webhookSecrets as string[]).push("x")).toThrow(TypeError);
 });
 
@@ -199,7 +231,7 @@ test("secrets show themselves to nobody who does not ask by name", () => {
     `${secrets}`,
   ].join("\n");
   expect(shown).not.toMatch(/hunter2|whsec|0123456789abcdef/);
-  expect(secrets.adminPassword).toBe("correct horse hunter2");
+  expect(secrets.metricsToken).toBe("hunter2-hunter2-hunter2");
 });
 
 describe("bad values", () => {
@@ -288,7 +320,6 @@ describe("bad values", () => {
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret},`],
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret},,${webhookSecret}`],
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret}\n${webhookSecret}`],
-    ["ADMIN_PASSWORD", "hunter2"],
     ["METRICS_TOKEN", "hunter2"],
     ["METRICS_TOKEN", "hunter2 hunter2 hunter2"],
     ["TALLYHOOK_ENCRYPTION_KEY", "hunter2"],
@@ -346,7 +377,6 @@ describe("bad values", () => {
     "DATABASE_URL",
     "REDIS_URL",
     "SVC_WEBHOOK_SECRETS",
-    "ADMIN_PASSWORD",
     "METRICS_TOKEN",
     "TALLYHOOK_ENCRYPTION_KEY",
     "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
@@ -460,8 +490,8 @@ describe("secrets from files", () => {
     expect(refusal({ METRICS_TOKEN_FILE: "/nowhere" }, readFile)).toContain(
       'METRICS_TOKEN_FILE: the file "/nowhere" cannot be read.',
     );
-    const message = refusal({ ADMIN_PASSWORD_FILE: "/run/secrets/short" }, readFile);
-    expect(message).toContain("ADMIN_PASSWORD_FILE is shorter than 12 characters");
+    const message = refusal({ METRICS_TOKEN_FILE: "/run/secrets/short" }, readFile);
+    expect(message).toContain("METRICS_TOKEN_FILE is shorter than 16 bytes");
     expect(message).not.toContain("hunter2");
   });
 });

@@ -19,6 +19,7 @@ const redacted: Readonly<Record<string, string>> = {
   "mirror.transactions": "failure_reason card_last_four data inline",
   "mirror.unbelieved": "data",
   "mirror.versions": "data",
+  "people.notes": "text",
   "reconcile.finding_versions": "content",
   "reconcile.findings": "differences evidence history ack_note",
 };
@@ -65,6 +66,14 @@ const impersonal: Readonly<Record<string, string>> = {
     payment_method_id card_brand version content_hash inline_version last_cause`,
   "mirror.unbelieved": "resource id content_hash cause",
   "mirror.versions": "resource id content_hash cause",
+  // Staff's own addresses. Acts hold ids, and no personal data but that of who acts.
+  "people.accounts": "email roles password_hash totp_key_id totp_ciphertext issuer subject",
+  "people.attempts": "key",
+  "people.audit": "actor via address action subject_kind subject_id before after",
+  "people.cases": "subject_kind subject_id",
+  "people.notes": "subject_kind subject_id",
+  "people.sessions": "token_hash method address user_agent",
+  "people.sign_in_links": "token_hash",
   "public.tallyhook_migrations": "name",
   "public.tallyhook_schema_objects": "owner kind name file file_sha256 sha256",
   "public.tallyhook_schema_texts": "file file_sha256",
