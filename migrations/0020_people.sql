@@ -76,6 +76,8 @@ create table people.audit (
 );
 create index audit_subject on people.audit (subject_kind, subject_id, id);
 create index audit_actor on people.audit (actor, id);
+create index audit_action on people.audit (action, id);
+create index audit_at on people.audit (at);
 comment on table people.audit is 'Who did what to what, in the transaction that did it. Nothing changes or removes a row.';
 
 create table people.cases (

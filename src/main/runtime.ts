@@ -19,6 +19,8 @@ import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 export interface Runtime {
   readonly config: Config;
   readonly secrets: Secrets;
+  /** Every setting, as people may see it. */
+  readonly settings: LoadedConfig["settings"];
   readonly log: Log;
   readonly wallClock: Clock;
   readonly serviceClock: ServiceClock;
@@ -62,7 +64,7 @@ export interface RuntimeSettings {
 }
 
 export function createRuntime(
-  { config, secrets }: LoadedConfig,
+  { config, secrets, settings }: LoadedConfig,
   log: Log,
   { statementSilenceLimitMs, databaseUrl: givenUrl }: RuntimeSettings = {},
 ): Runtime {
@@ -155,6 +157,7 @@ export function createRuntime(
   return {
     config,
     secrets,
+    settings,
     log,
     wallClock,
     serviceClock,

@@ -54,10 +54,14 @@ export async function findAccount(db: Knex, email: string): Promise<Account | nu
   return rows[0] === undefined ? null : accountOf(rows[0]);
 }
 
-/** Null where there is none. One statement. */
-export async function findAccountById(db: Knex, id: number): Promise<Account | null> {
+/** Null where there is none. `locked`: nobody changes it until the transaction ends. One statement. */
+export async function findAccountById(
+  db: Knex,
+  id: number,
+  lock?: "locked",
+): Promise<Account | null> {
   const { rows } = await db.raw<Rows<AccountRow>>(
-    `select ${columns} from people.accounts where id = ?`,
+    `select ${columns} from people.accounts where id = ?${lock === undefined ? "" : " for update"}`,
     [id],
   );
   return rows[0] === undefined ? null : accountOf(rows[0]);

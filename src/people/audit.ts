@@ -113,7 +113,7 @@ function valueText(value: unknown): string | null {
   if (value === undefined) return null;
   if (value === null) return "none";
   if (Array.isArray(value)) return value.map(valueText).join(", ") || "none";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 interface StoredAct {

@@ -14,6 +14,7 @@ export const permissions = {
   "endpoint:write": "test and rotate the endpoint at the service",
   "month:prepare": "prepare a month for its close",
   "month:close": "approve and close a month",
+  "account:read": "see who may sign in, and who is signed in",
   "account:write": "add people, change their roles, end their sessions",
   "audit:read": "see who did what",
   "setting:read": "see the settings in force",
@@ -39,7 +40,7 @@ export const roles = {
     "setting:read",
   ],
   finance: ["status:read", "report:read", "case:write", "month:prepare", "month:close"],
-  admin: ["status:read", "account:write", "audit:read", "setting:read"],
+  admin: ["status:read", "account:read", "account:write", "audit:read", "setting:read"],
 } as const satisfies Record<string, readonly Permission[]>;
 
 export type Role = keyof typeof roles;

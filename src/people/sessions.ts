@@ -138,21 +138,66 @@ export async function listSessions(
     .where({ account_id: accountId })
     .whereNot(isOver(now))
     .orderBy("last_seen_at", "desc")
-    .select<
-      (Pick<SessionRow, "id" | "method" | "began_at" | "last_seen_at"> & {
-        address: string;
-        user_agent: string;
-      })[]
-    >("id", "method", "address", "user_agent", "began_at", "last_seen_at");
+    .select<ListedRow[]>("id", "method", "address", "user_agent", "began_at", "last_seen_at");
+  return rows.map(listedSession);
+}
+
+/** A session of any account. */
+export interface SessionOfAccount extends ListedSession {
+  account: { id: number; email: string };
+}
+
+/** Who is signed in, the one last used first. One statement. */
+export async function listAllSessions(
+  db: Knex,
+  now: Date,
+  { limit }: { limit: number },
+): Promise<SessionOfAccount[]> {
+  const rows = await db("people.sessions as s")
+    .join("people.accounts as a", "a.id", "s.account_id")
+    .whereNull("a.disabled_at")
+    .whereNot(isOver(now))
+    .orderBy("s.last_seen_at", "desc")
+    .limit(limit)
+    .select<(ListedRow & { account_id: string; email: string })[]>(
+      "s.id",
+      "s.method",
+      "s.began_at",
+      "s.last_seen_at",
+      "s.address",
+      "s.user_agent",
+      "s.account_id",
+      "a.email",
+    );
   return rows.map((row) => ({
-    id: row.id,
-    method: row.method,
-    address: row.address,
-    userAgent: row.user_agent,
-    beganAt: row.began_at,
-    lastSeenAt: row.last_seen_at,
+    ...listedSession(row),
+    account: { id: Number(row.account_id), email: row.email },
   }));
 }
+
+/** Ends a session of any account. Returns whose it was; null if there is none of that id. One statement. */
+export async function endSession(db: Knex, id: string): Promise<string | null> {
+  const { rows } = await db.raw<{ rows: { email: string }[] }>(
+    `delete from people.sessions s using people.accounts a
+     where a.id = s.account_id and s.id::text = ? returning a.email`,
+    [id],
+  );
+  return rows[0]?.email ?? null;
+}
+
+type ListedRow = Pick<SessionRow, "id" | "method" | "began_at" | "last_seen_at"> & {
+  address: string;
+  user_agent: string;
+};
+
+const listedSession = (row: ListedRow): ListedSession => ({
+  id: row.id,
+  method: row.method,
+  address: row.address,
+  userAgent: row.user_agent,
+  beganAt: row.began_at,
+  lastSeenAt: row.last_seen_at,
+});
 
 const isOver = (now: Date) => (query: Knex.QueryBuilder) =>
   void query

@@ -9,6 +9,9 @@ type Sample = (db: Knex) => Promise<string>;
  * none. Forms (POST) take their parts from the page whose path theirs begins with.
  */
 const pageSamples: Readonly<Record<string, Sample>> = {
+  "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
+  "/admin/sessions/:id/end": async (db) =>
+    `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
@@ -18,6 +21,8 @@ const pageSamples: Readonly<Record<string, Sample>> = {
 const moreSamples: readonly Sample[] = [
   async () => "/events?state=dead",
   async () => "/events?type=none.such",
+  async () => "/admin/audit?kind=account",
+  async () => "/admin/audit?by=nobody",
   async (db) => `/events/${await newest(db, "inbox.events", "seq", { state: "dead" })}`,
 ];
 

@@ -1,5 +1,6 @@
 import { userInfo } from "node:os";
 import { InvalidArgumentError } from "commander";
+import type { Actor } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
 
 const longest = 100;
@@ -30,6 +31,14 @@ export function systemUser(sudoUser: string | undefined): SystemUser {
   }
   return { name, sudoUser: sudoUser ?? null };
 }
+
+/** Who acts by a command, for the record: whom `--by` names, otherwise `requirePerson`. */
+export const commandActor = ({ user }: { user(): SystemUser }, by: string | undefined): Actor => ({
+  accountId: null,
+  name: by ?? requirePerson(user()),
+  via: "command line",
+  address: null,
+});
 
 /** Shared and service accounts, including the one in this program's image: they identify no person. */
 const sharedAccounts = new Set(

@@ -1,16 +1,16 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
+import { type Account, listAccounts, readEmail, requireAccount } from "../../people/accounts.ts";
 import {
-  type Account,
-  type AccountChange,
-  changeAccount,
-  createAccount,
-  listAccounts,
-  readEmail,
-  requireAccount,
-} from "../../people/accounts.ts";
-import { type Act, type Actor, recordAct } from "../../people/audit.ts";
+  type AccountDecision,
+  addAccount,
+  decideAccount,
+  disabling,
+  enabling,
+  makeSignInLink,
+  newRoles,
+} from "../../people/manage-accounts.ts";
 import { assertStrong, hashPassword } from "../../people/password.ts";
 import {
   type Role,
@@ -19,8 +19,7 @@ import {
   permissionsOf,
   roleNames,
 } from "../../people/permissions.ts";
-import { endSessionsOf, listSessions } from "../../people/sessions.ts";
-import { createSignInLink } from "../../people/sign-in-links.ts";
+import { listSessions } from "../../people/sessions.ts";
 import { newTotpSecret, totpAddress } from "../../people/totp.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
@@ -28,7 +27,7 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
+import { commandActor, parsePerson } from "./acting-person.ts";
 import { askSecret } from "./ask-secret.ts";
 import type { CliContext } from "./context.ts";
 
@@ -79,12 +78,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     )
     .action((email: string, { by, role }: By & { role: Role[] }) =>
       change(context, { email, by }, async ({ account }) => ({
-        change: { roles: role },
-        act: {
-          action: "account.roles-changed",
-          before: { roles: account.roles },
-          after: { roles: role },
-        },
+        ...newRoles(account, role),
         done: `${email} has the ${roleText(role)} now.`,
       })),
     );
@@ -127,17 +121,14 @@ export function registerUsers(program: Command, context: CliContext): void {
   changing("disable", "let a person in no more; their sessions end at once").action(
     (email: string, { by }: By) =>
       change(context, { email, by }, async ({ runtime }) => ({
-        change: { isDisabled: true, now: runtime.wallClock.now() },
-        act: { action: "account.disabled" },
-        endsSessions: true,
+        ...disabling(runtime.wallClock.now()),
         done: `${email} cannot sign in any more, and is signed out everywhere.`,
       })),
   );
 
   changing("enable", "let a person in again").action((email: string, { by }: By) =>
     change(context, { email, by }, async ({ runtime }) => ({
-      change: { isDisabled: false, now: runtime.wallClock.now() },
-      act: { action: "account.enabled" },
+      ...enabling(runtime.wallClock.now()),
       done: `${email} can sign in again.`,
     })),
   );
@@ -166,15 +157,6 @@ function parseRole(text: string, former: Role[] = []): Role[] {
 const roleText = (roles: readonly Role[]): string =>
   `${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`;
 
-function actorOf(context: CliContext, by: string | undefined): Actor {
-  return {
-    accountId: null,
-    name: by ?? requirePerson(context.user()),
-    via: "command line",
-    address: null,
-  };
-}
-
 async function askPassword(context: CliContext, email: string): Promise<string> {
   const password = await askSecret(context, `New password of ${email}`);
   await assertStrong(password, email);
@@ -189,22 +171,15 @@ async function add(
   email: string,
   { by, role, password }: By & { role: Role[]; password: boolean },
 ): Promise<void> {
-  const actor = actorOf(context, by);
+  const actor = commandActor(context, by);
   await withDatabase(context, async ({ db }) => {
     const passwordHash = password ? await askPassword(context, email) : null;
-    await inTransaction(db, async (trx) => {
-      await createAccount(trx, { email, roles: role, passwordHash });
-      const subject = { kind: "account", id: email };
-      await recordAct(trx, actor, { action: "account.added", subject, after: { roles: role } });
-    });
+    await inTransaction(db, (trx) => addAccount(trx, actor, { email, roles: role, passwordHash }));
     context.stdout.write(`${email} can sign in, with the ${roleText(role)}.\n`);
   });
 }
 
-interface Decided {
-  change: AccountChange;
-  act: Omit<Act, "subject">;
-  endsSessions?: boolean;
+interface Decided extends AccountDecision {
   /** What to print. */
   done: string;
 }
@@ -214,33 +189,25 @@ async function change(
   { email, by }: { email: string; by: string | undefined },
   decide: (input: { account: Account; runtime: Runtime }) => Promise<Decided>,
 ): Promise<void> {
-  const actor = actorOf(context, by);
+  const actor = commandActor(context, by);
   await withDatabase(context, async ({ db, runtime }) => {
     const account = await requireAccount(db, email);
     const decided = await decide({ account, runtime });
-    await inTransaction(db, async (trx) => {
-      await changeAccount(trx, account.id, decided.change);
-      if (decided.endsSessions === true) await endSessionsOf(trx, account.id);
-      await recordAct(trx, actor, { ...decided.act, subject: { kind: "account", id: email } });
-    });
+    await inTransaction(db, (trx) => decideAccount(trx, actor, account, decided));
     context.stdout.write(`${decided.done}\n`);
   });
 }
 
 async function link(context: CliContext, email: string, by: string | undefined): Promise<void> {
-  const actor = actorOf(context, by);
+  const actor = commandActor(context, by);
   await withDatabase(context, async ({ db, runtime }) => {
     const account = await requireAccount(db, email);
     if (account.disabledAt !== null) {
       throw new UsageError(`${email} is disabled. "tallyhook users enable ${email}" first.`);
     }
-    const token = await inTransaction(db, async (trx) => {
-      await recordAct(trx, actor, {
-        action: "sign-in-link.made",
-        subject: { kind: "account", id: email },
-      });
-      return createSignInLink(trx, account.id, runtime.wallClock.now());
-    });
+    const token = await inTransaction(db, (trx) =>
+      makeSignInLink(trx, actor, account, runtime.wallClock.now()),
+    );
     const { publicUrl, port } = runtime.config.dashboard;
     context.stdout.write(
       `${publicUrl ?? `http://127.0.0.1:${port}`}/sign-in/link?token=${token}\n`,

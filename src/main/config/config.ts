@@ -17,6 +17,7 @@ import {
   unknownVariables,
 } from "../../platform/settings.ts";
 import { readEnvFile, withEnvFile } from "./env-file.ts";
+import { type SettingInForce, settingsInForce } from "./settings-in-force.ts";
 import {
   type Values,
   embeddedDatabase,
@@ -155,6 +156,8 @@ export interface LoadedConfig {
   readonly secrets: Secrets;
   /** To be printed, not fatal: where settings come from, and unknown variables with our prefixes. */
   readonly warnings: readonly string[];
+  /** Every setting, as people may see it. */
+  readonly settings: readonly SettingInForce[];
 }
 
 /** The user who called `sudo`. Not a setting, since it means nothing to a program that runs unattended. */
@@ -166,7 +169,7 @@ export const sudoUser = (env: Environment = process.env): string | undefined => 
  */
 export function loadOwnConfig(): LoadedConfig {
   const read = withEnvFile(process.env, ".env", readEnvFile);
-  const loaded = loadConfig(read.environment);
+  const loaded = loadConfig(read.environment, readText, process.env);
   if (read.fromFile === null) return loaded;
   const settingsRead = `${counted(read.fromFile, "setting comes", "settings come")}`;
   return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
@@ -182,6 +185,8 @@ const readText: ReadFile = (file) => readFileSync(file, "utf8");
 export function loadConfig(
   env: Environment = process.env,
   readFile: ReadFile = readText,
+  /** What of `env` comes from no `.env` file. */
+  own: Environment = env,
 ): LoadedConfig {
   const { values, problems: wrong } = readSettings(settings, env, readFile);
   const unknown = unknownVariables(settings, env, prefixes);
@@ -203,6 +208,15 @@ export function loadConfig(
     config: freezeDeep(configOf(values)),
     secrets: redact(secretsOf(values, alerts.values, forward.values)),
     warnings: unknown.warnings,
+    settings: settingsInForce(
+      {
+        ...settings,
+        ...prefixedSecrets(secretPrefixes.alerts, env, misspelled),
+        ...prefixedSecrets(secretPrefixes.forward, env, misspelled),
+      },
+      env,
+      own,
+    ),
   };
 }
 

@@ -3,6 +3,7 @@ import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
+import { adminPagesOf } from "./admin.ts";
 import { eventPagesOf } from "./events.ts";
 import { dunningOf } from "./dunning.ts";
 
@@ -19,6 +20,7 @@ export function pageGroups(
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),
     dunningOf(runtime),
+    adminPagesOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

@@ -60,7 +60,7 @@ const needDatabase = [
 ];
 
 /** Checks everything a deployment needs. A check that fails does not hide the others. */
-async function examine(runtime: Runtime): Promise<CheckResult[]> {
+export async function examine(runtime: Runtime): Promise<CheckResult[]> {
   const { reports, endpoint, alerts, forward } = optionalRooms;
   const findings: CheckResult[] = [
     ok(

@@ -1,0 +1,35 @@
+import type { PageGroup } from "../../page-group.ts";
+import { auditRoutes } from "./audit-routes.ts";
+import { setupRoutes } from "./setup-routes.ts";
+import type { Finding, ShownSetting } from "./setup-views.ts";
+import { renderSections } from "./sections.ts";
+import { userRoutes } from "./user-routes.ts";
+
+export interface AdminDeps {
+  /** The address at which people reach the dashboard, for links that sign in. */
+  url: string;
+  /** Every setting as it is in force. */
+  settings: readonly ShownSetting[];
+  /** Looks whether everything is there; takes seconds. */
+  examine(): Promise<readonly Finding[]>;
+}
+
+/** Users, sessions, who did what, settings, and the doctor. */
+export const adminPages = ({ url, settings, examine }: AdminDeps): PageGroup => ({
+  place: { path: "/admin", name: "Admin", access: "setting:read" },
+  routes: [
+    {
+      method: "GET",
+      path: "/admin",
+      access: "setting:read",
+      answer: async (_, { visitor }) => ({
+        kind: "page",
+        title: "Admin",
+        body: renderSections(visitor),
+      }),
+    },
+    ...userRoutes({ url }),
+    ...auditRoutes,
+    ...setupRoutes({ settings, examine }),
+  ],
+});

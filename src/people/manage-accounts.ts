@@ -1,0 +1,89 @@
+import type { Knex } from "knex";
+import {
+  type Account,
+  type AccountChange,
+  type NewAccount,
+  changeAccount,
+  createAccount,
+} from "./accounts.ts";
+import { type Act, type Actor, recordAct } from "./audit.ts";
+import type { Role } from "./permissions.ts";
+import { endSessionsOf } from "./sessions.ts";
+import { createSignInLink } from "./sign-in-links.ts";
+
+/** Adds an account, with its record. Throws `UsageError` if there is one of that address. */
+export async function addAccount(
+  trx: Knex.Transaction,
+  actor: Actor,
+  account: NewAccount,
+): Promise<Account> {
+  const added = await createAccount(trx, account);
+  const after = { roles: account.roles };
+  await recordAct(trx, actor, { action: "account.added", subject: subjectOf(added), after });
+  return added;
+}
+
+/** What is done to an account, and what the record says of it. */
+export interface AccountDecision {
+  change: AccountChange;
+  act: Omit<Act, "subject">;
+  /** Whether its sessions end, which they do not by themselves. */
+  endsSessions?: boolean;
+}
+
+/** Changes an account, with its record. Needs a transaction. */
+export async function decideAccount(
+  trx: Knex.Transaction,
+  actor: Actor,
+  account: Pick<Account, "id" | "email">,
+  { change, act, endsSessions }: AccountDecision,
+): Promise<void> {
+  await changeAccount(trx, account.id, change);
+  if (endsSessions === true) await endSessionsOf(trx, account.id);
+  await recordAct(trx, actor, { ...act, subject: subjectOf(account) });
+}
+
+export const newRoles = (account: Account, roles: readonly Role[]): AccountDecision => ({
+  change: { roles },
+  act: {
+    action: "account.roles-changed",
+    before: { roles: account.roles },
+    after: { roles },
+  },
+});
+
+/** Nobody signs in with it any more, and who is signed in is out at once. */
+export const disabling = (now: Date): AccountDecision => ({
+  change: { isDisabled: true, now },
+  act: { action: "account.disabled" },
+  endsSessions: true,
+});
+
+export const enabling = (now: Date): AccountDecision => ({
+  change: { isDisabled: false, now },
+  act: { action: "account.enabled" },
+});
+
+/** Makes a link that signs a person in once, with its record. Returns its token. Needs a transaction. */
+export async function makeSignInLink(
+  trx: Knex.Transaction,
+  actor: Actor,
+  account: Pick<Account, "id" | "email">,
+  now: Date,
+): Promise<string> {
+  await recordAct(trx, actor, { action: "sign-in-link.made", subject: subjectOf(account) });
+  return createSignInLink(trx, account.id, now);
+}
+
+/**
+ * Whether nobody else could add people or change roles. Locks the accounts that can, until the transaction ends, so that
+ * two people cannot take the role from each other at once.
+ */
+export async function isLastAdmin(trx: Knex.Transaction, id: number): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    `select id from people.accounts where 'admin' = any(roles) and disabled_at is null order by id for update`,
+  );
+  return rows.length === 1 && Number(rows[0]?.id) === id;
+}
+
+const subjectOf = ({ email }: Pick<Account, "email">) => ({ kind: "account", id: email });
