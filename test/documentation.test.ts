@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Command } from "commander";
+import { Command, type Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
 import { registerCommands } from "../src/main/commands.ts";
 import { createContext } from "../src/main/cli/context.ts";
@@ -29,6 +29,12 @@ const quoted = (text: string): string[] =>
 /** With arguments or options of its own it is a command beside those below it. */
 const runsByItself = ({ commands, registeredArguments, options }: Command): boolean =>
   commands.length === 0 || registeredArguments.length + options.length > 0;
+
+/** Its own, and those of the command above it, which are taken behind it as well. */
+const optionsOf = ({ options, parent }: Command): readonly Option[] => [
+  ...options,
+  ...(parent?.options ?? []),
+];
 
 describe("commands", () => {
   const program = new Command("tallyhook");
@@ -69,7 +75,7 @@ describe("commands", () => {
         const { command, rest } = find(words);
         const options = rest.filter((word) => /^--[a-z]/.test(word));
         const unknown = options.filter(
-          (name) => name !== "--help" && !command.options.some(({ long }) => long === name),
+          (name) => name !== "--help" && !optionsOf(command).some(({ long }) => long === name),
         );
         const isComplete = command !== program && (runsByItself(command) || rest[0] !== undefined);
         return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];

@@ -12,6 +12,10 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
   "/admin/sessions/:id/end": async (db) =>
     `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
+  "/dunning/:id": async (db) =>
+    `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
+  "/events/replay/confirm": async (db) =>
+    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
