@@ -31,6 +31,21 @@ export function lastDue(
   }
 }
 
+/** The first minute after `now` at which an expression is due, by the rules of `lastDue`. */
+export function nextDue(
+  expression: string,
+  { timeZone, now }: { timeZone: string; now: Date },
+): Date {
+  const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
+  const shown = Date.UTC(year, month - 1, day, hour, minute);
+  const currentDate = new Date(shown - longestRepeatMs);
+  const schedule = parser().parse(expression, { tz: "UTC", currentDate });
+  for (;;) {
+    const [due] = instantsOf(wallTime(schedule.next().toDate()), timeZone);
+    if (due !== undefined && due > now) return due;
+  }
+}
+
 const wallTime = (shown: Date) => ({
   year: shown.getUTCFullYear(),
   month: shown.getUTCMonth() + 1,

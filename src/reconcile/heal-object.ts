@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import { believedDate } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
@@ -19,7 +20,7 @@ import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
-import { differencesOf } from "./compare/differences.ts";
+import { differencesOf, wholeDifferencesOf } from "./compare/differences.ts";
 import { boundText } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindings } from "./findings/findings.ts";
@@ -34,6 +35,8 @@ export interface HealProposal {
   states: GroupState[];
   /** Between the service and the mirror, without the values of personal fields. */
   differences: Difference[];
+  /** The same with the values of personal fields: for who may see them, and never to be stored. */
+  wholeDifferences: Difference[];
   /** The service dates a change in the future: the answer's `Date` replaces that time in `states`. */
   isRedated: boolean;
   seen: RowBeforeHeal;
@@ -47,6 +50,7 @@ export interface HealProposal {
 export async function proposeHeal(
   { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
   object: ObjectKey,
+  { signal }: { signal?: AbortSignal } = {},
 ): Promise<HealProposal> {
   const { resource, id } = object;
   const name = `${resource} ${id}`;
@@ -55,10 +59,14 @@ export async function proposeHeal(
       `"${id}" cannot be an object's id: no URL can be made of it. "npx tallyhook findings list" shows the ids.`,
     );
   }
-  const problem = await accountProblem({ db, client });
+  const problem = await accountProblem({ db, client }, signal);
   if (problem !== null) throw new ConfigurationError(problem);
   const { endpoint, query } = readEndpointOf(resource);
-  const answer = await client.get(endpoint, { params: { id }, query });
+  const answer = await client.get(
+    endpoint,
+    { params: { id }, query },
+    signal === undefined ? {} : { signal },
+  );
   if (answer.status === 404) {
     throw new UsageError(
       `The service does not know the ${name}, so nothing was written. Check the id. "npx tallyhook reconcile" finds ` +
@@ -86,9 +94,33 @@ export async function proposeHeal(
     observedAt,
     states: decoded.states,
     differences: differing.flatMap(differencesOf),
+    wholeDifferences: differing.flatMap(wholeDifferencesOf),
     isRedated: shown !== body,
     seen: await readRowBeforeHeal(db, object, observedAt),
   };
+}
+
+/** What two proposals have in common where they would overwrite the same row with the same states. */
+export interface ProposalVersion {
+  /** Of the mirror's row. */
+  mirror: string;
+  /** Of what the service shows. */
+  service: string;
+}
+
+/** When the service was asked does not count: the same answer a minute later is the same proposal. Pure. */
+export function proposalVersion({ observedAt, states, seen }: HealProposal): ProposalVersion {
+  const parts = states.map(({ group, id, updatedAt, json, columns }) => [
+    group,
+    id,
+    updatedAt,
+    json,
+    columns,
+  ]);
+  // Of a state that the service dates in the future, the answer's time is the date.
+  const shown = JSON.stringify(parts).replaceAll(observedAt, "");
+  const service = createHash("sha256").update(shown).digest("hex");
+  return { mirror: seen.sha256 ?? "none", service };
 }
 
 /** Replaces each `updated_at` in the future by the time of the answer. Returns the same object where there is none. */
@@ -106,11 +138,16 @@ function withPlausibleTimes(object: WireObject, observedAt: string): WireObject 
     : { ...redated, transactions: entries };
 }
 
-interface HealDeps {
+export interface HealDeps {
   db: Knex;
   log: Log;
   random: Random;
   listener: RunListener;
+}
+
+export interface HealOptions {
+  /** What else belongs to the decision, such as its record: within the transaction that writes the object. */
+  within?(trx: Knex.Transaction): Promise<void>;
 }
 
 /**
@@ -122,6 +159,7 @@ export async function applyHeal(
   deps: HealDeps,
   { object, states, observedAt, seen }: HealProposal,
   decision: Decision,
+  { within }: HealOptions = {},
 ): Promise<boolean> {
   const { resource, id } = object;
   const { listener } = deps;
@@ -135,6 +173,7 @@ export async function applyHeal(
         await healFindings(trx, { run: null, seenAt: at }, keys);
         const news = { states: newStates(done.written) };
         await tell(trx, news, "reconciliation");
+        await within?.(trx);
         return true;
       }),
     ),

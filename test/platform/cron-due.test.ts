@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lastDue } from "../../src/platform/cron.ts";
+import { lastDue, nextDue } from "../../src/platform/cron.ts";
 
 const dayMs = 86_400_000;
 const due = (expression: string, now: string, timeZone = "UTC"): string | null =>
@@ -49,4 +49,17 @@ test("what is due in an hour that is repeated was due when the clock first showe
   expect(due("30 2 * * *", "2025-10-26T00:45:00Z", "Europe/Berlin")).toBe(first);
   expect(due("30 2 * * *", "2025-10-26T01:10:00Z", "Europe/Berlin")).toBe(first);
   expect(due("30 2 * * *", "2025-10-26T12:00:00Z", "Europe/Berlin")).toBe(first);
+});
+
+test.each([
+  ["30 3 * * *", "2025-03-05T12:00:00Z", "UTC", "2025-03-06T03:30:00.000Z"],
+  ["30 3 * * *", "2025-03-05T03:30:00Z", "UTC", "2025-03-06T03:30:00.000Z"],
+  ["30 3 * * *", "2025-03-05T03:29:59Z", "UTC", "2025-03-05T03:30:00.000Z"],
+  ["30 3 * * *", "2025-03-29T12:00:00Z", "Europe/Berlin", "2025-03-30T01:30:00.000Z"],
+  // The clock skips from 2:00 to 3:00, and repeats the hour from 2:00 in autumn: due the first time.
+  ["30 2 * * *", "2025-03-29T12:00:00Z", "Europe/Berlin", "2025-03-30T01:30:00.000Z"],
+  ["30 2 * * *", "2025-10-25T12:00:00Z", "Europe/Berlin", "2025-10-26T00:30:00.000Z"],
+  ["30 2 * * *", "2025-10-26T00:45:00Z", "Europe/Berlin", "2025-10-27T01:30:00.000Z"],
+])("%s is next due after %s in %s at %s", (expression, now, timeZone, expected) => {
+  expect(nextDue(expression, { timeZone, now: new Date(now) }).toISOString()).toBe(expected);
 });

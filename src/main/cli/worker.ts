@@ -6,7 +6,13 @@ import {
   defaultWorkerOptions,
   startWorker,
 } from "../../worker/start-worker.ts";
-import { createListener, nightlyTasks } from "../reconciliation.ts";
+import { takeOrders } from "../ordered-runs.ts";
+import {
+  createListener,
+  nightlyTasks,
+  reconcileDeps,
+  reconcileSettings,
+} from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { retentionTasks } from "../retention.ts";
 import type { Runtime } from "../runtime.ts";
@@ -40,7 +46,7 @@ export interface WorkerRole {
   service?: { baseUrl: string; apiKey: string };
   /** The least time between two "not found" answers that together mean that a customer was deleted. */
   missingGraceMs?: number;
-  /** False: no nightly run, and no mails with reports. */
+  /** False: no nightly run, none that people order, and no mails with reports. */
   isNightly?: boolean;
   /** False: alerts are written and stay in the outbox, and nothing detects absences. */
   sendsAlerts?: boolean;
@@ -86,6 +92,13 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     },
   );
   runtime.onClose(() => worker.close());
+  if (role.isNightly !== false) {
+    const orders = takeOrders(
+      await reconcileDeps(runtime, role.service),
+      reconcileSettings(runtime),
+    );
+    runtime.onClose(() => orders.close());
+  }
   await alerts?.watch(runtime, {
     ...optionalRooms.reports?.questions,
     ...optionalRooms.handlers?.questions,

@@ -20,8 +20,14 @@ export const changeTimeFields: ReadonlySet<string> = new Set([
   "updated_at",
 ]);
 
-/** Which fields differ, and how, money first. Pure. */
+/** Which fields differ, and how, money first, without personal values. Pure. */
 export function differencesOf(object: DifferentObject): Difference[] {
+  const resource = resourceNamed(object.resource);
+  return wholeDifferencesOf(object).map((difference) => withoutPersonalData(resource, difference));
+}
+
+/** The same with personal values, for a page of somebody who may see them: never to be stored. Pure. */
+export function wholeDifferencesOf(object: DifferentObject): Difference[] {
   const resource = resourceNamed(object.resource);
   const booked = bookedFields(resource);
   const fields = new Map<string, Difference>();
@@ -30,9 +36,7 @@ export function differencesOf(object: DifferentObject): Difference[] {
       fields.set(difference.field, difference);
     }
   }
-  return [...fields.values()]
-    .sort((a, b) => rank(booked, a.field) - rank(booked, b.field))
-    .map((difference) => withoutPersonalData(resource, difference));
+  return [...fields.values()].sort((a, b) => rank(booked, a.field) - rank(booked, b.field));
 }
 
 /**
@@ -111,7 +115,8 @@ function withoutPersonalData(
   };
 }
 
-const hidden = "(differs)";
+/** Stands for a personal value that differs. */
+export const hidden = "(differs)";
 
 function shownValue(resource: MirrorResource, field: string, value: unknown): unknown {
   if (isAbsent(value)) return null;

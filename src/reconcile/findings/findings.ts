@@ -16,10 +16,17 @@ const rereadClasses = [
  * the row correct.
  */
 export const driftClasses = [...rereadClasses, "edited_row"] as const;
-export type FindingClass =
-  (typeof driftClasses)[number] | "identity" | "endpoint" | "unsupported_sort";
+export const findingClasses = [
+  ...driftClasses,
+  "identity",
+  "endpoint",
+  "unsupported_sort",
+] as const;
+export type FindingClass = (typeof findingClasses)[number];
 
-export type Severity = "critical" | "high" | "warning";
+/** The most severe first. */
+export const severities = ["critical", "high", "warning"] as const;
+export type Severity = (typeof severities)[number];
 
 export type FindingCause =
   "missed_webhook" | "late" | "out_of_band_edit" | "our_fault" | "unexplained" | "initial_import";
@@ -217,11 +224,13 @@ export interface FindingRow {
   ack_by: string | null;
   ack_at: Date | null;
   ack_note: string | null;
+  /** The run that saw it last; null where none did. */
+  run: string | null;
 }
 
-const columns = [
+export const findingColumns: readonly string[] = [
   "id state severity class identity resource object_id differences amount_at_risk_minor currency cause evidence",
-  "first_seen last_seen healed_at ack_by ack_at ack_note",
+  "first_seen last_seen healed_at ack_by ack_at ack_note run",
 ].flatMap((names) => names.split(" "));
 
 /** Lists findings by severity, the newest of each first. */
@@ -230,7 +239,7 @@ export function listFindings(
   { states, limit }: { states: readonly FindingState[]; limit: number },
 ): Promise<FindingRow[]> {
   return db("reconcile.findings")
-    .select<FindingRow[]>(columns)
+    .select<FindingRow[]>([...findingColumns])
     .select(db.raw("evidence->>'mode' as mode"))
     .whereIn("state", [...states])
     .orderByRaw(
@@ -239,13 +248,18 @@ export function listFindings(
     .limit(limit);
 }
 
-export async function findFinding(db: Knex, id: number): Promise<FindingRow | null> {
-  const row = await db("reconcile.findings")
-    .select<FindingRow[]>(columns)
+/** Null where no finding has this id. `isLocked`: until the end of the transaction, nobody else changes it. */
+export async function findFinding(
+  db: Knex,
+  id: number,
+  { isLocked = false }: { isLocked?: boolean } = {},
+): Promise<FindingRow | null> {
+  const query = db("reconcile.findings")
+    .select<FindingRow[]>([...findingColumns])
     .select(db.raw("evidence->>'mode' as mode"))
     .where({ id })
     .first<FindingRow | undefined>();
-  return row ?? null;
+  return (await (isLocked ? query.forUpdate() : query)) ?? null;
 }
 
 /** The number of findings in each state. */

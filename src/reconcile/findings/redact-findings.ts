@@ -2,6 +2,10 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { redacted } from "../../platform/redaction.ts";
 import { classifiedKeys } from "../../mirror/privacy/personal-data.ts";
+import { mirrorResources } from "../../mirror/resources.ts";
+import { allColumns } from "../../mirror/resources/resource.ts";
+import { changeTimeFields } from "../compare/differences.ts";
+import type { FindingRow } from "./findings.ts";
 
 /** The fields of a finding's evidence whose values stay: all others may quote the service's answer. */
 const keptEvidence = [
@@ -15,6 +19,34 @@ const keptEvidence = [
   "late_received_at",
   "unknown_at_the_service_since",
 ];
+
+/**
+ * A finding without what may be personal: notes, and evidence that may quote the service's answer. Names of fields that
+ * nobody knows are left out as well, since a merchant chooses them. What `recordFindings` was given of known fields has
+ * no personal values. Pure.
+ */
+export function withoutPersonalEvidence<
+  F extends Pick<FindingRow, "class" | "differences" | "evidence" | "ack_note">,
+>(finding: F): F {
+  const isKnown = (field: string) =>
+    finding.class === "identity" || classifiedKeys.has(field) || isColumn(field);
+  return {
+    ...finding,
+    differences: finding.differences.map((difference) =>
+      isKnown(difference.field)
+        ? difference
+        : { field: "another field", service: redacted, mirror: redacted },
+    ),
+    evidence: Object.fromEntries(
+      Object.entries(finding.evidence).filter(([name]) => keptEvidence.includes(name)),
+    ),
+    ack_note: finding.ack_note === null ? null : redacted,
+  };
+}
+
+const isColumn = (field: string): boolean =>
+  mirrorResources.some((resource) => Object.hasOwn(allColumns(resource), field)) ||
+  changeTimeFields.has(field);
 
 /**
  * SQL that removes the values from a list of differences. Names of known fields stay. Of a broken invariant everything

@@ -90,6 +90,8 @@ const impersonal: Readonly<Record<string, string>> = {
     "key class identity severity resource object_id currency state cause ack_by",
   "reconcile.run_states": "state",
   "reconcile.leases": "name host process",
+  "reconcile.order_takers": "host",
+  "reconcile.run_orders": "run_key kind ordered_by outcome error",
   "reconcile.runs": "run_key kind state totals error",
   "reconcile.seen": "resource id",
   // Frozen and hashed: reports have ids, codes and amounts only, so that an erasure needs not touch a closed month.

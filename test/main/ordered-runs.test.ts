@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadConfig } from "../../src/main/config/config.ts";
+import { takeOrders } from "../../src/main/ordered-runs.ts";
+import { reconcileDeps, reconcileSettings } from "../../src/main/reconciliation.ts";
+import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { lastOrder, orderRun, orderTakers } from "../../src/reconcile/runs/run-orders.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { eventually } from "../support/eventually.ts";
+
+let database: TestDatabase;
+let service: HostileService;
+let runtime: Runtime;
+const workers: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startHostileService(3);
+  const env = {
+    DATABASE_URL: database.url,
+    SVC_BASE_URL: service.url,
+    SVC_API_KEY: testKey,
+    RECONCILE_GRACE_SECONDS: "0",
+  };
+  runtime = createRuntime(loadConfig(env), createLog({ level: "silent", name: "test" }));
+  for (const _ of [1, 2]) {
+    workers.push(takeOrders(await reconcileDeps(runtime), reconcileSettings(runtime)));
+  }
+});
+
+afterAll(async () => {
+  for (const worker of workers) await worker.close();
+  await runtime.close();
+  await service.close();
+  await database.destroy();
+});
+
+const order = (kind: "full" | "range", reportOnly = false) =>
+  orderRun(database.db, {
+    kind,
+    rangeFrom: null,
+    rangeTo: kind === "range" ? new Date(Date.now() - 86_400_000) : null,
+    reportOnly,
+    orderedBy: "ada@example.com",
+  });
+const ended = () =>
+  eventually("the order ends", async () => {
+    const last = await lastOrder(database.db);
+    return last !== null && last.endedAt !== null && last;
+  });
+
+test("what a person orders is one run, however many workers look", async () => {
+  expect(await orderTakers(database.db)).toMatchObject({ alive: 1 });
+  const made = await order("full");
+  expect(await ended()).toMatchObject({ outcome: "done", error: null });
+  expect(await database.db("reconcile.runs").select("run_key", "kind", "state")).toEqual([
+    { run_key: made?.runKey, kind: "full", state: "complete" },
+  ]);
+});
+
+test("an order for a range that only reports is such a run", async () => {
+  await order("range", true);
+  await ended();
+  const [run] = await database.db("reconcile.runs").orderBy("id", "desc").limit(1);
+  expect(run).toMatchObject({ kind: "range", report_only: true, state: "complete" });
+});
+
+test("an order that the service refuses ends as failed, and says why", async () => {
+  service.quirks = { instead: () => refusal(401, "invalid_api_key") };
+  await order("full");
+  expect(await ended()).toMatchObject({
+    outcome: "failed",
+    error: expect.stringContaining("invalid_api_key"),
+  });
+});
