@@ -10,7 +10,7 @@ export function time(at: Date, timeZone: string): Html {
 }
 
 /** As in `2026-11-22 03:41 UTC`. Pure. */
-function timeText(at: Date, timeZone: string): string {
+export function timeText(at: Date, timeZone: string): string {
   let format = formats.get(timeZone);
   if (format === undefined) {
     format = new Intl.DateTimeFormat("sv-SE", {

@@ -6,6 +6,7 @@ import type { Runtime } from "../runtime.ts";
 import { adminPagesOf } from "./admin.ts";
 import { eventPagesOf } from "./events.ts";
 import { dunningOf } from "./dunning.ts";
+import { reconciliationGroup } from "./reconciliation.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
@@ -14,13 +15,14 @@ export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
 export function pageGroups(
   runtime: Runtime,
   signIns: SignIns,
-  _service?: ServiceLocation,
+  service?: ServiceLocation,
 ): readonly PageGroup[] {
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),
     dunningOf(runtime),
     adminPagesOf(runtime),
+    reconciliationGroup(runtime, service),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

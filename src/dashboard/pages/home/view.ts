@@ -1,20 +1,52 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { SummaryCard } from "../../page-group.ts";
+import { type Trust, renderTrust } from "../reconciliation/trust.ts";
+import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
+
+export interface HomePage {
+  /** Null: it could not be read. */
+  trust: Trust | null;
+  beginning: Beginning | null;
+  cards: readonly SummaryCard[];
+}
 
 /** Pure. */
-export function renderHome({ cards }: { cards: readonly SummaryCard[] }): Html {
-  return html`${renderVerdict(cards)}
+export function renderHome({ trust, beginning, cards }: HomePage): Html {
+  // A wall of zeros would say nothing of a deployment to which nothing has come yet.
+  if (beginning !== null && isNew(beginning)) {
+    return html`<p class="lead">
+        Nothing has come in yet. This page will say how far the mirror is proved equal to the
+        service, and what needs somebody.
+      </p>
+      ${renderFirstSteps(beginning)}`;
+  }
+  return html`${trust === null ? unknownTrust : renderTrust(trust)}${renderVerdict({ trust, beginning, cards })}
+    ${beginning !== null && !isBegun(beginning) && renderFirstSteps(beginning)}
     <ul class="cards plain-list">
       ${cards.map(renderCard)}
     </ul>`;
 }
 
-function renderVerdict(cards: readonly SummaryCard[]): Html {
-  const named = cards.flatMap(({ path, reasons }) => reasons.map((text) => ({ path, text })));
+const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trust">
+  <h2 id="trust">Not known just now</h2>
+  <p>How far the mirror is proved could not be read; the log of the dashboard says why.</p>
+</section>`;
+
+/** Says that nothing is to be done only where everything could be read, is proved, and has no reason. */
+function renderVerdict({ trust, beginning, cards }: HomePage): Html {
+  const named = [
+    ...(beginning?.hasEvents === false
+      ? [{ path: "/events", text: "No webhook has ever come: the service does not know where to." }]
+      : []),
+    ...(trust?.reasons ?? ["Whether the mirror is proved could not be read just now."]).map(
+      (text) => ({ path: "/reconciliation", text }),
+    ),
+    ...cards.flatMap(({ path, reasons }) => reasons.map((text) => ({ path, text }))),
+  ];
   if (named.length === 0) return html`<p class="notice">Nothing needs you now.</p>`;
-  return html`<section class="problem">
-    <h2>${counted(named.length, "thing needs", "things need")} somebody</h2>
+  return html`<section class="needs" aria-labelledby="needs">
+    <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
     <ul>
       ${named.map(({ path, text }) => html`<li><a href="${path}">${text}</a></li>`)}
     </ul>

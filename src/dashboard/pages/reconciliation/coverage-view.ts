@@ -1,0 +1,132 @@
+import type { Resource } from "../../../mirror/snapshot.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import type { Gap } from "../../../reconcile/coverage/coverage.ts";
+import type { ProvedDay } from "../../../reconcile/coverage/proof.ts";
+import { type Tone, state } from "../../parts/state.ts";
+import { time, timeText } from "../../parts/time.ts";
+import { runLink } from "./frame.ts";
+import { type Trust, gapText, renderTrust } from "./trust.ts";
+import { listName } from "./words.ts";
+
+export interface CoveragePage {
+  trust: Trust;
+  month: CalendarMonth;
+  timeZone: string;
+}
+
+export interface CalendarMonth {
+  /** `November 2026`. */
+  name: string;
+  /** As the address names months; null where there is nothing to see. */
+  earlier: string;
+  later: string | null;
+  resources: readonly Resource[];
+  days: readonly CalendarDay[];
+  /** What nothing proves, of the month until now. */
+  gaps: readonly Gap[];
+  /** Service time. */
+  now: Date;
+}
+
+export interface CalendarDay {
+  /** `Mon 3`. */
+  name: string;
+  /** `2026-11-03`. */
+  date: string;
+  /** In the order of the month's resources. */
+  lists: readonly ProvedDay[];
+}
+
+/** Pure. */
+export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
+  return html`${renderTrust(trust)}
+    <section>
+      <div class="row">
+        <h2 id="calendar">What is proved of ${month.name}</h2>
+        <nav class="row end" aria-label="Months">
+          <a href="/reconciliation?month=${month.earlier}#calendar">Earlier month</a>
+          ${month.later !== null && html`<a href="/reconciliation?month=${month.later}#calendar">Later month</a>`}
+        </nav>
+      </div>
+      <p class="lead">
+        A day is proved when a run has read everything that was created on it, and each object was
+        as the mirror has it or was corrected. Days in ${timeZone}.
+      </p>
+    </section>
+    ${renderGaps(month, timeZone)} ${renderCalendar(month, timeZone)}`;
+}
+
+const shownGaps = 12;
+
+function renderGaps({ gaps, name, now }: CalendarMonth, timeZone: string): Html {
+  if (gaps.length === 0) {
+    return html`<p class="notice">No gap: all that was created in ${name} is proved.</p>`;
+  }
+  const more = gaps.length - shownGaps;
+  return html`<ul class="gaps">
+    ${gaps.slice(0, shownGaps).map((gap) => html`<li>${gapSentence(gap, now, timeZone)}</li>`)}
+    ${more > 0 && html`<li>${counted(more, "more gap")}.</li>`}
+  </ul>`;
+}
+
+/** What was created just now is proved by the next run, which is no fault. */
+function gapSentence(gap: Gap, now: Date, timeZone: string): string {
+  const name = listName(gap.resource);
+  const isTail = gap.before !== null && new Date(gap.before).getTime() >= now.getTime();
+  if (isTail && gap.from !== null) {
+    return `${name}: what was created since ${timeText(new Date(gap.from), timeZone)} is not proved yet.`;
+  }
+  return `${name}: nothing proves ${gapText(gap, timeZone)}.`;
+}
+
+function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: string): Html {
+  const caption = `Each day of ${name} by list`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
+    <table class="calendar">
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Day</th>
+          ${resources.map((resource) => html`<th scope="col">${listName(resource)}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${days.map(
+          (day) =>
+            html`<tr>
+              <th scope="row"><time datetime="${day.date}">${day.name}</time></th>
+              ${day.lists.map((list) => html`<td>${renderDay(list, timeZone)}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+const dayStates: Readonly<Record<ProvedDay["state"], { text: string; tone: Tone }>> = {
+  proved: { text: "proved", tone: "good" },
+  part: { text: "in part", tone: "warn" },
+  outdated: { text: "too old", tone: "warn" },
+  unproved: { text: "not proved", tone: "bad" },
+  ahead: { text: "not yet", tone: "calm" },
+};
+
+const shownRuns = 3;
+
+function renderDay({ state: name, by }: ProvedDay, timeZone: string): Html {
+  const { text, tone } = dayStates[name];
+  const [newest] = by;
+  if (name === "ahead" && newest === undefined) return html`<span class="hint">not yet</span>`;
+  const more = by.length - shownRuns;
+  return html`${state(text, tone)}
+  ${
+    newest !== undefined &&
+    html`<span class="by"
+      >${by.slice(0, shownRuns).map(({ run }, n) => html`${n > 0 && ", "}${runLink(run)}`)}${more > 0 && ` and ${more} more`}
+      <span class="hint when">read ${time(newest.readAt, timeZone)}</span></span
+    >`
+  }`;
+}

@@ -1,0 +1,284 @@
+import type { Knex } from "knex";
+import { recordAct } from "../../../people/audit.ts";
+import {
+  type Subject,
+  addNote,
+  assignedTo,
+  changeCase,
+  listAssignees,
+  longestNote,
+  readCase,
+  readCases,
+  readNotes,
+} from "../../../people/cases.ts";
+import { html } from "../../../platform/html.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { slicedResources } from "../../../reconcile/coverage/slice.ts";
+import {
+  type FindingRow,
+  acknowledgeFinding,
+  findFinding,
+  findingClasses,
+  severities,
+} from "../../../reconcile/findings/findings.ts";
+import { withoutPersonalEvidence } from "../../../reconcile/findings/redact-findings.ts";
+import {
+  type FindingCursor,
+  type FindingFilter,
+  findingVersion,
+  searchFindings,
+  sumOpenFindings,
+} from "../../../reconcile/findings/search-findings.ts";
+import { quoted } from "../../parts/command.ts";
+import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { pageOf } from "../../parts/paging.ts";
+import { PageError, type Route, type Visitor } from "../../route.ts";
+import { renderFinding } from "./finding-view.ts";
+import { renderFindings, shownStates } from "./findings-view.ts";
+import { framed } from "./frame.ts";
+
+const pageSize = 50;
+
+export const findingRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/reconciliation/findings",
+    access: "status:read",
+    async answer({ db, serviceClock, timeZone }, { query, visitor }) {
+      const filter = await filterOf(db, query, visitor);
+      const after = cursorOf(query.get("before"));
+      const [rows, open, assignees] = await Promise.all([
+        searchFindings(db, filter, { after, limit: pageSize + 1 }),
+        sumOpenFindings(db),
+        listAssignees(db),
+      ]);
+      const seesPersons = visitor.permissions.has("person:read");
+      const findings = pageOf(
+        seesPersons ? rows : rows.map(withoutPersonalEvidence),
+        pageSize,
+        ({ severity, id }) => `${severity}.${id}`,
+      );
+      const ids = findings.rows.map(({ id }) => id);
+      const cases = await readCases(db, "finding", ids);
+      const now = serviceClock.now();
+      return {
+        kind: "page",
+        title: "Findings",
+        body: framed(
+          "Findings",
+          renderFindings({ findings, open, cases, assignees, query, timeZone, now }),
+        ),
+        command: commandOf(filter),
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/reconciliation/findings/:id",
+    access: "status:read",
+    async answer({ db, serviceClock, timeZone }, { params, visitor, actor }) {
+      const found = await requireFinding(db, params["id"]);
+      const subject = subjectOf(found);
+      const seesPersons = visitor.permissions.has("person:read");
+      const [looksAfter, notes, assignees] = await Promise.all([
+        readCase(db, subject),
+        seesPersons ? readNotes(db, subject) : null,
+        listAssignees(db),
+      ]);
+      if (seesPersons && holdsMore(found, notes?.length ?? 0)) {
+        await inTransaction(db, (trx) =>
+          recordAct(trx, actor, { action: "finding.read", subject }),
+        );
+      }
+      return {
+        kind: "page",
+        title: `Finding ${found.id}`,
+        body: framed(
+          "Findings",
+          renderFinding({
+            finding: seesPersons ? found : withoutPersonalEvidence(found),
+            version: findingVersion(found),
+            looksAfter,
+            notes,
+            assignees,
+            mayWrite: visitor.permissions.has("case:write"),
+            mayHeal: visitor.permissions.has("object:heal"),
+            seesPersons,
+            timeZone,
+            now: serviceClock.now(),
+          }),
+        ),
+        command: `npx tallyhook findings show ${found.id}`,
+      };
+    },
+  },
+  {
+    method: "POST",
+    path: "/reconciliation/findings/:id/acknowledge",
+    access: "case:write",
+    async answer({ db, clock }, { params, form, actor }) {
+      const note = noteOf(form);
+      const id = await inTransaction(db, async (trx) => {
+        const finding = await requireFinding(trx, params["id"], { isLocked: true });
+        if (finding.state === "healed") {
+          throw new PageError(
+            409,
+            `Finding ${finding.id} is healed, so there is nothing to acknowledge.`,
+          );
+        }
+        if (versionOf(form) !== findingVersion(finding)) {
+          throw outdated(`Finding ${finding.id}`, changedFinding(finding));
+        }
+        const said = { id: Number(finding.id), by: actor.name, note, at: clock.now() };
+        await acknowledgeFinding(trx, said);
+        await recordAct(trx, actor, {
+          action: "finding.acknowledged",
+          subject: subjectOf(finding),
+          before: { state: finding.state },
+        });
+        return finding.id;
+      });
+      return {
+        kind: "redirect",
+        to: `/reconciliation/findings/${id}`,
+        notice: `Finding ${id} is acknowledged by ${actor.name}.`,
+      };
+    },
+  },
+  {
+    method: "POST",
+    path: "/reconciliation/findings/:id/assign",
+    access: "case:write",
+    async answer({ db, clock }, { params, form, actor }) {
+      const finding = await requireFinding(db, params["id"]);
+      const assignee = await readAssignee(db, form.get("assignee") ?? "");
+      const subject = subjectOf(finding);
+      const version = versionOf(form);
+      const isDone = await inTransaction(
+        db,
+        async (trx) =>
+          /^\d{1,9}$/.test(version) &&
+          changeCase(
+            trx,
+            actor,
+            subject,
+            { assignee },
+            { decidedOn: Number(version), now: clock.now() },
+          ),
+      );
+      if (!isDone) {
+        const current = await readCase(db, subject);
+        throw outdated(
+          `Who looks after finding ${finding.id}`,
+          html`<p>It is with ${current.assignee?.email ?? "nobody"} now.</p>
+            ${backTo(finding)}`,
+        );
+      }
+      return { kind: "redirect", to: `/reconciliation/findings/${finding.id}`, notice: "Saved." };
+    },
+  },
+  {
+    method: "POST",
+    path: "/reconciliation/findings/:id/note",
+    access: "case:write",
+    async answer({ db, clock }, { params, form, actor }) {
+      const finding = await requireFinding(db, params["id"]);
+      const text = noteOf(form);
+      const { accountId } = actor;
+      if (accountId === null) throw new PageError(403, "Only somebody with an account can note.");
+      await inTransaction(db, (trx) =>
+        addNote(trx, { ...actor, accountId }, subjectOf(finding), { text, now: clock.now() }),
+      );
+      return { kind: "redirect", to: `/reconciliation/findings/${finding.id}`, notice: "Noted." };
+    },
+  },
+];
+
+const subjectOf = ({ id }: FindingRow): Subject => ({ kind: "finding", id });
+
+/** Throws `PageError`. */
+async function requireFinding(
+  db: Knex,
+  id = "",
+  { isLocked = false }: { isLocked?: boolean } = {},
+): Promise<FindingRow> {
+  const found = /^\d{1,15}$/.test(id) ? await findFinding(db, Number(id), { isLocked }) : null;
+  if (found === null) throw new PageError(404, `There is no finding ${id.slice(0, 40)}.`);
+  return found;
+}
+
+/** Whether there is something that only a visitor with `person:read` sees. Pure. */
+const holdsMore = (finding: FindingRow, notes: number): boolean =>
+  notes > 0 || JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
+
+const backTo = ({ id }: FindingRow) =>
+  html`<p><a href="/reconciliation/findings/${id}">See the finding as it is now</a></p>`;
+
+const changedFinding = (finding: FindingRow) =>
+  html`<p>
+      It is ${finding.state} now${finding.ack_by !== null && `, by ${finding.ack_by}`}, and names
+      ${finding.differences.length} fields.
+    </p>
+    ${backTo(finding)}`;
+
+/** Throws `PageError`. */
+function noteOf(form: URLSearchParams): string {
+  const note = (form.get("note") ?? "").trim();
+  if (note === "")
+    throw new PageError(400, "The note is empty. Say why the finding may stay, or what is known.");
+  if (note.length > longestNote) {
+    throw new PageError(400, `The note is longer than ${longestNote} characters.`);
+  }
+  return note;
+}
+
+/** Null: nobody. Throws `PageError`. */
+async function readAssignee(db: Knex, text: string): Promise<number | null> {
+  if (text === "") return null;
+  const known = (await listAssignees(db)).find(({ id }) => String(id) === text);
+  if (known === undefined) throw new PageError(400, "Nobody with this account can sign in.");
+  return known.id;
+}
+
+/** What cannot be read in the address is left out. One statement where it names a person. */
+async function filterOf(
+  db: Knex,
+  query: URLSearchParams,
+  { session }: Visitor,
+): Promise<FindingFilter> {
+  const text = (name: string) => query.get(name)?.trim().slice(0, 255) ?? "";
+  const one = <T extends string>(names: readonly T[], name: string): T | undefined =>
+    names.find((known) => known === text(name));
+  const stateName = text("state");
+  const states = Object.hasOwn(shownStates, stateName)
+    ? shownStates[stateName as keyof typeof shownStates]
+    : shownStates[""];
+  const person = text("with") === "me" ? String(session.accountId) : text("with");
+  const run = text("run");
+  return {
+    states,
+    severity: one(severities, "severity"),
+    class: one(findingClasses, "class"),
+    resource: one(slicedResources, "list"),
+    object: text("object") === "" ? undefined : text("object"),
+    run: /^\d{1,15}$/.test(run) ? Number(run) : undefined,
+    ids: /^\d{1,15}$/.test(person) ? await assignedTo(db, "finding", Number(person)) : undefined,
+  };
+}
+
+/** Pure. */
+function cursorOf(text: string | null): FindingCursor | undefined {
+  const [, name, id] = /^([a-z]+)\.(\d{1,15})$/.exec(text ?? "") ?? [];
+  const severity = severities.find((known) => known === name);
+  return severity === undefined || id === undefined ? undefined : { severity, id };
+}
+
+/** Pure. */
+function commandOf({ states, object }: FindingFilter): string {
+  if (object !== undefined) return `npx tallyhook findings list --all | grep ${quoted(object)}`;
+  if (states.length > 2) return "npx tallyhook findings list --all";
+  const [state] = states;
+  return states.length === 1 && state !== undefined
+    ? `npx tallyhook findings list --state ${state}`
+    : "npx tallyhook findings list";
+}

@@ -1,0 +1,253 @@
+import { type Html, html } from "../../../platform/html.ts";
+import { linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
+import type { Case, Note } from "../../../people/cases.ts";
+import { longestNote } from "../../../people/cases.ts";
+import { hidden } from "../../../reconcile/compare/differences.ts";
+import type { Difference, FindingClass, FindingRow } from "../../../reconcile/findings/findings.ts";
+import { decidedOn } from "../../parts/decided-on.ts";
+import { copyableId } from "../../parts/id.ts";
+import { state } from "../../parts/state.ts";
+import { table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+import { runLink } from "./frame.ts";
+import { ageOf, atRiskOf, severityOf } from "./findings-view.ts";
+import { causeMeanings, classMeanings, findingTitle, stateTones } from "./words.ts";
+
+export interface FindingPage {
+  /** Without what may be personal where the visitor may not see it. */
+  finding: FindingRow;
+  /** Of the whole finding, as a decision on it names it. */
+  version: string;
+  looksAfter: Case;
+  /** Null: the visitor may not read them. */
+  notes: readonly Note[] | null;
+  assignees: readonly { id: number; email: string }[];
+  mayWrite: boolean;
+  mayHeal: boolean;
+  seesPersons: boolean;
+  timeZone: string;
+  /** Service time. */
+  now: Date;
+}
+
+/** Pure. */
+export function renderFinding(page: FindingPage): Html {
+  const { finding, seesPersons, timeZone, now } = page;
+  const { resource, object_id: id } = finding;
+  return html`<section class="card">
+      <div class="row">
+        <h2>${findingTitle(finding)}</h2>
+        ${severityOf(finding)} ${state(finding.state, stateTones[finding.state])}
+      </div>
+      <p class="lead">
+        ${classMeanings[finding.class as FindingClass] ?? ""}
+        ${typeof finding.evidence["holds"] === "string" && withoutControls(finding.evidence["holds"])}
+      </p>
+      <dl class="facts">
+        ${
+          resource !== null &&
+          id !== null &&
+          html`<dt>Object</dt>
+            <dd>${resource} <bdi>${copyableId(withoutControls(id))}</bdi></dd>`
+        }
+        <dt>At risk</dt>
+        <dd>${atRiskOf(finding)}</dd>
+        <dt>First seen</dt>
+        <dd>
+          ${time(finding.first_seen, timeZone)}, ${ageOf(finding, now)}
+          ${finding.healed_at === null ? "ago" : "until it was healed"}
+        </dd>
+        <dt>Last seen</dt>
+        <dd>
+          ${time(finding.last_seen, timeZone)}${finding.run !== null && html`, ${runLink(Number(finding.run))}`}
+        </dd>
+        ${
+          finding.healed_at !== null &&
+          html`<dt>Healed</dt>
+            <dd>${time(finding.healed_at, timeZone)}</dd>`
+        }
+        <dt>Cause</dt>
+        <dd>
+          ${finding.cause === null ? "not known" : (causeMeanings[finding.cause] ?? finding.cause)}
+        </dd>
+        ${
+          finding.ack_by !== null &&
+          html`<dt>Acknowledged</dt>
+            <dd>
+              by
+              ${withoutControls(finding.ack_by)}${finding.ack_at !== null && html`, ${time(finding.ack_at, timeZone)}`}${finding.ack_note !== null && html`: <bdi>${withoutControls(finding.ack_note)}</bdi>`}
+            </dd>`
+        }
+      </dl>
+      ${
+        resource !== null &&
+        id !== null &&
+        html`<div class="row">
+          <a class="button" href="${comparePath(resource, id)}"
+            >${page.mayHeal ? "Compare with the service now, and heal" : "Compare with the service now"}</a
+          >
+          <a href="/events?object=${encodeURIComponent(id)}">Its events</a>
+          <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any"
+            >All its findings</a
+          >
+        </div>`
+      }
+    </section>
+    ${renderDifferences(finding.differences, { caption: finding.class === "identity" ? "The rule's two sides" : "What differed when it was last seen", seesPersons })}
+    ${renderEvidence(finding)}${renderDecision(page)}${renderCase(page)}`;
+}
+
+export const comparePath = (resource: string, id: string): string =>
+  `/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
+
+const longestValue = 2_000;
+
+/** A JSON value as people read it, marked where it is hidden. Pure. */
+export function valueCell(value: unknown): Html {
+  if (value === null || value === undefined) return html`<span class="hint">nothing</span>`;
+  if (value === hidden) return html`<span class="hint">differs; personal, not shown</span>`;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const cut = text.length > longestValue ? `${text.slice(0, longestValue).toWellFormed()}…` : text;
+  return html`<bdi class="value">${withoutControls(cut)}</bdi>`;
+}
+
+function renderDifferences(
+  differences: readonly Difference[],
+  { caption, seesPersons }: { caption: string; seesPersons: boolean },
+): Html {
+  const isHidden = differences.some((one) => one.service === hidden || one.mirror === hidden);
+  return html`${table<Difference>(
+    [
+      {
+        name: "Field",
+        cell: ({ field }) => html`<bdi class="value">${withoutControls(field)}</bdi>`,
+      },
+      { name: "Mirror", cell: ({ mirror }) => valueCell(mirror) },
+      { name: "Service", cell: ({ service }) => valueCell(service) },
+    ],
+    differences,
+    { caption, empty: html`The finding names no field.` },
+  )}
+  ${
+    isHidden &&
+    html`<p class="hint">
+      Personal values are never copied into findings.
+      ${seesPersons ? "Compare with the service now to see them." : "To see them takes the permission person:read."}
+    </p>`
+  }`;
+}
+
+function renderEvidence({ evidence }: FindingRow): Html {
+  const rows = Object.entries(evidence).filter(([name]) => name !== "holds" && name !== "mode");
+  if (rows.length === 0) return html``;
+  return html`<section class="card">
+    <h2>Evidence</h2>
+    <dl class="facts">
+      ${rows.map(
+        ([name, value]) =>
+          html`<dt>${withoutControls(name).replaceAll("_", " ")}</dt>
+            <dd>${name === "events" ? renderEvents(value) : valueCell(value)}</dd>`,
+      )}
+    </dl>
+  </section>`;
+}
+
+interface EventTrace {
+  seq?: unknown;
+  type?: unknown;
+  state?: unknown;
+}
+
+function renderEvents(value: unknown): Html {
+  const events = Array.isArray(value) ? (value as EventTrace[]) : [];
+  if (events.length === 0) return html`none was received`;
+  return html`<ul class="plain-list">
+    ${events.slice(0, 20).map(
+      ({ seq, type, state: name }) =>
+        html`<li>
+          <a href="/events/${Number(seq)}">event ${Number(seq)}</a>
+          ${withoutControls(String(type))}, ${withoutControls(String(name))}
+        </li>`,
+    )}
+  </ul>`;
+}
+
+function renderDecision({ finding, version, mayWrite }: FindingPage): Html {
+  if (!mayWrite || finding.state === "healed") return html``;
+  return html`<section class="card">
+    <h2>Acknowledge</h2>
+    <p class="lead">
+      No report fails because of it, until it changes, or heals and comes back. The exceptions
+      report prints the note.
+    </p>
+    <form method="post" action="/reconciliation/findings/${finding.id}/acknowledge" class="stack">
+      ${decidedOn(version)}
+      <div>
+        <label for="ack-note">Why it may stay; name no customer</label>
+        <textarea id="ack-note" name="note" rows="2" maxlength="${longestNote}" required></textarea>
+      </div>
+      <button class="second">
+        ${finding.state === "acknowledged" ? "Acknowledge with another note" : "Acknowledge"}
+      </button>
+    </form>
+  </section>`;
+}
+
+function renderCase(page: FindingPage): Html {
+  const { finding, looksAfter, notes, assignees, mayWrite, timeZone } = page;
+  return html`<section class="card">
+    <h2>Who looks after it</h2>
+    ${
+      mayWrite
+        ? html`<form
+            method="post"
+            action="/reconciliation/findings/${finding.id}/assign"
+            class="filters"
+          >
+            ${decidedOn(looksAfter.version)}
+            <div>
+              <label for="assignee">With</label>
+              <select id="assignee" name="assignee">
+                <option value="">nobody</option>
+                ${assignees.map(
+                  ({ id, email }) =>
+                    html`<option value="${id}" ${id === looksAfter.assignee?.id && selected}>
+                      ${email}
+                    </option>`,
+                )}
+              </select>
+            </div>
+            <button class="second">Save</button>
+          </form>`
+        : html`<p>${looksAfter.assignee?.email ?? "Nobody"}</p>`
+    }
+    <h3>Notes</h3>
+    ${
+      notes === null
+        ? html`<p class="hint">To read notes takes the permission person:read.</p>`
+        : notes.length === 0
+          ? html`<p class="hint">Nobody wrote one.</p>`
+          : html`<ul class="plain-list notes">
+              ${notes.map(
+                ({ at, author, text }) =>
+                  html`<li>
+                    <p class="hint">${author}, ${time(at, timeZone)}</p>
+                    <p class="value"><bdi>${linesWithoutControls(text)}</bdi></p>
+                  </li>`,
+              )}
+            </ul>`
+    }
+    ${
+      mayWrite &&
+      html`<form method="post" action="/reconciliation/findings/${finding.id}/note" class="stack">
+        <div>
+          <label for="note">A note</label>
+          <textarea id="note" name="note" rows="2" maxlength="${longestNote}" required></textarea>
+        </div>
+        <button class="second">Add the note</button>
+      </form>`
+    }
+  </section>`;
+}
+
+const selected: Html = html`selected`;

@@ -1,0 +1,23 @@
+import type { PageGroup } from "../../dashboard/page-group.ts";
+import { reconciliationPages } from "../../dashboard/pages/reconciliation/reconciliation-pages.ts";
+import { nextDue } from "../../platform/cron.ts";
+import { once } from "../../platform/once.ts";
+import { createListener } from "../reconciliation.ts";
+import type { Runtime } from "../runtime.ts";
+
+/** The pages of reconciliation, with the schedule of this deployment and its service. */
+export function reconciliationGroup(
+  runtime: Runtime,
+  service?: Parameters<Runtime["serviceClient"]>[0],
+): PageGroup {
+  const { config, random } = runtime;
+  const { timeZone } = config;
+  return reconciliationPages({
+    nextRun: (now) => nextDue(config.reconcile.cron, { timeZone, now }),
+    heal: once(async () => ({
+      client: runtime.serviceClient(service),
+      random,
+      listener: await createListener(runtime),
+    })),
+  });
+}

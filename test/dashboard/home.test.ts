@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { homePages } from "../../src/dashboard/pages/home/home-routes.ts";
+import { renderHome } from "../../src/dashboard/pages/home/view.ts";
+import type { PageGroup } from "../../src/dashboard/page-group.ts";
+import type { PageDeps, PageRequest } from "../../src/dashboard/route.ts";
+import { permissionsOf } from "../../src/people/permissions.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { beat, leave } from "../../src/reconcile/runs/run-orders.ts";
+import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { storeEvent } from "../worker/worker-stand.ts";
+import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
+
+let service: HostileService;
+let stand: ReconcileStand;
+let dashboard: DashboardStand;
+let cookie: string;
+
+beforeAll(async () => {
+  service = await startHostileService(6);
+  stand = await createReconcileStand(service.url);
+  dashboard = await openDashboard(stand.database);
+  dashboard.clock.set(new Date());
+  ({ cookie } = await signedIn(stand.database.db, ["viewer"], { now: new Date() }));
+});
+afterAll(async () => {
+  await dashboard.close();
+  await stand.close();
+  await service.close();
+});
+
+const words = (text: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll("&#39;", "'")
+    .replaceAll(/\s+/g, " ");
+/** At another time, by somebody who has just signed in. */
+async function at(daysAhead: number): Promise<void> {
+  dashboard.clock.set(new Date(Date.now() + daysAhead * 86_400_000));
+  const signed = await signedIn(stand.database.db, ["viewer"], { now: dashboard.clock.now() });
+  ({ cookie } = signed);
+}
+const home = async () => words(await (await send(`${dashboard.url}/`, { cookie })).text());
+const quiet = "Nothing needs you now.";
+
+describe("home", () => {
+  test("of a new deployment says what to do first, and no wall of zeros", async () => {
+    const text = await home();
+    expect(text).toContain("npx tallyhook import");
+    expect(text).toContain("npx tallyhook endpoint register");
+    expect(text).not.toContain(quiet);
+    expect(text).not.toContain("Proved");
+    expect(text).not.toContain("Nothing open");
+  });
+
+  test("says first until when each list is proved, and that something needs somebody while no worker runs", async () => {
+    await stand.run();
+    const text = await home();
+    expect(text).toMatch(
+      /Home Proved equal until \d{4}-\d\d-\d\d \d\d:\d\d UTC Customers : proved equal until/,
+    );
+    expect(text).toContain("2 things need somebody No webhook has ever come");
+    expect(text).toContain("No worker runs");
+    expect(text).not.toContain(quiet);
+  });
+
+  test("says that nothing is to be done only when all is proved and a worker runs", async () => {
+    const { db } = stand.database;
+    await storeEvent(db, "order.paid", { id: "order-0001" }, new Date().toISOString());
+    await beat(db);
+    expect(await home()).toContain(quiet);
+    await at(3);
+    expect(await home()).toContain("Every list: nothing proves the last 3 days");
+    await at(60);
+    expect(await home()).toContain("Not proved any more");
+    await at(0);
+    await leave(db);
+  });
+
+  test("names what differs, with the money at risk, until it is accepted", async () => {
+    const { db } = stand.database;
+    await beat(db);
+    const id = service.objects["orders"]?.[1]?.id ?? "";
+    await db("mirror.orders")
+      .where({ id })
+      .update({
+        total: 1,
+        version: db.raw("'2000' || substr(version, 5)"),
+      });
+    await stand.run({ kind: "full" }, { reportOnly: true });
+    const text = await home();
+    expect(text).toContain("1 object differs from the service");
+    expect(text).toMatch(/Orders : proved until .*, but 1 object differs \(10.00 USD at risk\)/);
+    expect(text).toContain("Orders: 1 object differs from the service.");
+    expect(text).not.toContain(quiet);
+    await db("reconcile.findings").update({ state: "acknowledged" });
+    const accepted = await home();
+    expect(accepted).toMatch(/Orders : proved equal until [^.]*, except for 1 accepted difference/);
+  });
+});
+
+describe("a card", () => {
+  const group = (read: () => Promise<never>): PageGroup => ({
+    place: { path: "/x", name: "Broken", access: "status:read" },
+    routes: [],
+    summary: { access: "status:read", read },
+  });
+  const body = async (groups: readonly PageGroup[]) => {
+    const [route] = homePages(groups).routes;
+    const deps = {
+      db: stand.database.db,
+      clock: dashboard.clock,
+      serviceClock: dashboard.clock,
+      log: createLog({ level: "silent", name: "test" }),
+      timeZone: "UTC",
+    } as PageDeps;
+    const visitor = { permissions: permissionsOf(["viewer"]) } as PageRequest["visitor"];
+    const answer = await route?.answer(deps, { visitor } as PageRequest);
+    return answer?.kind === "page" ? words(answer.body.markup) : "";
+  };
+
+  test("that fails, or takes too long, is unknown, and home does not say that all is well", async () => {
+    await stand.database.db("reconcile.findings").delete();
+    await stand.run();
+    expect(await body([])).toContain(quiet);
+    const failed = await body([group(() => Promise.reject(new Error("no table")))]);
+    expect(failed).toContain("Broken Unknown");
+    expect(failed).not.toContain(quiet);
+    const hung = await body([group(() => new Promise(() => {}))]);
+    expect(hung).toContain("Broken: this could not be read just now");
+  });
+});
+
+test("home does not say that all is well while the proof itself cannot be read", () => {
+  const { markup } = renderHome({ trust: null, beginning: null, cards: [] });
+  expect(markup).not.toContain(quiet);
+  expect(words(markup)).toContain("Not known just now");
+});
