@@ -94,6 +94,11 @@ export interface EndpointTools {
   newKey(): string;
   /** The webhook address of this deployment; null when no setting gives it. */
   url: string | null;
+  /** Records what is stored, in the transaction that stores it; absent: nobody does. */
+  record?: (
+    trx: Knex.Transaction,
+    stored: { endpointId: string; secretId: string; former: string | null },
+  ) => Promise<void>;
 }
 
 export type SecretCallResult =
@@ -190,7 +195,7 @@ interface SecretAnswer {
 }
 
 function storeSecret(
-  { db, encryption, scheme, wallClock }: EndpointTools,
+  { db, encryption, scheme, wallClock, record }: EndpointTools,
   call: EndpointCall,
   { endpointId, url, secret, formerEndsAt, answeredAt }: SecretAnswer,
 ): Promise<SecretCallResult> {
@@ -215,6 +220,7 @@ function storeSecret(
       rotationEndsAt: formerEndsAt,
     });
     await completeCall(trx, { ...call, endpointId }, "done");
+    await record?.(trx, { endpointId, secretId, former });
     return { outcome: "done", endpointId, secretId, former, formerEndsAt };
   });
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
+import { rememberEndpoint } from "../../src/endpoint/endpoints.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
 import { createAccount } from "../../src/people/accounts.ts";
 import { addNote, changeCase } from "../../src/people/cases.ts";
@@ -56,6 +57,7 @@ export async function fillDatabase(db: Knex): Promise<void> {
     await answers(db);
     while ((await sweepAlerts({ db, log, ...sweepQuestions, programmesNear }, alertContext)).more);
     await people(db);
+    await endpoint(db, sandbox);
     await db.raw("create schema stand");
     await db.raw("create table stand.sandbox (state jsonb)");
     const { state } = await sandbox.control("GET", "/snapshot");
@@ -65,6 +67,14 @@ export async function fillDatabase(db: Knex): Promise<void> {
   }
   await moveToFilledAt(db, begunAt);
   await db.raw("analyze");
+}
+
+/** Registered at the service, at an address where nobody answers. */
+async function endpoint(db: Knex, sandbox: TestSandbox): Promise<void> {
+  const url = "http://127.0.0.1:9/webhooks";
+  const body = { url, enabled_events: ["*"] };
+  const { id } = await sandbox.ok("POST", "/v1/webhook_endpoints", body);
+  await rememberEndpoint(db, { id, url, secretId: null, rotationEndsAt: null });
 }
 
 /** All that the sandbox announced but every twelfth event, which got lost for good. */

@@ -17,6 +17,14 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/events/replay/confirm": async (db) =>
     `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
+  "/events/replay/confirm": async (db) =>
+    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
+  "/endpoint/:id/rotate/confirm": async (db) =>
+    `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate/confirm`,
+  "/endpoint/:id/rotate": async (db) =>
+    `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate`,
+  "/endpoint/:id/test": async (db) =>
+    `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/test`,
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
@@ -27,6 +35,7 @@ const moreSamples: readonly Sample[] = [
   async () => "/events?type=none.such",
   async () => "/admin/audit?kind=account",
   async () => "/admin/audit?by=nobody",
+  async () => "/events/replay/confirm?all=yes&state=dead",
   async (db) => `/events/${await newest(db, "inbox.events", "seq", { state: "dead" })}`,
 ];
 

@@ -1,14 +1,8 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { z } from "zod";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
-import { findLostSecrets } from "../../endpoint/endpoint-calls.ts";
-import {
-  deleteWebhookEndpoint,
-  testWebhookEndpoint,
-} from "../../contract/resources/webhook-endpoints.ts";
+import { deleteWebhookEndpoint } from "../../contract/resources/webhook-endpoints.ts";
 import {
   findOwnEndpoint,
   forgetEndpoint,
@@ -16,19 +10,14 @@ import {
   listEndpoints,
   listKnownEndpoints,
   unknownEndpointError,
-  webhookUrl,
 } from "../../endpoint/endpoints.ts";
-import {
-  type EndpointTools,
-  type ObtainedSecret,
-  finishOpenCall,
-  obtainSecret,
-} from "../../endpoint/obtain-secret.ts";
+import { type EndpointTools, finishOpenCall, obtainSecret } from "../../endpoint/obtain-secret.ts";
+import { rotateSecret, sendTestEvent } from "../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { findEvents } from "../../inbox/queries.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import type { Runtime } from "../runtime.ts";
+import { endpointToolsOf } from "../endpoint-tools.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
@@ -224,12 +213,7 @@ export async function rotateOwnSecret(
   id: string | undefined,
   { graceHours }: RotateOptions,
 ): Promise<void> {
-  const obtained = await withEndpointTools(context, async (tools) => {
-    const finished = await finishOpenCall(tools);
-    const isMeant = id === undefined || id === finished?.obtained.endpointId;
-    if (finished?.call.kind === "rotate" && isMeant) return finished.obtained;
-    return rotate(tools, id, graceHours);
-  });
+  const obtained = await withEndpointTools(context, (tools) => rotateSecret(tools, id, graceHours));
   const { endpointId, secretId, former, formerEndsAt } = obtained;
   const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
   context.stdout.write(
@@ -240,33 +224,11 @@ export async function rotateOwnSecret(
   );
 }
 
-async function rotate(
-  tools: EndpointTools,
-  id: string | undefined,
-  graceHours: number | undefined,
-): Promise<ObtainedSecret> {
-  const endpoint = await findOwnEndpoint(tools, id);
-  const isLost = (await findLostSecrets(tools.db)).includes(endpoint.id);
-  if (endpoint.has_pending_rotation === true && !isLost) {
-    throw new UsageError(
-      `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former ` +
-        "secret still signs. Rotate again after that.",
-    );
-  }
-  return obtainSecret(tools, {
-    kind: "rotate",
-    endpointId: endpoint.id,
-    body: graceHours === undefined ? {} : { grace_period_hours: graceHours },
-  });
-}
-
 export interface TestOptions {
   /** In seconds. */
   wait: number;
 }
 
-/** The interface does not document this answer, so it is checked: only the event's id tells which event to wait for. */
-const answerSchema = z.object({ event_id: z.string() });
 const everyMs = 250;
 
 /**
@@ -279,23 +241,18 @@ export async function testOwnEndpoint(
 ): Promise<void> {
   const said = await withEndpointTools(context, async (tools) => {
     const endpoint = await findOwnEndpoint(tools, id);
-    const { body } = await tools.client.send(
-      testWebhookEndpoint,
-      { params: { id: endpoint.id }, body: {} },
-      { idempotencyKey: tools.newKey() },
-    );
-    const event = answerSchema.safeParse(body);
-    if (!event.success) {
+    const eventId = await sendTestEvent(tools, endpoint.id);
+    if (eventId === null) {
       return (
         `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
         'arrives: "tallyhook events list".\n'
       );
     }
-    if (await arrives(tools, event.data.event_id, wait)) {
-      return `The test event ${event.data.event_id} arrived, verified and is stored.\n`;
+    if (await arrives(tools, eventId, wait)) {
+      return `The test event ${eventId} arrived, verified and is stored.\n`;
     }
     throw new UnreachableError(
-      `The test event ${event.data.event_id} did not arrive within ${wait} s at ${endpoint.url}. Check that the service ` +
+      `The test event ${eventId} did not arrive within ${wait} s at ${endpoint.url}. Check that the service ` +
         'reaches that address, that the receiver runs, and that it has the secret ("tallyhook secrets list").',
     );
   });
@@ -365,21 +322,11 @@ export function withEndpointTools<T>(
   context: CliContext,
   run: (tools: EndpointTools) => Promise<T>,
 ): Promise<T> {
-  return context.withRuntime("endpoint", async (runtime) => run(await toolsOf(runtime)), {
-    logLevel: "warn",
-  });
-}
-
-async function toolsOf(runtime: Runtime): Promise<EndpointTools> {
-  const { config, wallClock } = runtime;
-  const db = await migratedDatabase(runtime);
-  return {
-    db,
-    client: runtime.serviceClient(),
-    encryption: await runtime.encryption(),
-    scheme: config.signature.scheme,
-    wallClock,
-    newKey: () => randomUUID(),
-    url: webhookUrl(config.publicUrl),
-  };
+  return context.withRuntime(
+    "endpoint",
+    async (runtime) => run(await endpointToolsOf(runtime, await migratedDatabase(runtime))),
+    {
+      logLevel: "warn",
+    },
+  );
 }

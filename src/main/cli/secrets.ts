@@ -3,27 +3,15 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import Table from "cli-table3";
 import type { Command } from "commander";
-import type { Knex } from "knex";
-import type { SignatureSchemeName } from "../../contract/signature/signature-scheme.ts";
-import type { Encryption } from "../../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import {
-  type SecretOverview,
-  describeSecrets,
-  isUsableRow,
-} from "../../receiver/secrets-overview.ts";
-import {
-  addSecret,
-  assertSecretLimit,
-  environmentSecrets,
-  listSecretRows,
-  recentSecretUses,
-  retireSecret,
-} from "../../receiver/secrets-store.ts";
+import { type SecretsContext, listSecretOverviews } from "../../receiver/list-secrets.ts";
+import type { SecretOverview } from "../../receiver/secrets-overview.ts";
+import { addSecret, assertSecretLimit, retireSecret } from "../../receiver/secrets-store.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
+import { secretsContextOf } from "../secrets-context.ts";
 import { parseInstant, wholeNumber } from "./arguments.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -182,16 +170,8 @@ function withSecrets<T>(
   });
 }
 
-async function atHandIn(runtime: Runtime): Promise<SecretsContext> {
-  const { config, secrets, wallClock } = runtime;
-  return {
-    db: await migratedDatabase(runtime),
-    encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
-    scheme: config.signature.scheme,
-    environment: secrets.webhookSecrets,
-    now: wallClock.now(),
-  };
-}
+const atHandIn = async (runtime: Runtime): Promise<SecretsContext> =>
+  secretsContextOf(runtime, await migratedDatabase(runtime));
 
 const noKey = () =>
   new ConfigurationError(
@@ -200,32 +180,6 @@ const noKey = () =>
   );
 
 const hours = wholeNumber(1, 8_760, "hours");
-
-export interface SecretsContext {
-  db: Knex;
-  /** Null if no key is configured. */
-  encryption: Encryption | null;
-  scheme: SignatureSchemeName;
-  /** Values of SVC_WEBHOOK_SECRETS. */
-  environment: readonly string[];
-  now: Date;
-}
-
-/** Lists every secret, newest first. */
-export async function listSecretOverviews(
-  { db, encryption, scheme, environment, now }: SecretsContext,
-  quietHours: number,
-): Promise<SecretOverview[]> {
-  return describeSecrets(
-    {
-      rows: await listSecretRows(db),
-      environmentIds: environmentSecrets(scheme, environment).map(({ id }) => id),
-      recentUses: await recentSecretUses(db),
-      usable: (row) => isUsableRow(encryption, scheme, row),
-    },
-    { now, quietHours },
-  );
-}
 
 export interface RetiredSecret {
   /** The secret before the change. */

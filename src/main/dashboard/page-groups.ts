@@ -4,6 +4,8 @@ import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
 import { adminPagesOf } from "./admin.ts";
+import { deliveryPagesOf } from "./deliveries.ts";
+import { endpointPagesOf } from "./endpoint.ts";
 import { eventPagesOf } from "./events.ts";
 import { dunningOf } from "./dunning.ts";
 import { reconciliationGroup } from "./reconciliation.ts";
@@ -23,6 +25,8 @@ export function pageGroups(
     dunningOf(runtime),
     adminPagesOf(runtime),
     reconciliationGroup(runtime, service),
+    deliveryPagesOf(runtime),
+    endpointPagesOf(runtime, service),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

@@ -2,6 +2,7 @@ import { counted } from "../../platform/readable-text.ts";
 import { behind, readProof } from "../../reports/base/report-facts.ts";
 import { readStandby } from "../../reports/base/read-standby.ts";
 import { programReports } from "../../reports/catalogue/all.ts";
+import { deliveriesBetween } from "../../reports/catalogue/delivery-statement/deliveries-between.ts";
 import { programmesNear } from "../../reports/catalogue/network-monitor/programmes-near.ts";
 import { ownReports } from "../../reports/own/own-reports.ts";
 import { type CheckResult, ok, skipped, warning } from "../cli/doctor/check-result.ts";
@@ -16,7 +17,7 @@ export const reportsRoom: ReportsRoom = {
   ownSql: ownReports.map(({ sql }) => sql),
   // Loaded on demand: only a worker sends mails.
   tasks: async (...args) => (await import("../report-mail.ts")).reportMailTasks(...args),
-  questions: { programmesNear },
+  questions: { programmesNear, deliveriesBetween },
   check: examineProof,
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),

@@ -71,6 +71,11 @@ export interface ReportsRoom {
         isOver: boolean;
       }[]
     >;
+    /** Of what changed at the service between these times, how much it had to announce and what of it came. */
+    deliveriesBetween(
+      db: Knex,
+      span: { from: Date; until: Date; timeZone: string },
+    ): Promise<{ announced: number; received: number; inTime: number; missed: number }>;
   };
   /** The proof's check of the doctor. */
   check(runtime: Pick<Runtime, "db">): Promise<CheckResult>;

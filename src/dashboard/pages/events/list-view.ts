@@ -48,7 +48,7 @@ export function renderEvents(page: EventsPage): Html {
 
 /** The newest events, which others join at the top. */
 const isLive = (query: URLSearchParams): boolean =>
-  !query.has("before") && (query.get("until") ?? "") === "" && (query.get("id") ?? "") === "";
+  !query.has("before") && (query.get("until") ?? "") === "";
 
 function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPage): Html {
   const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");

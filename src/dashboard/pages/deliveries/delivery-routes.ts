@@ -1,0 +1,103 @@
+import type { Knex } from "knex";
+import { readLag } from "../../../inbox/lag.ts";
+import { countAnswers } from "../../../receiver/counters.ts";
+import type { SecretOverview } from "../../../receiver/secrets-overview.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import type { PageGroup, SummaryCard } from "../../page-group.ts";
+import type { PageDeps } from "../../route.ts";
+import { timesOf } from "./answers.ts";
+import { renderDeliveries } from "./delivery-view.ts";
+
+const dayMs = 86_400_000;
+/** After so many hours without use a secret may be safe to retire, as on the command line. */
+const quietHours = 48;
+
+/** What the service had to announce in a span of time, and what of it came. */
+export interface Statement {
+  from: Date;
+  until: Date;
+  announced: number;
+  received: number;
+  inTime: number;
+  missed: number;
+}
+
+/** `too slow`: only the report can say it. `computing`: a page that is loaded later has it. */
+export type StatementFound = Statement | "too slow" | "computing";
+
+export interface DeliveryTools {
+  secrets(db: Knex, quietHours: number): Promise<SecretOverview[]>;
+  /** Null: this deployment has no reports. */
+  statement: ((db: Knex, now: Date) => Promise<StatementFound>) | null;
+}
+
+/** How webhooks arrive here: how many, how late, and with which secrets. */
+export const deliveryPages = (tools: DeliveryTools): PageGroup => ({
+  place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
+  routes: [
+    {
+      method: "GET",
+      path: "/deliveries",
+      access: "status:read",
+      async answer({ db, clock, timeZone }, { visitor }) {
+        const now = clock.now();
+        const since = (days: number) => ({
+          from: new Date(now.getTime() - days * dayMs),
+          until: new Date(now.getTime() + dayMs),
+        });
+        const maySeeSecrets = visitor.permissions.has("secret:read");
+        return {
+          kind: "page",
+          title: "Deliveries",
+          body: renderDeliveries({
+            day: await countAnswers(db, since(1)),
+            week: await countAnswers(db, since(7)),
+            lag: await readLag(db, { from: since(7).from, timeZone }),
+            statement: tools.statement === null ? null : await tools.statement(db, now),
+            secrets: maySeeSecrets ? await tools.secrets(db, quietHours) : null,
+            quietHours,
+            timeZone,
+          }),
+          ...(maySeeSecrets ? { command: "npx tallyhook secrets list" } : {}),
+        };
+      },
+    },
+  ],
+  summary: { access: "status:read", read: readDeliverySummary },
+});
+
+/** One statement. */
+async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard> {
+  const now = clock.now();
+  const answers = await countAnswers(db, {
+    from: new Date(now.getTime() - dayMs),
+    until: new Date(now.getTime() + dayMs),
+  });
+  const [accepted, refused] = [timesOf(answers, "accepted"), timesOf(answers, "refused")];
+  const unstored = (answers.get("unavailable") ?? 0) + (answers.get("failed") ?? 0);
+  const unmatched = (answers.get("no_match") ?? 0) + (answers.get("no_secret") ?? 0);
+  const reasons = [
+    ...(unstored > 0
+      ? [
+          `${counted(unstored, "delivery", "deliveries")} could not be stored at once in 24 hours; the service sends them again.`,
+        ]
+      : []),
+    // Others than the service knock as well, so refusals alone are no news.
+    ...(unmatched > 0 && accepted === 0
+      ? [
+          `Every delivery of 24 hours was refused for its signature, ${unmatched} in all: compare the secrets with the service.`,
+        ]
+      : []),
+  ];
+  return {
+    title: "Deliveries",
+    path: "/deliveries",
+    tone: unmatched > 0 && accepted === 0 ? "bad" : unstored > 0 ? "warn" : "good",
+    headline: `${refused} refused`,
+    facts: [
+      { name: "New in 24 hours", value: accepted },
+      { name: "Repeats", value: timesOf(answers, "duplicate") },
+    ],
+    reasons,
+  };
+}

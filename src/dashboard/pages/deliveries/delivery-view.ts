@@ -1,0 +1,181 @@
+import type { Lag, Percentiles } from "../../../inbox/lag.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { durationText } from "../../../platform/readable-text.ts";
+import type { SecretOverview, SecretState } from "../../../receiver/secrets-overview.ts";
+import { outside } from "../../parts/outside.ts";
+import { type Tone, state } from "../../parts/state.ts";
+import { table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+import { type Answers, refusalsOf, timesOf } from "./answers.ts";
+import type { StatementFound } from "./delivery-routes.ts";
+
+export interface DeliveriesPage {
+  day: Answers;
+  week: Answers;
+  lag: Lag;
+  /** Null: this deployment has no reports. */
+  statement: StatementFound | null;
+  /** Null: the visitor may not see them. */
+  secrets: readonly SecretOverview[] | null;
+  quietHours: number;
+  timeZone: string;
+}
+
+/** Pure. */
+export function renderDeliveries(page: DeliveriesPage): Html {
+  return html`${renderAnswers(page)} ${renderLag(page)} ${renderStatement(page)}
+  ${renderSecrets(page)}`;
+}
+
+function renderAnswers({ day, week }: DeliveriesPage): Html {
+  const counts = [
+    { name: "New", key: "accepted" },
+    { name: "Repeats", key: "duplicate" },
+    { name: "Refused", key: "refused" },
+  ] as const;
+  return html`<section class="stack">
+    <h2>What came</h2>
+    <ul class="cards plain-list">
+      ${counts.map(
+        ({ name, key }) =>
+          html`<li class="card">
+            <h3>${name}</h3>
+            <p class="stat">${timesOf(day, key)}</p>
+            <p class="hint">in 24 hours; ${timesOf(week, key)} in 7 days</p>
+          </li>`,
+      )}
+    </ul>
+    ${table(
+      [
+        { name: "Refused for", cell: ({ reason }) => html`<code>${reason}</code>` },
+        { name: "What it means", cell: ({ meaning }) => meaning },
+        { name: "24 hours", kind: "number", cell: ({ inADay }) => inADay },
+        { name: "7 days", kind: "number", cell: ({ inAWeek }) => inAWeek },
+      ],
+      refusalsOf(day, week),
+      { caption: "Refusals by reason", empty: html`Nothing was refused in 7 days.` },
+    )}
+    <p class="hint">
+      Counted by the receivers, written every few seconds and kept for 7 days. What was refused is
+      nowhere kept: it is not authentic, or its sender was told to send it again. Connections that
+      were closed past a cap are in the receivers' logs alone.
+    </p>
+  </section>`;
+}
+
+function renderLag({ lag: { days, everyNth }, timeZone }: DeliveriesPage): Html {
+  const three = ({ p50, p95, p99 }: Percentiles): string =>
+    [p50, p95, p99].map((ms) => (ms === null ? "–" : lagText(ms))).join(" · ");
+  return html`<section class="stack">
+    <h2>How late</h2>
+    ${table(
+      [
+        { name: `Day (${timeZone})`, cell: ({ day }) => day },
+        { name: "Events", kind: "number", cell: ({ events }) => events },
+        {
+          name: "Received after its time: half · 95 % · 99 %",
+          kind: "number",
+          cell: ({ untilReceived }) => three(untilReceived),
+        },
+        {
+          name: "Applied after receipt: half · 95 % · 99 %",
+          kind: "number",
+          cell: ({ untilApplied }) => three(untilApplied),
+        },
+      ],
+      days,
+      {
+        caption: "Events of the last 7 days by their day of receipt",
+        empty: html`No event was applied in 7 days. Try it on the sandbox:
+          <code>npx tallyhook trigger order.paid</code>`,
+      },
+    )}
+    <p class="hint">
+      ${everyNth === 1 ? "All events" : `Every ${everyNth}th number`} of these days that a worker
+      has completed. Half of them were as fast as the first number or faster. The time of an event
+      is the service's, and its clock need not agree with ours. One that was replayed counts until
+      it was applied again.
+    </p>
+  </section>`;
+}
+
+/** Below a second in milliseconds. Pure. */
+function lagText(ms: number): string {
+  if (ms < 0) return `−${lagText(-ms)}`;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms);
+}
+
+function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
+  if (statement === null) return null;
+  const command = html`<code>npx tallyhook report delivery-statement</code>`;
+  if (statement === "computing") {
+    return html`<section class="card">
+      <h2>Delivery statement</h2>
+      <p>It is being computed. Load the page again in a moment, or see the report: ${command}</p>
+    </section>`;
+  }
+  if (statement === "too slow") {
+    return html`<section class="card">
+      <h2>Delivery statement</h2>
+      <p>
+        To compare all changes of 7 days with their events takes longer than a page may. The report
+        has it: ${command}
+      </p>
+    </section>`;
+  }
+  const { from, until, announced, received, inTime, missed } = statement;
+  return html`<section class="card">
+    <h2>Delivery statement</h2>
+    <p class="stat">${received} of ${announced}</p>
+    <p>
+      changes that the service had to announce were received, ${inTime} of them within ten minutes;
+      ${missed === 0 ? "none was missed" : `${missed} were missed`}. Changes from
+      ${time(from, timeZone)} to ${time(until, timeZone)}.
+    </p>
+    <p class="hint">
+      By the last state of each object, as ${command} has it; computed anew after ten minutes.
+    </p>
+  </section>`;
+}
+
+const secretTones: Readonly<Record<SecretState, Tone>> = {
+  live: "good",
+  pending: "calm",
+  ending: "warn",
+  ended: "calm",
+  unusable: "bad",
+};
+
+function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html | null {
+  if (secrets === null) return null;
+  const when = (at: Date | null, none: string) => (at === null ? none : time(at, timeZone));
+  return html`<section class="stack">
+    <h2>Signing secrets</h2>
+    ${table(
+      [
+        { name: "Secret", kind: "id", cell: ({ id }) => html`<span class="id">${id}</span>` },
+        { name: "State", cell: (secret) => state(secret.state, secretTones[secret.state]) },
+        { name: "From", cell: ({ notBefore }) => when(notBefore, "–") },
+        { name: "Until", cell: ({ notAfter }) => when(notAfter, "–") },
+        { name: "Last used", cell: ({ lastUsedAt }) => when(lastUsedAt, "not of late") },
+        {
+          name: "Safe to retire",
+          cell: ({ safeToRetire }) => (safeToRetire === null ? "no" : `yes: ${safeToRetire}`),
+        },
+        { name: "Note", cell: ({ note }) => (note === null ? "" : outside(note, 200)) },
+      ],
+      secrets,
+      {
+        caption: "Every secret, without its value",
+        empty: html`There is no secret, so every delivery is refused. Store one:
+          <code>npx tallyhook secrets add</code>`,
+      },
+    )}
+    <p class="hint">
+      A secret is safe to retire when nothing was signed with it for ${quietHours} hours while
+      another one was used:
+      <code>npx tallyhook secrets retire ID</code>. Values are shown nowhere.
+    </p>
+  </section>`;
+}
