@@ -18,6 +18,10 @@ export const reportsRoom: ReportsRoom = {
   // Loaded on demand: only a worker sends mails.
   tasks: async (...args) => (await import("../report-mail.ts")).reportMailTasks(...args),
   questions: { programmesNear, deliveriesBetween },
+  funnelOfMonth: async (...args) =>
+    (await import("../../reports/catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(
+      ...args,
+    ),
   check: examineProof,
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),

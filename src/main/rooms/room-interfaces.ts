@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { DunningSettings } from "../../mirror/dunning/stages.ts";
+import type { Funnel } from "../../dashboard/pages/dunning/funnel-view.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
@@ -77,6 +78,8 @@ export interface ReportsRoom {
       span: { from: Date; until: Date; timeZone: string },
     ): Promise<{ announced: number; received: number; inTime: number; missed: number }>;
   };
+  /** What became of the renewals first declined in a month, such as `2026-11`. */
+  funnelOfMonth(db: Knex, question: { month: string; timeZone: string }): Promise<Funnel>;
   /** The proof's check of the doctor. */
   check(runtime: Pick<Runtime, "db">): Promise<CheckResult>;
   /** What a rehearsed upgrade must leave as it was. */

@@ -27,6 +27,8 @@ export const dunningDays = 120;
 const newDays = 3;
 const dayMs = 86_400_000;
 
+// Orders are asked for by an array: it is looked up in their index, however many orders there are.
+
 interface Row {
   id: string;
   order_number: string | null;
@@ -62,10 +64,10 @@ export async function unpaidRenewals(
      )
      ${renewalColumns}, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
             null::timestamptz as recovered_at
-     from declined d join mirror.orders o on o.id = d.id join mirror.subscriptions s on s.id = o.subscription_id
+     from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
      ${salesOf}
      ${retryOf}
-     where o.status = 'failed' and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
+     where o.id = any(array(select id from declined)) and o.status = 'failed' and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
        and reports.dunning_state(o.status, s.status) = 'in progress'
      order by retry.at nulls last, o.created_at desc, o.id limit ?`,
     [daysBefore(now, dunningDays), daysBefore(now, newDays), limit],
@@ -87,9 +89,9 @@ export async function recoveredRenewals(
        where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?
      )
      ${renewalColumns}, null::timestamptz as next_retry_at, true as is_retry_unknown, sale.paid_at as recovered_at
-     from declined d join mirror.orders o on o.id = d.id
+     from mirror.orders o
      ${salesOf}
-     where o.subscription_id is not null and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
+     where o.id = any(array(select id from declined)) and o.subscription_id is not null and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
        and reports.is_paid(o.status) and sale.paid_at >= ?
      order by sale.paid_at desc, o.id limit ?`,
     [daysBefore(since, dunningDays), since, limit],
@@ -142,6 +144,8 @@ const retryOf = `cross join lateral (
                   order by v.source_updated_at desc, v.data->'attempt_count' desc nulls last limit 1)) as by_event,
               s.status = 'past_due' and s.detail_version <> ''
                 and s.attempt_count = greatest(1, o.attempt_count, sale.declined) as by_subscription
+       -- Without the offset it is computed for each of its uses.
+       offset 0
      ) told
      cross join lateral (
        select case when told.by_event then o.next_retry_at when told.by_subscription then s.next_retry_at end as at,

@@ -11,6 +11,7 @@ import { oneLine } from "../../../platform/one-line.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
 import { cardOf, filterOf, shownCards } from "./board.ts";
 import { renderBoard, visibleCards } from "./board-view.ts";
+import { renderFunnel } from "./funnel-view.ts";
 import { renderRenewal } from "./renewal-view.ts";
 import { type DunningParts, readBoard } from "./read-board.ts";
 import { dunningSummary } from "./summary.ts";
@@ -35,6 +36,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const names = mayRead ? await customerNames(db, ids) : new Map<string, never>();
         if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/dunning" });
         const month = monthIn(query.get("month"), now, timeZone);
+        const funnel = await parts.funnel?.(db, month, timeZone);
         return {
           kind: "page",
           title: "Dunning",
@@ -49,7 +51,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             now,
             wallNow,
             timeZone,
-            funnel: (await parts.funnel?.(db, month, timeZone)) ?? null,
+            funnel: funnel === undefined ? null : renderFunnel(funnel, month, query),
           }),
           command: "npx tallyhook report past-due-aging",
         };

@@ -2,16 +2,16 @@ import type { Knex } from "knex";
 import { recoveredRenewals, unpaidRenewals } from "../../../mirror/dunning/renewals.ts";
 import type { DunningSettings } from "../../../mirror/dunning/stages.ts";
 import { readCases } from "../../../people/cases.ts";
-import type { Html } from "../../../platform/html.ts";
 import { instantsOf, localTimeIn } from "../../../platform/local-time.ts";
 import type { PageDeps } from "../../route.ts";
 import { type BoardCard, cardOf } from "./board.ts";
+import type { Funnel } from "./funnel-view.ts";
 
 /** What the pages need beside the mirror. */
 export interface DunningParts {
   settings(): Promise<DunningSettings>;
   /** What became of the declines of a month, such as `2026-11`; absent without reports. */
-  funnel?(db: Knex, month: string, timeZone: string): Promise<Html>;
+  funnel?(db: Knex, month: string, timeZone: string): Promise<Funnel>;
 }
 
 /** How many renewals the board reads; more is a fault that no board helps with. */

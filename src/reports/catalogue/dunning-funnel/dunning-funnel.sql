@@ -1,4 +1,5 @@
--- Renewals whose charge was declined, by the week of the first decline.
+-- Renewals whose charge was declined, by the week of the first decline. Only orders that were declined within the period
+-- are looked at, by arrays: those are looked up in the indexes, however large the mirror is.
 create or replace function reports.dunning_funnel(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)
 returns table (week date, currency text, entered bigint, entered_amount bigint, recovered_at_2 bigint,
@@ -6,15 +7,24 @@ returns table (week date, currency text, entered bigint, entered_amount bigint, 
                recovered_amount bigint, lost bigint, lost_amount bigint, in_progress bigint,
                in_progress_amount bigint, recovery_percent numeric, median_days numeric)
 language sql stable parallel safe as $$
-  with renewal as (
-    select o.id, o.currency, o.total, o.status, s.status as subscription_status
-    from reports.orders(p_as_of) o
-    left join reports.subscription_states(p_as_of) s on s.id = o.subscription_id and s.is_last
-    where o.subscription_id is not null and o.subscription_cycle > 1
+  with declined as materialized (
+    select distinct t.order_id as id from reports.transactions(p_as_of) t
+    where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to
+  ), charged as materialized (
+    select o.id, o.currency, o.total, o.status, o.subscription_id from reports.orders(p_as_of) o
+    where o.id collate "C" = any(array(select d.id from declined d))
+      and o.subscription_id is not null and o.subscription_cycle > 1
+  ), subscription as materialized (
+    select s.id, s.status from reports.subscription_states(p_as_of) s
+    where s.id collate "C" = any(array(select c.subscription_id from charged c)) and s.is_last
+  ), renewal as (
+    select c.id, c.currency, c.total, c.status, s.status as subscription_status
+    from charged c left join subscription s on s.id = c.subscription_id
   ), attempt as (
     select r.*, t.status as outcome, t.created_at,
            row_number() over (partition by t.order_id order by t.created_at, t.id collate "C") as nth
-    from reports.transactions(p_as_of) t join renewal r on r.id = t.order_id where t.type = 'sale'
+    from reports.transactions(p_as_of) t join renewal r on r.id = t.order_id
+    where t.type = 'sale' and t.order_id collate "C" = any(array(select c.id from charged c))
   ), tried as (
     select a.currency, a.total, a.status, a.subscription_status,
            min(a.created_at) filter (where a.outcome = 'failed') as declined_at,
@@ -24,8 +34,7 @@ language sql stable parallel safe as $$
   ), entered as (
     select date_trunc('week', t.declined_at at time zone p_zone)::date as week, t.currency, t.total, t.nth,
            extract(epoch from t.recovered_at - t.declined_at) / 86400 as days,
-           case when reports.is_paid(t.status) then 'recovered'
-                when t.subscription_status in ('active', 'past_due', 'paused') then 'in progress' else 'lost' end as state
+           reports.dunning_state(t.status, t.subscription_status) as state
     from tried t where t.declined_at >= p_from and t.declined_at < p_to
   )
   select e.week, e.currency, count(*), sum(e.total)::bigint,
