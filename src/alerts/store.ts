@@ -367,6 +367,15 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
   return { ...row, history, messages, digests, stormListings };
 }
 
+/** An alert that stays as it is until the transaction ends; null where there is none. One statement. */
+export async function lockAlert(trx: Knex.Transaction, id: number): Promise<AlertRow | null> {
+  const row = await trx("alerts.alerts as a")
+    .where({ id })
+    .forUpdate()
+    .first<AlertRow | undefined>(columns(trx));
+  return row ?? null;
+}
+
 /** The newest alert of a key. One statement. */
 export async function findAlertByKey(db: Knex, key: string): Promise<number | null> {
   const row = await db("alerts.alerts")

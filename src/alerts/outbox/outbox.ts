@@ -309,6 +309,17 @@ export async function outboxTrouble(db: Knex): Promise<{ failed: number; late: n
   return rows[0] ?? { failed: 0, late: 0 };
 }
 
+/** How many messages are more than five minutes late, counted up to `most`: nobody sends, or a channel is down. */
+export async function countLate(db: Knex, { most }: { most: number }): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ late: number }] }>(
+    `select count(*)::int as late from (
+       select from alerts.outbox where state = 'pending' and due_at < now() - interval '5 minutes' limit ?
+     ) counted`,
+    [most],
+  );
+  return rows[0].late;
+}
+
 export interface Resend {
   /** Only this message; if omitted, all. */
   messageId?: number;

@@ -1,4 +1,6 @@
 import type { PageGroup } from "../../dashboard/page-group.ts";
+import { alertPages } from "../../dashboard/pages/alerts/alert-routes.ts";
+import { eventPages } from "../../dashboard/pages/events/event-routes.ts";
 import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
@@ -27,6 +29,7 @@ export function pageGroups(
     reconciliationGroup(runtime, service),
     deliveryPagesOf(runtime),
     endpointPagesOf(runtime, service),
+    alertPages,
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

@@ -1,0 +1,204 @@
+import type { AlertDetails, AlertEntry } from "../../../alerts/store.ts";
+import type { SilenceRow } from "../../../alerts/silences.ts";
+import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
+import { decidedOn } from "../../parts/decided-on.ts";
+import { money } from "../../parts/money.ts";
+import { outsideText } from "../../parts/outside-text.ts";
+import { table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+import { alertState, fact, objectLinks, severityState, titleOf } from "./alert-words.ts";
+import { type MessagesView, renderMessages, versionOfFailed } from "./message-view.ts";
+import { renderSilences, silenceForm } from "./silence-view.ts";
+
+export interface AlertPage extends MessagesView {
+  /** Of its key and rule, since it was raised. */
+  silences: readonly SilenceRow[];
+}
+
+/** What a form about an alert was decided on. Pure. */
+export const versionOfAlert = ({
+  state: is,
+  stage,
+  severity,
+}: Pick<AlertDetails, "state" | "stage" | "severity">): string => `${is} ${severity} ${stage}`;
+
+/** Pure. */
+export function renderAlert(page: AlertPage): Html {
+  const { alert, silences, mayWrite } = page;
+  return html`${renderFacts(page)} ${mayWrite && renderActions(page)} ${renderLife(page)}
+  ${renderMessages(page)} ${renderLists(page)}
+  ${
+    silences.length > 0 &&
+    renderSilences({
+      silences,
+      caption: "Silences since it was raised",
+      empty: html`None.`,
+      mayEnd: mayWrite,
+      showsReasons: page.sight.texts,
+      back: alert.id,
+      timeZone: page.timeZone,
+    })
+  }`;
+}
+
+function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
+  const { amount_minor: minor, currency, facts } = alert;
+  const at = (moment: Date | null) => (moment === null ? null : time(moment, timeZone));
+  const advice = facts["advice"];
+  return html`<section class="card">
+    <div class="row">${severityState(alert.severity)} ${alertState(alert, timeZone)}</div>
+    <h2>${sight.texts ? outsideText(titleOf(alert), 500) : alert.rule}</h2>
+    ${
+      sight.texts &&
+      typeof advice === "string" &&
+      advice !== "" &&
+      html`<p class="lead">What to do: ${outsideText(advice, 2_000)}</p>`
+    }
+    <dl class="facts">
+      ${fact("Rule", alert.rule)} ${fact("About", objectLinks(alert, { whole: true }))}
+      ${sight.texts && minor !== null && fact("Amount", money(minor, currency))}
+      ${fact("Raised", at(alert.opened_at))} ${fact("Changed", at(alert.updated_at))}
+      ${fact("Escalated", at(alert.escalated_at))}
+      ${
+        alert.acknowledged_at !== null &&
+        fact(
+          "Acknowledged",
+          html`${at(alert.acknowledged_at)} by ${outsideText(alert.acknowledged_by ?? "somebody")}`,
+        )
+      }
+      ${
+        alert.acknowledged_note !== null &&
+        fact(
+          "Note",
+          sight.people
+            ? outsideText(alert.acknowledged_note, 2_000)
+            : "It may name people: it takes the permission person:read.",
+        )
+      }
+      ${fact("Resolved", at(alert.resolved_at))} ${fact("Learned by", alert.found_by)}
+      ${sight.texts && fact("Key", html`<span class="id">${outsideText(alert.key)}</span>`)}
+    </dl>
+  </section>`;
+}
+
+/** The most characters of a note. */
+export const longestNote = 500;
+
+function renderActions({ alert }: AlertPage): Html | null {
+  const failed = alert.messages.filter((message) => message.state === "failed");
+  const isOver = alert.state === "resolved";
+  if (isOver && failed.length === 0) return null;
+  return html`<div class="cards">
+    ${
+      alert.state === "open" &&
+      html`<form class="card" method="post" action="/alerts/${alert.id}/acknowledge">
+        <h2>Acknowledge</h2>
+        ${decidedOn(versionOfAlert(alert))}
+        <label for="note">What you do about it <span class="hint">if you like</span></label>
+        <input id="note" name="note" maxlength="${longestNote}" />
+        <p class="hint">
+          It no longer escalates, and the channels that have it are told that you are on it.
+        </p>
+        <button>Acknowledge</button>
+      </form>`
+    }
+    ${
+      !isOver &&
+      html`<form class="card" method="post" action="/alerts/${alert.id}/silence">
+        <h2>Silence</h2>
+        ${decidedOn(versionOfAlert(alert))} ${silenceForm({ upTo: alert.severity })}
+        <label for="of">Messages of</label>
+        <select id="of" name="of">
+          <option value="key">this alert, also when it comes back</option>
+          <option value="rule">all alerts of the rule ${alert.rule}</option>
+        </select>
+        <button class="second">Silence</button>
+      </form>`
+    }
+    ${
+      failed.length > 0 &&
+      html`<form class="card" method="post" action="/alerts/${alert.id}/resend">
+        <h2>Send again</h2>
+        ${decidedOn(versionOfFailed(failed))}
+        <p>
+          ${failed.length === 1 ? "A message was" : `${failed.length} messages were`} given up.
+          Workers send again, with the keys they had: what did arrive is known as a repeat. What is
+          over by now is left out.
+        </p>
+        <button class="second">Send again</button>
+      </form>`
+    }
+  </div>`;
+}
+
+const changeWords: Readonly<Record<string, string>> = {
+  opened: "raised",
+  updated: "raised again",
+  escalated: "escalated",
+  acknowledged: "acknowledged",
+  resolved: "resolved",
+};
+
+function renderLife({ alert: { history }, sight, timeZone }: AlertPage): Html {
+  return table<AlertEntry>(
+    [
+      { name: "When", cell: ({ at }) => time(at, timeZone) },
+      { name: "What", cell: ({ change }) => changeWords[change] ?? change },
+      { name: "Stage", cell: ({ stage }) => outsideText(stage, 80) },
+      { name: "Learned by", cell: ({ found_by: by }) => by },
+      {
+        name: "Who",
+        cell: ({ detail: { by, note } }) =>
+          html`${typeof by === "string" && outsideText(by)}${
+            sight.people && typeof note === "string" && html`: ${outsideText(note, 500)}`
+          }`,
+      },
+    ],
+    history,
+    { caption: "Its life", empty: html`Nothing is recorded of it.` },
+  );
+}
+
+const toldHow: Readonly<Record<string, string>> = {
+  alone: "by a message of its own in a storm",
+  at_once: "in a storm's list, at once",
+  at_end: "in a storm's list, at its end",
+  over: "in no list: it was over before",
+};
+
+interface Listing {
+  channel: string;
+  stage: string;
+  where: HtmlPart;
+  at: Date | null;
+}
+
+function renderLists({ alert, timeZone }: AlertPage): Html | null {
+  const listings: Listing[] = [
+    ...alert.digests.map(({ channel, stage, told_at: at }) => ({
+      channel,
+      stage,
+      where: "the daily list",
+      at,
+    })),
+    ...alert.stormListings.map(
+      ({ channel, stage, told_how: how, storm_id: storm, told_at: at }) => ({
+        channel,
+        stage,
+        where: html`${toldHow[how] ?? how} (<a href="/alerts/${storm}">alert ${storm}</a>)`,
+        at,
+      }),
+    ),
+  ];
+  if (listings.length === 0) return null;
+  return table<Listing>(
+    [
+      { name: "Channel", cell: ({ channel }) => channel },
+      { name: "Stage", cell: ({ stage }) => outsideText(stage, 80) },
+      { name: "Where", cell: ({ where }) => where },
+      { name: "When", cell: ({ at }) => (at === null ? "not yet" : time(at, timeZone)) },
+    ],
+    listings,
+    { caption: "Lists that name it", empty: html`None.` },
+  );
+}

@@ -1,0 +1,103 @@
+import { alertSeverities } from "../../../alerts/message.ts";
+import type { AlertRow, UnresolvedCount } from "../../../alerts/store.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { money } from "../../parts/money.ts";
+import { outsideText } from "../../parts/outside-text.ts";
+import { type PageOf, pager } from "../../parts/paging.ts";
+import { type TableColumn, table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+import { type Sight, alertState, objectLinks, severityState, titleOf } from "./alert-words.ts";
+
+export interface AlertsPage {
+  alerts: PageOf<AlertRow>;
+  counts: readonly UnresolvedCount[];
+  /** Counted no further. */
+  mostCounted: number;
+  silences: number;
+  rules: readonly string[];
+  query: URLSearchParams;
+  sight: Sight;
+  timeZone: string;
+}
+
+/** What the filter can be set to; empty: what is not resolved. */
+export const stateFilters = ["open", "acknowledged", "silenced", "resolved", "all"] as const;
+
+/** Pure. */
+export function renderAlerts(page: AlertsPage): Html {
+  const { alerts, query, sight, timeZone } = page;
+  const columns: TableColumn<AlertRow>[] = [
+    { name: "Number", kind: "number", cell: ({ id }) => html`<a href="/alerts/${id}">${id}</a>` },
+    { name: "Severity", cell: ({ severity }) => severityState(severity) },
+    { name: "State", cell: (alert) => alertState(alert, timeZone) },
+    ...(sight.texts
+      ? [{ name: "What", cell: (alert: AlertRow) => outsideText(titleOf(alert), 200) }]
+      : []),
+    { name: "Rule", cell: ({ rule }) => rule },
+    { name: "About", cell: (alert) => objectLinks(alert) },
+    ...(sight.texts ? [{ name: "Amount", kind: "number" as const, cell: amountOf }] : []),
+    { name: "Raised", cell: ({ opened_at: at }) => time(at, timeZone) },
+  ];
+  return html`${renderCounts(page)} ${renderFilter(page)}
+  ${table(columns, alerts.rows, {
+    caption: "Newest first",
+    empty: query.size === 0 ? noneYet : noneMatches,
+  })}
+  ${pager("/alerts", query, alerts.older)}`;
+}
+
+const amountOf = ({ amount_minor: minor, currency }: AlertRow): Html | null =>
+  minor === null ? null : money(minor, currency);
+
+function renderCounts({ counts, mostCounted, silences }: AlertsPage): Html {
+  const sum = counts.reduce((all, { alerts }) => all + alerts, 0);
+  const parts = counts.map(({ severity, alerts }) => `${alerts} ${severity}`);
+  const untaken = counts.reduce((all, { open }) => all + open, 0);
+  const total =
+    sum === 0
+      ? "Every alert is resolved."
+      : sum >= mostCounted
+        ? `More than ${mostCounted - 1} alerts are not resolved. Of the newest: ${parts.join(", ")}.`
+        : `${counted(sum, "alert is", "alerts are")} not resolved: ${parts.join(", ")}. ` +
+          `${counted(untaken, "is", "are")} not acknowledged.`;
+  return html`<div class="row">
+    <p class="lead">${total}</p>
+    <a class="button second end" href="/alerts/silences"
+      >Silences${silences > 0 && `: ${silences} in force`}</a
+    >
+  </div>`;
+}
+
+function renderFilter({ query, rules }: AlertsPage): Html {
+  const options = (name: string, values: readonly string[], all: string): Html =>
+    html`<select id="${name}" name="${name}">
+      <option value="">${all}</option>
+      ${values.map((value) => html`<option value="${value}" ${value === query.get(name) && selected}>${value}</option>`)}
+    </select>`;
+  return html`<form class="filters" method="get" action="/alerts" role="search">
+    <div>
+      <label for="state">State</label>
+      ${options("state", stateFilters, "not resolved")}
+    </div>
+    <div>
+      <label for="severity">Severity</label>
+      ${options("severity", alertSeverities, "all")}
+    </div>
+    <div>
+      <label for="rule">Rule</label>
+      ${options("rule", rules, "all")}
+    </div>
+    <div>
+      <label for="object">Object</label>
+      <input id="object" name="object" placeholder="ord_…" value="${query.get("object") ?? ""}" />
+    </div>
+    <button class="second">Show</button>
+  </form>`;
+}
+
+const selected: Html = html`selected`;
+
+const noneYet = html`Nothing is wrong that an alert would tell. To see one, have a payment declined
+  on the sandbox: <code>npx tallyhook trigger order.failed</code>`;
+const noneMatches = html`No alert matches. <a href="/alerts">Show what is not resolved</a>`;

@@ -1,0 +1,142 @@
+import { type AlertSeverity, alertSeverities } from "../../../alerts/message.ts";
+import { type SilenceRow, longestReason } from "../../../alerts/silences.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { decidedOn } from "../../parts/decided-on.ts";
+import { outsideText } from "../../parts/outside-text.ts";
+import { state } from "../../parts/state.ts";
+import { table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+
+export interface SilencesPage {
+  /** The newest first. */
+  silences: readonly SilenceRow[];
+  rules: readonly string[];
+  mayWrite: boolean;
+  showsReasons: boolean;
+  timeZone: string;
+}
+
+/** What beginning a silence of a rule was decided on: those in force. Pure. */
+export const versionOfSilences = (silences: readonly SilenceRow[]): string =>
+  silences
+    .flatMap(({ id, is_in_force: isInForce }) => (isInForce ? id : []))
+    .toSorted()
+    .join();
+
+/** Pure. */
+export function renderSilencesPage(page: SilencesPage): Html {
+  const { silences, rules, mayWrite, showsReasons, timeZone } = page;
+  return html`<p class="lead">
+      While a silence is in force, messages of an alert or of a rule wait. The alerts stay open and
+      on their pages; what gets more severe is sent; what still holds at the end is sent then.
+    </p>
+    ${renderSilences({
+      silences,
+      caption: "The newest first",
+      empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the
+        command line: <code>npx tallyhook alerts silence ID</code>`,
+      mayEnd: mayWrite,
+      showsReasons,
+      back: null,
+      timeZone,
+    })}
+    ${
+      mayWrite &&
+      html`<form class="card narrow" method="post" action="/alerts/silences">
+        <h2>Silence a rule</h2>
+        ${decidedOn(versionOfSilences(silences))}
+        <label for="rule">Rule</label>
+        <select id="rule" name="rule" required>
+          <option value="">choose one</option>
+          ${rules.map((rule) => html`<option value="${rule}">${rule}</option>`)}
+        </select>
+        ${silenceForm({ upTo: "error" })}
+        <button>Silence</button>
+      </form>`
+    }`;
+}
+
+const durations = [
+  [1, "an hour"],
+  [4, "4 hours"],
+  [8, "8 hours"],
+  [24, "a day"],
+  [72, "3 days"],
+  [168, "a week"],
+  [720, "30 days"],
+] as const;
+
+/** The fields that every silence has. Pure. */
+export const silenceForm = ({ upTo }: { upTo: AlertSeverity }): Html =>
+  html`<label for="hours">For</label>
+    <select id="hours" name="hours">
+      ${durations.map(([hours, words]) => html`<option value="${hours}" ${hours === 8 && selected}>${words}</option>`)}
+    </select>
+    <label for="up-to">Up to severity</label>
+    <select id="up-to" name="up-to">
+      ${alertSeverities.map((each) => html`<option value="${each}" ${each === upTo && selected}>${each}</option>`)}
+    </select>
+    <label for="reason">Why <span class="hint">name no customer</span></label>
+    <input id="reason" name="reason" maxlength="${longestReason}" />`;
+
+const selected: Html = html`selected`;
+
+interface Listed {
+  silences: readonly SilenceRow[];
+  caption: string;
+  empty: Html;
+  mayEnd: boolean;
+  showsReasons: boolean;
+  /** The alert whose page this is; null: the page of all silences. */
+  back: string | null;
+  timeZone: string;
+}
+
+/** Pure. */
+export const renderSilences = (listed: Listed): Html => {
+  const { silences, caption, empty, showsReasons, timeZone } = listed;
+  return table<SilenceRow>(
+    [
+      { name: "Number", kind: "number", cell: ({ id }) => id },
+      {
+        name: "Messages of",
+        cell: ({ rule, key }) =>
+          rule !== null
+            ? `the rule ${rule}`
+            : showsReasons
+              ? html`<span class="id">${outsideText(key ?? "", 120)}</span>`
+              : "one alert",
+      },
+      { name: "Up to", cell: ({ up_to_severity: upTo }) => upTo },
+      { name: "Began", cell: ({ began_at: at }) => time(at, timeZone) },
+      { name: "By", cell: ({ began_by: by }) => outsideText(by) },
+      { name: "Ends", cell: (silence) => renderEnd(silence, listed) },
+      ...(showsReasons
+        ? [
+            {
+              name: "Why",
+              cell: ({ reason }: SilenceRow) => (reason === null ? null : outsideText(reason)),
+            },
+          ]
+        : []),
+    ],
+    silences,
+    { caption, empty },
+  );
+};
+
+function renderEnd(silence: SilenceRow, { mayEnd, back, timeZone }: Listed): Html {
+  const { id, ended_at: endedAt, ended_by: endedBy, ends_at: endsAt } = silence;
+  if (endedAt !== null)
+    return html`ended ${time(endedAt, timeZone)} by ${outsideText(endedBy ?? "")}`;
+  if (!silence.is_in_force) return html`ended ${time(endsAt, timeZone)}`;
+  return html`${state("in force", "warn")} until ${time(endsAt, timeZone)}
+  ${
+    mayEnd &&
+    html`<form method="post" action="/alerts/silences/${id}/end">
+      ${decidedOn(endsAt.toISOString())}
+      ${back !== null && html`<input type="hidden" name="alert" value="${back}" />`}
+      <button class="plain" aria-label="End silence ${id}">End it now</button>
+    </form>`
+  }`;
+}
