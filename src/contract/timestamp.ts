@@ -53,3 +53,12 @@ function parseOffset(offset: string): number | null {
   if (hours > 23 || minutes > 59) return null;
   return (offset.startsWith("-") ? -1 : 1) * (hours * 60 + minutes);
 }
+
+/** What to say where `readInstant` gives null. */
+export const wantedInstant = "Use a time with its offset, such as 2026-03-01T12:00:00Z.";
+
+/** An instant that a person gave, to the millisecond; null where the text is none. Pure. */
+export function readInstant(text: string): Date | null {
+  const canonical = canonicalTimestamp(text);
+  return canonical === null ? null : new Date(canonical);
+}

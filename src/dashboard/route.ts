@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { Knex } from "knex";
 import type { Actor } from "../people/audit.ts";
 import type { Permission } from "../people/permissions.ts";
@@ -67,7 +68,7 @@ export type PageAnswer =
     }
   /** To another site, such as the company's sign-in. The browser brings back `keep`, within ten minutes. */
   | { kind: "leave"; url: string; keep: string }
-  | { kind: "file"; name: string; type: string; body: string | Buffer };
+  | { kind: "file"; name: string; type: string; body: string | Buffer | Readable };
 
 interface RouteOf<Access, V> {
   method: "GET" | "POST";

@@ -68,6 +68,8 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "client/service-errors.ts",
     "endpoint/**",
     "inbox/backlog.ts",
+    "reports/**",
+    "contract/timestamp.ts",
     "inbox/claim.ts",
     "inbox/lag.ts",
     "inbox/queries.ts",

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import { readInstant, wantedInstant } from "../../contract/timestamp.ts";
 
 /** Makes a parser for a command's argument that is a whole number of this range. `unit` is what it counts. */
 export function wholeNumber(min: number, max: number, unit?: string): (text: string) => number {
@@ -15,9 +15,7 @@ export function wholeNumber(min: number, max: number, unit?: string): (text: str
 
 /** Parses an instant given on the command line. */
 export function parseInstant(text: string): Date {
-  const canonical = canonicalTimestamp(text);
-  if (canonical === null) {
-    throw new InvalidArgumentError("Use a time with its offset, such as 2026-03-01T12:00:00Z.");
-  }
-  return new Date(canonical);
+  const instant = readInstant(text);
+  if (instant === null) throw new InvalidArgumentError(wantedInstant);
+  return instant;
 }

@@ -25,7 +25,7 @@ import {
 } from "../../reports/close/prepare-month.ts";
 import type { NetworkRegion } from "../../reports/base/read-report.ts";
 import { type CloseCheck, type SealScope, verifyCloses } from "../../reports/close/verify.ts";
-import { earliestDay, latestDay } from "../../reports/base/period.ts";
+import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
 import { findPerson, parsePerson, requirePerson } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
@@ -370,7 +370,7 @@ async function exportMonth(context: CliContext, month: string, out: string): Pro
 
 function parseMonth(text: string): string {
   const [first, last] = [earliestDay.slice(0, 7), latestDay.slice(0, 7)];
-  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text) && text >= first && text <= last) return text;
+  if (isMonth(text)) return text;
   throw new InvalidArgumentError(`Use a month such as 2026-10, from ${first} to ${last}.`);
 }
 

@@ -4,10 +4,15 @@ import { ConfigurationError, UnreachableError, UsageError } from "../../platform
 import { MailNotSent } from "../../platform/mail.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { mailAddressList } from "../../platform/setting-kinds.ts";
+import { readAccountMap } from "../../reports/base/account-map.ts";
 import { allReports, findReport } from "../../reports/catalogue/all.ts";
 import { renderAttachments, composeMail, mailFormats } from "../../reports/mail/compose-mail.ts";
 import { type Format, formats } from "../../reports/render/formats.ts";
-import { type ReportRequest, writeReport } from "../../reports/write-report.ts";
+import {
+  type ReportRequest,
+  assertTakesAccounts,
+  writeReport,
+} from "../../reports/write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
@@ -66,10 +71,10 @@ function list({ stdout }: CliContext, json: boolean): void {
 
 async function run(context: CliContext, name: string, options: ReportOptions): Promise<void> {
   const report = findReport(name);
-  if (options.accounts !== undefined && report.takesAccounts !== true) {
-    throw new UsageError(`The report ${name} uses no accounts: --accounts is for the journal.`);
-  }
-  const { from, to, asOf, currency, accounts, mailTo, out } = options;
+  if (options.accounts !== undefined) assertTakesAccounts(report);
+  const { from, to, asOf, currency, mailTo, out } = options;
+  const accounts =
+    options.accounts === undefined ? undefined : await readAccountMap(options.accounts);
   const asked = { report, from, to, asOf, currency, accounts };
   const format = options.json === true ? "json" : options.format;
   if (mailTo !== undefined) {

@@ -11,6 +11,7 @@ import { endpointPagesOf } from "./endpoint.ts";
 import { eventPagesOf } from "./events.ts";
 import { dunningOf } from "./dunning.ts";
 import { reconciliationGroup } from "./reconciliation.ts";
+import { reportsOf } from "./reports.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
@@ -30,6 +31,7 @@ export function pageGroups(
     deliveryPagesOf(runtime),
     endpointPagesOf(runtime, service),
     alertPages,
+    reportsOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

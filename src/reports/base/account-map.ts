@@ -31,11 +31,16 @@ export async function readAccountMap(path: string): Promise<AccountMap> {
   } catch (cause) {
     throw new UsageError(`The account map ${path} is not JSON. ${wanted}`, { cause });
   }
-  const parsed = accountMap.safeParse(json);
-  if (parsed.success) return parsed.data;
+  const found = checkAccountMap(json);
+  if ("accounts" in found) return found.accounts;
+  throw new UsageError(`The account map ${path} is wrong. ${found.problem}. ${wanted}`);
+}
+
+/** The map, or the first thing that is wrong with it. Pure. */
+export function checkAccountMap(value: unknown): { accounts: AccountMap } | { problem: string } {
+  const parsed = accountMap.safeParse(value);
+  if (parsed.success) return { accounts: parsed.data };
   const [issue] = parsed.error.issues;
   const place = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-  throw new UsageError(
-    `The account map ${path} is wrong. ${place}${issue?.message ?? "unreadable"}. ${wanted}`,
-  );
+  return { problem: `${place}${issue?.message ?? "unreadable"}` };
 }

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 import { counted, someOf } from "../../platform/readable-text.ts";
-import { type ReportFacts, readProof } from "../base/report-facts.ts";
+import { type ReportFacts, readProof, resultLine } from "../base/report-facts.ts";
 import { type Period, historyFixedAfterSeconds } from "../base/period.ts";
 
 interface LastClose {
@@ -209,11 +209,14 @@ export async function findHindrances(
   const first = await findHindrance(db, month, period, at);
   if (first !== null) return [first];
   const asOf = at.toISOString();
-  const { verdict, openFindings: open } = await readProof(db, period, asOf);
-  if (verdict === "PASS") return [];
+  const proof = await readProof(db, period, asOf);
+  if (proof.verdict === "PASS") return [];
   const seconds = await secondsUntilProved(db, period, asOf);
   if (seconds !== null) return [tooEarly({ month, asOf }, seconds)];
-  return unprovedHindrances(db, { period, asOf, openFindings: open });
+  const { openFindings } = proof;
+  const hindrances = await unprovedHindrances(db, { period, asOf, openFindings });
+  if (hindrances.length > 0) return hindrances;
+  return [{ check: "read", says: `${resultLine({ proof, period })}.` }];
 }
 
 /** One line for each verdict other than PASS: `INCOMPLETE: all 15 reports.`, or their names. Pure. */

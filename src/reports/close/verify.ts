@@ -279,6 +279,6 @@ export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha2
 }
 
 /** A closed month in the database is not what was frozen. The message names the differences. */
-class BrokenSealError extends TallyhookError {
+export class BrokenSealError extends TallyhookError {
   override readonly exitCode = exitCodes.differs;
 }

@@ -2,15 +2,16 @@ import { type Html, html } from "../../platform/html.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { type ReportFacts, factLines } from "../base/report-facts.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
-import type { RowByColumn } from "../base/figure.ts";
 import type { Column, Row } from "../base/report.ts";
 import {
-  type Rendering,
-  type RenderingInput,
-  type Totals,
-  createTotals,
-  readable,
-} from "./rendering.ts";
+  type ReportDocument,
+  capital,
+  cellTexts,
+  collectDocument,
+  headText,
+  titleOf,
+} from "./document.ts";
+import type { Rendering, RenderingInput } from "./rendering.ts";
 import { patterns, renderFigures } from "./svg-figures.ts";
 
 /** A browser lays out this many quickly. Charts, sums, hash and number of rows cover all rows. */
@@ -18,34 +19,12 @@ const shownRows = 2_000;
 /** With more columns, the page is printed in landscape. */
 const portraitColumns = 9;
 
-/**
- * Renders a page for people: the facts about the report, charts and rows. It keeps only the rows that are shown, but
- * all rows of a report with charts: those reports have few rows, because each row is a sum.
- */
-export function renderHtml({ report, columns, exponents, write }: RenderingInput): Rendering {
-  const shown: Row[] = [];
-  const charted: RowByColumn[] = [];
-  const totals = createTotals(columns);
-  return {
-    rows(rows) {
-      totals.add(rows);
-      shown.push(...rows.slice(0, shownRows - shown.length));
-      if (report.figures !== undefined) {
-        for (const row of rows) {
-          charted.push(Object.fromEntries(columns.map(({ name }, n) => [name, row[n] ?? null])));
-        }
-      }
-      return Promise.resolve();
-    },
-    async end(about) {
-      const body = [
-        renderFigures(report.figures?.(charted, exponents) ?? []),
-        renderRows({ columns, exponents, shown, totals, rowCount: about.rows }),
-      ];
-      await write(renderPage(about, body, columns.length > portraitColumns));
-    },
-  };
-}
+/** Renders a page for people: the facts about the report, charts and rows. */
+export const renderHtml = ({ write, ...input }: RenderingInput): Rendering =>
+  collectDocument(input, { shownRows }, async (document) => {
+    const body = [renderFigures(document.figures), renderRows(document)];
+    await write(renderPage(document.about, body, document.columns.length > portraitColumns));
+  });
 
 /** Verdicts can be distinguished without colour. */
 const signs = { PASS: "✓", FAIL: "✕", INCOMPLETE: "…" } as const;
@@ -117,25 +96,10 @@ const renderLine = ([label, value]: readonly [string, string]): Html =>
   html`<dt>${label}</dt>
     <dd class="${label === "SHA-256" ? "hash" : "text"}">${withoutControls(value)}</dd>`;
 
-const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
-
-const titleOf = (report: string): string =>
-  report === "mrr" ? "Monthly recurring revenue" : capital(report.replaceAll("-", " "));
-
-export interface TableInput {
-  columns: readonly Column[];
-  exponents: Exponents;
-  shown: readonly Row[];
-  totals: Totals;
-  /** The number of all rows, shown or not. */
-  rowCount: number;
-}
-
 /** Renders the rows and their sums. The header is repeated on every printed page. Pure. */
-function renderRows({ columns, exponents, shown, totals, rowCount }: TableInput): Html {
-  if (rowCount === 0) return html`<p class="none">There is nothing to show for this period.</p>`;
-  const left = rowCount - shown.length;
-  const sums = totals.rows();
+function renderRows({ about, columns, exponents, shown, sums }: ReportDocument): Html {
+  if (about.rows === 0) return html`<p class="none">There is nothing to show for this period.</p>`;
+  const left = about.rows - shown.length;
   return html`<div class="rows" role="region" aria-label="Rows" tabindex="0">
     <table>
       <caption>
@@ -171,26 +135,17 @@ function renderRows({ columns, exponents, shown, totals, rowCount }: TableInput)
   </div>`;
 }
 
-const renderHead = ({ name, kind }: Column): Html =>
-  html`<th scope="col" class="${classOf(kind)}">
-    ${name.replaceAll("_", " ")}${kind === "time" && " (UTC)"}${kind === "percent" && !name.includes("percent") && " %"}
-  </th>`;
+const renderHead = (column: Column): Html =>
+  html`<th scope="col" class="${classOf(column.kind)}">${headText(column)}</th>`;
 
 const renderCells = (columns: readonly Column[], row: Row, exponents: Exponents): Html[] =>
-  readable(columns, row, exponents).map((cell, n) => {
+  cellTexts(columns, row, exponents).map((text, n) => {
     const { kind, name } = columns[n] ?? { kind: "text", name: "" };
-    const isBad = name === "outcome" && (cell === "differs" || cell === "over");
-    return html`<td class="${isBad ? "bad" : isId(cell) ? "id" : classOf(kind)}">
-      ${cell === null ? "" : print(cell, kind)}
-    </td>`;
+    const isBad = name === "outcome" && (text === "differs" || text === "over");
+    return html`<td class="${isBad ? "bad" : isId(text) ? "id" : classOf(kind)}">${text}</td>`;
   });
 
-const isId = (cell: string | null): boolean => cell !== null && /^[0-9a-f-]{20,}$/.test(cell);
-
-function print(cell: string, kind: Column["kind"]): string {
-  if (kind === "money" || kind === "count") return grouped(cell);
-  return kind === "time" ? cell.slice(0, 19).replace("T", " ") : withoutControls(cell);
-}
+const isId = (text: string): boolean => /^[0-9a-f-]{20,}$/.test(text);
 
 function classOf(kind: Column["kind"]): string {
   if (["money", "count", "number", "percent"].includes(kind)) return "number";

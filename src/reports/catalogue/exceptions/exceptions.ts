@@ -25,4 +25,6 @@ export const exceptions: Report = {
     ...text("cause", "owner", "note"),
   ],
   orderBy: "first_seen, finding",
+  // The note is free text of staff.
+  hasPersonalData: true,
 };

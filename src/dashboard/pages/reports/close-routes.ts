@@ -1,0 +1,399 @@
+import type { Knex } from "knex";
+import { findAccountById } from "../../../people/accounts.ts";
+import { recordAct } from "../../../people/audit.ts";
+import { type Permission, permissionsOf } from "../../../people/permissions.ts";
+import { TallyhookError, UsageError } from "../../../platform/errors.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { dayIn } from "../../../platform/local-time.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { printableMessage } from "../../../platform/readable-text.ts";
+import { defaultAccounts } from "../../../reports/base/account-map.ts";
+import { isMonth } from "../../../reports/base/period.ts";
+import { ChangedSinceShown } from "../../../reports/close/close-month.ts";
+import { writeBundle } from "../../../reports/close/frozen.ts";
+import { type MonthState, nextMonth, readMonthState } from "../../../reports/close/month-state.ts";
+import {
+  type Approval,
+  type Preparation,
+  approveMonth,
+  findPreparation,
+  prepareMonth,
+  whyNotApprove,
+  withdrawPreparation,
+} from "../../../reports/close/prepare-month.ts";
+import { readCloses, verifyCloses } from "../../../reports/close/verify.ts";
+import { outdated, versionOf } from "../../parts/decided-on.ts";
+import type { Tone } from "../../parts/state.ts";
+import {
+  type PageAnswer,
+  type PageDeps,
+  PageError,
+  type PageRequest,
+  type Route,
+} from "../../route.ts";
+import { monthAddress, monthName, renderClosedMonths, renderVerified } from "./close-view.ts";
+import { renderApprove, renderMonth } from "./month-view.ts";
+import type { ReportDesk } from "./report-desk.ts";
+import { writeWhole } from "./report-file.ts";
+import { accountsOf } from "./report-options.ts";
+import { busyPage, reportFailure } from "./report-routes.ts";
+
+const longestReason = 500;
+
+export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
+  {
+    method: "GET",
+    path: "/reports/close",
+    access: "report:read",
+    async answer({ db, timeZone, clock }, { query }) {
+      const wanted = query.get("month")?.trim() ?? "";
+      if (isMonth(wanted)) return { kind: "redirect", to: monthAddress(wanted) };
+      const closes = await readCloses(db);
+      const month = await nextMonth(db, dayIn(timeZone, clock.now()));
+      const next = { month, ...headlineOf(await readMonthState(db, month, timeZone)) };
+      const body = renderClosedMonths({ next, closes, isFirst: closes.length === 0, timeZone });
+      return {
+        kind: "page",
+        title: "Close a month",
+        body,
+        command: `npx tallyhook close ${month} --dry-run`,
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/reports/close/verify",
+    access: "report:read",
+    async answer({ timeZone, clock }) {
+      try {
+        const verified = await desk.turns.take("Verification of every seal", async () =>
+          verifyCloses(await desk.readingDb()),
+        );
+        if ("busy" in verified) return busyPage(verified.busy, "/reports/close/verify", { clock });
+        const body = renderVerified(verified.done, timeZone);
+        return { kind: "page", title: "Seals", body, command: "npx tallyhook close verify" };
+      } catch (error) {
+        throw reportFailure(error);
+      }
+    },
+  },
+  {
+    method: "GET",
+    path: "/reports/close/:month",
+    access: "report:read",
+    async answer(deps, request) {
+      const month = monthOf(request);
+      const state = await readMonthState(deps.db, month, deps.timeZone);
+      const { permissions } = request.visitor;
+      const running = desk.work.running();
+      const failure = desk.work.failure(month);
+      const body = renderMonth({
+        state,
+        work: running,
+        failure: failure === null ? null : { ...failure, says: inWords(failure.error) },
+        mayPrepare: permissions.has("month:prepare"),
+        mayReadPersons: permissions.has("person:read"),
+        whyNotClose:
+          state.preparation === null ? null : whyNotClose(desk, deps, request, state.preparation),
+        fourEyes: desk.fourEyes,
+        now: deps.clock.now(),
+        timeZone: deps.timeZone,
+      });
+      const command =
+        state.close === null
+          ? `npx tallyhook close ${month} --dry-run`
+          : `npx tallyhook close export ${month} --out ${month}.close`;
+      return { kind: "page", title: monthName(month), body, command };
+    },
+  },
+  {
+    method: "GET",
+    path: "/reports/close/:month/bundle",
+    // The bundle holds the reports with personal data as well.
+    access: "person:read",
+    async answer(deps, request) {
+      const month = monthOf(request);
+      if (!request.visitor.permissions.has("report:read")) {
+        throw new PageError(403, "This takes the permission report:read as well.");
+      }
+      await inTransaction(deps.db, (trx) =>
+        recordAct(trx, request.actor, {
+          action: "month.exported",
+          subject: { kind: "month", id: month },
+        }),
+      );
+      try {
+        const made = await desk.turns.take(`The bundle of ${month}`, async () => {
+          const db = await desk.readingDb();
+          return writeWhole((write) => writeBundle(db, month, write));
+        });
+        if ("busy" in made) return busyPage(made.busy, monthAddress(month), deps);
+        return { kind: "file", name: `${month}.close`, type: "text/plain", body: made.done };
+      } catch (error) {
+        if (error instanceof UsageError) throw new PageError(404, error.message);
+        throw reportFailure(error);
+      }
+    },
+  },
+  {
+    method: "POST",
+    path: "/reports/close/:month/prepare",
+    access: "month:prepare",
+    async answer(deps, request) {
+      const month = monthOf(request);
+      const { form, actor } = request;
+      const seen = versionOf(form);
+      const standing = await findPreparation(deps.db, month);
+      if (seen !== String(standing?.id ?? 0)) throw outdated(monthName(month));
+      const reason = reasonOf(form);
+      const accounts = accountsOrPage(form);
+      const outcome = await attempt(
+        desk,
+        { doing: "preparing", month, by: actor.name },
+        async (tell) => {
+          const by = signerOf(request);
+          const { timeZone } = deps;
+          const asked = { month, timeZone, accounts, region: desk.region, reason, by };
+          await prepareMonth(await desk.closingDb(), asked, {
+            tell,
+            replaces: standing?.id ?? null,
+            async record(trx, { id, verdict, asOf }) {
+              await assertStillAllowed(trx, request, "month:prepare");
+              await recordAct(trx, actor, {
+                action: "month.prepared",
+                subject: { kind: "month", id: month },
+                after: { preparation: id, verdict, asOf, reason },
+              });
+            },
+          });
+        },
+      );
+      const notice =
+        outcome === "done"
+          ? `${monthName(month)} is prepared. ${desk.fourEyes ? "Somebody else has to close it." : ""}`.trim()
+          : undefined;
+      return back(month, notice);
+    },
+  },
+  {
+    method: "POST",
+    path: "/reports/close/:month/withdraw",
+    access: "month:prepare",
+    async answer({ db }, request) {
+      const month = monthOf(request);
+      await inTransaction(db, async (trx) => {
+        const preparation = await requirePreparation(trx, month, request);
+        if (!(await withdrawPreparation(trx, preparation, signerOf(request)))) {
+          throw outdated(`The preparation of ${monthName(month)}`);
+        }
+        await recordAct(trx, request.actor, {
+          action: "month.withdrawn",
+          subject: { kind: "month", id: month },
+          before: { preparation: preparation.id, preparedBy: preparation.preparedBy.name },
+        });
+      });
+      return back(month, `The preparation of ${monthName(month)} is withdrawn.`);
+    },
+  },
+  {
+    method: "GET",
+    path: "/reports/close/:month/approve",
+    access: "report:read",
+    async answer(deps, request) {
+      const month = monthOf(request);
+      const preparation = await findPreparation(deps.db, month);
+      if (preparation === null) {
+        throw new PageError(
+          404,
+          `Nobody has prepared ${monthName(month)}, or it is closed already.`,
+        );
+      }
+      const refusal = whyNotClose(desk, deps, request, preparation);
+      if (refusal !== null) throw new PageError(403, refusal);
+      return {
+        kind: "page",
+        title: `Close ${monthName(month)}`,
+        body: renderApprove(preparation),
+      };
+    },
+  },
+  {
+    method: "POST",
+    path: "/reports/close/:month/approve",
+    access: "month:close",
+    async answer(deps, request) {
+      const month = monthOf(request);
+      const { actor, form } = request;
+      const preparation = await requirePreparation(deps.db, month, request);
+      if (form.get("compared") !== "yes") {
+        throw new PageError(
+          400,
+          "Compare the SHA-256 of the reports first, and say so in the form.",
+        );
+      }
+      const approval = approvalOf(desk, deps, request, preparation);
+      const refusal = whyNotApprove(approval);
+      if (refusal !== null) throw new PageError(403, refusal);
+      const outcome = await attempt(
+        desk,
+        { doing: "closing", month, by: actor.name },
+        async (tell) => {
+          await approveMonth(await desk.closingDb(), approval, {
+            tell,
+            check: (trx) => assertStillAllowed(trx, request, "month:close"),
+            async record(trx, { sha256, verdict, preparedBy }) {
+              await assertStillAllowed(trx, request, "month:close");
+              await recordAct(trx, actor, {
+                action: "month.closed",
+                subject: { kind: "month", id: month },
+                after: {
+                  preparation: preparation.id,
+                  sha256,
+                  verdict,
+                  preparedBy: preparedBy ?? null,
+                },
+              });
+            },
+          });
+        },
+      );
+      const notice =
+        outcome === "done" ? `${monthName(month)} is closed. Sign its seal.` : undefined;
+      return back(month, notice);
+    },
+  },
+];
+
+/** Throws `PageError` for what is no month. */
+function monthOf({ params }: PageRequest): string {
+  const month = params["month"] ?? "";
+  if (isMonth(month)) return month;
+  throw new PageError(404, "This is no month that can be closed. Use one such as 2026-10.");
+}
+
+const back = (month: string, notice?: string): PageAnswer => ({
+  kind: "redirect",
+  to: monthAddress(month),
+  ...(notice === undefined ? {} : { notice }),
+});
+
+const signerOf = ({ actor }: PageRequest) => ({ name: actor.name, accountId: actor.accountId });
+
+const approvalOf = (
+  { region, fourEyes }: ReportDesk,
+  { timeZone }: PageDeps,
+  request: PageRequest,
+  preparation: Preparation,
+): Approval => ({ preparation, by: signerOf(request), timeZone, region, fourEyes });
+
+/** Null where this visitor may close what is prepared. */
+function whyNotClose(
+  desk: ReportDesk,
+  deps: PageDeps,
+  request: PageRequest,
+  preparation: Preparation,
+): string | null {
+  if (!request.visitor.permissions.has("month:close")) {
+    return "Your roles do not allow you to close a month: it takes the permission month:close.";
+  }
+  return whyNotApprove(approvalOf(desk, deps, request, preparation));
+}
+
+/** Throws `PageError` (409) unless the preparation that stands is the one that the form was filled in on. */
+async function requirePreparation(
+  db: Knex,
+  month: string,
+  { form }: PageRequest,
+): Promise<Preparation> {
+  const preparation = await findPreparation(db, month);
+  if (preparation !== null && String(preparation.id) === versionOf(form)) return preparation;
+  throw outdated(`The preparation of ${monthName(month)}`);
+}
+
+/** A close takes minutes, in which somebody may have been disabled or lost a role. */
+async function assertStillAllowed(
+  trx: Knex.Transaction,
+  { actor }: PageRequest,
+  permission: Permission,
+): Promise<void> {
+  const account = actor.accountId === null ? null : await findAccountById(trx, actor.accountId);
+  if (account !== null && account.disabledAt === null) {
+    if (permissionsOf(account.roles).has(permission)) return;
+  }
+  throw new UsageError("Your account may not do this any more, so nothing was done.");
+}
+
+/** Works with patience for a moment. What is refused within it is a page that says why. */
+async function attempt(
+  { work }: ReportDesk,
+  what: Parameters<ReportDesk["work"]["begin"]>[0],
+  run: Parameters<ReportDesk["work"]["begin"]>[1],
+): Promise<"done" | "goes on"> {
+  try {
+    const outcome = await work.begin(what, run);
+    if (outcome !== "busy") return outcome;
+  } catch (error) {
+    if (error instanceof TallyhookError) {
+      throw new PageError(409, "Nothing was done.", { cause: error, details: inWords(error) });
+    }
+    throw reportFailure(error);
+  }
+  const other = work.running();
+  throw new PageError(
+    409,
+    other === null
+      ? "Other work on a month has just ended. Look at it again."
+      : `${other.by} is ${other.doing} ${monthName(other.month)} just now, and one month is worked on at a time. Try again then.`,
+  );
+}
+
+/** Pure. */
+function inWords(error: unknown): Html {
+  if (error instanceof ChangedSinceShown) {
+    return html`<p>What counts has changed since it was prepared:</p>
+      <ul>
+        ${error.changes.map((change) => html`<li>${printableMessage(change)}</li>`)}
+      </ul>
+      <p>Prepare it anew, and look at what changed.</p>`;
+  }
+  if (error instanceof TallyhookError) {
+    // The command's way to close what is not proved is a field here.
+    const lines = error.message.split("\n").filter((line) => !line.startsWith("--force"));
+    return html`<ul>
+      ${lines.map((line) => html`<li>${printableMessage(line)}</li>`)}
+    </ul>`;
+  }
+  return html`<p>The log of the dashboard says why. Nothing was changed.</p>`;
+}
+
+/** Null where there is none. Throws `PageError`. */
+function reasonOf(form: URLSearchParams): string | null {
+  const reason = form.get("reason")?.trim() ?? "";
+  if (reason.length > longestReason) {
+    throw new PageError(400, `A reason has at most ${longestReason} characters.`);
+  }
+  if (/\p{Cc}/u.test(reason)) throw new PageError(400, "A reason is one line of plain text.");
+  return reason === "" ? null : reason;
+}
+
+function accountsOrPage(form: URLSearchParams) {
+  try {
+    return accountsOf(form) ?? defaultAccounts;
+  } catch (error) {
+    if (error instanceof UsageError) throw new PageError(400, printableMessage(error.message));
+    throw error;
+  }
+}
+
+/** Where a month stands, in few words. Pure. */
+export function headlineOf({ close, preparation, checks }: MonthState): {
+  headline: string;
+  tone: Tone;
+} {
+  if (close !== null) return { headline: "closed", tone: "good" };
+  if (preparation !== null) return { headline: "prepared, not closed", tone: "warn" };
+  const open = checks.filter(({ isMet }) => isMet === false);
+  if (open.some(({ check }) => check === "over")) return { headline: "not over yet", tone: "calm" };
+  if (open.length > 0) return { headline: "cannot be closed yet", tone: "warn" };
+  return { headline: "can be prepared", tone: "warn" };
+}
