@@ -5,9 +5,7 @@ import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings
 import { wallClock } from "../../src/platform/clock.ts";
 
 /** An alert context with the defaults, but for what is given. */
-export const testAlertContext = (
-  given: Partial<AlertContext> = {},
-): AlertContext => ({
+export const testAlertContext = (given: Partial<AlertContext> = {}): AlertContext => ({
   settings: loadAlertSettings(null),
   timeZone: "UTC",
   networkRegion: "global",

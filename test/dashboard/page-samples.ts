@@ -14,8 +14,6 @@ const pageSamples: Readonly<Record<string, Sample>> = {
     `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
   "/dunning/:id": async (db) =>
     `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
-  "/events/replay/confirm": async (db) =>
-    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
   "/events/replay/confirm": async (db) =>
     `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,

@@ -9,7 +9,13 @@ import {
 import { durationText } from "../../platform/readable-text.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { keepsIncidents } from "../channels/channel-kinds.ts";
-import { composeMessage, customerFacts, linksOf, noticedText, pageLink } from "../compose-message.ts";
+import {
+  composeMessage,
+  customerFacts,
+  linksOf,
+  noticedText,
+  pageLink,
+} from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Transition, Timeline } from "../timeline.ts";
 import {
@@ -159,10 +165,7 @@ function rowOf(
       alertId,
       noticed: noticedText(alertContext, stage, openedAt),
       customer,
-      links: [
-        ...pageLink(alertContext, alertId),
-        ...linksOf(alertContext.settings.links, subject),
-      ],
+      links: [...pageLink(alertContext, alertId), ...linksOf(alertContext.settings.links, subject)],
     }),
     notBefore: quietEnd(alertContext, stage),
   };

@@ -8,7 +8,7 @@ import type { Runtime } from "../runtime.ts";
  * The pages about declined renewals: by the settings of the alerts and the definitions of the reports, so that all say
  * the same; without these rooms, by the defaults, and without a funnel.
  */
-export function dunningOf(runtime: Runtime): PageGroup {
+export function dunningPagesOf(runtime: Runtime): PageGroup {
   const funnelOfMonth = optionalRooms.reports?.funnelOfMonth;
   return dunningPages({
     settings: async () => (await optionalRooms.alerts?.dunning(runtime)) ?? dunningDefaults,

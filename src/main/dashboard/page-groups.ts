@@ -1,6 +1,5 @@
 import type { PageGroup } from "../../dashboard/page-group.ts";
 import { alertPages } from "../../dashboard/pages/alerts/alert-routes.ts";
-import { eventPages } from "../../dashboard/pages/events/event-routes.ts";
 import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
@@ -9,9 +8,9 @@ import { adminPagesOf } from "./admin.ts";
 import { deliveryPagesOf } from "./deliveries.ts";
 import { endpointPagesOf } from "./endpoint.ts";
 import { eventPagesOf } from "./events.ts";
-import { dunningOf } from "./dunning.ts";
-import { reconciliationGroup } from "./reconciliation.ts";
-import { reportsOf } from "./reports.ts";
+import { dunningPagesOf } from "./dunning.ts";
+import { reconciliationPagesOf } from "./reconciliation.ts";
+import { reportPagesOf } from "./reports.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
@@ -25,13 +24,13 @@ export function pageGroups(
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),
-    dunningOf(runtime),
-    adminPagesOf(runtime),
-    reconciliationGroup(runtime, service),
     deliveryPagesOf(runtime),
     endpointPagesOf(runtime, service),
+    reconciliationPagesOf(runtime, service),
+    dunningPagesOf(runtime),
     alertPages,
-    reportsOf(runtime),
+    reportPagesOf(runtime),
+    adminPagesOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];
 }

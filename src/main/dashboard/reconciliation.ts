@@ -6,7 +6,7 @@ import { createListener } from "../reconciliation.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** The pages of reconciliation, with the schedule of this deployment and its service. */
-export function reconciliationGroup(
+export function reconciliationPagesOf(
   runtime: Runtime,
   service?: Parameters<Runtime["serviceClient"]>[0],
 ): PageGroup {

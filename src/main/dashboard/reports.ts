@@ -14,7 +14,7 @@ const reading = { atOnce: 2, statementTimeoutMs: 60_000, waitMs: 15_000 };
 const closing = { atOnce: 1, statementTimeoutMs: 600_000, waitMs: 8_000 };
 
 /** The pages of reports. Their pools are opened when the first report is read. */
-export function reportsOf(runtime: Runtime): PageGroup {
+export function reportPagesOf(runtime: Runtime): PageGroup {
   const { config, log, wallClock: clock } = runtime;
   return reportsPages({
     readingDb: once(() => openPool(runtime, reading)),

@@ -104,7 +104,8 @@ const impersonal: Readonly<Record<string, string>> = {
   "reports.currencies": "code",
   // Staff, and hashes and sums of reports.
   "reports.preparation_ends": "ended_by how",
-  "reports.preparations": "time_zone prepared_by verdict reason accounts reports booked movements_mark",
+  "reports.preparations":
+    "time_zone prepared_by verdict reason accounts reports booked movements_mark",
   "reports.decline_groups": "code code_group",
   "reports.mailings": "key message_id state error",
   "reports.network_thresholds": "brand programme basis region min_amount_currency",
