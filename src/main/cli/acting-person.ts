@@ -40,6 +40,16 @@ export const commandActor = ({ user }: { user(): SystemUser }, by: string | unde
   address: null,
 });
 
+/**
+ * The same for a command that scripts call and that asks nobody for a name: where the system knows no person, the record
+ * has its user.
+ */
+export function scriptActor({ user }: { user(): SystemUser }, by: string | undefined): Actor {
+  const found = user();
+  const name = by ?? findPerson(found) ?? `system user ${found.name ?? "without a name"}`;
+  return { accountId: null, name, via: "command line", address: null };
+}
+
 /** Shared and service accounts, including the one in this program's image: they identify no person. */
 const sharedAccounts = new Set(
   (

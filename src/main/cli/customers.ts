@@ -17,6 +17,7 @@ import {
   keepContacts,
   markErased,
 } from "../../mirror/privacy/erased-people.ts";
+import { recordAct } from "../../people/audit.ts";
 import { removeNotes } from "../../people/cases.ts";
 import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
@@ -144,7 +145,13 @@ export async function eraseCustomer(
     await eraseRuns(trx, ids);
     return redactedRows;
   });
-  await logErasure(db, { customerId, by, reason, counts });
+  await inTransaction(db, async (trx) => {
+    await logErasure(trx, { customerId, by, reason, counts });
+    // The reason is in that log; here it might name the person.
+    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
+    const subject = { kind: "customer", id: customerId };
+    await recordAct(trx, actor, { action: "customer.erased", subject, after: counts });
+  });
   const live = await db("mirror.customers")
     .where({ id: customerId })
     .whereNull("deleted_at")

@@ -3,8 +3,10 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import Table from "cli-table3";
 import type { Command } from "commander";
+import { type Actor, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { type SecretsContext, listSecretOverviews } from "../../receiver/list-secrets.ts";
 import type { SecretOverview } from "../../receiver/secrets-overview.ts";
@@ -12,6 +14,7 @@ import { addSecret, assertSecretLimit, retireSecret } from "../../receiver/secre
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { secretsContextOf } from "../secrets-context.ts";
+import { parsePerson, scriptActor } from "./acting-person.ts";
 import { parseInstant, wholeNumber } from "./arguments.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -26,9 +29,11 @@ interface AddOptions {
   notBefore?: Date;
   notAfter?: Date;
   note?: string;
+  by?: string;
 }
 
 interface RetireOptions {
+  by?: string;
   at?: Date;
   quietHours: number;
   yes?: boolean;
@@ -57,6 +62,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     )
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
     .option("--note <text>", "a note that list shows for it")
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((options: AddOptions) => add(context, options));
 
   secrets
@@ -70,6 +76,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     )
     .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
     .option("--yes", "do not ask, even if no secret would be left")
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((id: string, options: RetireOptions) => retire(context, id, options));
 }
 
@@ -103,7 +110,8 @@ const listRow = (secret: SecretOverview): string[] => [
   withoutControls(secret.note ?? ""),
 ];
 
-async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
+async function add(context: CliContext, { file, by, ...window }: AddOptions): Promise<void> {
+  const actor = scriptActor(context, by);
   const value = await readSecret(context, file);
   const { id, outcome } = await withSecrets(context, async ({ db, encryption, scheme, now }) => {
     if (encryption === null) throw noKey();
@@ -113,7 +121,14 @@ async function add(context: CliContext, { file, ...window }: AddOptions): Promis
       );
     }
     await assertSecretLimit(db, now, { value });
-    return addSecret({ db, encryption }, scheme, { value, ...window });
+    return inTransaction(db, async (trx) => {
+      const added = await addSecret({ db: trx, encryption }, scheme, { value, ...window });
+      if (added.outcome !== "known") {
+        const subject = { kind: "secret", id: added.id };
+        await recordAct(trx, actor, { action: `secret.${added.outcome}`, subject, after: window });
+      }
+      return added;
+    });
   });
   if (outcome === "known") {
     throw new UsageError(`This secret is stored already, as ${id}; nothing was changed.`);
@@ -128,13 +143,14 @@ async function add(context: CliContext, { file, ...window }: AddOptions): Promis
 async function retire(
   context: CliContext,
   id: string,
-  { at, quietHours, yes }: RetireOptions,
+  { at, quietHours, yes, by }: RetireOptions,
 ): Promise<void> {
+  const actor = scriptActor(context, by);
   const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
     const ends = at ?? atHand.now;
     const confirmLast = (reason: string) => askForLast(context, reason, yes === true);
     return {
-      ...(await retireSecretConfirmed(atHand, id, { at: ends, quietHours, confirmLast })),
+      ...(await retireSecretConfirmed(atHand, id, { at: ends, quietHours, confirmLast, actor })),
       ends,
     };
   });
@@ -191,7 +207,7 @@ export interface RetiredSecret {
 /**
  * Sets the end of a secret that is stored in the database. Throws `UsageError` for an unknown secret and for one of the
  * environment. Without the last secret every delivery would be refused, so `confirmLast` is called first with the
- * reason and may throw. Nothing has been changed by then.
+ * reason and may throw. Nothing has been changed by then. The change is recorded as the actor's.
  */
 export async function retireSecretConfirmed(
   atHand: SecretsContext,
@@ -200,7 +216,13 @@ export async function retireSecretConfirmed(
     at,
     quietHours,
     confirmLast,
-  }: { at: Date; quietHours: number; confirmLast: (reason: string) => Promise<void> },
+    actor,
+  }: {
+    at: Date;
+    quietHours: number;
+    confirmLast: (reason: string) => Promise<void>;
+    actor: Actor;
+  },
 ): Promise<RetiredSecret> {
   if (id.startsWith("env:")) {
     throw new UsageError(
@@ -220,7 +242,15 @@ export async function retireSecretConfirmed(
       `${id} is the only secret from ${at.toISOString()} on: without it every delivery would be refused.`,
     );
   }
-  await retireSecret(atHand.db, id, { now: atHand.now, at });
+  await inTransaction(atHand.db, async (trx) => {
+    await retireSecret(trx, id, { now: atHand.now, at });
+    const act = { action: "secret.retired", subject: { kind: "secret", id } };
+    await recordAct(trx, actor, {
+      ...act,
+      before: { notAfter: secret.notAfter },
+      after: { notAfter: at },
+    });
+  });
   const twin = all.find((other) => other.id === id.replace("db:", "env:"));
   return { secret, twin: twin?.id ?? null };
 }

@@ -10,6 +10,7 @@ import type { Snapshot } from "../../../src/mirror/snapshot.ts";
 import { decode } from "../../../src/mirror/resources.ts";
 import { createAccount } from "../../../src/people/accounts.ts";
 import { type CaseKind, addNote } from "../../../src/people/cases.ts";
+import { readAudit } from "../../../src/people/audit.ts";
 import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../../inbox/stored-events.ts";
@@ -465,6 +466,12 @@ describe("customers erase", () => {
       { customer_id: "customer-1", erased_by: "ada", reason: "asked to", counts: { customers: 1 } },
       { customer_id: "customer-1", erased_by: "bob", reason: null },
     ]);
+    const acts = await readAudit(database.db, { action: "customer.erased", limit: 2 });
+    expect(acts).toMatchObject([
+      { actor: "bob", via: "command line", subject: { kind: "customer", id: "customer-1" } },
+      { actor: "ada", after: { customers: 1 } },
+    ]);
+    expect(JSON.stringify(acts)).not.toContain("asked to");
     await expect(database.db("mirror.erasure_log").delete()).rejects.toThrow("append-only");
     await expect(database.db("mirror.versions").delete()).rejects.toThrow("append-only");
   });

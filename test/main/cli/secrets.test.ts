@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { registerSecrets } from "../../../src/main/cli/secrets.ts";
+import { readAudit } from "../../../src/people/audit.ts";
 import { ConfigurationError, UsageError } from "../../../src/platform/errors.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
@@ -297,5 +298,41 @@ describe("tallyhook secrets retire", () => {
     const { error } = await secrets(["retire", "db:0000000000"]);
     expect(error).toBeInstanceOf(UsageError);
     expect(String(error)).toContain("There is no secret db:0000000000");
+  });
+});
+
+describe("what is done to a secret", () => {
+  const acts = () => readAudit(database.db, { subject: { kind: "secret" }, limit: 10 });
+
+  it("is recorded with who did it, without the value", async () => {
+    await secrets(["add", "--by", "ada"], { stdin: value });
+    const id = await onlyId();
+    const last = { actor: "ada", via: "command line", subject: { kind: "secret", id } };
+    expect((await acts())[0]).toMatchObject({ ...last, action: "secret.added" });
+    await secrets(["retire", id, "--yes", "--at", "2999-01-01T00:00:00Z"]);
+    expect((await acts())[0]).toMatchObject({
+      actor: "tester",
+      action: "secret.retired",
+      before: { notAfter: null },
+      after: { notAfter: "2999-01-01T00:00:00.000Z" },
+    });
+    expect(JSON.stringify(await acts())).not.toContain(value);
+  });
+
+  it("is recorded as the system's user's where that is no person", async () => {
+    const run = await runCommand(registerSecrets, ["secrets", "add"], {
+      env: { DATABASE_URL: database.url, TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) },
+      stdin: second,
+      user: { name: "node", sudoUser: null },
+    });
+    expect(run.error).toBeNull();
+    expect((await acts())[0]).toMatchObject({ actor: "system user node" });
+  });
+
+  it("is not recorded where nothing changes", async () => {
+    await secrets(["add"], { stdin: value });
+    const before = await acts();
+    await secrets(["add"], { stdin: value });
+    expect(await acts()).toEqual(before);
   });
 });
