@@ -13,6 +13,8 @@ export interface Cookies {
   session: PrivateCookie;
   /** What is said once after a change. */
   notice: PrivateCookie;
+  /** Light or dark, where the person chose; empty: as the system is. */
+  theme: PrivateCookie;
   /** What comes back from the company's sign-in. */
   kept: PrivateCookie;
 }
@@ -21,6 +23,7 @@ export function createCookies({ isHttps }: { isHttps: boolean }): Cookies {
   return {
     session: createCookie("tallyhook", { isHttps }),
     notice: createCookie("tallyhook-notice", { isHttps, maxAgeSeconds: 60 }),
+    theme: createCookie("tallyhook-theme", { isHttps, maxAgeSeconds: 365 * 86_400 }),
     kept: createCookie("tallyhook-kept", { isHttps, maxAgeSeconds: 600 }),
   };
 }

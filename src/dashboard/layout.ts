@@ -1,11 +1,12 @@
 import { type Html, html } from "../platform/html.ts";
 import type { Place } from "./page-group.ts";
-import type { Visitor } from "./route.ts";
+import type { Theme, Visitor } from "./route.ts";
 
 export interface Shell {
   title: string;
   body: Html;
   visitor: Visitor | null;
+  theme: Theme;
   /** The path of the page, to mark its place. */
   path: string;
   /** Said once, after a change. */
@@ -20,13 +21,13 @@ export interface Shell {
 
 /** A whole page. Works without script. Pure. */
 export function renderPage(shell: Shell): string {
-  const { title, body, visitor, notice, command, assets, banner } = shell;
+  const { title, body, visitor, theme, notice, command, assets, banner } = shell;
   return html`<!doctype html>
-    <html lang="en">
+    <html lang="en" ${theme !== "system" && html`class="${theme}"`}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
+        <meta name="color-scheme" content="${theme === "system" ? "light dark" : theme}" />
         <title>${title} – Tallyhook</title>
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href="${assets.style}" />

@@ -26,6 +26,11 @@ export interface Visitor {
   permissions: ReadonlySet<Permission>;
 }
 
+/** What the browser shows; `system`: what the person's system asks for. */
+export const themes = ["system", "light", "dark"] as const;
+
+export type Theme = (typeof themes)[number];
+
 /** A request that may do what its route does. */
 export interface PageRequest<V = Visitor> {
   visitor: V;
@@ -42,6 +47,7 @@ export interface PageRequest<V = Visitor> {
    * dashboard. False for another site's link, and for programs that look at links in messages.
    */
   isChosen: boolean;
+  theme: Theme;
   /** What a `leave` answer gave the browser to keep; null where there is nothing. */
   kept: string | null;
 }
@@ -63,6 +69,8 @@ export type PageAnswer =
       to: string;
       /** Said once on the page that follows. */
       notice?: string;
+      /** From now on, in this browser. */
+      theme?: Theme;
       /** Of a session that has begun; null: the session has ended. */
       token?: string | null;
     }

@@ -15,7 +15,15 @@ import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
 import { readForm } from "./read-form.ts";
-import { type PageAnswer, type PageDeps, PageError, type Route, type Visitor } from "./route.ts";
+import {
+  type PageAnswer,
+  type PageDeps,
+  PageError,
+  type Route,
+  type Theme,
+  type Visitor,
+  themes,
+} from "./route.ts";
 
 export interface DashboardOptions {
   listen: ListenAddress;
@@ -120,6 +128,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
         form,
         userAgent: ctx.get("user-agent"),
         isChosen: ["none", "same-origin"].includes(ctx.get("sec-fetch-site")),
+        theme: themeOf(cookies, ctx),
         kept: cookies.kept.read(ctx),
       };
       send(ctx, await route.answer(deps, request), options);
@@ -253,6 +262,8 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
       // Whoever fills in a form may have a say in it.
       if (!/^\/(?![/\\])/.test(answer.to)) throw new Error("a page leads to the dashboard alone");
       if (answer.token != null) cookies?.session.set(ctx, answer.token);
+      if (answer.theme === "system") cookies?.theme.clear(ctx);
+      else if (answer.theme !== undefined) cookies?.theme.set(ctx, answer.theme);
       if (answer.token === null) cookies?.session.clear(ctx);
       if (answer.notice !== undefined) cookies?.notice.set(ctx, answer.notice.slice(0, 500));
       ctx.redirect(answer.to);
@@ -280,6 +291,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
         title: answer.title,
         body: answer.body,
         visitor,
+        theme: cookies === undefined ? "system" : themeOf(cookies, ctx),
         path: ctx.path,
         notice,
         command: answer.command ?? null,
@@ -290,3 +302,6 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
     }
   }
 }
+
+const themeOf = (cookies: Cookies, ctx: Context): Theme =>
+  themes.find((theme) => theme === cookies.theme.read(ctx)) ?? "system";

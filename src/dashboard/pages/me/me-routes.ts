@@ -3,7 +3,7 @@ import { endSessionOf, endSessionsOf, listSessions } from "../../../people/sessi
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
-import { PageError, type Route } from "../../route.ts";
+import { PageError, type Route, themes } from "../../route.ts";
 import { renderAccount } from "./view.ts";
 
 const routes: readonly Route[] = [
@@ -11,14 +11,24 @@ const routes: readonly Route[] = [
     method: "GET",
     path: "/me",
     access: "signed-in",
-    async answer({ db, clock, timeZone }, { visitor }) {
+    async answer({ db, clock, timeZone }, { visitor, theme }) {
       const sessions = await listSessions(db, visitor.session.accountId, clock.now());
       return {
         kind: "page",
         title: "Your account",
-        body: renderAccount({ visitor, sessions, timeZone }),
+        body: renderAccount({ visitor, sessions, theme, timeZone }),
         command: `npx tallyhook users show ${visitor.session.email}`,
       };
+    },
+  },
+  {
+    method: "POST",
+    path: "/me/theme",
+    access: "signed-in",
+    async answer(_, { form }) {
+      const theme = themes.find((name) => name === form.get("theme"));
+      if (theme === undefined) throw new PageError(400, "Choose light, dark, or as the system is.");
+      return { kind: "redirect", to: "/me", theme };
     },
   },
   {

@@ -2,11 +2,12 @@ import { permissions } from "../../../people/permissions.ts";
 import type { ListedSession } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { time } from "../../parts/time.ts";
-import type { Visitor } from "../../route.ts";
+import { type Theme, type Visitor, themes } from "../../route.ts";
 
 export interface AccountPage {
   visitor: Visitor;
   sessions: readonly ListedSession[];
+  theme: Theme;
   timeZone: string;
 }
 
@@ -17,8 +18,35 @@ const methods = {
   proxy: "by the proxy",
 } as const;
 
+const themeNames: Readonly<Record<Theme, string>> = {
+  system: "As the system",
+  light: "Light",
+  dark: "Dark",
+};
+
 /** Pure. */
-export function renderAccount({ visitor, sessions, timeZone }: AccountPage): Html {
+const renderThemes = (current: Theme): Html =>
+  html`<form class="card" method="post" action="/me/theme">
+    <fieldset>
+      <legend>Colours, in this browser</legend>
+      ${themes.map(
+        (theme) =>
+          html`<label class="choice">
+            <input
+              type="radio"
+              name="theme"
+              value="${theme}"
+              ${theme === current && html`checked`}
+            />
+            ${themeNames[theme]}
+          </label>`,
+      )}
+    </fieldset>
+    <button class="second">Use these</button>
+  </form>`;
+
+/** Pure. */
+export function renderAccount({ visitor, sessions, theme, timeZone }: AccountPage): Html {
   const { session } = visitor;
   return html`<section class="card">
       <h2>${session.email}</h2>
@@ -56,7 +84,8 @@ export function renderAccount({ visitor, sessions, timeZone }: AccountPage): Htm
     </section>
     <form method="post" action="/me/sessions/end-others">
       <button class="second">End all other sessions</button>
-    </form>`;
+    </form>
+    ${renderThemes(theme)}`;
 }
 
 const renderSession = (session: ListedSession, own: string, timeZone: string): Html =>
