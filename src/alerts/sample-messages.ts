@@ -11,12 +11,8 @@ import {
   missingHeartbeats,
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
-import {
-  type Chargeback,
-  chargebackTimeline,
-  ratioConditions,
-  ratioEnd,
-} from "./rules/chargebacks.ts";
+import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
+import type { Chargeback } from "../mirror/chargebacks.ts";
 import type { DeclinedOrder } from "../mirror/dunning/declined-orders.ts";
 import { declineTimeline, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";

@@ -1,30 +1,12 @@
 import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
-import { sqlArray } from "../../platform/postgres/values.ts";
+import { type Chargeback, chargebackAdvice } from "../../mirror/chargebacks.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { clearOthers, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { writeWatermark } from "../store.ts";
 import type { Condition, End, Transition, Timeline } from "../timeline.ts";
 import { type Wording, headlineText, orderName, shortened, titled } from "./wording.ts";
-
-/** A chargeback, as `mirror.chargebacks` derives it from all known states. */
-export interface Chargeback {
-  /** The order's id, or the transaction's where there is no order. */
-  key: string;
-  orderId: string | null;
-  transactionId: string | null;
-  customerId: string | null;
-  orderNumber: string | null;
-  state: "opened" | "accepted" | "dismissed";
-  amountMinor: bigint | null;
-  currency: string | null;
-  openedAt: Date;
-  resolvedAt: Date | null;
-  refundedMinor: bigint;
-  cardBrand: string | null;
-  cardLastFour: string | null;
-}
 
 /** The timeline of a chargeback: opened, then accepted (the money is lost) or dismissed (the money is kept). Pure. */
 export function chargebackTimeline(
@@ -71,13 +53,7 @@ export function chargebackTimeline(
         next:
           refunded === null ? "Answer before the bank's deadline" : `Already refunded ${refunded}`,
       }),
-      advice:
-        (refunded === null
-          ? ""
-          : `${refunded} was refunded before: send the bank proof of that refund first. `) +
-        "Look up the bank's deadline at the service today. Send proof of the sale before it (receipt, delivery, login, " +
-        "what the customer wrote), or accept the chargeback there. Ship nothing more. Do not refund the order as " +
-        "well: you would pay twice.",
+      advice: chargebackAdvice(refunded),
     }),
   ];
   if (state !== "opened") {
@@ -108,60 +84,6 @@ export function chargebackTimeline(
     stages,
   };
 }
-
-interface ChargebackRow {
-  key: string;
-  order_id: string | null;
-  transaction_id: string | null;
-  customer_id: string | null;
-  order_number: string | null;
-  state: Chargeback["state"];
-  amount: string | null;
-  currency: string | null;
-  opened_at: Date;
-  resolved_at: Date | null;
-  refunded: string;
-  card_brand: string | null;
-  card_last_four: string | null;
-}
-
-/** The chargebacks of these orders and transactions. One statement. */
-export async function findChargebacks(db: Knex, ids: readonly string[]): Promise<Chargeback[]> {
-  if (ids.length === 0) return [];
-  const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
-    // An array, unlike a join, is looked up in the view's own indexes, however many chargebacks there are.
-    `with asked as materialized (
-       select unnest(?::text[]) as key
-       union select t.order_id from mirror.transactions t where t.id = any(?::text[]) and t.order_id is not null
-     )
-     select c.key, c.order_id, c.transaction_id, coalesce(o.customer_id, t.customer_id) as customer_id, o.order_number,
-            c.state, c.amount, c.currency, c.opened_at, c.resolved_at, coalesce(o.card_brand, t.card_brand) as card_brand,
-            coalesce(o.card_last_four, t.card_last_four) as card_last_four, (
-              select coalesce(sum(abs(r.amount)), 0) from mirror.transactions r
-              where r.order_id = c.order_id and reports.is_refunded(r.type, r.status)) as refunded
-     from mirror.chargebacks c left join mirror.orders o on o.id = c.order_id
-     left join mirror.transactions t on t.id = c.transaction_id
-     where c.key = any(array(select key from asked)) and c.opened_at is not null order by c.key`,
-    [sqlArray(ids), sqlArray(ids)],
-  );
-  return rows.map(toChargeback);
-}
-
-const toChargeback = (row: ChargebackRow): Chargeback => ({
-  key: row.key,
-  orderId: row.order_id,
-  transactionId: row.transaction_id,
-  customerId: row.customer_id,
-  orderNumber: row.order_number,
-  state: row.state,
-  amountMinor: row.amount === null ? null : BigInt(row.amount),
-  currency: row.currency,
-  openedAt: row.opened_at,
-  resolvedAt: row.resolved_at,
-  refundedMinor: BigInt(row.refunded),
-  cardBrand: row.card_brand,
-  cardLastFour: row.card_last_four,
-});
 
 /** What is asked of the reports. */
 export interface RatioQuestions {

@@ -11,6 +11,7 @@ import { eventPagesOf } from "./events.ts";
 import { dunningPagesOf } from "./dunning.ts";
 import { reconciliationPagesOf } from "./reconciliation.ts";
 import { reportPagesOf } from "./reports.ts";
+import { chargebackPagesOf } from "./chargebacks.ts";
 
 /** Where the service is; absent: as the settings say. */
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
@@ -28,6 +29,7 @@ export function pageGroups(
     endpointPagesOf(runtime, service),
     reconciliationPagesOf(runtime, service),
     dunningPagesOf(runtime),
+    chargebackPagesOf(runtime),
     alertPages,
     reportPagesOf(runtime),
     adminPagesOf(runtime),

@@ -1,9 +1,7 @@
 import { stringify } from "csv-stringify/sync";
+import { withoutFormula } from "../../platform/formula.ts";
 import type { Cell, ColumnKind } from "../base/report.ts";
 import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
-
-/** A spreadsheet treats text that begins like this as a formula and runs it. */
-const startsFormula = /^[=+\-@\t\r\n]/;
 
 /**
  * Puts a `'` before a text that a spreadsheet would run. Only text can be hostile: numbers and dates are our own, and a
@@ -11,7 +9,7 @@ const startsFormula = /^[=+\-@\t\r\n]/;
  */
 export const defuse = (cell: Cell, kind: ColumnKind): string => {
   if (cell === null) return "";
-  return kind === "text" && startsFormula.test(cell) ? `'${cell}` : cell;
+  return kind === "text" ? withoutFormula(cell) : cell;
 };
 
 /** Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. */

@@ -1,0 +1,205 @@
+import type { Knex } from "knex";
+import { type Chargeback, findChargeback, listChargebacks } from "../../../mirror/chargebacks.ts";
+import { customerNames } from "../../../mirror/customer-names.ts";
+import { readDisputeFacts } from "../../../mirror/dispute-facts.ts";
+import { recordAct } from "../../../people/audit.ts";
+import { readCases } from "../../../people/cases.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { oneLine } from "../../../platform/one-line.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import type { PageGroup } from "../../page-group.ts";
+import { readCaseView, renderCase } from "../../parts/case.ts";
+import { caseRoutes } from "../../parts/case-routes.ts";
+import { recordPersonRead } from "../../parts/person.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
+import { renderChargeback } from "./case-view.ts";
+import { evidenceFiles, evidenceJson, evidenceOf, sha256, zipped } from "./evidence.ts";
+import { evidencePage, renderEvidence } from "./evidence-view.ts";
+import { type Ratio, renderChargebacks, shownChargebacks } from "./list-view.ts";
+import { chargebackSummary } from "./summary.ts";
+
+/** What the pages need beside the mirror. */
+export interface ChargebackParts {
+  /** How near this month's chargebacks are to the networks' thresholds; absent without reports. */
+  ratios?(db: Knex, now: Date, timeZone: string): Promise<readonly Ratio[] | "unknown">;
+}
+
+const path = "/chargebacks/:id";
+/** More are not read: the page shows the oldest. */
+const mostChargebacks = 2_000;
+const yearMs = 365 * 86_400_000;
+
+/** Disputed sales: which to answer, and with what. */
+export function chargebackPages(parts: ChargebackParts): PageGroup {
+  const routes: readonly Route[] = [
+    {
+      method: "GET",
+      path: "/chargebacks",
+      access: "status:read",
+      async answer({ db, clock, serviceClock, timeZone }, { visitor, actor, query }) {
+        const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
+        const endedSince = new Date(now.getTime() - yearMs);
+        const [all, ratios] = await Promise.all([
+          listChargebacks(db, { endedSince, limit: mostChargebacks }),
+          parts.ratios?.(db, now, timeZone) ?? null,
+        ]);
+        const unanswered = all.filter(({ state }) => state === "opened");
+        const keys = unanswered.map(({ key }) => key);
+        const cases = await readCases(db, "chargeback", keys);
+        const filter = {
+          who: oneOf(query.get("who"), ["mine", "unassigned"]),
+          snoozed: oneOf(query.get("snoozed"), ["hide", "only"]),
+        };
+        const open = shownChargebacks(unanswered, cases, filter, { own, wallNow });
+        const mayRead = visitor.permissions.has("person:read");
+        const names = mayRead
+          ? await customerNames(
+              db,
+              open.flatMap(({ customerId }) => customerId ?? []),
+            )
+          : new Map<string, never>();
+        if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/chargebacks" });
+        const ended = all.filter(({ state }) => state !== "opened");
+        return {
+          kind: "page",
+          title: "Chargebacks",
+          body: renderChargebacks({
+            open,
+            ended,
+            cases,
+            names,
+            filter,
+            ratios,
+            own,
+            now,
+            wallNow,
+            timeZone,
+          }),
+          command: "npx tallyhook report chargebacks",
+        };
+      },
+    },
+    {
+      method: "GET",
+      path,
+      access: "status:read",
+      async answer(deps, request) {
+        const { db, serviceClock, timeZone } = deps;
+        const { visitor, actor } = request;
+        const chargeback = await requireChargeback(deps, request);
+        const { key, customerId, cardBrand, cardLastFour } = chargeback;
+        const mayRead = visitor.permissions.has("person:read");
+        const [facts, caseView, names] = await Promise.all([
+          readDisputeFacts(db, chargeback),
+          readCaseView(deps, request, { kind: "chargeback", id: key }, path),
+          mayRead && customerId !== null
+            ? customerNames(db, [customerId])
+            : new Map<string, never>(),
+        ]);
+        if (mayRead) await recordPersonRead(db, actor, { kind: "chargeback", id: key });
+        const person = names.get(customerId ?? "") ?? { name: "", email: null };
+        const card =
+          cardLastFour === null ? null : `${cardBrand ?? ""} •••• ${cardLastFour}`.trim();
+        return {
+          kind: "page",
+          title: titleOf("Chargeback", chargeback),
+          body: renderChargeback({
+            chargeback,
+            facts,
+            person: mayRead ? { ...person, card } : null,
+            now: serviceClock.now(),
+            timeZone,
+            caseForm: renderCase(caseView),
+          }),
+          command: "npx tallyhook report chargebacks",
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/evidence`,
+      access: "person:read",
+      async answer(deps, request) {
+        const { chargeback, evidence, body } = await makeEvidence(deps, request);
+        const hash = sha256(evidenceJson(evidence));
+        await recordEvidence(deps, request, chargeback, { format: "page", sha256: hash });
+        const at = `/chargebacks/${encodeURIComponent(chargeback.key)}`;
+        return {
+          kind: "page",
+          title: titleOf("Evidence for chargeback", chargeback),
+          body: html`<p class="row no-print">
+              <a href="${at}">Back to the chargeback</a>
+              <a class="button second end" href="${at}/evidence.zip">Download it as ZIP</a>
+            </p>
+            ${body}
+            <p class="hint">
+              SHA-256 of these facts: <span class="id">${hash}</span>. That you made it was
+              recorded.
+            </p>`,
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/evidence.zip`,
+      access: "person:read",
+      async answer(deps, request) {
+        const { chargeback, evidence, body } = await makeEvidence(deps, request);
+        const page = evidencePage(titleOf("Evidence for chargeback", chargeback), body);
+        const bytes = zipped(evidenceFiles(evidence, page));
+        await recordEvidence(deps, request, chargeback, { format: "zip", sha256: sha256(bytes) });
+        return {
+          kind: "file",
+          name: `evidence-${chargeback.key.slice(0, 80)}.zip`,
+          type: "application/zip",
+          body: bytes,
+        };
+      },
+    },
+    ...caseRoutes({
+      kind: "chargeback",
+      path,
+      exists: async ({ db }, id) => (await findChargeback(db, id)) !== null,
+    }),
+  ];
+  return {
+    place: { path: "/chargebacks", name: "Chargebacks", access: "status:read" },
+    routes,
+    summary: chargebackSummary,
+  };
+}
+
+const titleOf = (what: string, { orderNumber, key }: Chargeback): string =>
+  `${what} ${oneLine(orderNumber ?? key, 40)}`;
+
+const oneOf = <T extends string>(given: string | null, known: readonly T[]): T | null =>
+  known.find((each) => each === given) ?? null;
+
+async function requireChargeback({ db }: PageDeps, { params }: PageRequest): Promise<Chargeback> {
+  const { id = "" } = params;
+  const found = await findChargeback(db, id);
+  if (found !== null) return found;
+  throw new PageError(404, `There is no chargeback ${oneLine(id, 80)}.`);
+}
+
+async function makeEvidence(deps: PageDeps, request: PageRequest) {
+  const chargeback = await requireChargeback(deps, request);
+  const evidence = evidenceOf(chargeback, await readDisputeFacts(deps.db, chargeback));
+  const body: Html = renderEvidence(evidence, deps.timeZone);
+  return { chargeback, evidence, body };
+}
+
+/** Before the answer: no evidence leaves without its record. */
+const recordEvidence = (
+  { db }: PageDeps,
+  { actor }: PageRequest,
+  { key }: Chargeback,
+  after: { format: "page" | "zip"; sha256: string },
+): Promise<void> =>
+  inTransaction(db, (trx) =>
+    recordAct(trx, actor, {
+      action: "evidence.made",
+      subject: { kind: "chargeback", id: key },
+      after,
+    }),
+  );
