@@ -118,7 +118,7 @@ function renderForms(
     <form class="filters" method="post" action="${path}/snooze">
       ${version}
       <div>
-        <label for="until">Snooze until the morning of</label>
+        <label for="until">Snooze until</label>
         <input
           id="until"
           name="until"

@@ -29,7 +29,7 @@ export function renderFunnel(
   month: string,
   query: URLSearchParams,
 ): Html {
-  return html`<section class="stack" aria-labelledby="funnel">
+  return html`<section class="funnel" aria-labelledby="funnel">
     <h2 id="funnel">What became of the declines of ${month}</h2>
     <form class="filters" method="get" action="/dunning">
       ${[...query].map(([name, value]) => name !== "month" && html`<input type="hidden" name="${name}" value="${value}" />`)}
