@@ -50,6 +50,7 @@ export function renderPage(shell: Shell): string {
 }
 
 function renderSide({ path, places }: Shell, { session, permissions }: Visitor): Html {
+  const keys = keysOf(places);
   const items = places.filter(({ access }) => permissions.has(access));
   return html`<header class="side">
     <a class="mark" href="/">Tallyhook</a>
@@ -58,7 +59,12 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
         ${items.map(
           (item) =>
             html`<li>
-              <a href="${item.path}" ${isAt(path, item.path) && currentPage}>${item.name}</a>
+              <a
+                href="${item.path}"
+                data-key="${keys.get(item) ?? null}"
+                ${isAt(path, item.path) && currentPage}
+                >${item.name}</a
+              >
             </li>`,
         )}
       </ul>
@@ -68,6 +74,18 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
       <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>
     </div>
   </header>`;
+}
+
+/** The letter that leads to a place after a "g": the first of its name that no place before it has. Pure. */
+function keysOf(places: readonly Place[]): ReadonlyMap<Place, string> {
+  const taken = new Map<string, Place>();
+  for (const place of places) {
+    const free = Array.from(place.name.toLowerCase()).find(
+      (letter) => /[a-z]/.test(letter) && !taken.has(letter),
+    );
+    if (free !== undefined) taken.set(free, place);
+  }
+  return new Map(Array.from(taken, ([letter, place]) => [place, letter]));
 }
 
 const currentPage: Html = html`aria-current="page"`;

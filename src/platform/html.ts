@@ -14,12 +14,17 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
+/** Control characters, and marks that turn the direction of whatever follows: both show something else than is there. */
+const deceiving = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu;
+
 const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => entities[character] ?? "");
+  text
+    .replace(deceiving, "\ufffd")
+    .replace(/[&<>"']/g, (character) => entities[character] ?? "");
 
 /**
  * A template that escapes by default, for the content of elements and for quoted attribute values. Not for the inside
- * of script or style elements, nor for URLs from outside. Pure.
+ * of script or style elements, nor for URLs from outside. What would deceive the eye is replaced by U+FFFD. Pure.
  */
 export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   const markup = strings.map((text, n) => (n === 0 ? text : `${print(parts[n - 1])}${text}`));

@@ -68,15 +68,7 @@ describe("a hand-made address", () => {
       if (method !== "GET" || access === "anyone" || address === null) continue;
       const page = await (await send(`${dashboard.url}${address}`, { cookie })).text();
       const names = new Set([...page.matchAll(/\sname="([\w.-]+)"/g)].map(([, name]) => name));
-      for (const odd of [
-        "%00",
-        "-1",
-        "9".repeat(30),
-        "%F0%9F%92%A5",
-        "'\"--",
-        "NaN",
-        "0001-01-01",
-      ]) {
+      for (const odd of ["%00", "9".repeat(30), "%F0%9F%92%A5'--", "0001-01-01"]) {
         const query = [...names, "before", "after", "as-of"].map((name) => `${name}=${odd}`);
         const asked = `${address.split("?", 1)[0]}?${query.join("&")}`;
         const { status } = await send(`${dashboard.url}${asked}`, { cookie });
@@ -89,18 +81,14 @@ describe("a hand-made address", () => {
 
 const oddParts = [
   "0",
-  "-1",
-  "9".repeat(15),
   "9".repeat(40),
   "x".repeat(3_000),
   "%00",
-  "%FF",
   "%2e%2e%2f%2e%2e%2fetc",
   "%F0%9F%92%A5",
   "a'--",
   "2026-99",
   "__proto__",
-  "constructor",
 ];
 
 test("only the ways to sign in are open to anyone", () => {

@@ -5,10 +5,18 @@ import type { PageGroup } from "../../src/dashboard/page-group.ts";
 type Sample = (db: Knex) => Promise<string>;
 
 /**
- * A real address for each route with a part to fill in, by its path. `page-samples.test.ts` fails for a route that has
- * none. Forms (POST) take their parts from the page whose path theirs begins with.
+ * A real address for each route with a part to fill in, or that needs to be asked for something, by its path.
+ * `page-samples.test.ts` fails for a route that has none. Forms (POST) take their parts from the page whose path theirs
+ * begins with.
  */
 const pageSamples: Readonly<Record<string, Sample>> = {
+  "/alerts/:id": async (db) => `/alerts/${await newest(db, "alerts.alerts", "id")}`,
+  "/alerts/:id/messages/:message/resend": async (db) => {
+    const message = await newest(db, "alerts.outbox", "id");
+    return `/alerts/${await newest(db, "alerts.outbox", "alert_id")}/messages/${message}/resend`;
+  },
+  "/alerts/silences/:silence/end": async (db) =>
+    `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
   "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
   "/admin/sessions/:id/end": async (db) =>
     `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
@@ -24,6 +32,18 @@ const pageSamples: Readonly<Record<string, Sample>> = {
     `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate`,
   "/endpoint/:id/test": async (db) =>
     `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/test`,
+  "/reconciliation/runs/:id": async (db) =>
+    `/reconciliation/runs/${await newest(db, "reconcile.runs", "id")}`,
+  "/reconciliation/findings/:id": async (db) =>
+    `/reconciliation/findings/${await newest(db, "reconcile.findings", "id", { state: "open" })}`,
+  "/reconciliation/heal/:resource/:id": async (db) =>
+    `/reconciliation/heal/order/${await newest(db, "mirror.orders", "id")}`,
+  "/reconciliation/orders/:id/withdraw": async () => "/reconciliation/orders/1/withdraw",
+  "/reports/:name": async () => "/reports/month-end?from=2026-10-01&to=2026-10-31",
+  "/reports/:name/download": async () =>
+    "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
+  "/reports/close/:month": async () => "/reports/close/2026-10",
+  "/reports/close/:month/bundle": async () => "/reports/close/2026-09/bundle",
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
@@ -89,6 +109,20 @@ export async function sampleAddresses(db: Knex, groups: readonly PageGroup[]): P
     method === "GET" && access !== "anyone" && address !== null ? [address] : [],
   );
   return [...pages, ...(await Promise.all(moreSamples.map((sample) => sample(db))))];
+}
+
+/** Of these addresses those that answer with a page, not with a file. */
+export async function pagesAmong(
+  addresses: readonly string[],
+  ask: (address: string) => Promise<Response>,
+): Promise<string[]> {
+  const pages: string[] = [];
+  for (const address of addresses) {
+    const answer = await ask(address);
+    await answer.body?.cancel();
+    if (answer.headers.get("content-type")?.startsWith("text/html") === true) pages.push(address);
+  }
+  return pages;
 }
 
 /** What the parts of a path are in an address. Pure. */

@@ -88,3 +88,105 @@ document.addEventListener("click", (event) => {
   }
   setTimeout(look, everyMs);
 })();
+
+// Moves by keys, listed by "?". Not while a field has the focus, nor together with Ctrl, Alt or Meta. Who speaks to the
+// computer can turn them off on the page of their own account.
+(() => {
+  const pages = new Map(
+    Array.from(document.querySelectorAll(".side nav a"), (link) => [link.dataset.key, link]),
+  );
+  if (pages.size === 0) return;
+  const offKey = "tallyhook-keys-off";
+  const isOff = () => localStorage.getItem(offKey) !== null;
+  const withinMs = 1_500;
+  let goPressedAt = Number.NEGATIVE_INFINITY;
+
+  const isWriting = (target) =>
+    target instanceof Element &&
+    target.closest("input:not([type=checkbox]):not([type=radio]), select, textarea, dialog") !==
+      null;
+  const rowLinks = () =>
+    [...document.querySelectorAll("main tbody tr a[href]:first-of-type")].filter(
+      (link, n, all) => all[n - 1]?.closest("tr") !== link.closest("tr"),
+    );
+
+  function moveBy(step) {
+    const links = rowLinks();
+    const now = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
+    const next = now < 0 ? (step > 0 ? 0 : links.length - 1) : now + step;
+    const link = links[next];
+    link?.focus();
+    return link !== undefined;
+  }
+
+  function focusSearch() {
+    const field = document.querySelector(
+      "main [type=search], main [role=search] input:not([type=hidden])",
+    );
+    field?.focus();
+    field?.select();
+    return field !== null;
+  }
+
+  function openPage(key) {
+    const link = pages.get(key);
+    link?.click();
+    return link !== undefined;
+  }
+
+  function showKeys() {
+    const dialog = document.createElement("dialog");
+    dialog.className = "card keys";
+    dialog.setAttribute("aria-labelledby", "keys");
+    const rows = [
+      ["j, k", "Next row, row before"],
+      ["/", "To the search field"],
+      ["?", "This list"],
+      ...Array.from(pages, ([key, link]) => [`g ${key}`, link.firstChild.textContent.trim()]),
+    ];
+    const title = document.createElement("h2");
+    title.id = "keys";
+    title.textContent = "Keys";
+    const list = document.createElement("dl");
+    list.className = "facts";
+    for (const [keys, says] of rows) {
+      list.append(document.createElement("dt"), document.createElement("dd"));
+      list.lastChild.previousSibling.textContent = keys;
+      list.lastChild.textContent = says;
+    }
+    const off = document.createElement("p");
+    off.className = "hint";
+    off.textContent = "Your account has a switch that turns them off.";
+    const close = document.createElement("button");
+    close.className = "second";
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.append(title, list, off, close);
+    document.body.append(dialog);
+    dialog.showModal();
+    return true;
+  }
+
+  const toggle = document.querySelector("[data-keys-switch]");
+  const sayToggle = () => {
+    if (toggle !== null) toggle.textContent = isOff() ? "Turn the keys on" : "Turn the keys off";
+  };
+  toggle?.addEventListener("click", () => {
+    if (isOff()) localStorage.removeItem(offKey);
+    else localStorage.setItem(offKey, "yes");
+    sayToggle();
+  });
+  sayToggle();
+
+  const moves = { j: () => moveBy(1), k: () => moveBy(-1), "/": focusSearch, "?": showKeys };
+
+  document.addEventListener("keydown", (event) => {
+    const { key, target } = event;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+    if (isOff() || isWriting(target)) return;
+    const isGoing = performance.now() - goPressedAt < withinMs;
+    goPressedAt = key === "g" && !isGoing ? performance.now() : Number.NEGATIVE_INFINITY;
+    if (isGoing ? openPage(key) : Object.hasOwn(moves, key) && moves[key]()) event.preventDefault();
+  });
+})();

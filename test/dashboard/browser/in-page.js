@@ -60,4 +60,41 @@ function noteFocus() {
   return reachable.map(nameOf);
 }
 
-globalThis.inPage = { sidewaysFaults, axeFaults, noteFocus };
+const bidiMarks = /[\u202a-\u202e\u2066-\u2069]/;
+const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
+
+/** Whether a mark that turns the direction of text can turn what stands beside it. */
+function turnsOthers(node) {
+  for (let each = node.parentElement; each !== null; each = each.parentElement) {
+    const { unicodeBidi, display } = getComputedStyle(each);
+    if (/isolate|plaintext/.test(unicodeBidi) && each.textContent.trim() === node.data.trim())
+      return false;
+    if (!display.startsWith("inline")) return each.textContent.trim() !== node.data.trim();
+  }
+  return false;
+}
+
+/** What a text from outside has done to the page. */
+function hostileFaults() {
+  const faults = [];
+  if (globalThis.ran !== undefined) faults.push("a text ran");
+  for (const made of document.querySelectorAll("[data-hostile], [onerror], [onfocus]")) {
+    faults.push(`a text became an element: ${nameOf(made)}`);
+  }
+  for (const link of document.querySelectorAll("a[href], form[action], [src]")) {
+    const to = link.href ?? link.action ?? link.src;
+    if (new URL(to, location.href).origin !== location.origin && to !== "data:,") {
+      faults.push(`leads elsewhere: ${nameOf(link)}`);
+    }
+  }
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+    if (controls.test(node.data)) faults.push(`a control character: ${nameOf(node.parentElement)}`);
+    if (bidiMarks.test(node.data) && turnsOthers(node)) {
+      faults.push(`turns what stands beside it: ${nameOf(node.parentElement.parentElement)}`);
+    }
+  }
+  return faults.slice(0, 5);
+}
+
+globalThis.inPage = { hostileFaults, sidewaysFaults, axeFaults, noteFocus };

@@ -15,7 +15,7 @@ export interface Stop {
 /** Calls a function of in-page.js. */
 export const inPage = (
   page: Page,
-  name: "sidewaysFaults" | "axeFaults" | "noteFocus",
+  name: "sidewaysFaults" | "axeFaults" | "noteFocus" | "hostileFaults",
   given: object = {},
 ): Promise<string[]> => page.evaluate(`inPage.${name}(${JSON.stringify(given)})`);
 

@@ -75,13 +75,17 @@ export function useBrowser({ keepsPages = false } = {}): TestBrowser {
 /** The page's console says so when the page itself was answered with an error, which is no fault of the page. */
 const saysStatus = /^Failed to load resource: the server responded with a status of 4\d\d/;
 
+/** A field for a time shows none where the address says something else, and the page says what is wrong. */
+const saysNoTime = /^The specified value .* does not conform to the required format/s;
+
 function watch(page: Page, url: string): string[] {
   const complaints: string[] = [];
   const { origin } = new URL(url);
   page.on("console", (message) => {
     const text = message.text();
     const isOwnStatus = saysStatus.test(text) && message.location().url === page.url();
-    if (["error", "warning"].includes(message.type()) && !isOwnStatus) {
+    const isMeant = isOwnStatus || saysNoTime.test(text);
+    if (["error", "warning"].includes(message.type()) && !isMeant) {
       complaints.push(`console: ${text}`);
     }
   });

@@ -85,7 +85,15 @@ export function renderAccount({ visitor, sessions, theme, timeZone }: AccountPag
     <form method="post" action="/me/sessions/end-others">
       <button class="second">End all other sessions</button>
     </form>
-    ${renderThemes(theme)}`;
+    ${renderThemes(theme)}
+    <section class="needs-script">
+      <h2>Keys</h2>
+      <p class="lead">
+        <kbd>?</kbd> lists the keys that move through rows and pages. They work in this browser
+        until you turn them off.
+      </p>
+      <p><button type="button" class="second" data-keys-switch>Turn the keys off</button></p>
+    </section>`;
 }
 
 const renderSession = (session: ListedSession, own: string, timeZone: string): Html =>
