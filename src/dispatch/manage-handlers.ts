@@ -64,49 +64,24 @@ export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "pause
     .orderBy("name")
     .select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
-/** A change that a handler has not done. */
-export interface OpenRunRow {
-  seq: number;
-  resource: string;
-  id: string;
-  kind: string;
-  state: "waiting" | "dead";
-  attempts: number;
-  /** When it is tried again; null for a dead one, and while it runs. */
-  due_at: Date | null;
-  is_running: boolean;
-  error: string | null;
-  failed_at: Date | null;
-  /** Later changes of the same object, which wait for it; not counted further than `mostHeldUp`. */
-  holds_up: number;
-}
+/** The most characters of the reason for a pause: in one line of a list and of an alert. */
+export const longestReason = 200;
 
-export const mostHeldUp = 1_000;
-
-/** Changes whose turn it is and that are not done: the dead first, then those that failed, then the oldest. */
-export async function readOpenRuns(
-  db: Knex,
-  { handler, limit }: { handler: string; limit: number },
-): Promise<OpenRunRow[]> {
-  const { rows } = await db.raw<{ rows: (OpenRunRow & { seq: string; holds_up: string })[] }>(
-    `with shown as (
-       (select * from dispatch.runs where handler = :handler and state = 'dead' order by seq limit :limit)
-       union all
-       (select * from dispatch.runs where handler = :handler and is_first and state = 'waiting'
-        order by failed_at is null, seq limit :limit)
-     )
-     select r.seq, r.resource, r.id, r.kind, r.state, r.attempts, r.error, r.failed_at,
-            coalesce(r.claimed_until > now(), false) as is_running,
-            case when r.state = 'waiting' and coalesce(r.claimed_until <= now(), true) then r.due_at end as due_at,
-            (select count(*) from (
-               select from dispatch.runs n
-               where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq > r.seq
-               limit :mostHeldUp) as later) as holds_up
-     from shown r
-     order by r.state = 'waiting', r.failed_at is null, r.seq limit :limit`,
-    { handler, limit, mostHeldUp },
-  );
-  return rows.map((row) => ({ ...row, seq: Number(row.seq), holds_up: Number(row.holds_up) }));
+/** A handler whose row stays as it is until the transaction ends; null for an unknown one. One statement. */
+export async function lockHandler(
+  trx: Knex.Transaction,
+  name: string,
+): Promise<Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason"> | null> {
+  const row = await trx("dispatch.handlers")
+    .where({ name })
+    .forUpdate()
+    .first<Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason"> | undefined>(
+      "name",
+      "paused_by",
+      "paused_at",
+      "pause_reason",
+    );
+  return row ?? null;
 }
 
 /** Pauses a handler until a person resumes it. What it runs goes on. Returns false for an unknown one. Idempotent. */

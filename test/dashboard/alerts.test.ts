@@ -7,6 +7,7 @@ import type { Condition } from "../../src/alerts/timeline.ts";
 import type { Role } from "../../src/people/permissions.ts";
 import { hostile } from "../alerts/messages.ts";
 import { emptyAlerts, testAlertContext } from "../alerts/test-alert-context.ts";
+import { storeRow } from "../inbox/stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 
@@ -15,13 +16,18 @@ let dashboard: DashboardStand;
 const cookies = new Map<Role, string>();
 
 beforeAll(async () => {
+  // To a new deployment home shows the first steps only.
+  await storeRow(database.db, { raw: Buffer.from("{}"), eventId: "evt_1" });
   dashboard = await openDashboard(database);
   for (const role of ["viewer", "support", "operator"] as const) {
     cookies.set(role, (await signedIn(database.db, [role])).cookie);
   }
 });
 afterAll(() => dashboard.close());
-beforeEach(() => emptyAlerts(database.db));
+beforeEach(async () => {
+  await emptyAlerts(database.db);
+  await database.db.raw("truncate people.cases, people.notes");
+});
 
 const alertContext = testAlertContext();
 
@@ -217,6 +223,18 @@ describe("acknowledging", () => {
     }
     expect(await database.db("alerts.alerts").pluck("state")).toEqual(["open"]);
   });
+});
+
+test("somebody takes it, and writes what only those read who may see people", async () => {
+  const id = await raised("a");
+  const at = `/alerts/${id}`;
+  expect((await submit(at, `${at}/snooze`, { days: "1" })).status).toBe(303);
+  const form = { text: "Jane called" };
+  await send(`${dashboard.url}${at}/note`, { cookie: cookies.get("support") ?? "", form });
+  expect(await textOf(at)).toContain("Jane called");
+  expect(await textOf(at, "operator")).not.toContain("Jane called");
+  const cookie = cookies.get("support") ?? "";
+  expect((await send(`${dashboard.url}/alerts/99/note`, { cookie, form })).status).toBe(404);
 });
 
 describe("sending again", () => {

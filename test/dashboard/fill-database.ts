@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { beginSilence } from "../../src/alerts/silences.ts";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
@@ -184,6 +185,13 @@ async function handlers(db: Knex): Promise<void> {
   });
   await storeRun(db, { seq: 2, id: order, isFirst: false });
   await storeRun(db, { handler: "warehouse", seq: 3, id: order });
+  await beginSilence(db, {
+    of: { rule: "handler_dead" },
+    upTo: "error",
+    hours: 8,
+    by: "ada@example.com",
+    reason: "the mail server is being moved",
+  });
 }
 
 async function answers(db: Knex): Promise<void> {

@@ -24,8 +24,6 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/dunning/:id": async (db) =>
     `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
-  "/events/replay/confirm": async (db) =>
-    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/endpoint/:id/rotate/confirm": async (db) =>
     `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate/confirm`,
   "/endpoint/:id/rotate": async (db) =>
@@ -44,6 +42,20 @@ const pageSamples: Readonly<Record<string, Sample>> = {
     "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
   "/reports/close/:month": async () => "/reports/close/2026-10",
   "/reports/close/:month/bundle": async () => "/reports/close/2026-09/bundle",
+  "/alerts/:id": async (db) => `/alerts/${await newest(db, "alerts.alerts", "id")}`,
+  "/alerts/:id/messages/:message/resend": async (db) => {
+    const [{ id, alert_id }] = await db("alerts.outbox")
+      .whereNotNull("alert_id")
+      .orderBy("id", "desc")
+      .limit(1)
+      .select("id", "alert_id");
+    return `/alerts/${alert_id}/messages/${id}/resend`;
+  },
+  "/alerts/silences/:silence/end": async (db) =>
+    `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
+  "/handlers/:name": async () => "/handlers/receipts",
+  "/handlers/:name/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
+  "/handlers/:name/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
@@ -55,6 +67,11 @@ const moreSamples: readonly Sample[] = [
   async () => "/admin/audit?kind=account",
   async () => "/admin/audit?by=nobody",
   async () => "/events/replay/confirm?all=yes&state=dead",
+  async () => "/alerts?state=all",
+  async () => "/alerts?state=silenced",
+  async () => "/alerts?object=none",
+  async () => "/handlers/receipts?state=dead",
+  async () => "/handlers/warehouse?state=failed",
   async (db) => `/events/${await newest(db, "inbox.events", "seq", { state: "dead" })}`,
 ];
 

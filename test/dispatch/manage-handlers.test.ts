@@ -3,7 +3,6 @@ import { defineHandler } from "../../src/dispatch/define-handler.ts";
 import {
   pauseHandler,
   readHandlers,
-  readOpenRuns,
   readRemains,
   readRun,
   removeHandler,
@@ -11,6 +10,7 @@ import {
   retryRuns,
   skipRun,
 } from "../../src/dispatch/manage-handlers.ts";
+import { readOpenRuns } from "../../src/dispatch/open-runs.ts";
 import { removeDone } from "../../src/dispatch/runs.ts";
 import { createConsumer, listConsumers } from "../../src/feed/consumers.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { HandlerHealth } from "../../dispatch/handler-health.ts";
 import { counted, durationText, withoutControls } from "../../platform/readable-text.ts";
 import { type AlertContext, wordingOf } from "../alert-context.ts";
 import type { AlertFact } from "../message.ts";
@@ -7,30 +8,8 @@ import type { Condition, End } from "../timeline.ts";
 import { watchedSince } from "./watch-absence.ts";
 import { type Wording, headlineText, shortened } from "./wording.ts";
 
-/** How a handler or a destination of forwarding does. */
-export interface HandlerState {
-  name: string;
-  /** What it is given: changes of the feed, or webhooks of the inbox. */
-  source: "changes" | "webhooks";
-  pausedBy: "person" | "failures" | "subscriber" | null;
-  pausedAt: Date | null;
-  pauseReason: string | null;
-  /** Changes that are given up, of each object one at most; not counted further than was asked. */
-  dead: number;
-  deadSince: Date | null;
-  oldestDead: {
-    seq: number;
-    kind: string;
-    resource: string;
-    id: string;
-    error: string | null;
-    holdsUp: number;
-  } | null;
-  /** When the oldest change that it has not looked at was recorded, or the oldest such webhook arrived. */
-  unreadSince: Date | null;
-  /** When the first of its waiting changes was due, or will be. */
-  nextDueAt: Date | null;
-}
+/** How a handler or a destination of forwarding does, as far as alerts tell. */
+export type HandlerState = Omit<HandlerHealth, "position">;
 
 /** What is asked of who runs handlers and forwards. Absent without both: nobody is told then. */
 export interface HandlerQuestions {

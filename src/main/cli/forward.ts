@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { deliveryErrors } from "../../dispatch/own-errors.ts";
 import { AttemptFailed } from "../../dispatch/recipient.ts";
 import { destinationNamed, recipientName } from "../../forward/destination-name.ts";
 import type { Delivery, Destination } from "../../forward/destination.ts";
@@ -57,10 +58,7 @@ const words: RecipientWords = {
   undefinedState: "not in the settings",
   definedKey: "in_settings",
   none: "Nothing is forwarded. docs/forwarding.md says how to set it up.",
-  ownErrors: {
-    ProcessEndedWhileItRan:
-      "the worker ended each time that it sent this: killed, or out of memory. Its log before the restarts says why",
-  },
+  ownErrors: deliveryErrors,
 };
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {

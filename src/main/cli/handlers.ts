@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Knex } from "knex";
 import { attemptRun, idempotencyKeyOf } from "../../dispatch/attempt.ts";
 import { type Handler, retryLaterMs } from "../../dispatch/define-handler.ts";
+import { handlerErrors } from "../../dispatch/own-errors.ts";
 import { readObjects } from "../../dispatch/read-objects.ts";
 import { ConfigurationError, UsageError, exitCodes } from "../../platform/errors.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
@@ -74,16 +75,7 @@ export const handlerWords: RecipientWords = {
   undefinedState: "no code here",
   definedKey: "has_code",
   none: "There are no handlers. docs/handlers.md says how to write one.",
-  ownErrors: {
-    ObjectNotSeen:
-      "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If it stays " +
-      'away: "npx tallyhook doctor" says whether the service answers, "npx tallyhook reconcile" reads what is missing; then ' +
-      "retry. What the service has deleted never comes: skip it",
-    DeadlineExceeded:
-      "the attempt took longer than deadlineMs. What it waits for does not answer, or it needs a longer deadline",
-    ProcessEndedWhileItRan:
-      "the process ended each time that it ran: killed, out of memory, or process.exit. The log before its restarts says why",
-  },
+  ownErrors: handlerErrors,
 };
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {

@@ -1,10 +1,6 @@
 import Table from "cli-table3";
-import {
-  type HandlerRow,
-  type OpenRunRow,
-  mostCounted,
-  mostHeldUp,
-} from "../../dispatch/manage-handlers.ts";
+import { type HandlerRow, mostCounted } from "../../dispatch/manage-handlers.ts";
+import { type OpenRunRow, mostHeldUp } from "../../dispatch/open-runs.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
 
 /** What tables call recipients of one kind, and what they are given. */

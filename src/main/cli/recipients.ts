@@ -3,10 +3,10 @@ import type { Knex } from "knex";
 import {
   type HandlerRow,
   handlerNames,
+  longestReason,
   mostCounted,
   pauseHandler,
   readHandlers,
-  readOpenRuns,
   readRemains,
   readRun,
   removeHandler,
@@ -14,6 +14,7 @@ import {
   retryRuns,
   skipRun,
 } from "../../dispatch/manage-handlers.ts";
+import { readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
@@ -134,9 +135,6 @@ const numberIn = (
   { words }: Pick<RecipientKind, "words">,
   options: NumberOption,
 ): number | undefined => options[words.numberOption.slice("--".length)];
-
-/** In one line of a list and of an alert. */
-const longestReason = 200;
 
 function parseReason(text: string): string {
   const reason = text.trim();

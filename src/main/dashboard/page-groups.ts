@@ -8,6 +8,7 @@ import { adminPagesOf } from "./admin.ts";
 import { deliveryPagesOf } from "./deliveries.ts";
 import { endpointPagesOf } from "./endpoint.ts";
 import { eventPagesOf } from "./events.ts";
+import { handlerPages } from "./handlers.ts";
 import { dunningPagesOf } from "./dunning.ts";
 import { reconciliationPagesOf } from "./reconciliation.ts";
 import { reportPagesOf } from "./reports.ts";
@@ -32,6 +33,7 @@ export function pageGroups(
     chargebackPagesOf(runtime),
     alertPages,
     reportPagesOf(runtime),
+    handlerPages,
     adminPagesOf(runtime),
   ];
   return [signInPages(signIns), mePages, homePages(groups), ...groups];

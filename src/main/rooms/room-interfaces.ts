@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { DunningSettings } from "../../mirror/dunning/stages.ts";
 import type { Funnel } from "../../dashboard/pages/dunning/funnel-view.ts";
+import type { HandlerHealth } from "../../dispatch/handler-health.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
@@ -163,26 +164,6 @@ export interface DispatchQuestions {
   handlersHealth(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
   /** Which of them a consumer of the feed is; null for a reader of another kind. */
   handlerOf(consumer: string): string | null;
-}
-
-interface HandlerHealth {
-  name: string;
-  source: "changes" | "webhooks";
-  pausedBy: "person" | "failures" | "subscriber" | null;
-  pausedAt: Date | null;
-  pauseReason: string | null;
-  dead: number;
-  deadSince: Date | null;
-  oldestDead: {
-    seq: number;
-    kind: string;
-    resource: string;
-    id: string;
-    error: string | null;
-    holdsUp: number;
-  } | null;
-  unreadSince: Date | null;
-  nextDueAt: Date | null;
 }
 
 export interface ForwardRoom {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { OpenRunRow } from "../../../src/dispatch/manage-handlers.ts";
+import type { OpenRunRow } from "../../../src/dispatch/open-runs.ts";
 import { readRemains } from "../../../src/dispatch/manage-handlers.ts";
 import {
   type ListedRecipient,

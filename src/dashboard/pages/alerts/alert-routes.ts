@@ -11,6 +11,7 @@ import {
   alertStates,
   countUnresolved,
   findAlert,
+  isAlert,
   listAlerts,
   lockAlert,
 } from "../../../alerts/store.ts";
@@ -19,6 +20,8 @@ import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
+import { caseRoutes } from "../../parts/case-routes.ts";
+import { readCaseView } from "../../parts/case.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
 import { pageOf } from "../../parts/paging.ts";
@@ -31,6 +34,7 @@ import { silenceRoutes } from "./silence-routes.ts";
 import { alertsSummary } from "./summary.ts";
 
 const pageSize = 50;
+const alertPath = "/alerts/:id";
 const mostCounted = 1_001;
 
 /** Given up so long ago at most; older messages are removed. */
@@ -68,9 +72,11 @@ const routes: readonly Route[] = [
   ...silenceRoutes({ requireDecided, ruleNames }),
   {
     method: "GET",
-    path: "/alerts/:id",
+    path: alertPath,
     access: "status:read",
-    async answer({ db, clock, timeZone }, { params, visitor, actor }) {
+    async answer(deps, request) {
+      const { db, clock, timeZone } = deps;
+      const { params, visitor, actor } = request;
       const alert = await requireAlert(db, params["id"] ?? "");
       const sight = sightOf(visitor.permissions);
       if (sight.people && (alert.messages.length > 0 || alert.acknowledged_note !== null)) {
@@ -82,6 +88,7 @@ const routes: readonly Route[] = [
         title: `Alert ${alert.id}`,
         body: renderAlert({
           alert,
+          caseView: await readCaseView(deps, request, { kind: "alert", id: alert.id }, alertPath),
           silences: await silencesSince(db, alert, alert.opened_at),
           sight,
           mayWrite: visitor.permissions.has("alert:write"),
@@ -164,6 +171,14 @@ const routes: readonly Route[] = [
         return { kind: "redirect", to: `/alerts/${alert.id}`, notice: "A worker sends it again." };
       }),
   },
+  ...caseRoutes({
+    kind: "alert",
+    path: alertPath,
+    async exists({ db }, id) {
+      const number = numberOf(id);
+      return number !== null && isAlert(db, number);
+    },
+  }),
 ];
 
 /** What people are told, who has it, and what waits. */

@@ -1,6 +1,7 @@
 import type { AlertDetails, AlertEntry } from "../../../alerts/store.ts";
 import type { SilenceRow } from "../../../alerts/silences.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
+import { type CaseView, renderCase } from "../../parts/case.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { money } from "../../parts/money.ts";
 import { outsideText } from "../../parts/outside-text.ts";
@@ -11,6 +12,7 @@ import { type MessagesView, renderMessages, versionOfFailed } from "./message-vi
 import { renderSilences, silenceForm } from "./silence-view.ts";
 
 export interface AlertPage extends MessagesView {
+  caseView: CaseView;
   /** Of its key and rule, since it was raised. */
   silences: readonly SilenceRow[];
 }
@@ -24,9 +26,9 @@ export const versionOfAlert = ({
 
 /** Pure. */
 export function renderAlert(page: AlertPage): Html {
-  const { alert, silences, mayWrite } = page;
+  const { alert, caseView, silences, mayWrite } = page;
   return html`${renderFacts(page)} ${mayWrite && renderActions(page)} ${renderLife(page)}
-  ${renderMessages(page)} ${renderLists(page)}
+  ${renderMessages(page)} ${renderLists(page)} ${renderCase(caseView)}
   ${
     silences.length > 0 &&
     renderSilences({
@@ -94,8 +96,8 @@ function renderActions({ alert }: AlertPage): Html | null {
       html`<form class="card" method="post" action="/alerts/${alert.id}/acknowledge">
         <h2>Acknowledge</h2>
         ${decidedOn(versionOfAlert(alert))}
-        <label for="note">What you do about it <span class="hint">if you like</span></label>
-        <input id="note" name="note" maxlength="${longestNote}" />
+        <label for="said">What you do about it <span class="hint">if you like</span></label>
+        <input id="said" name="note" maxlength="${longestNote}" />
         <p class="hint">
           It no longer escalates, and the channels that have it are told that you are on it.
         </p>

@@ -1,0 +1,202 @@
+import type { Knex } from "knex";
+import { readHandlersHealth } from "../../../dispatch/handler-health.ts";
+import {
+  type HandlerRow,
+  lockHandler,
+  longestReason,
+  pauseHandler,
+  readHandlers,
+  resumeHandler,
+} from "../../../dispatch/manage-handlers.ts";
+import { type RunState, listRuns, readOpenRuns, runStates } from "../../../dispatch/open-runs.ts";
+import { readAudit, recordAct } from "../../../people/audit.ts";
+import { html } from "../../../platform/html.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import type { PageGroup } from "../../page-group.ts";
+import { quoted } from "../../parts/command.ts";
+import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { pageOf } from "../../parts/paging.ts";
+import { PageError, type PageRequest, type Route } from "../../route.ts";
+import { renderHandler, versionOfHandler } from "./handler-view.ts";
+import { renderHandlers } from "./list-view.ts";
+import {
+  type RecipientKinds,
+  type RecipientWords,
+  recipientPath,
+  recipientState,
+  recipientWords,
+} from "./recipient-words.ts";
+import { runRoutes } from "./run-routes.ts";
+import { handlersSummary } from "./summary.ts";
+
+const pageSize = 50;
+const mostInHealth = 1_000;
+
+/** What the merchant's own code, and programs elsewhere, did with each change. Loads none of that code. */
+export const handlerPagesFor = (kinds: RecipientKinds): PageGroup => ({
+  place: { path: "/handlers", name: "Handlers", access: "status:read" },
+  routes: [...handlerRoutes(kinds), ...runRoutes((request) => requireWords(request, kinds))],
+  summary: handlersSummary(kinds),
+});
+
+const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
+  {
+    method: "GET",
+    path: "/handlers",
+    access: "status:read",
+    async answer({ db, clock, timeZone }) {
+      const [rows, healths] = await Promise.all([
+        readHandlers(db),
+        readHandlersHealth(db, { most: mostInHealth }),
+      ]);
+      const recipients = rows.flatMap((row) => {
+        const words = recipientWords(row.name, kinds);
+        const health = healths.find(({ name }) => name === row.name) ?? null;
+        return words === null ? [] : [{ row, words, health }];
+      });
+      return {
+        kind: "page",
+        title: "Handlers",
+        body: renderHandlers({ recipients, now: clock.now(), timeZone }),
+        command: "npx tallyhook handlers list",
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/handlers/:name",
+    access: "status:read",
+    async answer({ db, clock, timeZone }, request) {
+      const { query, visitor } = request;
+      const words = requireWords(request, kinds);
+      const recipient = nameIn(request);
+      const [[row], healths, runs] = await Promise.all([
+        readHandlers(db, recipient),
+        readHandlersHealth(db, { most: mostInHealth }),
+        readRuns(db, recipient, query),
+      ]);
+      if (row === undefined) throw unknown(words.name);
+      return {
+        kind: "page",
+        title: `${words.noun === "handler" ? "Handler" : "Destination"} ${words.name}`,
+        body: renderHandler({
+          row,
+          words,
+          health: healths.find(({ name }) => name === row.name) ?? null,
+          pausedBy: await pauserOf(db, row),
+          runs,
+          query,
+          mayWrite: visitor.permissions.has("handler:write"),
+          now: clock.now(),
+          timeZone,
+        }),
+        command: `${words.command} show ${quoted(words.name)}`,
+      };
+    },
+  },
+  {
+    method: "POST",
+    path: "/handlers/:name/pause",
+    access: "handler:write",
+    async answer({ db }, request) {
+      const { form, actor } = request;
+      const reason = form.get("reason")?.trim() ?? "";
+      if (reason === "" || reason.length > longestReason || /\p{Cc}/u.test(reason)) {
+        throw new PageError(
+          400,
+          `Say why in one line of at most ${longestReason} characters. Nothing was paused.`,
+        );
+      }
+      return inTransaction(db, async (trx) => {
+        const { words, before } = await requireDecided(trx, request, kinds);
+        await pauseHandler(trx, before.name, reason);
+        await recordAct(trx, actor, {
+          action: "handler.paused",
+          subject: { kind: "handler", id: before.name },
+          before: { pausedBy: before.paused_by },
+          after: { pausedBy: "person" },
+        });
+        return {
+          kind: "redirect",
+          to: recipientPath(before.name),
+          notice: `${words.name} is paused.`,
+        };
+      });
+    },
+  },
+  {
+    method: "POST",
+    path: "/handlers/:name/resume",
+    access: "handler:write",
+    answer: async ({ db }, request) =>
+      inTransaction(db, async (trx) => {
+        const { words, before } = await requireDecided(trx, request, kinds);
+        await resumeHandler(trx, before.name);
+        await recordAct(trx, request.actor, {
+          action: "handler.resumed",
+          subject: { kind: "handler", id: before.name },
+          before: { pausedBy: before.paused_by },
+          after: { pausedBy: null },
+        });
+        return {
+          kind: "redirect",
+          to: recipientPath(before.name),
+          notice: `${words.name} goes on.`,
+        };
+      }),
+  },
+];
+
+const nameIn = ({ params }: Pick<PageRequest, "params">): string => params["name"] ?? "";
+
+const unknown = (name: string): PageError =>
+  new PageError(404, `Nothing called ${name.slice(0, 80)} has run on this database.`);
+
+/** Throws `PageError` for one whose room is not there. */
+function requireWords(request: Pick<PageRequest, "params">, kinds: RecipientKinds): RecipientWords {
+  const words = recipientWords(nameIn(request), kinds);
+  if (words === null) throw unknown(nameIn(request));
+  return words;
+}
+
+type Locked = NonNullable<Awaited<ReturnType<typeof lockHandler>>>;
+
+/** The handler, locked, where it is as the form's sender saw it. Throws `PageError`. */
+async function requireDecided(
+  trx: Knex.Transaction,
+  request: Pick<PageRequest, "params" | "form">,
+  kinds: RecipientKinds,
+): Promise<{ words: RecipientWords; before: Locked }> {
+  const words = requireWords(request, kinds);
+  const before = await lockHandler(trx, nameIn(request));
+  if (before === null) throw unknown(words.name);
+  if (versionOf(request.form) === versionOfHandler(before)) return { words, before };
+  throw outdated(
+    words.name,
+    html`<p>Now: ${recipientState(before)}</p>
+      <p><a href="${recipientPath(before.name)}">Look at it again</a></p>`,
+  );
+}
+
+/** Without a state the first of all, the dead first, as the command shows them. */
+async function readRuns(db: Knex, handler: string, query: URLSearchParams) {
+  const state: RunState | undefined = runStates.find((known) => known === query.get("state"));
+  const limit = pageSize + 1;
+  if (state === undefined) {
+    return pageOf(await readOpenRuns(db, { handler, limit }), pageSize, ({ seq }) => seq);
+  }
+  const after = query.get("after") ?? "";
+  return pageOf(
+    await listRuns(db, { handler, state, after, limit }),
+    pageSize,
+    ({ place }) => place,
+  );
+}
+
+/** The pause and its record have one time, that of their transaction. */
+async function pauserOf(db: Knex, { name, paused_by: by, paused_at: at }: HandlerRow) {
+  if (by !== "person" || at === null) return null;
+  const subject = { kind: "handler", id: name };
+  const [act] = await readAudit(db, { subject, action: "handler.paused", limit: 1 });
+  return act !== undefined && act.at.getTime() === at.getTime() ? act.actor : null;
+}

@@ -1,0 +1,66 @@
+import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
+import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { durationText } from "../../../platform/readable-text.ts";
+import { outsideText } from "../../parts/outside-text.ts";
+import { table } from "../../parts/table.ts";
+import { time } from "../../parts/time.ts";
+import {
+  type RecipientWords,
+  countText,
+  recipientPath,
+  recipientState,
+} from "./recipient-words.ts";
+
+export interface ListedRecipient {
+  row: HandlerRow;
+  words: RecipientWords;
+  health: HandlerHealth | null;
+}
+
+export interface HandlersPage {
+  recipients: readonly ListedRecipient[];
+  now: Date;
+  timeZone: string;
+}
+
+/** Pure. */
+export function renderHandlers({ recipients, now, timeZone }: HandlersPage): Html {
+  return table<ListedRecipient>(
+    [
+      {
+        name: "Name",
+        cell: ({ row, words }) =>
+          html`<a href="${recipientPath(row.name)}">${outsideText(words.name, 80)}</a>
+            <span class="hint">${words.noun}</span>`,
+      },
+      { name: "State", cell: ({ row }) => recipientState(row) },
+      { name: "Dead", kind: "number", cell: ({ row }) => countText(row.dead, mostCounted) },
+      { name: "Waiting", kind: "number", cell: ({ row }) => countText(row.waiting, mostCounted) },
+      { name: "Not looked at", cell: ({ row, health }) => behindText(row, health, now) },
+      { name: "Done", kind: "number", cell: ({ row }) => row.done },
+      { name: "Failed attempts", kind: "number", cell: ({ row }) => row.failed },
+      {
+        name: "Last done",
+        cell: ({ row: { last_done_at: at } }) => (at === null ? "never" : time(at, timeZone)),
+      },
+    ],
+    recipients,
+    { caption: "Handlers and destinations that ever ran here", empty: noneYet },
+  );
+}
+
+/** How far it is behind what is new. Pure. */
+export function behindText(
+  { behind }: Pick<HandlerRow, "behind">,
+  health: Pick<HandlerHealth, "unreadSince"> | null,
+  now: Date,
+): string {
+  const since = health?.unreadSince ?? null;
+  if (since === null || behind === 0) return "nothing";
+  return `up to ${behind}, the oldest for ${durationText(now.getTime() - since.getTime())}`;
+}
+
+const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md
+  says how your own code runs on changes, docs/forwarding.md how other programs get them:
+  <code>npx tallyhook handlers list</code>`;

@@ -1,0 +1,17 @@
+/** Errors of ours, which are none of the merchant's code: what each means, and what to do. */
+export const handlerErrors: Readonly<Record<string, string>> = {
+  ObjectNotSeen:
+    "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If it stays " +
+    'away: "npx tallyhook doctor" says whether the service answers, "npx tallyhook reconcile" reads what is missing; then ' +
+    "retry. What the service has deleted never comes: skip it",
+  DeadlineExceeded:
+    "the attempt took longer than deadlineMs. What it waits for does not answer, or it needs a longer deadline",
+  ProcessEndedWhileItRan:
+    "the process ended each time that it ran: killed, out of memory, or process.exit. The log before its restarts says why",
+};
+
+/** The same of destinations, where the answer of the other side is told otherwise. */
+export const deliveryErrors: Readonly<Record<string, string>> = {
+  ProcessEndedWhileItRan:
+    "the worker ended each time that it sent this: killed, or out of memory. Its log before the restarts says why",
+};
