@@ -151,8 +151,8 @@ describe("a finding", () => {
   test("shows a viewer which fields differ, and nothing of persons; whoever may see them is recorded", async () => {
     await post(`/reconciliation/findings/${finding}/note`, { note: "Grace called" }, "operator");
     const seen = await page(`/reconciliation/findings/${finding}`);
-    expect(words(seen.text)).toMatch(/total 7 1002/);
-    expect(words(seen.text)).toContain("differs; personal, not shown");
+    expect(words(seen.text)).toMatch(/total 0.07 USD 10.02 USD/);
+    expect(words(seen.text)).toContain("metadata differs; personal, not shown");
     expect(seen.text).not.toMatch(/Grace|Ada/);
     expect(await readAudit(db, { action: "finding.read", limit: 5 })).toEqual([]);
     const known = await page(`/reconciliation/findings/${finding}`, "support");
@@ -211,7 +211,7 @@ describe("a heal", () => {
 
   test("shows both sides as they are now; personal values to whoever may see them, recorded", async () => {
     const seen = await page(path());
-    expect(words(seen.text)).toMatch(/total 7 1002 1002/);
+    expect(words(seen.text)).toMatch(/total 0.07 USD 10.02 USD 10.02 USD/);
     expect(seen.text).not.toMatch(/Grace|Ada/);
     expect(seen.text).not.toContain("<textarea");
     expect((await page(path(), "operator")).text).not.toMatch(/Grace|Ada/);
@@ -229,7 +229,7 @@ describe("a heal", () => {
     const stale = await post(path(), form, "operator+support");
     expect(stale.status).toBe(409);
     expect(words(stale.text)).toContain("Changed since: the mirror's row.");
-    expect(words(stale.text)).toMatch(/total 8 1002/);
+    expect(words(stale.text)).toMatch(/total 0.08 USD 10.02 USD/);
     expect(stale.text).not.toMatch(/Grace|Ada/);
     expect(stale.text).toContain("spoiled</textarea");
     await db("mirror.orders").where("id", order(2).id).update({ total: 7 });

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { redacted } from "../../platform/redaction.ts";
-import { classifiedKeys } from "../../mirror/privacy/personal-data.ts";
+import { classifiedKeys, withoutPersonalField } from "../../mirror/privacy/personal-data.ts";
 import { mirrorResources } from "../../mirror/resources.ts";
 import { allColumns } from "../../mirror/resources/resource.ts";
-import { changeTimeFields } from "../compare/differences.ts";
-import type { FindingRow } from "./findings.ts";
+import { changeTimeFields, hidden } from "../compare/differences.ts";
+import type { Difference, FindingRow } from "./findings.ts";
 
 /** The fields of a finding's evidence whose values stay: all others may quote the service's answer. */
 const keptEvidence = [
@@ -21,22 +21,36 @@ const keptEvidence = [
 ];
 
 /**
- * A finding without what may be personal: notes, and evidence that may quote the service's answer. Names of fields that
- * nobody knows are left out as well, since a merchant chooses them. What `recordFindings` was given of known fields has
- * no personal values. Pure.
+ * Differences as everybody may see them. Findings keep no values of persons, but a card's last four digits and texts
+ * such as the reason of a decline: of a value, only what survives an erasure stays. Names of fields that nobody knows
+ * are left out, since a merchant chooses them. Pure.
+ */
+export const impersonalDifferences = (differences: readonly Difference[]): Difference[] =>
+  differences.map(({ field, service, mirror }) =>
+    classifiedKeys.has(field) || isColumn(field)
+      ? { field, service: impersonalValue(field, service), mirror: impersonalValue(field, mirror) }
+      : { field: "another field", service: hidden, mirror: hidden },
+  );
+
+function impersonalValue(field: string, value: unknown): unknown {
+  if (value === null || value === undefined || changeTimeFields.has(field)) return value ?? null;
+  const kept = withoutPersonalField(field, value);
+  return JSON.stringify(kept) === JSON.stringify(value) ? value : hidden;
+}
+
+/**
+ * A finding as everybody may see it: without notes, and without evidence that may quote the service's answer. What a
+ * broken rule compares are figures, states and times, which stay. Pure.
  */
 export function withoutPersonalEvidence<
   F extends Pick<FindingRow, "class" | "differences" | "evidence" | "ack_note">,
 >(finding: F): F {
-  const isKnown = (field: string) =>
-    finding.class === "identity" || classifiedKeys.has(field) || isColumn(field);
   return {
     ...finding,
-    differences: finding.differences.map((difference) =>
-      isKnown(difference.field)
-        ? difference
-        : { field: "another field", service: redacted, mirror: redacted },
-    ),
+    differences:
+      finding.class === "identity"
+        ? finding.differences
+        : impersonalDifferences(finding.differences),
     evidence: Object.fromEntries(
       Object.entries(finding.evidence).filter(([name]) => keptEvidence.includes(name)),
     ),

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
+import { mirrorResources } from "../../mirror/resources.ts";
+import { allColumns } from "../../mirror/resources/resource.ts";
 import {
   type FindingClass,
   type FindingRow,
@@ -90,6 +92,12 @@ export function findingsOfObject(
 /** Whether a heal of its object closes a finding. Pure. */
 export const isHealedByHand = ({ class: kind }: Pick<FindingRow, "class">): boolean =>
   (driftClasses as readonly string[]).includes(kind);
+
+/** Whether the values of a field are amounts in minor units. Pure. */
+export const holdsMoney = (resource: string | null, field: string): boolean =>
+  mirrorResources.some(
+    (known) => known.name === resource && allColumns(known)[field]?.holds === "money",
+  );
 
 export interface OpenFindings {
   resource: string | null;

@@ -130,12 +130,20 @@ test("without what may be personal, a finding keeps known fields, states and tim
     differences: [
       { field: "total", service: 2, mirror: 1 },
       { field: "email", service: "(differs)", mirror: "(differs)" },
+      { field: "card_last_four", service: "4242", mirror: null },
+      { field: "failure_reason", service: "Grace's bank said no", mirror: "declined" },
       { field: "Grace Hopper's wish", service: "(differs)", mirror: null },
     ],
     evidence: { changed_at: "2026", reason: "quotes Grace" },
     ack_note: "Grace called",
   });
   expect(JSON.stringify(shown)).not.toContain("Grace");
-  expect(shown.differences.map(({ field }) => field)).toEqual(["total", "email", "another field"]);
+  expect(shown.differences).toEqual([
+    { field: "total", service: 2, mirror: 1 },
+    { field: "email", service: "(differs)", mirror: "(differs)" },
+    { field: "card_last_four", service: "(differs)", mirror: null },
+    { field: "failure_reason", service: "(differs)", mirror: "(differs)" },
+    { field: "another field", service: "(differs)", mirror: "(differs)" },
+  ]);
   expect(shown.evidence).toEqual({ changed_at: "2026" });
 });

@@ -28,6 +28,11 @@ export function renderHome({ trust, beginning, cards }: HomePage): Html {
     </ul>`;
 }
 
+const unreadTrust = {
+  path: "/reconciliation",
+  text: "Whether the mirror is proved could not be read just now.",
+};
+
 const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trust">
   <h2 id="trust">Not known just now</h2>
   <p>How far the mirror is proved could not be read; the log of the dashboard says why.</p>
@@ -39,9 +44,7 @@ function renderVerdict({ trust, beginning, cards }: HomePage): Html {
     ...(beginning?.hasEvents === false
       ? [{ path: "/events", text: "No webhook has ever come: the service does not know where to." }]
       : []),
-    ...(trust?.reasons ?? ["Whether the mirror is proved could not be read just now."]).map(
-      (text) => ({ path: "/reconciliation", text }),
-    ),
+    ...(trust?.reasons ?? [unreadTrust]),
     ...cards.flatMap(({ path, reasons }) => reasons.map((text) => ({ path, text }))),
   ];
   if (named.length === 0) return html`<p class="notice">Nothing needs you now.</p>`;

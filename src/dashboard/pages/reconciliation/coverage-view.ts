@@ -4,9 +4,9 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { Gap } from "../../../reconcile/coverage/coverage.ts";
 import type { ProvedDay } from "../../../reconcile/coverage/proof.ts";
 import { type Tone, state } from "../../parts/state.ts";
-import { time, timeText } from "../../parts/time.ts";
+import { timeText } from "../../parts/time.ts";
 import { runLink } from "./frame.ts";
-import { type Trust, gapText, renderTrust } from "./trust.ts";
+import { type Trust, gapText, renderTrust, usualLagMs } from "./trust.ts";
 import { listName } from "./words.ts";
 
 export interface CoveragePage {
@@ -60,28 +60,41 @@ export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
 const shownGaps = 12;
 
 function renderGaps({ gaps, name, now }: CalendarMonth, timeZone: string): Html {
-  if (gaps.length === 0) {
-    return html`<p class="notice">No gap: all that was created in ${name} is proved.</p>`;
+  const isNews = (gap: Gap) => isFresh(gap, now);
+  const faults = gaps.filter((gap) => !isNews(gap));
+  const news = newsText(gaps.filter(isNews), timeZone);
+  if (faults.length === 0) {
+    return html`<p class="notice">
+      No gap: all that was created in ${name} is proved.${news !== "" && ` ${news}`}
+    </p>`;
   }
-  const more = gaps.length - shownGaps;
+  const more = faults.length - shownGaps;
   return html`<ul class="gaps">
-    ${gaps.slice(0, shownGaps).map((gap) => html`<li>${gapSentence(gap, now, timeZone)}</li>`)}
+    ${faults
+      .slice(0, shownGaps)
+      .map(
+        (gap) =>
+          html`<li>${listName(gap.resource)}: nothing proves ${gapText(gap, timeZone)}.</li>`,
+      )}
     ${more > 0 && html`<li>${counted(more, "more gap")}.</li>`}
+    ${news !== "" && html`<li>${news}</li>`}
   </ul>`;
 }
 
-/** What was created just now is proved by the next run, which is no fault. */
-function gapSentence(gap: Gap, now: Date, timeZone: string): string {
-  const name = listName(gap.resource);
-  const isTail = gap.before !== null && new Date(gap.before).getTime() >= now.getTime();
-  if (isTail && gap.from !== null) {
-    return `${name}: what was created since ${timeText(new Date(gap.from), timeZone)} is not proved yet.`;
-  }
-  return `${name}: nothing proves ${gapText(gap, timeZone)}.`;
+/** What was created since the last run is proved by the next one, which is no fault. Pure. */
+function isFresh({ from, before }: Gap, now: Date): boolean {
+  const isTail = before !== null && Date.parse(before) >= now.getTime();
+  return isTail && from !== null && now.getTime() - Date.parse(from) < usualLagMs;
+}
+
+function newsText(gaps: readonly Gap[], timeZone: string): string {
+  const froms = gaps.flatMap(({ from }) => (from === null ? [] : [Date.parse(from)]));
+  if (froms.length === 0) return "";
+  return `What was created since ${timeText(new Date(Math.min(...froms)), timeZone)} is proved by the next run.`;
 }
 
 function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: string): Html {
-  const caption = `Each day of ${name} by list`;
+  const caption = `Each day of ${name} by list; times in ${timeZone}`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
     <table class="calendar">
       <caption>
@@ -111,7 +124,7 @@ const dayStates: Readonly<Record<ProvedDay["state"], { text: string; tone: Tone 
   part: { text: "in part", tone: "warn" },
   outdated: { text: "too old", tone: "warn" },
   unproved: { text: "not proved", tone: "bad" },
-  ahead: { text: "not yet", tone: "calm" },
+  ahead: { text: "so far", tone: "calm" },
 };
 
 const shownRuns = 3;
@@ -126,7 +139,22 @@ function renderDay({ state: name, by }: ProvedDay, timeZone: string): Html {
     newest !== undefined &&
     html`<span class="by"
       >${by.slice(0, shownRuns).map(({ run }, n) => html`${n > 0 && ", "}${runLink(run)}`)}${more > 0 && ` and ${more} more`}
-      <span class="hint when">read ${time(newest.readAt, timeZone)}</span></span
+      <span class="hint when">read ${shortTime(newest.readAt, timeZone)}</span></span
     >`
   }`;
+}
+
+/** As in `22 Nov 03:41`: the table says which year and zone. Pure. */
+function shortTime(at: Date, timeZone: string): Html {
+  const text = new Intl.DateTimeFormat("en-GB", {
+    timeZone,
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  }).format(at);
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
+    >${text.replace(",", "")}</time
+  >`;
 }

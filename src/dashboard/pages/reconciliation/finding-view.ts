@@ -4,8 +4,10 @@ import type { Case, Note } from "../../../people/cases.ts";
 import { longestNote } from "../../../people/cases.ts";
 import { hidden } from "../../../reconcile/compare/differences.ts";
 import type { Difference, FindingClass, FindingRow } from "../../../reconcile/findings/findings.ts";
+import { holdsMoney } from "../../../reconcile/findings/search-findings.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { copyableId } from "../../parts/id.ts";
+import { money } from "../../parts/money.ts";
 import { state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -93,7 +95,7 @@ export function renderFinding(page: FindingPage): Html {
         </div>`
       }
     </section>
-    ${renderDifferences(finding.differences, { caption: finding.class === "identity" ? "The rule's two sides" : "What differed when it was last seen", seesPersons })}
+    ${renderDifferences(finding, seesPersons)}
     ${renderEvidence(finding)}${renderDecision(page)}${renderCase(page)}`;
 }
 
@@ -102,40 +104,59 @@ export const comparePath = (resource: string, id: string): string =>
 
 const longestValue = 2_000;
 
+/** Of what a value is: amounts are shown with their currency. */
+export interface ValueOf {
+  resource: string | null;
+  field: string;
+  currency: string | null;
+}
+
 /** A JSON value as people read it, marked where it is hidden. Pure. */
-export function valueCell(value: unknown): Html {
+export function valueCell(value: unknown, of?: ValueOf): Html {
   if (value === null || value === undefined) return html`<span class="hint">nothing</span>`;
   if (value === hidden) return html`<span class="hint">differs; personal, not shown</span>`;
+  if (of !== undefined && Number.isSafeInteger(value) && holdsMoney(of.resource, of.field)) {
+    return money(value as number, of.currency);
+  }
   const text = typeof value === "string" ? value : JSON.stringify(value);
   const cut = text.length > longestValue ? `${text.slice(0, longestValue).toWellFormed()}…` : text;
   return html`<bdi class="value">${withoutControls(cut)}</bdi>`;
 }
 
-function renderDifferences(
-  differences: readonly Difference[],
-  { caption, seesPersons }: { caption: string; seesPersons: boolean },
-): Html {
+function renderDifferences(finding: FindingRow, seesPersons: boolean): Html {
+  const { class: kind, differences, resource, currency } = finding;
   const isHidden = differences.some((one) => one.service === hidden || one.mirror === hidden);
   return html`${table<Difference>(
     [
+      { name: "Field", cell: ({ field }) => fieldCell(field) },
       {
-        name: "Field",
-        cell: ({ field }) => html`<bdi class="value">${withoutControls(field)}</bdi>`,
+        name: "Mirror",
+        cell: ({ field, mirror }) => valueCell(mirror, { resource, field, currency }),
       },
-      { name: "Mirror", cell: ({ mirror }) => valueCell(mirror) },
-      { name: "Service", cell: ({ service }) => valueCell(service) },
+      {
+        name: "Service",
+        cell: ({ field, service }) => valueCell(service, { resource, field, currency }),
+      },
     ],
     differences,
-    { caption, empty: html`The finding names no field.` },
+    {
+      caption: kind === "identity" ? "The rule's two sides" : "What differed when it was last seen",
+      empty: html`The finding names no field.`,
+    },
   )}
   ${
     isHidden &&
     html`<p class="hint">
-      Personal values are never copied into findings.
-      ${seesPersons ? "Compare with the service now to see them." : "To see them takes the permission person:read."}
+      ${seesPersons ? "Values of persons are never copied into findings. Compare with the service now to see them." : "To see values of persons takes the permission person:read."}
     </p>`
   }`;
 }
+
+const longestField = 80;
+
+/** The name of a field, which may come from the service. Pure. */
+export const fieldCell = (field: string): Html =>
+  html`<bdi>${withoutControls(field).slice(0, longestField).toWellFormed()}</bdi>`;
 
 function renderEvidence({ evidence }: FindingRow): Html {
   const rows = Object.entries(evidence).filter(([name]) => name !== "holds" && name !== "mode");

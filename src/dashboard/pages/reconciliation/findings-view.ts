@@ -83,7 +83,7 @@ function renderSums(open: readonly OpenFindings[]): Html {
   const accepted = open.reduce((all, row) => all + row.n, 0) - n;
   const amounts = amountsOf(left);
   return html`<p class="lead">
-    ${n === 0 ? "Nothing is open" : counted(n, "open finding")}${n > 0 && `: ${counted(drift, "object differs", "objects differ")} from the service, ${n - drift} of other kinds`}${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
+    ${n === 0 ? "Nothing is open" : counted(n, "open finding")}${n > 0 && `: ${counted(drift, "object differs", "objects differ")} from the service${n > drift ? `, ${n - drift} of other kinds` : ""}`}${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
   </p>`;
 }
 

@@ -2,13 +2,14 @@ import type { ObjectKey } from "../../../mirror/snapshot.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 import type { Difference, FindingRow } from "../../../reconcile/findings/findings.ts";
+import { impersonalDifferences } from "../../../reconcile/findings/redact-findings.ts";
 import { isHealedByHand } from "../../../reconcile/findings/search-findings.ts";
 import type { HealProposal } from "../../../reconcile/heal-object.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { copyableId } from "../../parts/id.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
-import { comparePath, valueCell } from "./finding-view.ts";
+import { comparePath, fieldCell, valueCell } from "./finding-view.ts";
 import { findingTitle } from "./words.ts";
 
 export interface HealPage {
@@ -27,7 +28,12 @@ export interface HealPage {
 export function renderHeal(page: HealPage): Html {
   const { proposal, seesPersons, timeZone } = page;
   const { object, observedAt, seen } = proposal;
-  const differences = seesPersons ? proposal.wholeDifferences : proposal.differences;
+  const differences = shownDifferences(proposal, seesPersons);
+  const of = (field: string) => ({
+    resource: object.resource,
+    field,
+    currency: currencyOf(proposal),
+  });
   return html`<section class="card">
       <div class="row">
         <h2>${object.resource} <bdi>${copyableId(withoutControls(object.id))}</bdi></h2>
@@ -58,11 +64,11 @@ export function renderHeal(page: HealPage): Html {
         [
           {
             name: "Field",
-            cell: ({ field }) => html`<bdi class="value">${withoutControls(field)}</bdi>`,
+            cell: ({ field }) => fieldCell(field),
           },
-          { name: "Mirror now", cell: ({ mirror }) => valueCell(mirror) },
-          { name: "Service now", cell: ({ service }) => valueCell(service) },
-          { name: "After a heal", cell: ({ service }) => valueCell(service) },
+          { name: "Mirror now", cell: ({ field, mirror }) => valueCell(mirror, of(field)) },
+          { name: "Service now", cell: ({ field, service }) => valueCell(service, of(field)) },
+          { name: "After a heal", cell: ({ field, service }) => valueCell(service, of(field)) },
         ],
         differences,
         { caption: "What a heal would change, money first", empty: html`` },
@@ -78,7 +84,22 @@ export function renderHeal(page: HealPage): Html {
     ${renderFindings(page)} ${renderForm(page)}`;
 }
 
-function summaryOf({ differences, seen }: HealProposal): string {
+/** Without the version, which is no field of the object: a heal dates the row anew. */
+function shownDifferences(proposal: HealProposal, seesPersons: boolean): Difference[] {
+  const differences = seesPersons
+    ? proposal.wholeDifferences
+    : impersonalDifferences(proposal.differences);
+  return differences.filter(({ field }) => field !== "version");
+}
+
+function currencyOf({ states }: HealProposal): string | null {
+  const codes = states.map(({ columns }) => columns["currency"]);
+  return codes.find((code) => typeof code === "string") ?? null;
+}
+
+function summaryOf(proposal: HealProposal): string {
+  const { seen } = proposal;
+  const differences = shownDifferences(proposal, false);
   if (seen.sha256 === null) return "The mirror does not have it yet: a heal would add it.";
   return differences.length === 0
     ? "Every field is as the service shows it. A heal would only date the row by this answer."

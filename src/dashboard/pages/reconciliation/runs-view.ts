@@ -107,7 +107,7 @@ function renderOrdering(
   return html`<section class="card">
     <h2>Next</h2>
     <dl class="facts">
-      <dt>By itself</dt>
+      <dt>Scheduled</dt>
       <dd>at ${time(nextRunAt, timeZone)}</dd>
       <dt>At work</dt>
       <dd>

@@ -20,12 +20,12 @@ export interface Trust {
   tone: Tone;
   headline: Html;
   lists: readonly ListTrust[];
-  /** Why the mirror is not proved equal, each one sentence; empty where it is. */
-  reasons: readonly string[];
+  /** Why the mirror is not proved equal, each one sentence with where to look; empty where it is. */
+  reasons: readonly { text: string; path: string }[];
 }
 
 /** A night and half a day: a proof that ends earlier shows that a run was left out. */
-const usualLagMs = 36 * 3_600_000;
+export const usualLagMs = 36 * 3_600_000;
 
 export interface TrustFacts {
   proofs: readonly ListProof[];
@@ -41,20 +41,38 @@ export function trustOf(facts: TrustFacts): Trust {
   const { proofs } = facts;
   const tones = lists.map(({ tone }) => tone);
   const tone = tones.includes("bad") ? "bad" : tones.includes("warn") ? "warn" : "good";
-  return { tone, headline: headlineOf(proofs, facts), lists, reasons: reasonsOf(lists) };
+  return {
+    tone,
+    headline: headlineOf(proofs, facts),
+    lists,
+    reasons: reasonsOf(lists, facts.open),
+  };
 }
 
 /** Lists of which the same is to be said share a sentence. */
-function reasonsOf(lists: readonly { resource: string; reason: string | null }[]): string[] {
+function reasonsOf(
+  lists: readonly { resource: string; reason: string | null }[],
+  open: readonly OpenFindings[],
+): Trust["reasons"] {
   const named = new Map<string, string[]>();
   for (const { resource, reason } of lists) {
     if (reason === null) continue;
     named.set(reason, [...(named.get(reason) ?? []), listName(resource)]);
   }
-  return [...named].map(([reason, names]) => {
-    const who = names.length === lists.length ? "Every list" : names.join(", ");
-    return `${who}: ${reason}.`;
-  });
+  const unproved = [...named].map(([reason, names]) => ({
+    text: `${names.length === lists.length ? "Every list" : names.join(", ")}: ${reason}.`,
+    path: "/reconciliation",
+  }));
+  const drift = [...new Set(open.map(({ resource }) => resource ?? "object"))].flatMap(
+    (resource) => {
+      const { n } = driftOf(open, resource);
+      const text = `${listName(resource)}: ${counted(n, "object differs", "objects differ")} from the service.`;
+      return n === 0
+        ? []
+        : [{ text, path: `/reconciliation/findings?list=${encodeURIComponent(resource)}` }];
+    },
+  );
+  return [...drift, ...unproved];
 }
 
 function headlineOf(proofs: readonly ListProof[], facts: TrustFacts): Html {
@@ -77,6 +95,7 @@ function headlineOf(proofs: readonly ListProof[], facts: TrustFacts): Html {
 function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason: string | null } {
   const { resource, provedUntil, lastProved, gaps, isOutdated } = proof;
   const { now, timeZone } = facts;
+  const drift = driftOf(facts.open, resource);
   const say = (tone: Tone, sentence: Html, reason: string | null) => ({
     resource,
     tone,
@@ -92,7 +111,6 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
         )
       : say("warn", html`never proved`, "nothing was ever proved");
   }
-  const drift = driftOf(facts.open, resource);
   const [gap] = gaps;
   const proved = html`proved${drift.n === 0 && " equal"} until
   ${time(provedUntil ?? lastProved, timeZone)}`;
@@ -108,11 +126,7 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
     );
   }
   if (drift.n > 0) {
-    return say(
-      "bad",
-      html`${proved}${differs(drift)}`,
-      `${counted(drift.n, "object differs", "objects differ")} from the service`,
-    );
+    return say("bad", html`${proved}${differs(drift)}`, null);
   }
   const lagMs = now.getTime() - lastProved.getTime();
   const accepted = acknowledgedOf(facts.open, resource);
@@ -152,7 +166,10 @@ interface Drift {
 /** Differences that nobody accepted; of every list where `resource` is null. */
 function driftOf(open: readonly OpenFindings[], resource: string | null): Drift {
   const own = open.filter(
-    (row) => row.isDrift && !row.isAcknowledged && (resource === null || row.resource === resource),
+    (row) =>
+      row.isDrift &&
+      !row.isAcknowledged &&
+      (resource === null || (row.resource ?? "object") === resource),
   );
   return { n: own.reduce((sum, { n }) => sum + n, 0), amounts: amountsOf(own) };
 }
