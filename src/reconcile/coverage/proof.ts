@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Resource } from "../../mirror/snapshot.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
 import { type Gap, gapsOf } from "./coverage.ts";
 import { boundText, slicedResources } from "./slice.ts";
 
@@ -15,28 +16,44 @@ export interface ProvedPart {
   isFresh: boolean;
 }
 
-/** Parts that overlap a range of creation times, the newest read first. `now` is service time. One statement. */
+/**
+ * Parts that overlap a range of creation times, the newest read first, also those that count no more. `now` is service
+ * time. One statement.
+ */
 export async function provedParts(
   db: Knex,
-  { from, before, now }: { from: Date | null; before: Date; now: Date },
+  { from, before, now }: { from: Date; before: Date; now: Date },
 ): Promise<ProvedPart[]> {
   const { rows } = await db.raw<{ rows: PartRow[] }>(
     `select run, resource, read_at, lower(bounds) as created_from, upper(bounds) as created_before,
             fresh_until > :now as is_fresh
      from reports.read_slices()
-     where bounds && tstzrange(:from, :before)
+     -- The first condition saves cutting the holes out of what does not matter.
+     where walked && tstzrange(:from, :before) and bounds && tstzrange(:from, :before)
      order by read_at desc, run desc, slice`,
-    { from: from as Date, before, now },
+    { from, before, now },
   );
-  return rows.map((row) => ({
-    resource: row.resource,
-    run: Number(row.run),
-    from: row.created_from === null ? null : boundText(row.created_from),
-    before: row.created_before === null ? null : boundText(row.created_before),
-    readAt: row.read_at,
-    isFresh: row.is_fresh,
-  }));
+  return rows.map(toPart);
 }
+
+/** All parts that count at `now`, service time. One statement. */
+async function freshParts(db: Knex, now: Date): Promise<ProvedPart[]> {
+  const { rows } = await db.raw<{ rows: PartRow[] }>(
+    `select run, resource, read_at, lower(bounds) as created_from, upper(bounds) as created_before, true as is_fresh
+     from reports.fresh_slices(null, ?) where not isempty(bounds)`,
+    [now],
+  );
+  return rows.map(toPart);
+}
+
+const toPart = (row: PartRow): ProvedPart => ({
+  resource: row.resource,
+  run: Number(row.run),
+  from: row.created_from === null ? null : boundText(row.created_from),
+  before: row.created_before === null ? null : boundText(row.created_before),
+  readAt: row.read_at,
+  isFresh: row.is_fresh,
+});
 
 interface PartRow {
   run: string;
@@ -60,16 +77,30 @@ export interface ListProof {
   isOutdated: boolean;
 }
 
-/** How far each list is proved at `now`, service time. One statement. */
+/** How far each list is proved at `now`, service time. Two statements. */
 export async function listProofs(db: Knex, now: Date): Promise<ListProof[]> {
-  const parts = await provedParts(db, { from: null, before: now, now });
-  return slicedResources.map((resource) => proofOf(resource, parts, now));
+  const [parts, read] = await Promise.all([freshParts(db, now), everRead(db)]);
+  return slicedResources.map((resource) =>
+    proofOf(resource, parts, { wasRead: read.has(resource), now }),
+  );
 }
 
-/** Pure. */
-export function proofOf(resource: Resource, parts: readonly ProvedPart[], now: Date): ListProof {
-  const own = parts.filter((part) => part.resource === resource);
-  const fresh = own.filter(({ isFresh }) => isFresh);
+async function everRead(db: Knex): Promise<ReadonlySet<string>> {
+  const { rows } = await db.raw<{ rows: { resource: string }[] }>(
+    `select r.resource from unnest(?::text[]) as r(resource)
+     where exists (select from reconcile.coverage c where c.resource = r.resource and c.state = 'complete' and c.is_closed)`,
+    [sqlArray(slicedResources)],
+  );
+  return new Set(rows.map(({ resource }) => resource));
+}
+
+/** Of the parts that count; `wasRead`: there were such parts once. Pure. */
+export function proofOf(
+  resource: Resource,
+  parts: readonly Pick<ProvedPart, "resource" | "from" | "before">[],
+  { wasRead, now }: { wasRead: boolean; now: Date },
+): ListProof {
+  const fresh = parts.filter((part) => part.resource === resource);
   const [limit, ends] = [boundText(now), fresh.map(({ before }) => before)];
   const last = ends.reduce<string | null>((latest, before) => {
     const end = before === null || before > limit ? limit : before;
@@ -82,7 +113,7 @@ export function proofOf(resource: Resource, parts: readonly ProvedPart[], now: D
     provedUntil: until === null ? null : new Date(until),
     lastProved: last === null ? null : new Date(last),
     gaps,
-    isOutdated: fresh.length === 0 && own.length > 0,
+    isOutdated: fresh.length === 0 && wasRead,
   };
 }
 

@@ -26,21 +26,15 @@ const part = (
 
 describe("how far a list is proved", () => {
   test("is not known without a read, and is outdated where no read counts any more", () => {
-    expect(proofOf("order", [], now)).toMatchObject({
-      provedUntil: null,
-      lastProved: null,
-      isOutdated: false,
-    });
-    expect(proofOf("order", [part(1, null, "20T00:00", false)], now)).toMatchObject({
-      provedUntil: null,
-      lastProved: null,
-      isOutdated: true,
-    });
+    const never = { provedUntil: null, lastProved: null, isOutdated: false };
+    expect(proofOf("order", [], { wasRead: false, now })).toMatchObject(never);
+    const outdated = { ...never, isOutdated: true };
+    expect(proofOf("order", [], { wasRead: true, now })).toMatchObject(outdated);
   });
 
   test("ends at the first gap, and names what is proved after it", () => {
     const parts = [part(2, "03T15:00", "22T03:41"), part(1, null, "03T14:00")];
-    expect(proofOf("order", parts, now)).toEqual({
+    expect(proofOf("order", parts, { wasRead: true, now })).toEqual({
       resource: "order",
       provedUntil: new Date("2026-11-03T14:00:00Z"),
       lastProved: new Date("2026-11-22T03:41:00Z"),
@@ -50,7 +44,9 @@ describe("how far a list is proved", () => {
   });
 
   test("is nowhere while the beginning is not proved", () => {
-    expect(proofOf("order", [part(1, "03T15:00", "22T03:41")], now)).toMatchObject({
+    expect(
+      proofOf("order", [part(1, "03T15:00", "22T03:41")], { wasRead: true, now }),
+    ).toMatchObject({
       provedUntil: null,
       gaps: [{ from: null, before: at("03T15:00") }],
     });
@@ -120,7 +116,8 @@ describe("what runs have read", () => {
   test("is asked for by the time of creation", async () => {
     const { db } = walked.stand.database;
     const before = new Date();
-    const past = await provedParts(db, { from: null, before: new Date("2020-01-01"), now: before });
+    const from2019 = { from: new Date("2019-01-01"), before: new Date("2020-01-01"), now: before };
+    const past = await provedParts(db, from2019);
     expect(past.map(({ resource }) => resource)).toHaveLength(4);
     const from = new Date(Date.now() + 86_400_000);
     const ahead = { from, before: new Date(Date.now() + 2 * 86_400_000), now: before };
