@@ -32,22 +32,23 @@ export interface FindingCursor {
 }
 
 /**
- * Findings by severity, and the newest of each first, up to `limit`. One statement: it reads what is not healed by its
- * own index; with healed findings among the states, `states` should be narrowed by another filter.
+ * Findings up to `limit`. What is not healed comes by severity, and the newest of each first; with healed ones among
+ * them, which are kept for ever, the newest first whatever its severity. One statement.
  */
 export function searchFindings(
   db: Knex,
   filter: FindingFilter,
   { after, limit }: { after?: FindingCursor | undefined; limit: number },
 ): Promise<FindingRow[]> {
+  const isBoard = !filter.states.includes("healed");
   const query = db("reconcile.findings as f")
     .select<FindingRow[]>(findingColumns.map((name) => `f.${name}`))
     .select(db.raw("f.evidence->>'mode' as mode"))
     .whereIn("f.state", [...filter.states])
-    .orderByRaw(`${rank} , f.id desc`)
+    .orderByRaw(isBoard ? `${rank}, f.id desc` : "f.id desc")
     .limit(limit);
   // Lets PostgreSQL use the index of what is not healed.
-  if (!filter.states.includes("healed")) void query.whereRaw("f.state <> 'healed'");
+  if (isBoard) void query.whereRaw("f.state <> 'healed'");
   if (filter.severity !== undefined) void query.where("f.severity", filter.severity);
   if (filter.class !== undefined) void query.where("f.class", filter.class);
   if (filter.resource !== undefined) void query.where("f.resource", filter.resource);
@@ -55,16 +56,16 @@ export function searchFindings(
   if (filter.ids !== undefined) void query.whereRaw("f.id = any(?::bigint[])", [[...filter.ids]]);
   if (filter.object !== undefined) {
     void query.whereRaw(
-      `(f.object_id = :object
-        or f.resource = 'order' and exists (
-          select from mirror.orders o where o.id = f.object_id and o.order_number = :object)
-        or f.resource = 'transaction' and exists (
-          select from mirror.transactions t join mirror.orders o on o.id = t.order_id
-          where t.id = f.object_id and o.order_number = :object))`,
+      `f.object_id = any(array(
+        select cast(:object as text)
+        union all select o.id from mirror.orders o where o.order_number = :object
+        union all select t.id from mirror.transactions t join mirror.orders o on o.id = t.order_id
+          where o.order_number = :object))`,
       { object: filter.object },
     );
   }
-  if (after !== undefined) {
+  if (after !== undefined && !isBoard) void query.where("f.id", "<", after.id);
+  if (after !== undefined && isBoard) {
     void query.whereRaw(`(${rank}, -f.id) > (?, -?::bigint)`, [
       severities.indexOf(after.severity) + 1,
       after.id,

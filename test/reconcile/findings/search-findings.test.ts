@@ -82,6 +82,18 @@ describe("a search", () => {
     }
   });
 
+  test("that includes healed ones gives the newest first, and goes on after any row", async () => {
+    const states = ["open", "healed"] as const;
+    const rows = await searchFindings(database.db, { states }, { limit: 10 });
+    const ids = rows.map(({ id }) => Number(id));
+    expect(ids).toEqual(ids.toSorted((a, b) => b - a));
+    const [first] = rows;
+    const after = { severity: "critical" as const, id: first?.id ?? "" };
+    expect(await searchFindings(database.db, { states }, { after, limit: 10 })).toEqual(
+      rows.slice(1),
+    );
+  });
+
   test("narrows by what is given", async () => {
     expect(await keysOf({ severity: "critical" })).toEqual(["sums"]);
     expect(await keysOf({ resource: "customer" })).toEqual(["e"]);

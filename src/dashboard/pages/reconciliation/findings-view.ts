@@ -66,7 +66,12 @@ export function renderFindings(page: FindingsPage): Html {
       },
     ],
     findings.rows,
-    { caption: "The most severe first", empty: query.size === 0 ? noneOpen : noneMatches },
+    {
+      caption: ["any", "healed"].includes(query.get("state") ?? "")
+        ? "Newest first"
+        : "The most severe first",
+      empty: query.size === 0 ? noneOpen : noneMatches,
+    },
   )}
   ${pager("/reconciliation/findings", query, findings.older)}`;
 }
