@@ -56,6 +56,7 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/handlers/:name": async () => "/handlers/receipts",
   "/handlers/:name/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
   "/handlers/:name/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
+    `/reconciliation/findings/${await newest(db, "reconcile.findings", "id")}`,
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
@@ -63,6 +64,8 @@ const pageSamples: Readonly<Record<string, Sample>> = {
 /** Addresses under which a page looks different by what is asked of it, such as by a filter or another state. */
 const moreSamples: readonly Sample[] = [
   async () => "/events?state=dead",
+  async () => "/reconciliation?month=2026-10",
+  async () => "/reconciliation/findings?state=any",
   async () => "/events?type=none.such",
   async () => "/admin/audit?kind=account",
   async () => "/admin/audit?by=nobody",

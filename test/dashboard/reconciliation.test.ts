@@ -149,7 +149,7 @@ describe("a finding", () => {
   });
 
   test("shows a viewer which fields differ, and nothing of persons; whoever may see them is recorded", async () => {
-    await post(`/reconciliation/findings/${finding}/note`, { note: "Grace called" }, "operator");
+    await post(`/reconciliation/findings/${finding}/note`, { text: "Grace called" }, "operator");
     const seen = await page(`/reconciliation/findings/${finding}`);
     expect(words(seen.text)).toMatch(/total 0.07 USD 10.02 USD/);
     expect(words(seen.text)).toContain("metadata differs; personal, not shown");
@@ -158,9 +158,11 @@ describe("a finding", () => {
     const known = await page(`/reconciliation/findings/${finding}`, "support");
     expect(words(known.text)).toContain("Grace called");
     expect(known.text).toContain("quotes Grace Hopper");
-    expect(await readAudit(db, { action: "finding.read", limit: 5 })).toMatchObject([
-      { subject: { kind: "finding", id: finding } },
-    ]);
+    for (const action of ["finding.read", "notes.read"]) {
+      expect(await readAudit(db, { action, limit: 5 })).toMatchObject([
+        { subject: { kind: "finding", id: finding } },
+      ]);
+    }
   });
 
   test("is given to somebody once: a form that was made before is refused", async () => {

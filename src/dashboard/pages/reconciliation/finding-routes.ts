@@ -2,14 +2,10 @@ import type { Knex } from "knex";
 import { recordAct } from "../../../people/audit.ts";
 import {
   type Subject,
-  addNote,
   assignedTo,
-  changeCase,
   listAssignees,
   longestNote,
-  readCase,
   readCases,
-  readNotes,
 } from "../../../people/cases.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -29,6 +25,8 @@ import {
   searchFindings,
   sumOpenFindings,
 } from "../../../reconcile/findings/search-findings.ts";
+import { readCaseView, renderCase } from "../../parts/case.ts";
+import { caseRoutes } from "../../parts/case-routes.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
 import { pageOf } from "../../parts/paging.ts";
@@ -38,6 +36,8 @@ import { renderFindings, shownStates } from "./findings-view.ts";
 import { framed } from "./frame.ts";
 
 const pageSize = 50;
+
+const findingPath = "/reconciliation/findings/:id";
 
 export const findingRoutes: readonly Route[] = [
   {
@@ -76,16 +76,14 @@ export const findingRoutes: readonly Route[] = [
     method: "GET",
     path: "/reconciliation/findings/:id",
     access: "status:read",
-    async answer({ db, serviceClock, timeZone }, { params, visitor, actor }) {
+    async answer(deps, request) {
+      const { db, serviceClock, timeZone } = deps;
+      const { params, visitor, actor } = request;
       const found = await requireFinding(db, params["id"]);
       const subject = subjectOf(found);
       const seesPersons = visitor.permissions.has("person:read");
-      const [looksAfter, notes, assignees] = await Promise.all([
-        readCase(db, subject),
-        seesPersons ? readNotes(db, subject) : null,
-        listAssignees(db),
-      ]);
-      if (seesPersons && holdsMore(found, notes?.length ?? 0)) {
+      const caseView = await readCaseView(deps, request, subject, findingPath);
+      if (seesPersons && holdsMore(found)) {
         await inTransaction(db, (trx) =>
           recordAct(trx, actor, { action: "finding.read", subject }),
         );
@@ -98,9 +96,7 @@ export const findingRoutes: readonly Route[] = [
           renderFinding({
             finding: seesPersons ? found : withoutPersonalEvidence(found),
             version: findingVersion(found),
-            looksAfter,
-            notes,
-            assignees,
+            caseForm: renderCase(caseView),
             mayWrite: visitor.permissions.has("case:write"),
             mayHeal: visitor.permissions.has("object:heal"),
             seesPersons,
@@ -145,53 +141,12 @@ export const findingRoutes: readonly Route[] = [
       };
     },
   },
-  {
-    method: "POST",
-    path: "/reconciliation/findings/:id/assign",
-    access: "case:write",
-    async answer({ db, clock }, { params, form, actor }) {
-      const finding = await requireFinding(db, params["id"]);
-      const assignee = await readAssignee(db, form.get("assignee") ?? "");
-      const subject = subjectOf(finding);
-      const version = versionOf(form);
-      const isDone = await inTransaction(
-        db,
-        async (trx) =>
-          /^\d{1,9}$/.test(version) &&
-          changeCase(
-            trx,
-            actor,
-            subject,
-            { assignee },
-            { decidedOn: Number(version), now: clock.now() },
-          ),
-      );
-      if (!isDone) {
-        const current = await readCase(db, subject);
-        throw outdated(
-          `Who looks after finding ${finding.id}`,
-          html`<p>It is with ${current.assignee?.email ?? "nobody"} now.</p>
-            ${backTo(finding)}`,
-        );
-      }
-      return { kind: "redirect", to: `/reconciliation/findings/${finding.id}`, notice: "Saved." };
-    },
-  },
-  {
-    method: "POST",
-    path: "/reconciliation/findings/:id/note",
-    access: "case:write",
-    async answer({ db, clock }, { params, form, actor }) {
-      const finding = await requireFinding(db, params["id"]);
-      const text = noteOf(form);
-      const { accountId } = actor;
-      if (accountId === null) throw new PageError(403, "Only somebody with an account can note.");
-      await inTransaction(db, (trx) =>
-        addNote(trx, { ...actor, accountId }, subjectOf(finding), { text, now: clock.now() }),
-      );
-      return { kind: "redirect", to: `/reconciliation/findings/${finding.id}`, notice: "Noted." };
-    },
-  },
+  ...caseRoutes({
+    kind: "finding",
+    path: findingPath,
+    exists: async ({ db }, id) =>
+      /^\d{1,15}$/.test(id) && (await findFinding(db, Number(id))) !== null,
+  }),
 ];
 
 const subjectOf = ({ id }: FindingRow): Subject => ({ kind: "finding", id });
@@ -208,8 +163,8 @@ async function requireFinding(
 }
 
 /** Whether there is something that only a visitor with `person:read` sees. Pure. */
-const holdsMore = (finding: FindingRow, notes: number): boolean =>
-  notes > 0 || JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
+const holdsMore = (finding: FindingRow): boolean =>
+  JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
 
 const backTo = ({ id }: FindingRow) =>
   html`<p><a href="/reconciliation/findings/${id}">See the finding as it is now</a></p>`;
@@ -224,20 +179,11 @@ const changedFinding = (finding: FindingRow) =>
 /** Throws `PageError`. */
 function noteOf(form: URLSearchParams): string {
   const note = (form.get("note") ?? "").trim();
-  if (note === "")
-    throw new PageError(400, "The note is empty. Say why the finding may stay, or what is known.");
+  if (note === "") throw new PageError(400, "The note is empty. Say why the finding may stay.");
   if (note.length > longestNote) {
     throw new PageError(400, `The note is longer than ${longestNote} characters.`);
   }
   return note;
-}
-
-/** Null: nobody. Throws `PageError`. */
-async function readAssignee(db: Knex, text: string): Promise<number | null> {
-  if (text === "") return null;
-  const known = (await listAssignees(db)).find(({ id }) => String(id) === text);
-  if (known === undefined) throw new PageError(400, "Nobody with this account can sign in.");
-  return known.id;
 }
 
 /** What cannot be read in the address is left out. One statement where it names a person. */

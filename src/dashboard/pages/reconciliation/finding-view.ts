@@ -1,6 +1,5 @@
 import { type Html, html } from "../../../platform/html.ts";
-import { linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
-import type { Case, Note } from "../../../people/cases.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
 import { longestNote } from "../../../people/cases.ts";
 import { hidden } from "../../../reconcile/compare/differences.ts";
 import type { Difference, FindingClass, FindingRow } from "../../../reconcile/findings/findings.ts";
@@ -20,10 +19,8 @@ export interface FindingPage {
   finding: FindingRow;
   /** Of the whole finding, as a decision on it names it. */
   version: string;
-  looksAfter: Case;
-  /** Null: the visitor may not read them. */
-  notes: readonly Note[] | null;
-  assignees: readonly { id: number; email: string }[];
+  /** Who looks after it, and notes. */
+  caseForm: Html;
   mayWrite: boolean;
   mayHeal: boolean;
   seesPersons: boolean;
@@ -96,7 +93,7 @@ export function renderFinding(page: FindingPage): Html {
       }
     </section>
     ${renderDifferences(finding, seesPersons)}
-    ${renderEvidence(finding)}${renderDecision(page)}${renderCase(page)}`;
+    ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
 }
 
 export const comparePath = (resource: string, id: string): string =>
@@ -213,62 +210,3 @@ function renderDecision({ finding, version, mayWrite }: FindingPage): Html {
     </form>
   </section>`;
 }
-
-function renderCase(page: FindingPage): Html {
-  const { finding, looksAfter, notes, assignees, mayWrite, timeZone } = page;
-  return html`<section class="card">
-    <h2>Who looks after it</h2>
-    ${
-      mayWrite
-        ? html`<form
-            method="post"
-            action="/reconciliation/findings/${finding.id}/assign"
-            class="filters"
-          >
-            ${decidedOn(looksAfter.version)}
-            <div>
-              <label for="assignee">With</label>
-              <select id="assignee" name="assignee">
-                <option value="">nobody</option>
-                ${assignees.map(
-                  ({ id, email }) =>
-                    html`<option value="${id}" ${id === looksAfter.assignee?.id && selected}>
-                      ${email}
-                    </option>`,
-                )}
-              </select>
-            </div>
-            <button class="second">Save</button>
-          </form>`
-        : html`<p>${looksAfter.assignee?.email ?? "Nobody"}</p>`
-    }
-    <h3>Notes</h3>
-    ${
-      notes === null
-        ? html`<p class="hint">To read notes takes the permission person:read.</p>`
-        : notes.length === 0
-          ? html`<p class="hint">Nobody wrote one.</p>`
-          : html`<ul class="plain-list notes">
-              ${notes.map(
-                ({ at, author, text }) =>
-                  html`<li>
-                    <p class="hint">${author}, ${time(at, timeZone)}</p>
-                    <p class="value"><bdi>${linesWithoutControls(text)}</bdi></p>
-                  </li>`,
-              )}
-            </ul>`
-    }
-    ${
-      mayWrite &&
-      html`<form method="post" action="/reconciliation/findings/${finding.id}/note" class="stack">
-        <div>
-          <label for="note">A note</label>
-          <textarea id="note" name="note" rows="2" maxlength="${longestNote}" required></textarea>
-        </div>
-        <button class="second">Add the note</button>
-      </form>`
-    }
-  </section>`;
-}
-
-const selected: Html = html`selected`;
