@@ -198,7 +198,11 @@ function renderDecision({ finding, version, mayWrite }: FindingPage): Html {
       No report fails because of it, until it changes, or heals and comes back. The exceptions
       report prints the note.
     </p>
-    <form method="post" action="/reconciliation/findings/${finding.id}/acknowledge" class="stack">
+    <form
+      method="post"
+      action="/reconciliation/findings/${finding.id}/acknowledge"
+      class="form-parts"
+    >
       ${decidedOn(version)}
       <div>
         <label for="ack-note">Why it may stay; name no customer</label>

@@ -11,12 +11,9 @@ export type Tab = (typeof tabs)[number]["name"];
 /** A page of the group, with the way to the others. Pure. */
 export const framed = (current: Tab, body: Html): Html =>
   html`<nav class="tabs" aria-label="Reconciliation">
-      <ul class="plain-list">
-        ${tabs.map(
-          ({ path, name }) =>
-            html`<li><a href="${path}" ${name === current && currentTab}>${name}</a></li>`,
-        )}
-      </ul>
+      ${tabs.map(
+        ({ path, name }) => html`<a href="${path}" ${name === current && currentTab}>${name}</a>`,
+      )}
     </nav>
     ${body}`;
 

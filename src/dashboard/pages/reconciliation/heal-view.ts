@@ -135,7 +135,7 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
       that the service does not show leave the history. It is kept for ever who decided it, and why;
       it cannot be undone.
     </p>
-    <form method="post" action="${comparePath(resource, id)}" class="stack">
+    <form method="post" action="${comparePath(resource, id)}" class="form-parts">
       ${decidedOn(version)}
       <div>
         <label for="reason">Why; name no customer</label>

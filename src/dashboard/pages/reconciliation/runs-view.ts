@@ -182,7 +182,7 @@ function renderOrderForm({
 }): Html {
   return html`<details ${last?.outcome === "failed" && isOpen}>
     <summary>Run now</summary>
-    <form method="post" action="/reconciliation/runs" class="stack">
+    <form method="post" action="/reconciliation/runs" class="form-parts">
       ${decidedOn(last?.id ?? 0)}
       ${
         takers.alive === 0 &&
