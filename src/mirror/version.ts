@@ -27,6 +27,20 @@ export function versionOf({ updatedAt, within, observedAt, rank, hash }: Version
   return `${changed}|${observedAt ?? "-"}|${rank}|${hash}`;
 }
 
+/** The parts of a version that is not ''; the inverse of `versionOf`. Pure. */
+export function partsOfVersion(version: string): VersionParts {
+  const parts = version.split("|");
+  const [observedAt = "-", rank = "0", hash = ""] = parts.slice(-3);
+  const [updatedAt = "", within] = parts.slice(0, -3);
+  return {
+    updatedAt,
+    ...(within === undefined ? {} : { within }),
+    observedAt: observedAt === "-" ? null : observedAt,
+    rank: Number(rank),
+    hash,
+  };
+}
+
 /** The time at the start of a version, fixed form. */
 export const timeOfVersion = (version: string): string => version.slice(0, 27);
 

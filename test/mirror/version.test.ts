@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   type VersionParts,
   confirmableFrom,
+  partsOfVersion,
   statusRank,
   versionOf,
 } from "../../src/mirror/version.ts";
@@ -39,6 +40,15 @@ describe("the version of a state", () => {
         expect(x > y).toBe(x !== y && !(y > x));
         if (x > y && y > z) expect(x > z).toBe(true);
         expect(x > "").toBe(true);
+      }),
+    );
+  });
+
+  test("is taken apart into what it was made of, also that of an order's entry", () => {
+    fc.assert(
+      fc.property(parts, fc.option(time, { nil: undefined }), (of, within) => {
+        const whole = within === undefined ? of : { ...of, within };
+        expect(partsOfVersion(versionOf(whole))).toEqual(whole);
       }),
     );
   });

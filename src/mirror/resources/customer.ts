@@ -7,6 +7,7 @@ import {
   type Columns,
   type MirrorResource,
   type RowExpression,
+  type Source,
   changedAt,
   flag,
   personalText,
@@ -40,6 +41,8 @@ const core = {
 
 const absence = "customer.absence";
 
+const rankOfDeletion = ({ deleted }: Source): number => (deleted === true ? 9 : 0);
+
 /**
  * A customer and its absence. The service deletes softly (`deleted: true`) or for good (404). After a 404, a later
  * snapshot of the customer removes the tombstone.
@@ -51,7 +54,13 @@ export const customer: MirrorResource = {
   service: { list: listCustomers, object: getCustomer, filter: { deleted: "true" } },
   owner: "id",
   groups: {
-    customer: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
+    customer: {
+      versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
+      rank: rankOfDeletion,
+      columns: core,
+    },
     [absence]: {
       versionColumn: "absent_version",
       inHistory: true,
@@ -90,7 +99,7 @@ function decode(observation: Snapshot): Decoded {
     group: "customer",
     id: read.id,
     updatedAt: read.updatedAt,
-    rank: object["deleted"] === true ? 9 : 0,
+    rank: rankOfDeletion(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "customer", id: read.id },
   } as const;

@@ -8,11 +8,11 @@ import {
 } from "../../contract/resources/orders.ts";
 import { canonicalContent, canonicalList } from "../canonical.ts";
 import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
-import { statusRank } from "../version.ts";
 import {
   type Columns,
   type MirrorResource,
   type Readable,
+  type Source,
   cardColumns,
   changedAt,
   code,
@@ -22,6 +22,7 @@ import {
   personalText,
   plainText,
   readColumns,
+  rankOfStatus,
   readInteger,
   readObject,
   reference,
@@ -58,6 +59,10 @@ const core = {
 
 const dunning = { attempt_count: integer, next_retry_at: time } satisfies Columns;
 
+/** No read can confirm a tie, so the number of attempts orders it: it only grows. A rank has one digit. */
+const rankOfAttempts = (content: Source): number =>
+  Math.min(9, Math.max(0, readInteger(content, "attempt_count") ?? 0));
+
 export const order: MirrorResource = {
   name: "order",
   table: "orders",
@@ -68,11 +73,18 @@ export const order: MirrorResource = {
   },
   owner: "customer_id",
   groups: {
-    order: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
+    order: {
+      versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
+      rank: rankOfStatus,
+      columns: core,
+    },
     "order.dunning": {
       versionColumn: "dunning_version",
       inHistory: true,
       isImpersonal: true,
+      rank: rankOfAttempts,
       columns: dunning,
     },
     // Shown only if the request expands them. The items of an order never change, so they need no history.
@@ -138,7 +150,7 @@ function coreState(observation: Snapshot, { id: orderId, updatedAt }: Readable):
     group: "order",
     id: orderId,
     updatedAt,
-    rank: statusRank(object["status"]),
+    rank: rankOfStatus(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "order", id: orderId },
   } as const;
@@ -168,15 +180,13 @@ function partialStates(observation: Snapshot, orderId: string): GroupState[] {
 function dunningState(observation: Snapshot, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
-  const attempts = readInteger(object, "attempt_count") ?? 0;
   // A missing key says nothing, while null says that no retry follows. The canonical text drops both.
   const isUnknown = !Object.hasOwn(object, "next_retry_at");
   const group = {
     group: "order.dunning",
     id: orderId,
     updatedAt,
-    // No read can confirm a tie, so the number of attempts orders it: it only grows. A rank has one digit.
-    rank: Math.min(9, Math.max(0, attempts)),
+    rank: rankOfAttempts(object),
     content: canonicalContent({
       attempt_count,
       next_retry_at,

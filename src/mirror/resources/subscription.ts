@@ -8,7 +8,6 @@ import {
 } from "../../contract/resources/subscriptions.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
-import { statusRank } from "../version.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -21,6 +20,7 @@ import {
   money,
   objectAt,
   plainText,
+  rankOfStatus,
   readColumns,
   readObject,
   reference,
@@ -70,6 +70,7 @@ export const subscription: MirrorResource = {
       versionColumn: "version",
       contentColumn: "data",
       inHistory: true,
+      rank: rankOfStatus,
       columns: core,
     },
     "subscription.detail": { versionColumn: "detail_version", inHistory: true, columns: detail },
@@ -134,7 +135,7 @@ function coreState(
     group: "subscription",
     id: subscriptionId,
     updatedAt,
-    rank: statusRank(object["status"]),
+    rank: rankOfStatus(object),
     content: canonicalContent({ ...object, plan: summary }, notCoreFields),
     confirmedBy: { resource: "subscription", id: subscriptionId },
   } as const;

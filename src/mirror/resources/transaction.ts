@@ -17,7 +17,7 @@ import {
   type Snapshot,
   groupState,
 } from "../snapshot.ts";
-import { isConfirmedBy, shownUntilSql, entryShownUntilSql, statusRank } from "../version.ts";
+import { isConfirmedBy, shownUntilSql, entryShownUntilSql } from "../version.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -30,6 +30,7 @@ import {
   knownCurrencies,
   money,
   plainText,
+  rankOfStatus,
   readColumns,
   readObject,
   reference,
@@ -72,12 +73,14 @@ export const transaction: MirrorResource = {
       versionColumn: "version",
       contentColumn: "data",
       inHistory: true,
+      rank: rankOfStatus,
       columns: {},
     },
     "transaction.inline": {
       versionColumn: "inline_version",
       contentColumn: "inline",
       inHistory: true,
+      rank: rankOfStatus,
       columns: ofEntry,
     },
   },
@@ -130,7 +133,7 @@ function decode(observation: Snapshot): Decoded {
     group: "transaction",
     id: read.id,
     updatedAt: read.updatedAt,
-    rank: statusRank(object["status"]),
+    rank: rankOfStatus(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "transaction", id: read.id },
   } as const;
@@ -174,12 +177,12 @@ export function inlineTransactions(
  * that is later. An entry can change while its order keeps its time: then the entry's own time decides. A read that is
  * late enough to confirm the state comes after all of that time.
  */
-function orderedBy(
-  { observedAt }: Snapshot,
-  order: Readable,
+export function entryOrderedBy(
+  observedAt: string | null,
+  orderUpdatedAt: string,
   own: string,
 ): { updatedAt: string; within: string } {
-  const updatedAt = own > order.updatedAt ? own : order.updatedAt;
+  const updatedAt = own > orderUpdatedAt ? own : orderUpdatedAt;
   return { updatedAt, within: isConfirmedBy(observedAt, updatedAt) ? updatedAt : own };
 }
 
@@ -202,8 +205,8 @@ function inlineState(
     group: "transaction.inline",
     id: transaction.id,
     updatedAt,
-    orderedBy: orderedBy(observation, order, updatedAt),
-    rank: statusRank(content["status"]),
+    orderedBy: entryOrderedBy(observation.observedAt, order.updatedAt, updatedAt),
+    rank: rankOfStatus(content),
     content: canonicalContent(content),
     confirmedBy: { resource: "order", id: order.id },
   } as const;

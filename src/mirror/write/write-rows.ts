@@ -1,5 +1,10 @@
 import type { Knex } from "knex";
-import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import {
+  type MirrorResource,
+  type NamedGroup,
+  namedGroups,
+  ownerOfShared,
+} from "../resources/resource.ts";
 import type { Transition, Watched } from "../changes/kinds.ts";
 import type { GroupState } from "../snapshot.ts";
 import { hashOfVersion, timeOfVersion } from "../version.ts";
@@ -326,9 +331,7 @@ export function rowBindings(
     for (const [field, valueOf] of Object.entries(fields)) set(prefix + field, valueOf);
     for (const column of Object.keys(own)) set(column, (state) => state.columns[column] ?? null);
   });
-  const owners = rows.map(
-    ({ states }) => states.get(resource.name) ?? states.get(resource.shared?.with ?? ""),
-  );
+  const owners = rows.map(({ states }) => ownerOfShared(resource, states));
   for (const column of Object.keys(resource.shared?.columns ?? {})) {
     columns.set(
       column,
