@@ -57,6 +57,12 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/handlers/:name/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
   "/handlers/:name/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
     `/reconciliation/findings/${await newest(db, "reconcile.findings", "id")}`,
+  "/objects/chargeback/:id": async (db) =>
+    `/objects/chargeback/${await newest(db, "mirror.chargebacks", "key")}`,
+  "/objects/:resource/:id": async (db) =>
+    `/objects/order/${await newest(db, "mirror.orders", "id")}`,
+  "/objects/:resource/:id/:relation": async (db) =>
+    `/objects/customer/${await newest(db, "mirror.orders", "customer_id")}/orders`,
   "/me/sessions/:id/end": async (db) =>
     `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
@@ -75,6 +81,10 @@ const moreSamples: readonly Sample[] = [
   async () => "/alerts?object=none",
   async () => "/handlers/receipts?state=dead",
   async () => "/handlers/warehouse?state=failed",
+  async (db) => `/objects/order/${await newest(db, "mirror.orders", "id")}?stop=1`,
+  async (db) => `/objects/transaction/${await newest(db, "mirror.transactions", "id")}`,
+  async (db) => `/objects/subscription/${await newest(db, "mirror.subscriptions", "id")}`,
+  async (db) => `/objects/customer/${await newest(db, "mirror.customers", "id")}`,
   async (db) => `/events/${await newest(db, "inbox.events", "seq", { state: "dead" })}`,
 ];
 

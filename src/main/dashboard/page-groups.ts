@@ -2,6 +2,7 @@ import type { PageGroup } from "../../dashboard/page-group.ts";
 import { alertPages } from "../../dashboard/pages/alerts/alert-routes.ts";
 import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
+import { objectPages } from "../../dashboard/pages/objects/object-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
 import { adminPagesOf } from "./admin.ts";
@@ -26,6 +27,7 @@ export function pageGroups(
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),
+    objectPages,
     deliveryPagesOf(runtime),
     endpointPagesOf(runtime, service),
     reconciliationPagesOf(runtime, service),

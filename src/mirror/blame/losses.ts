@@ -25,7 +25,7 @@ export interface Loss {
 }
 
 /** Why the lower of two versions is lower. Pure. */
-export function whyLower(lower: string, higher: string): LossReason {
+function whyLower(lower: string, higher: string): LossReason {
   if (lower > higher) return "unexplained";
   const [low, high] = [partsOfVersion(lower), partsOfVersion(higher)];
   if (low.updatedAt !== high.updatedAt || low.within !== high.within) return "older";

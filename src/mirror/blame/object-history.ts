@@ -54,7 +54,7 @@ export interface KnownObject extends ObjectKey {
 }
 
 /** The most states of one group that are read at once. */
-export const mostStates = 200;
+const mostStates = 200;
 const mostRefused = 50;
 const mostHeals = 20;
 

@@ -1,0 +1,47 @@
+import type { Knex } from "knex";
+import {
+  type CardOrder,
+  type ListedObject,
+  findByEmail,
+  findById,
+  findByLastFour,
+  findByOrderNumber,
+} from "../../../mirror/look-up.ts";
+
+/** What somebody looks for: what they typed is an address, may be a card's end, or is a number or an id. */
+export interface SearchText {
+  text: string;
+  /** A personal search takes person:read and is recorded. */
+  personal: "e-mail address" | "last four digits" | null;
+}
+
+/** Pure. */
+export function readSearch(typed: string): SearchText {
+  const text = typed.trim().slice(0, 255);
+  if (text.includes("@")) return { text, personal: "e-mail address" };
+  if (/^\d{4}$/.test(text)) return { text, personal: "last four digits" };
+  return { text: text.replace(/^#/, ""), personal: null };
+}
+
+export interface SearchOptions {
+  mayFindPersons: boolean;
+  /** Objects after the one with this id. */
+  after: string | null;
+  limit: number;
+}
+
+/** Without `mayFindPersons`, four digits are an order number only, and an address finds nobody. */
+export async function search(
+  db: Knex,
+  { text, personal }: SearchText,
+  { mayFindPersons, after, limit }: SearchOptions,
+): Promise<(ListedObject | CardOrder)[]> {
+  if (text === "") return [];
+  if (personal === "e-mail address") return mayFindPersons ? findByEmail(db, text, limit) : [];
+  const byName =
+    after === null
+      ? [...(await findById(db, text)), ...(await findByOrderNumber(db, text, limit))]
+      : [];
+  if (personal === null || !mayFindPersons) return byName;
+  return [...byName, ...(await findByLastFour(db, text, { after, limit }))].slice(0, limit);
+}
