@@ -27,7 +27,7 @@ export interface Lag {
   everyNth: number;
 }
 
-const mostLookedAt = 20_000;
+const mostLookedAt = 5_000;
 
 /**
  * How late events were received and applied, by day of receipt. Looks at events that are evenly spread over the

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import {
   type DeliveryTools,
-  type StatementFound,
   deliveryPages,
 } from "../../dashboard/pages/deliveries/delivery-routes.ts";
+import type { StatementFound } from "../../dashboard/pages/deliveries/statement.ts";
 import type { PageGroup } from "../../dashboard/page-group.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { listSecretOverviews } from "../../receiver/list-secrets.ts";

@@ -3,13 +3,15 @@ import { endpointPages } from "../../dashboard/pages/endpoint/endpoint-routes.ts
 import type { PageGroup } from "../../dashboard/page-group.ts";
 import { readingToolsOf } from "../endpoint-tools.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ServiceLocation } from "./page-groups.ts";
 
 /** A page that waits for the service still answers within three seconds. */
 const deadlineMs = 2_000;
 
 /** The page of this deployment's endpoint. */
-export const endpointPagesOf = (runtime: Runtime, service?: ServiceLocation): PageGroup =>
+export const endpointPagesOf = (
+  runtime: Runtime,
+  service?: Parameters<Runtime["serviceClient"]>[0],
+): PageGroup =>
   endpointPages(async (db) => {
     const tools = readingToolsOf(runtime, db, service);
     const hasKey = runtime.config.encryptionKey !== "none";

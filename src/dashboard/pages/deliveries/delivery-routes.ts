@@ -7,23 +7,11 @@ import type { PageGroup, SummaryCard } from "../../page-group.ts";
 import type { PageDeps } from "../../route.ts";
 import { timesOf } from "./answers.ts";
 import { renderDeliveries } from "./delivery-view.ts";
+import type { StatementFound } from "./statement.ts";
 
 const dayMs = 86_400_000;
 /** After so many hours without use a secret may be safe to retire, as on the command line. */
 const quietHours = 48;
-
-/** What the service had to announce in a span of time, and what of it came. */
-export interface Statement {
-  from: Date;
-  until: Date;
-  announced: number;
-  received: number;
-  inTime: number;
-  missed: number;
-}
-
-/** `too slow`: only the report can say it. `computing`: a page that is loaded later has it. */
-export type StatementFound = Statement | "too slow" | "computing";
 
 export interface DeliveryTools {
   secrets(db: Knex, quietHours: number): Promise<SecretOverview[]>;

@@ -7,7 +7,7 @@ import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { type Answers, refusalsOf, timesOf } from "./answers.ts";
-import type { StatementFound } from "./delivery-routes.ts";
+import type { StatementFound } from "./statement.ts";
 
 export interface DeliveriesPage {
   day: Answers;

@@ -16,7 +16,7 @@ export interface ToldAlert {
   channels: readonly string[];
 }
 
-export interface ListOf {
+interface ListOf {
   caption: string;
   empty: Html;
 }
@@ -30,8 +30,20 @@ export const objectLink = (resource: string | null, id: string | null): Html | s
         >
         ${copyableId(id)}`;
 
+/** A table under its heading, or the heading with a word that there is nothing. */
+const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html): Html =>
+  isEmpty
+    ? html`<section>
+        <h2>${caption}</h2>
+        <p class="hint">${empty}</p>
+      </section>`
+    : listed();
+
 /** Changes of the feed. Pure. */
-export const renderChanges = (changes: readonly Change[], { caption, empty }: ListOf): Html =>
+export const renderChanges = (changes: readonly Change[], list: ListOf): Html =>
+  headed(list, changes.length === 0, () => changesTable(changes, list));
+
+const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): Html =>
   table(
     [
       { name: "What happened", cell: ({ kind }) => kind },
@@ -71,8 +83,13 @@ const severityTones: Readonly<Record<string, Tone>> = {
   info: "calm",
 };
 
-/** Alerts that were told, or would be. `id` 0: it does not exist. Pure. */
+/** Alerts that were told, or would be: those have no pages. Pure. */
 export const renderAlerts = (
+  alerts: readonly ToldAlert[],
+  list: ListOf & { isPreview?: boolean },
+): Html => headed(list, alerts.length === 0, () => alertsTable(alerts, list));
+
+const alertsTable = (
   alerts: readonly ToldAlert[],
   { caption, empty, isPreview = false }: ListOf & { isPreview?: boolean },
 ): Html =>

@@ -17,7 +17,7 @@ export async function readEventSummary({ db, clock }: PageDeps): Promise<Summary
 }
 
 /** Pure. */
-export function summaryOf(backlog: Backlog, receivedInADay: number, now: Date): SummaryCard {
+function summaryOf(backlog: Backlog, receivedInADay: number, now: Date): SummaryCard {
   const { waitingSince, waiting, failed, dead, deadReasons } = backlog;
   const lagMs = waitingSince === null ? 0 : now.getTime() - waitingSince.getTime();
   const isLate = lagMs > lateAfterMs;
