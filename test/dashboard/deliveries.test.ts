@@ -98,6 +98,8 @@ test("lists secrets without their values, to those who may see them", async () =
 });
 
 test("home says that nothing could be stored, or that every signature was refused", async () => {
+  // Before the first event home shows the first steps.
+  await storeEvent(database.db, "order.created", sampleOrder());
   await storeAnswers(
     database.db,
     new Map([
