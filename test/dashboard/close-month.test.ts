@@ -3,7 +3,7 @@ import { registerClose } from "../../src/main/cli/close.ts";
 import { registerReport } from "../../src/main/cli/report.ts";
 import { changeAccount, findAccount } from "../../src/people/accounts.ts";
 import type { Role } from "../../src/people/permissions.ts";
-import { verifyCloses } from "../../src/reports/close/verify.ts";
+import { readCloses, verifyCloses } from "../../src/reports/close/verify.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
@@ -54,9 +54,7 @@ async function prepare(who = ada, more: Record<string, string> = {}): Promise<Re
 const standingIds = (): Promise<string[]> =>
   database
     .db("reports.preparations as p")
-    .whereNotExists((query) =>
-      query.from("reports.preparation_ends as e").whereRaw("e.preparation = p.id"),
-    )
+    .whereRaw("not exists (select from reports.preparation_ends e where e.preparation = p.id)")
     .orderBy("p.id", "desc")
     .pluck("p.id");
 
@@ -67,8 +65,8 @@ const approve = async (who = ben, more: Record<string, string> = {}) =>
     ...more,
   });
 
-const closedMonths = (): Promise<string[]> =>
-  database.db("reports.closes").pluck(database.db.raw("to_char(month, 'YYYY-MM')") as never);
+const closedMonths = async (): Promise<string[]> =>
+  (await readCloses(database.db)).map(({ facts }) => facts.month);
 
 const acts = () =>
   database.db("people.audit").orderBy("id").select("action", "actor", "via", "subject_id");
@@ -164,7 +162,7 @@ describe("four eyes hold against", () => {
     const id = (await standingIds())[0] ?? "";
     const form = { "decided-on": id, compared: "yes" };
     const answers = await Promise.all([ben, cy].map((who) => post(`${month}/approve`, who, form)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([303, 409]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 409]);
     expect(await closedMonths()).toEqual(["2025-05"]);
     expect((await acts()).filter(({ action }) => action === "month.closed")).toHaveLength(1);
   });
@@ -371,7 +369,7 @@ test("work that takes longer than a page waits goes on, shows how far it is, and
   const { createLog } = await import("../../src/platform/log.ts");
   const log = createLog({ level: "silent", name: "test" });
   const work = createMonthWork({ clock: dashboard.clock, log }, { waitMs: 20 });
-  let fail = (_: Error) => {};
+  let fail: (error: Error) => void = () => {};
   const what = { doing: "closing" as const, month: "2025-05", by: "ben" };
   const outcome = await work.begin(what, (tell) => {
     tell({ report: "journal", done: 3, of: 15 });

@@ -14,12 +14,16 @@ import { recordFindings } from "../../src/reconcile/findings/findings.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
+import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { closeMonth } from "../../src/reports/close/close-month.ts";
+import { prepareMonth } from "../../src/reports/close/prepare-month.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { registerHandler } from "../dispatch/dispatch-stand.ts";
 import { storeRun } from "../dispatch/stored-runs.ts";
 import { storeRow } from "../inbox/stored-events.ts";
+import { resealCloses } from "../reports/close/reseal-closes.ts";
 import { startDeliveries } from "../reconcile/deliveries.ts";
 import { type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
@@ -70,7 +74,22 @@ export async function fillDatabase(db: Knex): Promise<void> {
     await sandbox.close();
   }
   await moveToFilledAt(db, begunAt);
+  await months(db);
   await db.raw("analyze");
+}
+
+/** One month is closed, and the next prepared for another person to close. */
+async function months(db: Knex): Promise<void> {
+  const settings = { timeZone: "UTC", accounts: defaultAccounts, reason: "the first months" };
+  await closeMonth(db, { ...settings, month: "2026-09", by: "finance@example.com" });
+  await db.transaction(async (trx) => {
+    // A close is not of the same minute as the one before it.
+    await trx.raw("set local session_replication_role = replica");
+    await trx("reports.closes").update({ closed_at: trx.raw("closed_at - interval '1 hour'") });
+    await resealCloses(trx);
+  });
+  const by = { name: "finance@example.com", accountId: null };
+  await prepareMonth(db, { ...settings, month: "2026-10", by });
 }
 
 /** Registered at the service, at an address where nobody answers. */

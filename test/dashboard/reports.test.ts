@@ -117,7 +117,8 @@ describe("options are those of the command, with its words where they are wrong"
     [`from=${encodeURIComponent("'; drop table mirror.orders; --")}`, /is not a day/],
     [`currency=${encodeURIComponent("<script>alert(1)</script>")}`, /&lt;script&gt;/],
     [`from=${"9".repeat(10_000)}`, /is not a day/],
-    ["from=%00%1b[31m", /is not a day/],
+    ["from=%00", /null character/],
+    ["from=%1b[31m%07", /is not a day/],
     ["account-sales=4000", /uses no accounts/],
   ])("%s", async (query, says) => {
     const name = query.startsWith("account") ? "refunds" : "month-end";

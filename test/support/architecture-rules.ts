@@ -71,7 +71,6 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "endpoint/**",
     "inbox/backlog.ts",
     "reports/**",
-    "contract/timestamp.ts",
     "inbox/claim.ts",
     "inbox/lag.ts",
     "inbox/queries.ts",

@@ -46,7 +46,7 @@ export async function assertClosable(
 }
 
 /** Why a month cannot be closed at all, proved or not; null if it can. One statement. */
-export async function findHindrance(
+async function findHindrance(
   db: Knex,
   month: string,
   { toUtc, timeZone }: Period,

@@ -63,7 +63,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
         { name: "Verdict", cell: ({ facts }) => verdict(facts.verdict as Verdict) },
         {
           name: "Seal (SHA-256)",
-          kind: "long",
+          kind: "moment",
           cell: ({ sha256 }) => html`<span class="id">${sha256}</span>`,
         },
       ],
@@ -128,7 +128,7 @@ export function renderVerified(
         cell: ({ problems: own }) =>
           own.length === 0 ? state("intact", "good") : state("differs", "bad"),
       },
-      { name: "Seal (SHA-256)", kind: "long", cell: ({ sha256 }) => copyableId(sha256) },
+      { name: "Seal (SHA-256)", kind: "moment", cell: ({ sha256 }) => copyableId(sha256) },
     ],
     closes,
     { caption: "Closed months, the oldest first", empty: html`No month is closed yet.` },

@@ -77,8 +77,8 @@ function renderWork({ doing, month, by, since, progress }: Work, page: MonthPage
 
 const labels: Readonly<Record<MonthCheck["check"], string>> = {
   over: "The month is over",
-  order: "The month before it is closed",
-  zone: "Its days are cut as those of the month before",
+  order: "It is the next month to close",
+  zone: "Its days are cut as those of the last close",
   apart: "A minute has passed since the last close",
   seals: "Earlier closes are what was sealed",
   read: "All that was created in it and before was read",
@@ -158,7 +158,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
       </div>`
     }
     ${renderAccounts(new URLSearchParams())}
-    <button>Prepare ${monthName(month.month)}</button>
+    <button class="${isAgain ? "second" : "first"}">Prepare ${monthName(month.month)}</button>
   </form>`;
 }
 
@@ -199,7 +199,7 @@ function renderPreparation(preparation: Preparation, page: MonthPage): Html {
 }
 
 /** The hashes that are approved, and the sums behind them. Pure. */
-export function renderPrepared({ month, asOf, reports, booked }: Preparation): Html {
+function renderPrepared({ month, asOf, reports, booked }: Preparation): Html {
   return html`${hashTable(
     reports.map(({ report, proof, rows, sha256 }) => ({
       report,
@@ -207,7 +207,8 @@ export function renderPrepared({ month, asOf, reports, booked }: Preparation): H
       rows,
       sha256,
     })),
-    (report) => `${addressOf(report)}?${new URLSearchParams({ from: month, "as-of": asOf })}`,
+    (report) =>
+      `${addressOf(report)}?${new URLSearchParams({ from: month, "as-of": asOf }).toString()}`,
   )}
   ${table(
     [
@@ -237,13 +238,14 @@ const hashTable = (reports: readonly Hashed[], addressFor: (report: string) => s
     [
       {
         name: "Report",
-        cell: ({ report }) => html`<a href="${addressFor(report)}">${titleOf(report)}</a>`,
+        cell: ({ report, verdict: text }) =>
+          html`<a href="${addressFor(report)}">${titleOf(report)}</a>
+            ${text !== null && verdict(text)}`,
       },
-      { name: "Verdict", cell: ({ verdict: text }) => (text === null ? "" : verdict(text)) },
       { name: "Rows", kind: "number", cell: ({ rows }) => rows },
       {
         name: "SHA-256",
-        kind: "long",
+        kind: "moment",
         cell: ({ sha256 }) => html`<span class="id">${sha256}</span>`,
       },
     ],
@@ -335,7 +337,7 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
           { name: "Lines", kind: "number", cell: ({ lines }) => lines },
           {
             name: "SHA-256",
-            kind: "long",
+            kind: "moment",
             cell: ({ sha256: hash }) => html`<span class="id">${hash}</span>`,
           },
         ],

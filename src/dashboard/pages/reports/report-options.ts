@@ -11,7 +11,7 @@ import type { ReportRequest } from "../../../reports/write-report.ts";
 import { quoted } from "../../parts/command.ts";
 
 /** The names of the fields, which are those of the command's options. */
-export const optionNames = ["from", "to", "as-of", "currency"] as const;
+const optionNames = ["from", "to", "as-of", "currency"] as const;
 
 export const accountNames = Object.keys(defaultAccounts) as (keyof AccountMap)[];
 
