@@ -10,13 +10,6 @@ type Sample = (db: Knex) => Promise<string>;
  * begins with.
  */
 const pageSamples: Readonly<Record<string, Sample>> = {
-  "/alerts/:id": async (db) => `/alerts/${await newest(db, "alerts.alerts", "id")}`,
-  "/alerts/:id/messages/:message/resend": async (db) => {
-    const message = await newest(db, "alerts.outbox", "id");
-    return `/alerts/${await newest(db, "alerts.outbox", "alert_id")}/messages/${message}/resend`;
-  },
-  "/alerts/silences/:silence/end": async (db) =>
-    `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
   "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
   "/admin/sessions/:id/end": async (db) =>
     `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
@@ -24,6 +17,8 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/dunning/:id": async (db) =>
     `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
+  "/events/replay/confirm": async (db) =>
+    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/endpoint/:id/rotate/confirm": async (db) =>
     `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate/confirm`,
   "/endpoint/:id/rotate": async (db) =>
@@ -42,6 +37,7 @@ const pageSamples: Readonly<Record<string, Sample>> = {
     "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
   "/reports/close/:month": async () => "/reports/close/2026-10",
   "/reports/close/:month/bundle": async () => "/reports/close/2026-09/bundle",
+  "/reports/close/:month/approve": async () => "/reports/close/2026-10/approve",
   "/alerts/:id": async (db) => `/alerts/${await newest(db, "alerts.alerts", "id")}`,
   "/alerts/:id/messages/:message/resend": async (db) => {
     const [{ id, alert_id }] = await db("alerts.outbox")
@@ -56,7 +52,6 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/handlers/:name": async () => "/handlers/receipts",
   "/handlers/:name/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
   "/handlers/:name/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
-    `/reconciliation/findings/${await newest(db, "reconcile.findings", "id")}`,
   "/objects/chargeback/:id": async (db) =>
     `/objects/chargeback/${await newest(db, "mirror.chargebacks", "key")}`,
   "/objects/:resource/:id": async (db) =>
@@ -69,6 +64,10 @@ const pageSamples: Readonly<Record<string, Sample>> = {
 
 /** Addresses under which a page looks different by what is asked of it, such as by a filter or another state. */
 const moreSamples: readonly Sample[] = [
+  async () => "/reports/month-end?from=2026-09",
+  async () => "/reports/exceptions?from=2026-10",
+  async () => "/reports/close/2026-09",
+  async () => "/reports/close/2030-01",
   async () => "/events?state=dead",
   async () => "/reconciliation?month=2026-10",
   async () => "/reconciliation/findings?state=any",
