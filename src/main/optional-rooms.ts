@@ -1,5 +1,4 @@
 import { alertsRoom } from "./rooms/alerts.ts";
-import { dashboardRoom } from "./rooms/dashboard.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
 import { forwardRoom } from "./rooms/forward.ts";
 import { handlersRoom } from "./rooms/handlers.ts";
@@ -15,5 +14,4 @@ export const optionalRooms: OptionalRooms = {
   alerts: alertsRoom,
   handlers: handlersRoom,
   forward: forwardRoom,
-  dashboard: dashboardRoom,
 };

@@ -1,7 +1,5 @@
 import type { Knex } from "knex";
 import { beginSilence } from "../../src/alerts/silences.ts";
-import { defaultAccounts } from "../../src/reports/base/account-map.ts";
-import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
 import { rememberEndpoint } from "../../src/endpoint/endpoints.ts";
@@ -64,7 +62,6 @@ export async function fillDatabase(db: Knex): Promise<void> {
     await answers(db);
     while ((await sweepAlerts({ db, log, ...sweepQuestions, programmesNear }, alertContext)).more);
     await people(db);
-    await aClosedMonth(db);
     await endpoint(db, sandbox);
     await db.raw("create schema stand");
     await db.raw("create table stand.sandbox (state jsonb)");
@@ -224,24 +221,6 @@ async function answers(db: Knex): Promise<void> {
   );
 }
 
-/** A month before the merchant began, closed by a command, and the rule whose messages somebody silenced. */
-async function aClosedMonth(db: Knex): Promise<void> {
-  await closeMonth(db, {
-    month: "2026-09",
-    timeZone: "UTC",
-    accounts: defaultAccounts,
-    reason: "nothing was sold before October",
-    by: "joan@example.com",
-  });
-  await db("alerts.silences").insert({
-    rule: "decline",
-    up_to_severity: "warning",
-    ends_at: db.raw("now() + interval '3 hours'"),
-    began_by: "ada@example.com",
-    reason: "the bank said that it is mended by noon",
-  });
-}
-
 /** Who works with it, and what they look after. */
 async function people(db: Knex): Promise<void> {
   const accounts = {
@@ -288,7 +267,7 @@ async function people(db: Knex): Promise<void> {
 const at = (hours: number): string => new Date(filledAt.getTime() + hours * hourMs).toISOString();
 
 /**
- * What the database dated by its own clock while it was filled happened around `filledAt`, but for closes, which are sealed, and events arrived a moment
+ * What the database dated by its own clock while it was filled happened around `filledAt`and events arrived a moment
  * after their own time.
  */
 async function moveToFilledAt(db: Knex, begunAt: Date): Promise<void> {
@@ -299,7 +278,7 @@ async function moveToFilledAt(db: Knex, begunAt: Date): Promise<void> {
       `select format('%I.%I', table_schema, table_name) as place, quote_ident(column_name) as name
        from information_schema.columns join information_schema.tables using (table_schema, table_name)
        where data_type = 'timestamp with time zone' and is_generated = 'NEVER' and table_type = 'BASE TABLE'
-         and table_schema not in ('pg_catalog', 'information_schema', 'reports')
+         and table_schema not in ('pg_catalog', 'information_schema')
          and not exists (select from pg_inherits
                          where inhrelid = format('%I.%I', table_schema, table_name)::regclass)`,
     );

@@ -4,6 +4,7 @@ import pc from "picocolors";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
+import { optionalPages } from "../optional-pages.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
@@ -119,7 +120,7 @@ async function startDashboard(
   runtime: Runtime,
   service?: { baseUrl: string; apiKey: string },
 ): Promise<string | null> {
-  const dashboard = await optionalRooms.dashboard?.start(runtime, service);
+  const dashboard = await optionalPages.dashboard?.start(runtime, service);
   return dashboard?.signInLink ?? null;
 }
 

@@ -17,7 +17,6 @@ export interface OptionalRooms {
   readonly alerts?: AlertsRoom;
   readonly handlers?: HandlersRoom;
   readonly forward?: ForwardRoom;
-  readonly dashboard?: DashboardRoom;
 }
 
 export interface SandboxRoom {
