@@ -18,9 +18,7 @@ const entities: Readonly<Record<string, string>> = {
 const deceiving = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu;
 
 const escapeHtml = (text: string): string =>
-  text
-    .replace(deceiving, "\ufffd")
-    .replace(/[&<>"']/g, (character) => entities[character] ?? "");
+  text.replace(deceiving, "\ufffd").replace(/[&<>"']/g, (character) => entities[character] ?? "");
 
 /**
  * A template that escapes by default, for the content of elements and for quoted attribute values. Not for the inside

@@ -8,7 +8,7 @@ export interface Amount {
 }
 
 /** What amounts come to, by currency; those without an amount count as nothing. Pure. */
-export function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigint][] {
+function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigint][] {
   const sums = new Map<string | null, bigint>();
   for (const { totalMinor, currency } of amounts) {
     sums.set(currency, (sums.get(currency) ?? 0n) + (totalMinor ?? 0n));

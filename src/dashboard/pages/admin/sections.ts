@@ -10,7 +10,7 @@ interface Section {
 }
 
 /** The parts of Admin, in the order in which they are named on each of its pages. */
-export const sections: readonly Section[] = [
+const sections: readonly Section[] = [
   {
     path: "/admin/users",
     name: "Users",

@@ -125,7 +125,7 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
 }
 
 /** What a renewal is called: its order's number, or its id. Pure. */
-export const orderName = ({
+const orderName = ({
   orderNumber,
   orderId,
 }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
