@@ -65,6 +65,7 @@ beforeAll(async () => {
     await checkAll(db);
     await holdBackAll(db);
     await decideOnOne(db);
+    await orderAndSilence(db);
     await sweep(db, alertContext);
     await letTimePass(db);
   });
@@ -83,6 +84,32 @@ async function holdBackAll(db: Knex): Promise<void> {
      select 'log', a.id, a.stage, s.id, (array['alone', 'at_once', 'at_end'])[1 + a.id % 3]
      from alerts.alerts a join alerts.alerts s on s.key = 'storm:declines' where a.id <> s.id`,
   );
+}
+
+/** A run that somebody ordered, and a silence that somebody ended. */
+async function orderAndSilence(db: Knex): Promise<void> {
+  const [from, until] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
+  await db("reconcile.run_orders").insert({
+    run_key: "ordered-1",
+    kind: "range",
+    range_from: from,
+    range_to: until,
+    report_only: true,
+    ordered_by: "ada@example.com",
+    ended_at: until,
+    outcome: "failed",
+    error: "the service did not answer",
+  });
+  await db("alerts.silences").insert({
+    rule: "decline",
+    up_to_severity: "warning",
+    began_at: from,
+    ends_at: until,
+    began_by: "ada@example.com",
+    reason: "the bank is mending it",
+    ended_at: until,
+    ended_by: "ada@example.com",
+  });
 }
 
 const checkAll = (db: Knex) =>

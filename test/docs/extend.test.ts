@@ -202,6 +202,7 @@ describe("the examples of handlers", () => {
       PORT: String(await freePort()),
       ADMIN_PORT: "0",
       SANDBOX_PORT: String(await freePort()),
+      DASHBOARD_PORT: "0",
       LOG_LEVEL: "warn",
       RECEIPTS_SMTP_URL: mails.url,
       RECEIPTS_FROM: "shop@example.com",

@@ -25,6 +25,7 @@ describe("tallyhook start", () => {
       PORT: String(port),
       ADMIN_PORT: String(adminPort),
       SANDBOX_PORT: String(sandboxPort),
+      DASHBOARD_PORT: "0",
       LOG_LEVEL: "warn",
       // Meant for another server, as in the shell of somebody who works with a managed one.
       PGSSLMODE: "require",

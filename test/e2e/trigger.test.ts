@@ -26,6 +26,7 @@ beforeAll(async () => {
     PORT: String(await freePort()),
     ADMIN_PORT: "0",
     SANDBOX_PORT: String(await freePort()),
+    DASHBOARD_PORT: "0",
     LOG_LEVEL: "warn",
   };
   await runTallyhook(["start"], environment).printed("Stop with Ctrl-C");
