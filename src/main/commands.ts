@@ -14,10 +14,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["start"], load: async () => (await import("./cli/start.ts")).registerStart },
   { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
   { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
-  {
-    names: ["dashboard"],
-    load: async () => (await import("./cli/dashboard.ts")).registerDashboard,
-  },
+  { names: ["dashboard"], load: async () => (await import("./cli/dashboard.ts")).registerPages },
   { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
   { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },

@@ -4,7 +4,7 @@ import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
-export function registerDashboard(program: Command, context: CliContext): void {
+export function registerPages(program: Command, context: CliContext): void {
   program
     .command("dashboard")
     .description(

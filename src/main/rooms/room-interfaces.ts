@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { DunningSettings } from "../../mirror/dunning/stages.ts";
-import type { Funnel } from "../../dashboard/pages/dunning/funnel-view.ts";
+import type { Funnel } from "../../mirror/dunning/funnel.ts";
 import type { HandlerHealth } from "../../dispatch/handler-health.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";

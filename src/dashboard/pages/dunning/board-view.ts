@@ -125,10 +125,7 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
 }
 
 /** What a renewal is called: its order's number, or its id. Pure. */
-const orderName = ({
-  orderNumber,
-  orderId,
-}: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
+const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
   orderNumber === null || orderNumber.trim() === ""
     ? shortId(orderId)
     : html`Order ${outsideName(orderNumber)}`;

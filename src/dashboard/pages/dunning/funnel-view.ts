@@ -1,27 +1,7 @@
+import type { CurrencyFunnel, Funnel } from "../../../mirror/dunning/funnel.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { money } from "../../parts/money.ts";
 import { table } from "../../parts/table.ts";
-
-interface Part {
-  count: number;
-  minor: bigint;
-}
-
-/** What became of the renewals of one currency that were first declined in a month; amounts in minor units. */
-interface CurrencyFunnel {
-  currency: string | null;
-  declined: Part;
-  recoveredAt: readonly [second: number, third: number, fourth: number, later: number];
-  recovered: Part;
-  inProgress: Part;
-  lost: Part;
-}
-
-export interface Funnel {
-  currencies: readonly CurrencyFunnel[];
-  /** Drawings, with a description of each. */
-  figures: Html | null;
-}
 
 /** Of the declines of a month, such as `2026-11`. Pure. */
 export function renderFunnel(
@@ -71,5 +51,5 @@ export function renderFunnel(
 
 const attempts = ["At the 2nd attempt", "At the 3rd", "At the 4th", "Later"];
 
-const part = ({ currency }: CurrencyFunnel, { count, minor }: Part): Html =>
+const part = ({ currency }: CurrencyFunnel, { count, minor }: CurrencyFunnel["lost"]): Html =>
   html`${count} <span class="hint">${money(minor, currency)}</span>`;

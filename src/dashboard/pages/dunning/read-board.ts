@@ -1,3 +1,4 @@
+import type { Funnel } from "../../../mirror/dunning/funnel.ts";
 import type { Knex } from "knex";
 import { recoveredRenewals, unpaidRenewals } from "../../../mirror/dunning/renewals.ts";
 import type { DunningSettings } from "../../../mirror/dunning/stages.ts";
@@ -5,7 +6,6 @@ import { readCases } from "../../../people/cases.ts";
 import { instantsOf, localTimeIn } from "../../../platform/local-time.ts";
 import type { PageDeps } from "../../route.ts";
 import { type BoardCard, cardOf } from "./board.ts";
-import type { Funnel } from "./funnel-view.ts";
 
 /** What the pages need beside the mirror. */
 export interface DunningParts {
