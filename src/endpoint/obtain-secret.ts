@@ -97,7 +97,12 @@ export interface EndpointTools {
   /** Records what is stored, in the transaction that stores it; absent: nobody does. */
   record?: (
     trx: Knex.Transaction,
-    stored: { endpointId: string; secretId: string; former: string | null },
+    stored: {
+      kind: EndpointCall["kind"];
+      endpointId: string;
+      secretId: string;
+      former: string | null;
+    },
   ) => Promise<void>;
 }
 
@@ -220,7 +225,7 @@ function storeSecret(
       rotationEndsAt: formerEndsAt,
     });
     await completeCall(trx, { ...call, endpointId }, "done");
-    await record?.(trx, { endpointId, secretId, former });
+    await record?.(trx, { kind: call.kind, endpointId, secretId, former });
     return { outcome: "done", endpointId, secretId, former, formerEndsAt };
   });
 }

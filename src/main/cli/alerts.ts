@@ -18,12 +18,14 @@ import {
   findAlert,
   listAlerts,
 } from "../../alerts/store.ts";
+import { recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
+import { commandActor, parsePerson, scriptActor } from "./acting-person.ts";
 import { alertId, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
@@ -73,6 +75,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .argument("[id]", "the alert's number, or its key")
     .option("--channel <name>", "those to this channel")
     .option("--hours <n>", "only those of the last so many hours", wholeNumber(1, 8_760), 72)
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .option("--json", "print JSON")
     .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
 
@@ -199,15 +202,28 @@ export interface AckOptions {
 export async function acknowledge(
   context: CliContext,
   given: string,
-  { by = requirePerson(context.user()), note, json }: AckOptions,
+  { by: named, note, json }: AckOptions,
 ): Promise<void> {
+  const actor = commandActor(context, named);
+  const by = actor.name;
   const { id, outcome } = await context.withRuntime(
     "alerts",
     async (runtime) => {
       const found = await alertId(runtime, given);
-      const deps = { db: await runtime.db(), clock: runtime.wallClock };
-      const done = await acknowledgeAlert(deps, { id: found, by, note: note ?? null });
-      return { id: found, outcome: done };
+      const db = await runtime.db();
+      return inTransaction(db, async (trx) => {
+        const deps = { db: trx, clock: runtime.wallClock };
+        const done = await acknowledgeAlert(deps, { id: found, by, note: note ?? null });
+        if (done === "acknowledged") {
+          await recordAct(trx, actor, {
+            action: "alert.acknowledged",
+            subject: { kind: "alert", id: String(found) },
+            before: { state: "open" },
+            after: { state: "acknowledged" },
+          });
+        }
+        return { id: found, outcome: done };
+      });
     },
     { logLevel: "warn" },
   );
@@ -228,6 +244,7 @@ export async function acknowledge(
 export interface ResendOptions {
   channel?: string;
   hours: number;
+  by?: string;
   json?: boolean;
 }
 
@@ -235,8 +252,9 @@ export interface ResendOptions {
 export async function resend(
   context: CliContext,
   given: string | undefined,
-  { channel, hours, json }: ResendOptions,
+  { channel, hours, by, json }: ResendOptions,
 ): Promise<void> {
+  const actor = scriptActor(context, by);
   if (given === undefined && channel === undefined) {
     throw new UsageError("Name an alert, or a channel with --channel.");
   }
@@ -248,10 +266,21 @@ export async function resend(
         throw new UsageError(unknownChannel(channel, Object.keys(channels)));
       }
       const db = await migratedDatabase(runtime);
-      return resendFailed(db, {
-        withinHours: hours,
-        ...(given === undefined ? {} : { alertId: await alertId(runtime, given) }),
-        ...(channel === undefined ? {} : { channel }),
+      const id = given === undefined ? null : await alertId(runtime, given);
+      return inTransaction(db, async (trx) => {
+        const sent = await resendFailed(trx, {
+          withinHours: hours,
+          ...(id === null ? {} : { alertId: id }),
+          ...(channel === undefined ? {} : { channel }),
+        });
+        if (Object.keys(sent).length > 0) {
+          await recordAct(trx, actor, {
+            action: "alert.resent",
+            ...(id === null ? {} : { subject: { kind: "alert", id: String(id) } }),
+            after: { messages: sent },
+          });
+        }
+        return sent;
       });
     },
     { logLevel: "warn" },

@@ -15,10 +15,13 @@ import { type EndpointTools, finishOpenCall, obtainSecret } from "../../endpoint
 import { rotateSecret, sendTestEvent } from "../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { findEvents } from "../../inbox/queries.ts";
+import { type Actor, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import { endpointToolsOf } from "../endpoint-tools.ts";
+import { endpointToolsOf, recordingAs } from "../endpoint-tools.ts";
 import { migratedDatabase } from "../schema.ts";
+import { parsePerson, scriptActor } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -41,6 +44,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     )
     .option("--api-version <version>", "the schema version of its events (default: the newest)")
     .option("--description <text>", "a description that the service's list shows for it")
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
 
   endpoint
@@ -58,6 +62,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
       "for how many hours the service also signs with the former secret",
       graceHours,
     )
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((id: string | undefined, options: RotateOptions) =>
       rotateOwnSecret(context, id, options),
     );
@@ -67,6 +72,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .description("have the service send a test event, and wait until it is in the inbox")
     .argument("[id]", "which endpoint; needed only if there are several")
     .option("--wait <seconds>", "how many seconds to wait for it", seconds, 15)
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((id: string | undefined, options: TestOptions) =>
       testOwnEndpoint(context, id, options),
     );
@@ -76,6 +82,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .description("remove an endpoint at the service, after asking; deliveries to it stop at once")
     .argument("<id>", "as shown by list")
     .option("--yes", "remove without asking")
+    .option("--by <name>", "who does it, for the record", parsePerson)
     .action((id: string, options: RemoveOptions) => removeOwnEndpoint(context, id, options));
 }
 
@@ -102,6 +109,7 @@ export interface RegisterOptions {
   events: string[];
   apiVersion?: string;
   description?: string;
+  by?: string;
 }
 
 /** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
@@ -109,7 +117,8 @@ export async function registerOwnEndpoint(
   context: CliContext,
   options: RegisterOptions,
 ): Promise<void> {
-  const { endpointId, secretId } = await withEndpointTools(context, async (tools) => {
+  const actor = scriptActor(context, options.by);
+  const { endpointId, secretId } = await withRecordingTools(context, actor, async (tools) => {
     const finished = await finishOpenCall(tools);
     if (finished?.call.kind === "register") return finished.obtained;
     const url = requireUrl(options.url ?? tools.url);
@@ -205,15 +214,18 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
 
 export interface RotateOptions {
   graceHours?: number;
+  by?: string;
 }
 
 /** Rotates the secret, or completes an interrupted rotation. One call makes one rotation. */
 export async function rotateOwnSecret(
   context: CliContext,
   id: string | undefined,
-  { graceHours }: RotateOptions,
+  { graceHours, by }: RotateOptions,
 ): Promise<void> {
-  const obtained = await withEndpointTools(context, (tools) => rotateSecret(tools, id, graceHours));
+  const obtained = await withRecordingTools(context, scriptActor(context, by), (tools) =>
+    rotateSecret(tools, id, graceHours),
+  );
   const { endpointId, secretId, former, formerEndsAt } = obtained;
   const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
   context.stdout.write(
@@ -227,6 +239,7 @@ export async function rotateOwnSecret(
 export interface TestOptions {
   /** In seconds. */
   wait: number;
+  by?: string;
 }
 
 const everyMs = 250;
@@ -237,10 +250,15 @@ const everyMs = 250;
 export async function testOwnEndpoint(
   context: CliContext,
   id: string | undefined,
-  { wait }: TestOptions,
+  { wait, by }: TestOptions,
 ): Promise<void> {
+  const actor = scriptActor(context, by);
   const said = await withEndpointTools(context, async (tools) => {
     const endpoint = await findOwnEndpoint(tools, id);
+    const subject = { kind: "endpoint", id: endpoint.id };
+    await inTransaction(tools.db, (trx) =>
+      recordAct(trx, actor, { action: "endpoint.tested", subject }),
+    );
     const eventId = await sendTestEvent(tools, endpoint.id);
     if (eventId === null) {
       return (
@@ -274,6 +292,7 @@ async function arrives(
 
 export interface RemoveOptions {
   yes?: boolean;
+  by?: string;
 }
 
 /**
@@ -283,8 +302,9 @@ export interface RemoveOptions {
 export async function removeOwnEndpoint(
   context: CliContext,
   id: string,
-  { yes }: RemoveOptions,
+  { yes, by }: RemoveOptions,
 ): Promise<void> {
+  const actor = scriptActor(context, by);
   if (yes !== true) assertCanAsk(context);
   const { secretId, wasThere } = await withEndpointTools(context, async (tools) => {
     const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
@@ -304,8 +324,16 @@ export async function removeOwnEndpoint(
           return false;
         },
       );
-    await forgetEndpoint(tools.db, id);
-    return { secretId: known?.secretId ?? null, wasThere };
+    const secretId = known?.secretId ?? null;
+    await inTransaction(tools.db, async (trx) => {
+      await forgetEndpoint(trx, id);
+      await recordAct(trx, actor, {
+        action: "endpoint.removed",
+        subject: { kind: "endpoint", id },
+        before: { secret: secretId },
+      });
+    });
+    return { secretId, wasThere };
   });
   context.stdout.write(
     wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`,
@@ -316,6 +344,14 @@ export async function removeOwnEndpoint(
     );
   }
 }
+
+/** The same, with what they store in the record. */
+const withRecordingTools = <T>(
+  context: CliContext,
+  actor: Actor,
+  run: (tools: EndpointTools) => Promise<T>,
+): Promise<T> =>
+  withEndpointTools(context, (tools) => run({ ...tools, record: recordingAs(actor) }));
 
 /** Opens everything before the first call: without an encryption key, the secret in the answer would be lost. */
 export function withEndpointTools<T>(

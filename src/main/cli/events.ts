@@ -16,9 +16,12 @@ import {
 } from "../../inbox/queries.ts";
 import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbox/retention.ts";
 import { holdsRefusedText } from "../../mirror/canonical.ts";
+import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, linesWithoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
+import { parsePerson, scriptActor } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { followSignal, printAsItComes } from "./follow.ts";
@@ -67,7 +70,8 @@ export function registerEvents(program: Command, context: CliContext): void {
     )
     .argument("[id...]", "ids or numbers of events")
     .option("--dead", "all dead events that still have their bytes")
-    .action((ids: string[], { dead }: { dead?: boolean }) => replay(context, ids, dead === true));
+    .option("--by <name>", "who does it, for the record", parsePerson)
+    .action((ids: string[], options: ReplayOptions) => replay(context, ids, options));
 
   events
     .command("prune")
@@ -193,7 +197,20 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
   }
 }
 
-async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
+interface ReplayOptions {
+  dead?: boolean;
+  by?: string;
+}
+
+/** Of more the record has the count alone. */
+const mostRecorded = 200;
+
+async function replay(
+  context: CliContext,
+  ids: string[],
+  { dead = false, by }: ReplayOptions,
+): Promise<void> {
+  const actor = scriptActor(context, by);
   if (ids.length === 0 && !dead)
     throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
   const { replayed, empty } = await context.withRuntime(
@@ -204,12 +221,17 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
       const seqs = dead
         ? (await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")).map(Number)
         : [];
-      return db.transaction(async (trx) => {
+      return inTransaction(db, async (trx) => {
         const done = await replayEvents(trx, [...seqs, ...named]);
         // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
         const pruned = await listPruned(trx, [...seqs, ...named]);
         const refused = pruned.filter(({ seq }) => named.includes(seq));
         if (refused.length > 0) throw withoutBytes(refused);
+        if (done.length > 0) {
+          const seqs = done.length > mostRecorded ? {} : { seqs: done };
+          const after = { ...(dead ? { filter: { state: "dead" } } : {}), count: done.length };
+          await recordAct(trx, actor, { action: "events.replayed", after: { ...after, ...seqs } });
+        }
         return { replayed: done, empty: pruned.length };
       });
     },

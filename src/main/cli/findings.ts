@@ -1,7 +1,9 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import {
   type FindingRow,
@@ -14,7 +16,7 @@ import {
 } from "../../reconcile/findings/findings.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
+import { commandActor, parsePerson } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
@@ -120,15 +122,26 @@ function textOf(value: unknown): string {
 async function acknowledge(
   context: CliContext,
   id: number,
-  { by = requirePerson(context.user()), note }: { by?: string; note: string },
+  { by: given, note }: { by?: string; note: string },
 ): Promise<void> {
+  const actor = commandActor(context, given);
+  const by = actor.name;
   if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {
     const db = await runtime.db();
-    const said = { id, by, note, at: runtime.wallClock.now() };
-    if (await acknowledgeFinding(db, said)) return;
-    if ((await findFinding(db, id)) === null) throw noFinding(id);
-    throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
+    await inTransaction(db, async (trx) => {
+      const before = await findFinding(trx, id, { isLocked: true });
+      if (before === null) throw noFinding(id);
+      const said = { id, by, note, at: runtime.wallClock.now() };
+      if (!(await acknowledgeFinding(trx, said))) {
+        throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
+      }
+      await recordAct(trx, actor, {
+        action: "finding.acknowledged",
+        subject: { kind: "finding", id: String(id) },
+        before: { state: before.state },
+      });
+    });
   });
   context.stdout.write(`Finding ${id} is acknowledged by ${withoutControls(by)}.\n`);
 }

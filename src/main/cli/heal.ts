@@ -1,5 +1,7 @@
 import { Argument, type Command } from "commander";
 import Table from "cli-table3";
+import type { Knex } from "knex";
+import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { mirrorResources } from "../../mirror/resources.ts";
@@ -7,7 +9,7 @@ import type { Resource } from "../../mirror/snapshot.ts";
 import { type HealProposal, applyHeal, proposeHeal } from "../../reconcile/heal-object.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
+import { commandActor, parsePerson } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { reconcileDeps } from "../reconciliation.ts";
@@ -43,8 +45,10 @@ async function heal(
   context: CliContext,
   runtime: Runtime,
   object: HealProposal["object"],
-  { reason, by = requirePerson(context.user()), yes }: Options,
+  { reason, by: given, yes }: Options,
 ): Promise<void> {
+  const actor = commandActor(context, given);
+  const by = actor.name;
   if (reason.trim() === "")
     throw new UsageError("--reason is empty. Say why the object has to be overwritten.");
   if (yes !== true) assertCanAsk(context);
@@ -53,7 +57,14 @@ async function heal(
   const proposal = await proposeHeal(deps, object);
   context.stdout.write(proposalText(proposal));
   if (yes !== true) await confirm(context, "Overwrite it with what the service shows?");
-  if (!(await applyHeal(deps, proposal, { by, reason }))) {
+  const within = (trx: Knex.Transaction): Promise<void> =>
+    recordAct(trx, actor, {
+      action: "object.healed",
+      subject: { kind: object.resource, id: object.id },
+      before: { sha256: proposal.seen.sha256 },
+      after: { fields: proposal.differences.length },
+    });
+  if (!(await applyHeal(deps, proposal, { by, reason }, { within }))) {
     throw new UsageError(
       "The row has changed since it was read, so nothing was written. Run the same command again.",
     );

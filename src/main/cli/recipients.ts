@@ -1,8 +1,9 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Knex } from "knex";
 import {
   type HandlerRow,
   handlerNames,
+  lockHandler,
   longestReason,
   mostCounted,
   pauseHandler,
@@ -14,13 +15,16 @@ import {
   retryRuns,
   skipRun,
 } from "../../dispatch/manage-handlers.ts";
-import { readOpenRuns } from "../../dispatch/open-runs.ts";
+import { lockRun, readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
+import { type Act, type Actor, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, someOf, withoutControls } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
+import { parsePerson, scriptActor } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -94,8 +98,10 @@ export function registerRecipientCommands(
     .argument("<name>", `the ${noun}'s name`)
     .option(`${numberOption} <seq>`, `this ${item} only`, itemNumber)
     .option("--all", `every dead ${item} of this ${noun}`)
-    .action((name: string, { all, ...options }: NumberOption & { all?: boolean }) =>
-      retry(deps, name, { seq: numberIn(kind, options), all: all === true }),
+    .addOption(actingOption())
+    .action(
+      (name: string, { all, by, ...options }: NumberOption & ActingOption & { all?: boolean }) =>
+        retry(deps, name, { seq: numberIn(kind, options), all: all === true, by }),
     );
 
   program
@@ -103,9 +109,10 @@ export function registerRecipientCommands(
     .description(`give up a ${item}, so that later ${items} of its object go on`)
     .argument("<name>", `the ${noun}'s name`)
     .requiredOption(`${numberOption} <seq>`, `the number of the ${item}`, itemNumber)
+    .addOption(actingOption())
     // The option is required.
-    .action((name: string, options: NumberOption) =>
-      skip(deps, name, numberIn(kind, options) ?? 0),
+    .action((name: string, { by, ...options }: NumberOption & ActingOption) =>
+      skip(deps, name, { seq: numberIn(kind, options) ?? 0, by }),
     );
 
   program
@@ -113,23 +120,52 @@ export function registerRecipientCommands(
     .description("begin nothing more until it is resumed; nothing is lost meanwhile")
     .argument("<name>", `the ${noun}'s name`)
     .option("--reason <text>", "why, for those who see the list", parseReason, "a person paused it")
-    .action((name: string, { reason }: { reason: string }) => pause(deps, name, reason));
+    .addOption(actingOption())
+    .action((name: string, options: ActingOption & { reason: string }) =>
+      pause(deps, name, options),
+    );
 
   program
     .command("resume")
     .description("end a pause, and try at once what has failed")
     .argument("<name>", `the ${noun}'s name`)
-    .action((name: string) => resume(deps, name));
+    .addOption(actingOption())
+    .action((name: string, { by }: ActingOption) => resume(deps, name, by));
 
   program
     .command("remove")
     .description(`forget a ${noun} that nobody needs: ${place}, and what waits for it`)
     .argument("<name>", `the ${noun}'s name`)
     .option("--yes", "remove it without asking")
-    .action((name: string, { yes }: { yes?: boolean }) => remove(deps, name, yes === true));
+    .addOption(actingOption())
+    .action((name: string, options: ActingOption & { yes?: boolean }) =>
+      remove(deps, name, options),
+    );
 }
 
 type NumberOption = Record<string, number | undefined>;
+
+interface ActingOption {
+  by?: string | undefined;
+}
+
+const actingOption = (): Option =>
+  new Option("--by <name>", "who does it, for the record").argParser(parsePerson);
+
+/** What somebody does to a recipient, with its record; what returns null did nothing. */
+const acting = <T>(
+  db: Knex,
+  actor: Actor,
+  recipient: string,
+  work: (trx: Knex.Transaction) => Promise<{ act: Omit<Act, "subject"> | null; result: T }>,
+): Promise<T> =>
+  inTransaction(db, async (trx) => {
+    const { act, result } = await work(trx);
+    if (act !== null) {
+      await recordAct(trx, actor, { ...act, subject: { kind: "handler", id: recipient } });
+    }
+    return result;
+  });
 
 const numberIn = (
   { words }: Pick<RecipientKind, "words">,
@@ -208,9 +244,10 @@ async function show(
 async function retry(
   deps: Deps,
   name: string,
-  { seq, all }: { seq: number | undefined; all: boolean },
+  { seq, all, by }: ActingOption & { seq: number | undefined; all: boolean },
 ): Promise<void> {
   const { context, kind } = deps;
+  const actor = scriptActor(context, by);
   const { command, item, items, numberOption } = kind.words;
   if ((seq === undefined) !== all) {
     throw new UsageError(`Name one ${item} by ${numberOption}, or add --all for every dead one.`);
@@ -218,7 +255,11 @@ async function retry(
   const { pausedBy, again } = await withRecipients(deps, async (db) => {
     const known = await findKnown(deps, db, name);
     const which = seq === undefined ? ({ state: "dead" } as const) : { seq };
-    const count = await retryRuns(db, known.recipient, which);
+    const count = await acting(db, actor, known.recipient, async (trx) => {
+      const runs = await retryRuns(trx, known.recipient, which);
+      const act = { action: "handler.retried", after: { ...(all ? {} : { seq }), runs } };
+      return { act: runs === 0 ? null : act, result: runs };
+    });
     if (count === 0 && seq !== undefined) throw await whyNot(deps, db, name, seq);
     return { ...known, again: count };
   });
@@ -233,36 +274,68 @@ async function retry(
   context.stdout.write(`${counted(again, item, items)} of ${name} will be tried again ${when}\n`);
 }
 
-async function skip(deps: Deps, name: string, seq: number): Promise<void> {
+async function skip(
+  deps: Deps,
+  name: string,
+  { seq, by }: ActingOption & { seq: number },
+): Promise<void> {
+  const actor = scriptActor(deps.context, by);
   await withRecipients(deps, async (db) => {
     const { recipient } = await findKnown(deps, db, name);
-    if (!(await skipRun(db, recipient, seq))) throw await whyNot(deps, db, name, seq);
+    const isSkipped = await acting(db, actor, recipient, async (trx) => {
+      const run = await lockRun(trx, recipient, seq);
+      const result = await skipRun(trx, recipient, seq);
+      if (!result || run === null) return { act: null, result };
+      const { kind, resource, id, state, attempts } = run;
+      const before = { seq, kind, resource, id, state, attempts };
+      return { act: { action: "handler.skipped", before }, result };
+    });
+    if (!isSkipped) throw await whyNot(deps, db, name, seq);
   });
   deps.context.stdout.write(
     `${name} never sees ${deps.kind.words.item} ${seq}. Later ones of its object do not wait for it.\n`,
   );
 }
 
-async function pause(deps: Deps, name: string, reason: string): Promise<void> {
+async function pause(
+  deps: Deps,
+  name: string,
+  { reason, by }: ActingOption & { reason: string },
+): Promise<void> {
+  const actor = scriptActor(deps.context, by);
   await withRecipients(deps, async (db) => {
     const { recipient } = await findKnown(deps, db, name);
-    await pauseHandler(db, recipient, reason);
+    await acting(db, actor, recipient, async (trx) => {
+      const before = { pausedBy: (await lockHandler(trx, recipient))?.paused_by ?? null };
+      const result = await pauseHandler(trx, recipient, reason);
+      return { act: { action: "handler.paused", before, after: { pausedBy: "person" } }, result };
+    });
   });
   deps.context.stdout.write(
     `${name} is paused. "npx tallyhook ${deps.kind.words.command} resume ${name}" ends it.\n`,
   );
 }
 
-async function resume(deps: Deps, name: string): Promise<void> {
+async function resume(deps: Deps, name: string, by: string | undefined): Promise<void> {
+  const actor = scriptActor(deps.context, by);
   await withRecipients(deps, async (db) => {
     const { recipient } = await findKnown(deps, db, name);
-    await resumeHandler(db, recipient);
+    await acting(db, actor, recipient, async (trx) => {
+      const before = { pausedBy: (await lockHandler(trx, recipient))?.paused_by ?? null };
+      const result = await resumeHandler(trx, recipient);
+      return { act: { action: "handler.resumed", before, after: { pausedBy: null } }, result };
+    });
   });
   deps.context.stdout.write(`${name} is not paused.\n`);
 }
 
-async function remove(deps: Deps, name: string, yes: boolean): Promise<void> {
+async function remove(
+  deps: Deps,
+  name: string,
+  { yes = false, by }: ActingOption & { yes?: boolean },
+): Promise<void> {
   const { context, kind } = deps;
+  const actor = scriptActor(context, by);
   const { noun, item, items, place, howToStop, stillDefined } = kind.words;
   if (!yes) assertCanAsk(context);
   const shown = withoutControls(name);
@@ -288,7 +361,10 @@ async function remove(deps: Deps, name: string, yes: boolean): Promise<void> {
     const says = `${capitalized(place)} is lost. ${lost}${again}`;
     if (yes) context.stderr.write(`tallyhook: ${says}\n`);
     else await confirm(context, `${says} Remove ${shown}?`);
-    await removeHandler(db, recipient);
+    await acting(db, actor, recipient, async (trx) => {
+      await removeHandler(trx, recipient);
+      return { act: { action: "handler.removed", before: { waiting, dead } }, result: null };
+    });
   });
   context.stdout.write(`The ${noun} ${shown} is removed.\n`);
 }

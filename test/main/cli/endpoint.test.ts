@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { registerEndpoint } from "../../../src/main/cli/endpoint.ts";
 import { runReceiver } from "../../../src/main/cli/receiver.ts";
 import { loadConfig } from "../../../src/main/config/config.ts";
+import { readAudit } from "../../../src/people/audit.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/queue/backend.ts";
@@ -231,4 +232,17 @@ describe("endpoint remove", () => {
     expect((await stand.endpoint("remove", again, "--yes")).out).toContain("was removed");
     expect(await stand.endpoints()).toEqual([]);
   });
+});
+
+it("who registered, rotated and removed the endpoint is in the record, without a secret", async () => {
+  const id = await registered();
+  expect((await stand.endpoint("rotate", "--by", "Ann Lee")).error).toBeNull();
+  expect((await stand.endpoint("remove", id, "--yes")).error).toBeNull();
+  const acts = await readAudit(stand.db, { subject: { kind: "endpoint", id }, limit: 10 });
+  expect(acts).toMatchObject([
+    { action: "endpoint.removed", actor: "tester" },
+    { action: "endpoint.rotated", actor: "Ann Lee" },
+    { action: "endpoint.registered", actor: "tester" },
+  ]);
+  for (const value of stand.service.given) expect(JSON.stringify(acts)).not.toContain(value);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { registerHeal } from "../../../src/main/cli/heal.ts";
+import { readAudit } from "../../../src/people/audit.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
 import { type HostileService, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
@@ -53,5 +54,8 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
   expect(await total()).toBe("1003");
   expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([
     { healed_by: "ann", reason: "spoiled" },
+  ]);
+  expect(await readAudit(db, { action: "object.healed", limit: 10 })).toMatchObject([
+    { actor: "ann", via: "command line", subject: { kind: "order", id: "order-0003" } },
   ]);
 });

@@ -5,7 +5,7 @@ import { listKnownEndpoints } from "../../../endpoint/endpoints.ts";
 import type { EndpointTools } from "../../../endpoint/obtain-secret.ts";
 import { rotateSecret, sendTestEvent } from "../../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../../endpoint/watch-endpoint.ts";
-import { recordAct } from "../../../people/audit.ts";
+import { type Actor, recordAct } from "../../../people/audit.ts";
 import { TallyhookError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
@@ -22,6 +22,9 @@ import {
 /** The tools of a request: on the dashboard's pool, and with calls that end before a page is late. */
 export type OpenTools = (db: Knex) => Promise<ReadingTools>;
 
+/** Records what is stored, as an act of this person. */
+export type RecordingAs = (actor: Actor) => NonNullable<EndpointTools["record"]>;
+
 interface ReadingTools extends Omit<EndpointTools, "encryption"> {
   /** Null: no key is configured, so that no secret can be stored. */
   encryption: EndpointTools["encryption"] | null;
@@ -30,9 +33,9 @@ interface ReadingTools extends Omit<EndpointTools, "encryption"> {
 const mostGraceHours = 24 * 30;
 
 /** This deployment's endpoint at the service: its state, a test, and a new secret for it. */
-export const endpointPages = (open: OpenTools): PageGroup => ({
+export const endpointPages = (open: OpenTools, recordingAs: RecordingAs): PageGroup => ({
   place: { path: "/endpoint", name: "Endpoint", access: "status:read" },
-  routes: [show(open), confirmRotation(open), rotate(open), sendTest(open)],
+  routes: [show(open), confirmRotation(open), rotate(open, recordingAs), sendTest(open)],
   summary: { access: "status:read", read: readEndpointSummary },
 });
 
@@ -108,7 +111,7 @@ const confirmRotation = (open: OpenTools): Route => ({
   },
 });
 
-const rotate = (open: OpenTools): Route => ({
+const rotate = (open: OpenTools, recordingAs: RecordingAs): Route => ({
   method: "POST",
   path: "/endpoint/:id/rotate",
   access: "endpoint:write",
@@ -136,17 +139,7 @@ const rotate = (open: OpenTools): Route => ({
         "TALLYHOOK_ENCRYPTION_KEY is not set, so the new secret could not be stored. Nothing was done. Set it first.",
       );
     }
-    const recorded: EndpointTools = {
-      ...tools,
-      encryption,
-      record: (trx, { endpointId, secretId, former }) =>
-        recordAct(trx, actor, {
-          action: "endpoint.rotated",
-          subject: { kind: "endpoint", id: endpointId },
-          before: { secret: former },
-          after: { secret: secretId },
-        }),
-    };
+    const recorded: EndpointTools = { ...tools, encryption, record: recordingAs(actor) };
     const { secretId } = await serviceCall(() =>
       rotateSecret(recorded, seen.endpoint.id, hours === "" ? undefined : graceHours),
     );
