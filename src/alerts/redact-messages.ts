@@ -44,8 +44,8 @@ interface Theirs {
 /**
  * Redacts the alerts about a customer and their messages, sent or waiting: only ids, codes, amounts and times stay,
  * since titles, advice and people's notes may name the customer. In messages about many alerts it redacts the entries
- * about these, and in alerts about something else the notes that name the customer. Reasons of silences that do go, too. Returns the number of alerts and of
- * changed messages. Needs a transaction; idempotent.
+ * about these, and in alerts about something else the notes that name the customer. Reasons
+ * of silences of the one or the other go, too. Returns the number of alerts and of changed messages. Needs a transaction; idempotent.
  */
 export async function redactMessages(
   trx: Knex.Transaction,
@@ -56,7 +56,7 @@ export async function redactMessages(
   const noted = await notedAlerts(trx, named);
   await redactAlerts(trx, alerts);
   await redactNotes(trx, [...alerts, ...noted]);
-  await redactReasons(trx, named);
+  await redactReasons(trx, alerts, named);
   const messages = await redactOutbox(trx, alerts, noted, named);
   return { alerts: alerts.length, messages };
 }
@@ -114,15 +114,21 @@ async function redactNotes(trx: Knex.Transaction, alerts: readonly string[]): Pr
   );
 }
 
-/** Reasons of silences that name the person. */
+/** Reasons of silences of these alerts, and of others that name the person. */
 async function redactReasons(
   trx: Knex.Transaction,
+  alerts: readonly string[],
   named: (text: string) => boolean,
 ): Promise<void> {
-  const rows = await trx("alerts.silences")
-    .whereNotNull("reason")
-    .select<{ id: string; reason: string }[]>("id", "reason");
-  const theirs = rows.flatMap(({ id, reason }) => (named(reason) ? [id] : []));
+  const { rows } = await trx.raw<{ rows: { id: string; reason: string; is_theirs: boolean }[] }>(
+    `select s.id, s.reason,
+            exists (select from alerts.alerts a where a.key = s.key and a.id = any(?::bigint[])) as is_theirs
+     from alerts.silences s where s.reason is not null`,
+    [sqlArray(alerts)],
+  );
+  const theirs = rows.flatMap(({ id, reason, is_theirs: isTheirs }) =>
+    isTheirs || named(reason) ? [id] : [],
+  );
   await trx("alerts.silences").whereIn("id", theirs).update({ reason: redacted });
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { clear, raise } from "../../../src/alerts/raise-conditions.ts";
+import { beginSilence } from "../../../src/alerts/silences.ts";
 import { noSubject } from "../../../src/alerts/timeline.ts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
@@ -210,6 +211,17 @@ test("customers erase takes the person out of messages, and alerts hold none", a
   expect(JSON.parse(out)).toMatchObject({ counts: { alerts: 1, messages: 1 } });
   expect(await all()).not.toMatch(/j…@|4242|jane/i);
   expect(await all()).toContain("[redacted]");
+});
+
+test("customers erase takes out why an alert about the person was silenced, and no other reason", async () => {
+  const reason = "she moved abroad";
+  for (const key of ["decline:order-1", "chargeback:order-2"]) {
+    await beginSilence(db, { of: { key }, upTo: "error", hours: 1, by: "ada", reason });
+  }
+  const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada"];
+  expect((await runCommand(registerCustomers, erase, { env: env() })).error).toBeNull();
+  const reasons = await db("alerts.silences").orderBy("id").pluck("reason");
+  expect(reasons).toEqual(["[redacted]", reason]);
 });
 
 test("customers erase takes out the notes of alerts that are about the person, or name them, and no others", async () => {
