@@ -1,3 +1,4 @@
+import { readSearch } from "../../src/dashboard/pages/objects/search.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { markErased } from "../../src/mirror/privacy/erased-people.ts";
@@ -58,6 +59,19 @@ const acts = (action: string) =>
 const byEvent = (snapshot: Snapshot, seq: number): Snapshot => ({
   ...snapshot,
   cause: `event:${seq}`,
+});
+
+test.each([
+  ['"ord_1"', "ord_1"],
+  [" 'ord_1', ", "ord_1"],
+  ["`ord_1`.", "ord_1."],
+  ["“ord_1”", "ord_1"],
+  ["<jane@example.com>;", "jane@example.com"],
+  ["\t#A-1001\u00a0", "A-1001"],
+  ['"4242"', "4242"],
+  ['""', ""],
+])("what a paste brings along is left out: %j is %j", (typed, text) => {
+  expect(readSearch(typed).text).toBe(text);
 });
 
 describe("search", () => {

@@ -15,9 +15,12 @@ export interface SearchText {
   personal: "e-mail address" | "last four digits" | null;
 }
 
+/** What a paste brings along on either side: blanks, marks of quotation, the ends of a sentence. */
+const around = /^[\s"'`“”‘’«»<(]+|[\s"'`“”‘’«»>),;]+$/gu;
+
 /** Pure. */
 export function readSearch(typed: string): SearchText {
-  const text = typed.trim().slice(0, 255);
+  const text = typed.slice(0, 1_000).replaceAll(around, "").slice(0, 255);
   if (text.includes("@")) return { text, personal: "e-mail address" };
   if (/^\d{4}$/.test(text)) return { text, personal: "last four digits" };
   return { text: text.replace(/^#/, ""), personal: null };
