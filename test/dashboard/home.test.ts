@@ -4,6 +4,7 @@ import { renderHome } from "../../src/dashboard/pages/home/view.ts";
 import type { PageGroup } from "../../src/dashboard/page-group.ts";
 import type { PageDeps, PageRequest } from "../../src/dashboard/route.ts";
 import { permissionsOf } from "../../src/people/permissions.ts";
+import { html } from "../../src/platform/html.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { beat, leave } from "../../src/reconcile/runs/run-orders.ts";
 import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
@@ -41,7 +42,7 @@ async function at(daysAhead: number): Promise<void> {
   ({ cookie } = signed);
 }
 const home = async () => words(await (await send(`${dashboard.url}/`, { cookie })).text());
-const quiet = "Nothing needs you now.";
+const quiet = "Nothing needs you now";
 
 describe("home", () => {
   test("of a new deployment says what to do first, and no wall of zeros", async () => {
@@ -122,7 +123,7 @@ describe("a card", () => {
   test("that fails, or takes too long, is unknown, and home does not say that all is well", async () => {
     await stand.database.db("reconcile.findings").delete();
     await stand.run();
-    expect(await body([])).toContain(quiet);
+    expect(await body([])).toContain(`${quiet}.`);
     const failed = await body([group(() => Promise.reject(new Error("no table")))]);
     expect(failed).toContain("Broken Unknown");
     expect(failed).not.toContain(quiet);
@@ -131,8 +132,23 @@ describe("a card", () => {
   });
 });
 
+test("home says that there is more than this person may see", () => {
+  const trust = { tone: "good", headline: html`Proved`, lists: [], reasons: [] } as const;
+  const beginning = { hasWorker: true, hasEvents: true, hasObjects: true, hasRun: true };
+  const shown = (seesAll: boolean) =>
+    words(renderHome({ trust, beginning, cards: [], seesAll }).markup);
+  expect(shown(true)).toContain(`${quiet}.`);
+  expect(shown(false)).toContain(`${quiet}, of what your roles let you see.`);
+});
+
+test("home does not say that all is well while it is unknown whether webhooks come", () => {
+  const trust = { tone: "good", headline: html`Proved`, lists: [], reasons: [] } as const;
+  const { markup } = renderHome({ trust, beginning: null, cards: [], seesAll: true });
+  expect(markup).not.toContain(quiet);
+});
+
 test("home does not say that all is well while the proof itself cannot be read", () => {
-  const { markup } = renderHome({ trust: null, beginning: null, cards: [] });
+  const { markup } = renderHome({ trust: null, beginning: null, cards: [], seesAll: true });
   expect(markup).not.toContain(quiet);
   expect(words(markup)).toContain("Not known just now");
 });

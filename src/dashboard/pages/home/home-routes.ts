@@ -24,7 +24,14 @@ export const homePages = (groups: readonly PageGroup[]): PageGroup => ({
         return {
           kind: "page",
           title: "Home",
-          body: renderHome({ trust, beginning, cards: shown }),
+          body: renderHome({
+            trust,
+            beginning,
+            cards: shown,
+            seesAll: groups.every(
+              ({ summary }) => summary === undefined || visitor.permissions.has(summary.access),
+            ),
+          }),
           command: "npx tallyhook doctor",
         };
       },

@@ -9,10 +9,13 @@ export interface HomePage {
   trust: Trust | null;
   beginning: Beginning | null;
   cards: readonly SummaryCard[];
+  /** False: there are cards that this visitor may not see. */
+  seesAll: boolean;
 }
 
 /** Pure. */
-export function renderHome({ trust, beginning, cards }: HomePage): Html {
+export function renderHome(home: HomePage): Html {
+  const { trust, beginning, cards } = home;
   // A wall of zeros would say nothing of a deployment to which nothing has come yet.
   if (beginning !== null && isNew(beginning)) {
     return html`<p class="lead">
@@ -21,7 +24,7 @@ export function renderHome({ trust, beginning, cards }: HomePage): Html {
       </p>
       ${renderFirstSteps(beginning)}`;
   }
-  return html`${trust === null ? unknownTrust : renderTrust(trust)}${renderVerdict({ trust, beginning, cards })}
+  return html`${trust === null ? unknownTrust : renderTrust(trust)}${renderVerdict(home)}
     ${beginning !== null && !isBegun(beginning) && renderFirstSteps(beginning)}
     <ul class="cards plain-list">
       ${cards.map(renderCard)}
@@ -39,15 +42,23 @@ const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trus
 </section>`;
 
 /** Says that nothing is to be done only where everything could be read, is proved, and has no reason. */
-function renderVerdict({ trust, beginning, cards }: HomePage): Html {
+function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   const named = [
+    ...(beginning === null
+      ? [{ path: "/events", text: "Whether webhooks come at all could not be read just now." }]
+      : []),
     ...(beginning?.hasEvents === false
       ? [{ path: "/events", text: "No webhook has ever come: the service does not know where to." }]
       : []),
     ...(trust?.reasons ?? [unreadTrust]),
     ...cards.flatMap(({ path, reasons }) => reasons.map((text) => ({ path, text }))),
   ];
-  if (named.length === 0) return html`<p class="notice">Nothing needs you now.</p>`;
+  if (named.length === 0) {
+    return html`<p class="notice">
+      Nothing needs you
+      now${seesAll ? "." : ", of what your roles let you see. Others may have something to do."}
+    </p>`;
+  }
   return html`<section class="needs" aria-labelledby="needs">
     <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
     <ul>
