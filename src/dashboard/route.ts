@@ -73,6 +73,8 @@ export type PageAnswer =
       theme?: Theme;
       /** Of a session that has begun; null: the session has ended. */
       token?: string | null;
+      /** What a `leave` answer gave the browser to keep is used up. */
+      isBack?: true;
     }
   /** To another site, such as the company's sign-in. The browser brings back `keep`, within ten minutes. */
   | { kind: "leave"; url: string; keep: string }

@@ -265,6 +265,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
       if (answer.theme === "system") cookies?.theme.clear(ctx);
       else if (answer.theme !== undefined) cookies?.theme.set(ctx, answer.theme);
       if (answer.token === null) cookies?.session.clear(ctx);
+      if (answer.isBack === true) cookies?.kept.clear(ctx);
       if (answer.notice !== undefined) cookies?.notice.set(ctx, answer.notice.slice(0, 500));
       ctx.redirect(answer.to);
       ctx.status = 303;

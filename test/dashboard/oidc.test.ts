@@ -111,6 +111,11 @@ const comeBack = (url: URL, kept: string): Promise<Response> =>
     headers: { "sec-fetch-site": "cross-site" },
   });
 
+test("what the browser kept for the sign-in is gone once it is used", async () => {
+  const { answer } = await visit();
+  expect(answer.headers.getSetCookie().join()).toContain("tallyhook-kept=; Max-Age=0");
+});
+
 test("a person whom the company knows gets an account with the roles of their groups", async () => {
   const { answer } = await visit();
   expect([answer.status, answer.headers.get("location")]).toEqual([303, "/me"]);

@@ -176,7 +176,8 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         const from = { address: actor.address ?? "", userAgent };
         const result = await oidc.complete(url, attempt.data, from).catch(asPage);
         if (!result.ok) throw new PageError(403, result.problem);
-        return { kind: "redirect", to: ownPath(attempt.data.next), token: result.token };
+        const to = ownPath(attempt.data.next);
+        return { kind: "redirect", to, token: result.token, isBack: true };
       },
     },
   ];
