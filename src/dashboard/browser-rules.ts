@@ -51,12 +51,14 @@ export function refuseUnsent(): Middleware {
 
 /**
  * Refuses requests under another name than the dashboard's: a page can make its own name point at this machine. Without
- * a public address only names of this machine count. Throws `PageError`.
+ * a public address only names of this machine count, as the request itself says them: what a proxy hands on of a
+ * header may be anybody's word, and counts where it is the public address alone. Throws `PageError`.
  */
 export function refuseOtherNames({ origin }: { origin: string | null }): Middleware {
   const own = origin === null ? null : new URL(origin).host;
   return async (ctx, next) => {
-    const isOwn = ctx.host === own || isLoopbackHost(ctx.hostname.toLowerCase());
+    const isHandedOn = ctx.app.proxy && ctx.get("x-forwarded-host") !== "";
+    const isOwn = ctx.host === own || (!isHandedOn && isLoopbackHost(ctx.hostname.toLowerCase()));
     const names = ctx.req.rawHeaders.filter((name, n) => n % 2 === 0 && /^host$/i.test(name));
     if (names.length > 1) throw new PageError(400, "The request names two hosts.");
     if (!isOwn) {

@@ -271,6 +271,38 @@ test("the dashboard's name is not taken from a proxy's header where there is no 
   connection.destroy();
 });
 
+describe("behind a proxy, the dashboard's name", () => {
+  const status = async (headers: string, publicUrl: string | null) => {
+    const behind = await openDashboard(database, { proxies: 1, publicUrl });
+    const connection = await openConnection(Number(new URL(behind.url).port));
+    connection.write(`GET /sign-in HTTP/1.1\r\n${headers}\r\nconnection: close\r\n\r\n`);
+    const answer = await connection.answer();
+    connection.destroy();
+    await behind.close();
+    return answer?.status;
+  };
+
+  test.each([
+    ["host: rebound.example\r\nx-forwarded-host: localhost", null],
+    ["host: rebound.example\r\nx-forwarded-host: 127.0.0.1:8788", "https://ops.example.com"],
+    ["host: localhost\r\nx-forwarded-host: rebound.example", "https://ops.example.com"],
+    [
+      "host: localhost\r\nx-forwarded-host: rebound.example, ops.example.com",
+      "https://ops.example.com",
+    ],
+  ])("is not what a client makes the proxy hand on: %j of %s", async (headers, publicUrl) => {
+    expect(await status(headers, publicUrl)).toBe(421);
+  });
+
+  test.each([
+    ["host: dashboard:8788\r\nx-forwarded-host: ops.example.com", "https://ops.example.com"],
+    ["host: ops.example.com", "https://ops.example.com"],
+    ["host: localhost", null],
+  ])("is the public address, or this machine's own: %j of %s", async (headers, publicUrl) => {
+    expect(await status(headers, publicUrl)).toBe(200);
+  });
+});
+
 test("a notice that somebody planted in a cookie is text, and stands there once", async () => {
   const { cookie } = await signedIn(database.db, ["viewer"]);
   const planted = `tallyhook-notice=${encodeURIComponent("<script>alert(1)</script>")}`;
