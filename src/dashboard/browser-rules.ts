@@ -50,6 +50,30 @@ export function refuseUnsent(): Middleware {
 }
 
 /**
+ * Refuses pages while so many are being made: all wait for the same few connections, and who comes on top would wait
+ * for longer than anybody does. Ways to sign in are never refused here. Throws `PageError`.
+ */
+export function refuseTooMany({ most }: { most: number }): Middleware {
+  let pages = 0;
+  return async (ctx, next) => {
+    if (/^\/sign-(?:in|out)(?:\/|$)/.test(ctx.path)) return next();
+    if (pages >= most) {
+      ctx.set("retry-after", "5");
+      throw new PageError(
+        503,
+        "Too many pages are being made just now. Nothing was done: try again in a moment.",
+      );
+    }
+    pages += 1;
+    try {
+      await next();
+    } finally {
+      pages -= 1;
+    }
+  };
+}
+
+/**
  * Refuses requests under another name than the dashboard's: a page can make its own name point at this machine. Without
  * a public address only names of this machine count, as the request itself says them: what a proxy hands on of a
  * header may be anybody's word, and counts where it is the public address alone. Throws `PageError`.

@@ -10,7 +10,13 @@ import { html } from "../platform/html.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { type Assets, readAssets } from "./assets.ts";
-import { browserRules, refuseForeign, refuseOtherNames, refuseUnsent } from "./browser-rules.ts";
+import {
+  browserRules,
+  refuseForeign,
+  refuseOtherNames,
+  refuseTooMany,
+  refuseUnsent,
+} from "./browser-rules.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
@@ -76,6 +82,9 @@ export async function startDashboard(
   };
 }
 
+/** That are made at once: six for each connection of the pool. */
+const mostPages = 24;
+
 interface AppOptions extends DashboardOptions {
   assets: Assets;
 }
@@ -108,6 +117,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   app.use(refuseUnsent());
   app.use(refuseOtherNames({ origin }));
   app.use(refuseForeign({ origin }));
+  app.use(refuseTooMany({ most: mostPages }));
   app.use(findVisitor(deps, cookies, options));
   const router = new Router();
   for (const route of groups.flatMap(({ routes }) => routes)) {
@@ -236,7 +246,7 @@ const titles: Readonly<Record<number, string>> = {
   403: "You may not do this",
   404: "Not found",
   409: "This has changed meanwhile",
-  503: "This took too long",
+  503: "Not just now",
 };
 
 function explain(error: unknown): { status: number; message: string } {
@@ -246,6 +256,13 @@ function explain(error: unknown): { status: number; message: string } {
       status: 503,
       message:
         "The database needed more than three seconds for this page. Narrow the filter, such as to fewer days.",
+    };
+  }
+  if (error instanceof Error && error.name === "KnexTimeoutError") {
+    return {
+      status: 503,
+      message:
+        "Every connection to the database is busy with other pages, or it does not answer. Try again in a moment.",
     };
   }
   return {

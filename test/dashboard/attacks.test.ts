@@ -311,6 +311,31 @@ test("a notice that somebody planted in a cookie is text, and stands there once"
   expect(answer.headers.getSetCookie().join()).toContain("tallyhook-notice=; Max-Age=0");
 });
 
+test("pages that hang are answered up to a number, and people can still sign in and out", async () => {
+  const { cookie } = await signedIn(database.db, ["viewer"]);
+  const lock = await database.db.transaction();
+  await lock.raw("lock table people.sessions in access exclusive mode");
+  const asked = Array.from({ length: 30 }, () => send(`${dashboard.url}/me`, { cookie }));
+  const refused = await Promise.race([
+    // Those that hang are answered once the lock is gone.
+    Promise.all(asked).then(() => null),
+    Promise.any(
+      asked.map(async (each) => {
+        const answer = await each;
+        if (answer.status !== 503) throw new Error(`it was ${answer.status}`);
+        return answer;
+      }),
+    ),
+  ]);
+  const signIn = await send(`${dashboard.url}/sign-in`);
+  await lock.rollback();
+  expect(refused?.headers.get("retry-after")).toBe("5");
+  expect(signIn.status).toBe(200);
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(6);
+  expect((await send(`${dashboard.url}/me`, { cookie })).status).toBe(200);
+});
+
 test("a null character in a form or an address is refused, since no column can hold it", async () => {
   const { cookie } = await signedIn(database.db, roleNames);
   expect((await send(`${dashboard.url}/events?type=%00`, { cookie })).status).toBe(400);
