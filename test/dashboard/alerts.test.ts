@@ -297,6 +297,18 @@ describe("silencing", () => {
     expect(home).toContain("1, 1 silenced");
   });
 
+  test("by a double click begins once, so that ending it ends it", async () => {
+    const id = await raised("a");
+    const action = `/alerts/${id}/silence`;
+    const version = versionIn(await textOf(`/alerts/${id}`), action);
+    const form = { "decided-on": version, hours: "1", "up-to": "error", of: "key" };
+    const cookie = cookies.get("support") ?? "";
+    const clicks = [1, 2].map(() => send(`${dashboard.url}${action}`, { cookie, form }));
+    const statuses = (await Promise.all(clicks)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([303, 409]);
+    expect(await silences()).toHaveLength(1);
+  });
+
   test("of a rule can begin without an alert, and ends early with its record", async () => {
     const fields = { rule: "decline", hours: "1", "up-to": "error" };
     expect((await submit("/alerts/silences", "/alerts/silences", fields)).status).toBe(303);

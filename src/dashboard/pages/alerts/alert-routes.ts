@@ -26,7 +26,7 @@ import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { PageError, type Route } from "../../route.ts";
-import { longestNote, renderAlert, versionOfAlert } from "./alert-view.ts";
+import { longestNote, renderAlert, versionOfAlert, versionToSilence } from "./alert-view.ts";
 import { alertState, severityState, sightOf } from "./alert-words.ts";
 import { renderAlerts, stateFilters } from "./list-view.ts";
 import { versionOfFailed } from "./message-view.ts";
@@ -69,7 +69,7 @@ const routes: readonly Route[] = [
       };
     },
   },
-  ...silenceRoutes({ requireDecided, ruleNames }),
+  ...silenceRoutes({ requireToSilence, ruleNames }),
   {
     method: "GET",
     path: alertPath,
@@ -216,6 +216,21 @@ async function requireDecided(
   const found = number === null ? null : await lockAlert(trx, number);
   if (found === null) throw noAlert(id);
   if (versionOf(form) !== versionOfAlert(found)) throw alertOutdated(found, timeZone);
+  return found;
+}
+
+/** The same, and its silences as well: whoever waits for the lock sees the one that was begun meanwhile. */
+async function requireToSilence(
+  trx: Knex.Transaction,
+  id: string,
+  form: URLSearchParams,
+  timeZone: string,
+): Promise<AlertRow> {
+  const number = numberOf(id);
+  const found = number === null ? null : await lockAlert(trx, number);
+  if (found === null) throw noAlert(id);
+  const silences = await silencesSince(trx, found, found.opened_at);
+  if (versionOf(form) !== versionToSilence(found, silences)) throw alertOutdated(found, timeZone);
   return found;
 }
 

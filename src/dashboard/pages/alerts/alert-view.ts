@@ -9,7 +9,7 @@ import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { alertState, fact, objectLinks, severityState, titleOf } from "./alert-words.ts";
 import { type MessagesView, renderMessages, versionOfFailed } from "./message-view.ts";
-import { renderSilences, silenceForm } from "./silence-view.ts";
+import { renderSilences, silenceForm, versionOfSilences } from "./silence-view.ts";
 
 export interface AlertPage extends MessagesView {
   caseView: CaseView;
@@ -23,6 +23,12 @@ export const versionOfAlert = ({
   stage,
   severity,
 }: Pick<AlertDetails, "state" | "stage" | "severity">): string => `${is} ${severity} ${stage}`;
+
+/** What silencing an alert was decided on: a form that is sent twice silences once. Pure. */
+export const versionToSilence = (
+  alert: Parameters<typeof versionOfAlert>[0],
+  silences: readonly SilenceRow[],
+): string => `${versionOfAlert(alert)} ${versionOfSilences(silences)}`;
 
 /** Pure. */
 export function renderAlert(page: AlertPage): Html {
@@ -86,7 +92,7 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
 /** The most characters of a note. */
 export const longestNote = 500;
 
-function renderActions({ alert }: AlertPage): Html | null {
+function renderActions({ alert, silences }: AlertPage): Html | null {
   const failed = alert.messages.filter((message) => message.state === "failed");
   const isOver = alert.state === "resolved";
   if (isOver && failed.length === 0) return null;
@@ -108,7 +114,7 @@ function renderActions({ alert }: AlertPage): Html | null {
       !isOver &&
       html`<form class="card" method="post" action="/alerts/${alert.id}/silence">
         <h2>Silence</h2>
-        ${decidedOn(versionOfAlert(alert))} ${silenceForm({ upTo: alert.severity })}
+        ${decidedOn(versionToSilence(alert, silences))} ${silenceForm({ upTo: alert.severity })}
         <label for="of">Messages of</label>
         <select id="of" name="of">
           <option value="key">this alert, also when it comes back</option>

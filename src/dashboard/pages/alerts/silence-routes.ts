@@ -23,8 +23,8 @@ import { renderSilencesPage, versionOfSilences } from "./silence-view.ts";
 const mostListed = 100;
 
 interface OfAlerts {
-  /** The alert, locked, where it is as the form's sender saw it. Throws `PageError`. */
-  requireDecided(
+  /** The alert, locked, where it and its silences are as the form's sender saw them. Throws `PageError`. */
+  requireToSilence(
     trx: Knex.Transaction,
     id: string,
     form: URLSearchParams,
@@ -34,7 +34,7 @@ interface OfAlerts {
 }
 
 /** Silences: which there are, of an alert, of a rule, and their early end. */
-export const silenceRoutes = ({ requireDecided, ruleNames }: OfAlerts): readonly Route[] => [
+export const silenceRoutes = ({ requireToSilence, ruleNames }: OfAlerts): readonly Route[] => [
   {
     method: "GET",
     path: "/alerts/silences",
@@ -115,7 +115,7 @@ export const silenceRoutes = ({ requireDecided, ruleNames }: OfAlerts): readonly
     async answer({ db, timeZone }, { params, form, actor }) {
       const wanted = silenceIn(form);
       return inTransaction(db, async (trx) => {
-        const alert = await requireDecided(trx, params["id"] ?? "", form, timeZone);
+        const alert = await requireToSilence(trx, params["id"] ?? "", form, timeZone);
         const of = form.get("of") === "rule" ? { rule: alert.rule } : { key: alert.key };
         await begin(trx, actor, of, wanted);
         return { kind: "redirect", to: `/alerts/${alert.id}`, notice: "Silenced." };
