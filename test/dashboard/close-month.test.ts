@@ -335,19 +335,18 @@ describe("who may", () => {
     expect(await closedMonths()).toEqual([]);
   });
 
-  test("the bundle is for those who may read persons as well, and is what export writes", async () => {
+  test("the bundle is for those who sign, on record, and is what export writes", async () => {
     await prepare();
     await approve();
     const of = (cookie: string) => send(`${dashboard.url}${month}/bundle`, { cookie });
-    expect((await of(ada.cookie)).status).toBe(403);
-    const { cookie: support } = await signedIn(database.db, ["support"]);
-    expect((await of(support)).status).toBe(403);
-    const { cookie } = await signedIn(database.db, ["finance", "support"]);
-    const bundle = await of(cookie);
+    const { cookie } = await signedIn(database.db, ["support", "operator", "admin"]);
+    expect((await of(cookie)).status).toBe(403);
+    const bundle = await of(ada.cookie);
     expect([bundle.status, (await bundle.text()).split("\n", 2)[1]]).toEqual([
       200,
       '["tallyhook-close",2]',
     ]);
+    expect((await acts()).at(-1)).toMatchObject({ action: "month.exported", actor: ada.email });
   });
 });
 

@@ -30,7 +30,7 @@ export interface Report {
   readonly takesAccounts?: true;
   /** The report applies the card networks' thresholds: the last parameter of its function is the acquirer's region. */
   readonly takesRegion?: true;
-  /** Rows may hold what tells who somebody is, such as the text of a note: on the dashboard it takes `person:read`. */
+  /** Rows may hold what tells who somebody is, such as the text of a note: on the dashboard it takes `month:read`. */
   readonly hasPersonalData?: true;
   /** The rows take part in the verdict: a row with this `outcome` makes it FAIL. */
   readonly failsOn?: string;

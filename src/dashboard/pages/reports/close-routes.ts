@@ -92,7 +92,6 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         work: running,
         failure: failure === null ? null : { ...failure, says: inWords(failure.error) },
         mayPrepare: permissions.has("month:prepare"),
-        mayReadPersons: permissions.has("person:read"),
         whyNotClose:
           state.preparation === null ? null : whyNotClose(desk, deps, request, state.preparation),
         fourEyes: desk.fourEyes,
@@ -110,12 +109,9 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
     method: "GET",
     path: "/reports/close/:month/bundle",
     // The bundle holds the reports with personal data as well.
-    access: "person:read",
+    access: "month:read",
     async answer(deps, request) {
       const month = monthOf(request);
-      if (!request.visitor.permissions.has("report:read")) {
-        throw new PageError(403, "This takes the permission report:read as well.");
-      }
       await inTransaction(deps.db, (trx) =>
         recordAct(trx, request.actor, {
           action: "month.exported",

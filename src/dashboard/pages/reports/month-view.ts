@@ -26,7 +26,6 @@ export interface MonthPage {
   /** What is said of the last work on it that failed. */
   failure: (Omit<Failure, "error"> & { says: Html }) | null;
   mayPrepare: boolean;
-  mayReadPersons: boolean;
   /** Null: the visitor may close what is prepared. Else why not. */
   whyNotClose: string | null;
   fourEyes: boolean;
@@ -279,7 +278,7 @@ export function renderApprove(preparation: Preparation): Html {
 }
 
 function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage): Html {
-  const { timeZone, mayReadPersons } = page;
+  const { timeZone } = page;
   const members = manifest === null ? [] : membersOf(manifest);
   const reports = members.flatMap(({ name, lines, sha256: hash }): Hashed[] => {
     const [, report] = /^reports\/(.+)\/rows$/.exec(name) ?? [];
@@ -315,7 +314,7 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
         Sign the seal: it covers all below. Your browser prints this page with lines for signatures.
       </p>
       <nav class="row" aria-label="Of this close">
-        ${manifest !== null && (mayReadPersons ? html`<a href="${monthAddress(facts.month)}/bundle">Download the bundle for auditors</a>` : html`<span class="hint">The bundle for auditors takes the permission person:read.</span>`)}
+        ${manifest !== null && html`<a href="${monthAddress(facts.month)}/bundle">Download the bundle for auditors</a>`}
         <a href="/reports/close/verify">Verify every seal</a>
       </nav>
     </section>

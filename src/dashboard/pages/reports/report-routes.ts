@@ -41,11 +41,8 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
     method: "GET",
     path: "/reports",
     access: "report:read",
-    async answer(_, { visitor: { permissions } }) {
-      const body = renderReports({
-        reports: allReports,
-        mayReadPersons: permissions.has("person:read"),
-      });
+    async answer() {
+      const body = renderReports(allReports);
       return { kind: "page", title: "Reports", body, command: "npx tallyhook report list" };
     },
   },
@@ -124,11 +121,11 @@ function requireReport({ params, visitor }: PageRequest): Report {
   if (report === undefined) {
     throw new PageError(404, "There is no report of this name. /reports lists all of them.");
   }
-  if (report.hasPersonalData === true && !visitor.permissions.has("person:read")) {
+  if (report.hasPersonalData === true && !visitor.permissions.has("month:read")) {
     throw new PageError(
       403,
-      `The report ${report.name} has texts that staff wrote, which may name people: it takes the permission person:read ` +
-        "as well. Ask somebody with the role admin.",
+      `The report ${report.name} has texts that may name people: it takes the permission month:read as well. ` +
+        "Ask somebody with the role admin.",
     );
   }
   return report;

@@ -22,14 +22,8 @@ import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { accountField, accountNames } from "./report-options.ts";
 
-export interface ReportList {
-  reports: readonly Report[];
-  /** Whether this visitor may read those with personal data. */
-  mayReadPersons: boolean;
-}
-
 /** Pure. */
-export function renderReports({ reports, mayReadPersons }: ReportList): Html {
+export function renderReports(reports: readonly Report[]): Html {
   return html`<p class="lead">
       Each report says above its rows how far it is proved, and has a SHA-256 that is the same in
       every format. Months are <a href="/reports/close">closed</a> under one seal.
@@ -41,11 +35,6 @@ export function renderReports({ reports, mayReadPersons }: ReportList): Html {
           cell: ({ name }) => html`<a href="${addressOf(name)}">${titleOf(name)}</a>`,
         },
         { name: "Answers", cell: ({ explains }) => capital(explains) },
-        {
-          name: "Takes",
-          cell: ({ hasPersonalData }) =>
-            hasPersonalData === true && !mayReadPersons ? state("needs person:read", "warn") : "",
-        },
       ],
       reports,
       { caption: counted(reports.length, "report"), empty: html`There is no report.` },
