@@ -11,6 +11,7 @@ import { type ToldAlert, objectLink, renderAlerts, renderChanges } from "./conse
 import type { StateEffect } from "./event-effects.ts";
 import { renderEffects } from "./effects-view.ts";
 import { stateTones } from "./list-view.ts";
+import { reasonInWords } from "./reason-words.ts";
 
 export interface EventPage {
   event: StoredEvent;
@@ -63,6 +64,7 @@ export function renderEvent(page: EventPage): Html {
         <dt>Why</dt>
         <dd>
           ${event.reason === null ? "–" : outside(event.reason, 1_000)}
+          ${hint(reasonInWords(event.reason))}
           ${
             event.attempts > 1 &&
             html`<p class="hint">
@@ -85,6 +87,9 @@ export function renderEvent(page: EventPage): Html {
     ${page.alerts !== null && renderAlerts(page.alerts, { caption: "Alerts", empty: html`No alert came of it.` })}
     ${renderBytes(page)}`;
 }
+
+const hint = (text: string | null): Html | null =>
+  text === null ? null : html`<p class="hint">${text}</p>`;
 
 const meanings = {
   received: "Stored and acknowledged. A worker applies it within moments.",

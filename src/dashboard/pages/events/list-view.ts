@@ -82,7 +82,7 @@ function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPa
       <a href="${withQuery("/events", query, { before: String(stoppedAt) })}">Look further back</a>
     </p>`
   }
-  ${pager("/events", query, events.older)}`;
+  ${(query.get("object") ?? "") !== "" && objectHint} ${pager("/events", query, events.older)}`;
 }
 
 const choice: TableColumn<EventRow> = {
@@ -141,6 +141,10 @@ const selected: Html = html`selected`;
 const noneYet = html`No events yet. Point the service's webhooks here, or try it on the sandbox:
   <code>npx tallyhook trigger order.paid</code>`;
 const noneMatches = html`No event matches. <a href="/events">Show all</a>`;
+const objectHint = html`<p class="hint">
+  Which object an event is about is known once it has been applied. Others may be among those that
+  <a href="/events?state=failed">failed</a> or are <a href="/events?state=dead">dead</a>.
+</p>`;
 const noneSoFar = html`None so far.`;
 
 const objectFilter = ({ resource_id: id }: EventRow, query: URLSearchParams): Html | string =>

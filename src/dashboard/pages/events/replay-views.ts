@@ -13,6 +13,7 @@ import { time } from "../../parts/time.ts";
 import { objectLink, renderAlerts, renderChanges } from "./consequences.ts";
 import type { ToldByPreview } from "./event-tools.ts";
 import { stateTones } from "./list-view.ts";
+import { reasonInWords } from "./reason-words.ts";
 
 export interface PreviewPage {
   event: StoredEvent;
@@ -65,8 +66,8 @@ function renderResult(page: PreviewPage): Html {
       </p>`;
     case "fails":
       return html`<p class="problem">
-        It would fail: <bdi>${result.reason}</bdi>. A replay would try it again, up to 16 times.
-        Mend the cause first.
+        It would fail: <bdi>${result.reason}</bdi>. ${reasonInWords(result.reason)} A replay would
+        try it again, up to 16 times. Mend the cause first.
       </p>`;
     case "applied":
       return renderApplied(result, page);
