@@ -263,6 +263,18 @@ describe("the audit", () => {
     expect(page).not.toMatch(/href="javascript:/);
   });
 
+  test("leads to months and reports those alone who may read them", async () => {
+    const actor = { accountId: null, name: "joan", via: "dashboard", address: null } as const;
+    const subject = { kind: "month", id: "2026-10" };
+    await database.db.transaction((trx) =>
+      recordAct(trx, actor, { action: "month.prepared", subject }),
+    );
+    const { cookie } = await signedIn(database.db, ["admin", "finance"]);
+    const leads = async (who: string) =>
+      (await read("/admin/audit?by=joan", who)).includes('href="/reports/close/2026-10"');
+    expect([await leads(admin.cookie), await leads(cookie)]).toEqual([false, true]);
+  });
+
   test("is read page by page, each act once", async () => {
     const seen: string[] = [];
     let path: string | undefined = "/admin/audit?action=event.replayed";

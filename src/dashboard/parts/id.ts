@@ -8,9 +8,12 @@ export function shortId(id: string): Html {
   return html`<span class="id" title="${id}">${id.slice(0, shownCharacters)}…</span>`;
 }
 
-/** A whole id, copied by a press on its button; without script the button is not shown. Pure. */
-export const copyableId = (id: string): Html =>
-  html`<span class="id">${id}</span>
+/**
+ * A whole id, copied by a press on its button; without script the button is not shown. `page`: the path of what it
+ * leads to. Pure.
+ */
+export const copyableId = (id: string, page?: string): Html =>
+  html`${page === undefined ? html`<span class="id">${id}</span>` : html`<a class="id" href="${page}">${id}</a>`}
     <button type="button" class="copy needs-script" data-copy="${id}" aria-label="Copy ${id}">
       Copy
     </button>`;

@@ -1,6 +1,8 @@
 import { type AuditRow, changedValues } from "../../../people/audit.ts";
+import { mirrorResources } from "../../../mirror/resources.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
+import { objectPath } from "../../parts/object-link.ts";
 import { type PageOf, pager, withQuery } from "../../parts/paging.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -28,7 +30,10 @@ export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html
       { name: "When", cell: ({ at }) => time(at, timeZone) },
       { name: "Who", cell: ({ actor }) => html`<bdi class="id">${only("by", actor)}</bdi>` },
       { name: "What", cell: ({ action }) => only("action", action) },
-      { name: "On", cell: ({ subject }) => (subject === null ? "–" : subjectLink(subject)) },
+      {
+        name: "On",
+        cell: ({ subject }) => (subject === null ? "–" : subjectLink(subject, visitor)),
+      },
       { name: "Change", cell: renderChange },
       {
         name: "From",
@@ -60,22 +65,38 @@ const renderFilters = (query: URLSearchParams): Html =>
   </form>`;
 
 /** Where the dashboard shows what an act was done to. */
-const pages: Readonly<Record<string, string>> = {
-  event: "/events/",
-  finding: "/reconciliation/findings/",
-  alert: "/alerts/",
-  order: "/objects/order/",
-  transaction: "/objects/transaction/",
-  subscription: "/objects/subscription/",
-  customer: "/objects/customer/",
+const pages: Readonly<Record<string, (id: string) => string>> = {
+  ...Object.fromEntries(
+    mirrorResources.map(({ name }) => [name, (id: string) => objectPath(name, id)]),
+  ),
+  event: (id) => `/events/${encodeURIComponent(id)}`,
+  finding: (id) => `/reconciliation/findings/${encodeURIComponent(id)}`,
+  dunning: (id) => `/dunning/${encodeURIComponent(id)}`,
+  chargeback: (id) => `/chargebacks/${encodeURIComponent(id)}`,
+  alert: (id) => `/alerts/${encodeURIComponent(id)}`,
+  handler: (id) => `/handlers/${encodeURIComponent(id)}`,
+  silence: () => "/alerts/silences",
+  "run-order": () => "/reconciliation/runs",
+  endpoint: () => "/endpoint",
+  secret: () => "/deliveries",
+  account: () => "/admin/users",
 };
 
-/** A link where the kind has a page. Pure. */
-function subjectLink({ kind, id }: NonNullable<AuditRow["subject"]>): Html {
-  const place = Object.hasOwn(pages, kind) ? pages[kind] : undefined;
+/** Pages that not everybody who reads the audit may read. */
+const reportPages: typeof pages = {
+  month: (id) => `/reports/close/${encodeURIComponent(id)}`,
+  report: (id) => `/reports/${encodeURIComponent(id)}`,
+};
+
+/** A link where the kind has a page that the visitor may see. Pure. */
+function subjectLink(
+  { kind, id }: NonNullable<AuditRow["subject"]>,
+  { permissions }: Visitor,
+): Html {
+  const known = permissions.has("report:read") ? { ...pages, ...reportPages } : pages;
+  const address = Object.hasOwn(known, kind) ? known[kind]?.(id) : undefined;
   const shown = html`<bdi class="id">${withoutControls(id)}</bdi>`;
-  return html`${kind}
-  ${place === undefined ? shown : html`<a href="${place}${encodeURIComponent(id)}">${shown}</a>`}`;
+  return html`${kind} ${address === undefined ? shown : html`<a href="${address}">${shown}</a>`}`;
 }
 
 function renderChange(act: AuditRow): Html | string {

@@ -4,8 +4,8 @@ import type { CustomerName } from "../../../mirror/customer-names.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { durationText } from "../../../platform/readable-text.ts";
-import { copyableId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
+import { objectLink, wholeObjectLink } from "../../parts/object-link.ts";
 import { outsideName } from "../../parts/person.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
@@ -43,18 +43,25 @@ export function renderChargeback(page: ChargebackPage): Html {
         ${
           orderId !== null &&
           html`<dt>Order</dt>
-            <dd>${copyableId(orderId)}</dd>`
+            <dd>${wholeObjectLink("order", orderId)}</dd>`
         }
         ${
           chargeback.transactionId !== null &&
           html`<dt>Transaction</dt>
-            <dd>${copyableId(chargeback.transactionId)}</dd>`
+            <dd>${wholeObjectLink("transaction", chargeback.transactionId)}</dd>`
+        }
+        ${
+          person === null &&
+          chargeback.customerId !== null &&
+          html`<dt>Customer</dt>
+            <dd>${objectLink("customer", chargeback.customerId)}</dd>`
         }
         ${
           person !== null &&
           html`<dt>Customer</dt>
             <dd>
               ${outsideName(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outsideName(person.email)}`}
+              ${chargeback.customerId !== null && html` · ${objectLink("customer", chargeback.customerId)}`}
             </dd>
             ${
               person.card !== null &&

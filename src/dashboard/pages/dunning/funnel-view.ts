@@ -24,7 +24,7 @@ export function renderFunnel(
           placeholder="2026-11"
         />
       </div>
-      <button class="second">Show</button>
+      <button class="second">Show the month</button>
     </form>
     ${figures}
     ${table(

@@ -5,8 +5,8 @@ import type { DunningSettings } from "../../../mirror/dunning/stages.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { copyableId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
+import { objectLink, wholeObjectLink } from "../../parts/object-link.ts";
 import { outsideName } from "../../parts/person.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
@@ -48,14 +48,21 @@ export function renderRenewal(page: RenewalPage): Html {
       </div>
       <dl class="facts">
         <dt>Order</dt>
-        <dd>${copyableId(card.orderId)}</dd>
+        <dd>${wholeObjectLink("order", card.orderId)}</dd>
         <dt>Subscription</dt>
-        <dd>${copyableId(card.subscriptionId)}, cycle ${card.cycle}</dd>
+        <dd>${wholeObjectLink("subscription", card.subscriptionId)}, cycle ${card.cycle}</dd>
+        ${
+          person === null &&
+          card.customerId !== null &&
+          html`<dt>Customer</dt>
+            <dd>${objectLink("customer", card.customerId)}</dd>`
+        }
         ${
           person !== null &&
           html`<dt>Customer</dt>
             <dd>
               ${outsideName(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outsideName(person.email)}`}
+              ${card.customerId !== null && html` · ${objectLink("customer", card.customerId)}`}
             </dd>
             ${
               person.card !== null &&

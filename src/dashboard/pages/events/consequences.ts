@@ -2,6 +2,7 @@ import type { Change } from "../../../feed/changes.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { copyableId } from "../../parts/id.ts";
+import { objectPath } from "../../parts/object-link.ts";
 import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
@@ -25,10 +26,7 @@ interface ListOf {
 export const objectLink = (resource: string | null, id: string | null): Html | string =>
   resource === null || id === null
     ? "–"
-    : html`<a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}"
-          >${resource}</a
-        >
-        ${copyableId(id)}`;
+    : html`<a href="${objectPath(resource, id)}">${resource}</a> ${copyableId(id)}`;
 
 /** A table under its heading, or the heading with a word that there is nothing. */
 const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html): Html =>

@@ -7,7 +7,7 @@ import { state } from "../../parts/state.ts";
 import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { foreign } from "./field-value.ts";
-import { objectLink } from "./links.ts";
+import { objectLink } from "../../parts/object-link.ts";
 import { nouns, statusWords } from "./words.ts";
 
 /** The one field by which an object is found. Pure. */

@@ -16,7 +16,7 @@ import type { PageGroup } from "../../page-group.ts";
 import { recordPersonRead } from "../../parts/person.ts";
 import { pageOf, pager } from "../../parts/paging.ts";
 import { PageError, type Route } from "../../route.ts";
-import { objectPath } from "./links.ts";
+import { objectPath } from "../../parts/object-link.ts";
 import { renderFound, renderObjects, renderRecent, renderSearch } from "./list-view.ts";
 import { renderChargeback, renderObject, titleOf } from "./object-view.ts";
 import { readObjectPage } from "./read-object-page.ts";

@@ -13,7 +13,7 @@ import { state as stateBadge } from "../../parts/state.ts";
 import { time } from "../../parts/time.ts";
 import { type BlameSection, renderBlame } from "./blame-view.ts";
 import { type ValueStyle, fieldValue, foreign } from "./field-value.ts";
-import { objectLink, objectPath } from "./links.ts";
+import { objectLink, objectPath } from "../../parts/object-link.ts";
 import { renderObjects, statusBadge } from "./list-view.ts";
 import { type PastChoice, renderPastChoice, renderPastNotice } from "./past.ts";
 import { type TimelineSection, renderTimeline } from "./timeline-view.ts";
@@ -98,7 +98,14 @@ function renderHeader(page: ObjectPage): Html {
       ${typeof amount === "number" && html`<span class="stat">${money(amount, style.currency)}</span>`}
       ${isDeleted && stateBadge("Deleted at the service", "warn")}
       <span class="end row">
-        ${past.at === null && html`<a href="/events?object=${encodeURIComponent(id)}">Events about it</a>`}
+        ${
+          past.at === null &&
+          html`<a href="/events?object=${encodeURIComponent(id)}">Its events</a>
+            <a href="/alerts?state=all&amp;object=${encodeURIComponent(id)}">Its alerts</a>
+            <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any"
+              >Its findings</a
+            >`
+        }
         ${mayHeal && past.at === null && html`<a href="/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">Compare with the service and heal</a>`}
       </span>
     </div>

@@ -23,7 +23,7 @@ import { bookedFields } from "../../../mirror/resources/resource.ts";
 import type { ObjectKey } from "../../../mirror/snapshot.ts";
 import { findingsOfObject } from "../../../reconcile/findings/search-findings.ts";
 import type { PageDeps, Visitor } from "../../route.ts";
-import { objectPath } from "./links.ts";
+import { objectPath } from "../../parts/object-link.ts";
 import type { ObjectPage } from "./object-view.ts";
 import { pastOf, stopsOf } from "./past.ts";
 import type { EventsBySeq } from "./source.ts";

@@ -1,11 +1,13 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { longestNote } from "../../../people/cases.ts";
+import { isResource } from "../../../mirror/resources.ts";
 import { hidden } from "../../../reconcile/compare/differences.ts";
 import type { Difference, FindingClass, FindingRow } from "../../../reconcile/findings/findings.ts";
 import { holdsMoney } from "../../../reconcile/findings/search-findings.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { copyableId } from "../../parts/id.ts";
+import { objectPath, wholeObjectLink } from "../../parts/object-link.ts";
 import { money } from "../../parts/money.ts";
 import { state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
@@ -47,7 +49,7 @@ export function renderFinding(page: FindingPage): Html {
           resource !== null &&
           id !== null &&
           html`<dt>Object</dt>
-            <dd>${resource} <bdi>${copyableId(withoutControls(id))}</bdi></dd>`
+            <dd>${resource} <bdi>${objectId(resource, id)}</bdi></dd>`
         }
         <dt>At risk</dt>
         <dd>${atRiskOf(finding)}</dd>
@@ -85,6 +87,7 @@ export function renderFinding(page: FindingPage): Html {
           <a class="button" href="${comparePath(resource, id)}"
             >${page.mayHeal ? "Compare with the service now, and heal" : "Compare with the service now"}</a
           >
+          ${isResource(resource) && html`<a href="${objectPath(resource, id)}#blame">Why its fields are as they are</a>`}
           <a href="/events?object=${encodeURIComponent(id)}">Its events</a>
           <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any"
             >All its findings</a
@@ -95,6 +98,10 @@ export function renderFinding(page: FindingPage): Html {
     ${renderDifferences(finding, seesPersons)}
     ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
 }
+
+/** An id with the link to the page of its object. Pure. */
+export const objectId = (resource: string, id: string): Html =>
+  isResource(resource) ? wholeObjectLink(resource, id) : copyableId(withoutControls(id));
 
 export const comparePath = (resource: string, id: string): string =>
   `/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;

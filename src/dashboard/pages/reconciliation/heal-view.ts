@@ -9,7 +9,7 @@ import { decidedOn } from "../../parts/decided-on.ts";
 import { copyableId } from "../../parts/id.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
-import { comparePath, fieldCell, valueCell } from "./finding-view.ts";
+import { comparePath, fieldCell, objectId, valueCell } from "./finding-view.ts";
 import { findingTitle } from "./words.ts";
 
 export interface HealPage {
@@ -36,7 +36,12 @@ export function renderHeal(page: HealPage): Html {
   });
   return html`<section class="card">
       <div class="row">
-        <h2>${object.resource} <bdi>${copyableId(withoutControls(object.id))}</bdi></h2>
+        <h2>
+          ${object.resource}
+          <bdi
+            >${seen.sha256 === null ? copyableId(withoutControls(object.id)) : objectId(object.resource, object.id)}</bdi
+          >
+        </h2>
       </div>
       <p class="lead">
         Read from the service just now, ${time(new Date(observedAt), timeZone)}. Nothing is written
