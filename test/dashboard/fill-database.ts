@@ -55,7 +55,7 @@ export async function fillDatabase(db: Knex): Promise<void> {
       seed: "dashboard",
     });
     await deliver(db, sandbox);
-    await reconcileAll(db, sandbox.url);
+    await reconcileAll(db, sandbox.url, { kinds: ["full", "nightly"] });
     await refusedEvents(db);
     await someFindings(db);
     await handlers(db);
@@ -103,8 +103,17 @@ async function deliver(db: Knex, sandbox: TestSandbox): Promise<void> {
   await startDeliveries(db, sandbox, () => ++n % 12 === 0).deliver();
 }
 
-/** Finds what got lost, and heals it. */
-async function reconcileAll(db: Knex, baseUrl: string): Promise<void> {
+interface Runs {
+  kinds: readonly ("full" | "nightly")[];
+  reportOnly?: boolean;
+}
+
+/** Finds what got lost, and heals it; with `reportOnly` it only finds. */
+export async function reconcileAll(
+  db: Knex,
+  baseUrl: string,
+  { kinds, reportOnly = false }: Runs,
+): Promise<void> {
   const random = seededRandom("dashboard");
   const client = createServiceClient({
     baseUrl,
@@ -116,8 +125,8 @@ async function reconcileAll(db: Knex, baseUrl: string): Promise<void> {
   });
   try {
     const deps = { db, client, log, random, ...toldTo(alertContext) };
-    const settings = { ...defaultReconcileSettings, graceMs: 0 };
-    for (const kind of ["full", "nightly"] as const) await reconcile(deps, settings, { kind });
+    const settings = { ...defaultReconcileSettings, graceMs: 0, reportOnly };
+    for (const kind of kinds) await reconcile(deps, settings, { kind });
   } finally {
     await client.close();
   }

@@ -1,0 +1,356 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { strFromU8, unzipSync } from "fflate";
+import type { Locator, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { registerClose } from "../../../src/main/cli/close.ts";
+import { unpaidRenewals } from "../../../src/mirror/dunning/renewals.ts";
+import type { Role } from "../../../src/people/permissions.ts";
+import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { runCommand } from "../../main/cli/command-line.ts";
+import { type Deliveries, startDeliveries } from "../../reconcile/deliveries.ts";
+import { chromiumAvailable } from "../../support/chromium.ts";
+import { applyDeps, poisonOrder } from "../../worker/worker-stand.ts";
+import { aCustomer, aSubscription } from "../../sandbox/harness.ts";
+import { type DashboardStand, openDashboard, signedIn } from "../dashboard-stand.ts";
+import { reconcileAll } from "../fill-database.ts";
+import { useFilledDatabase } from "../filled-database.ts";
+import { type WatchedPage, useBrowser } from "./use-browser.ts";
+
+/**
+ * What people do with the dashboard from beginning to end, each with a browser of their own, by what they see: links,
+ * buttons and fields. One goes on where the one before it ended, and the last finds who did all that.
+ */
+describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
+  const database = useFilledDatabase();
+  const browser = useBrowser();
+  let dashboard: DashboardStand;
+  let service: Deliveries;
+  const opened: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    dashboard = await openDashboard(database, { service: database.service });
+    let isNew = false;
+    service = startDeliveries(database.db, database.sandbox, () => !isNew);
+    await service.deliver();
+    isNew = true;
+  });
+  afterEach(() => {
+    const complaints = opened
+      .flatMap((each) => each.complaints())
+      // What becomes a download is no page any more.
+      .filter((text) => !/\/(bundle|evidence\.zip) net::ERR_ABORTED$/.test(text));
+    if (complaints.length > 0) throw new Error(complaints.join("\n"));
+  });
+  afterAll(async () => {
+    for (const each of opened) await each.close();
+    await dashboard.close();
+  });
+
+  /** Somebody who has signed in and sees home. */
+  async function comes(email: string, role: Role): Promise<Person> {
+    const { cookie } = await signedIn(database.db, [role], {
+      email,
+      now: dashboard.clock.now(),
+    });
+    const watched = await browser.open({ url: dashboard.url, cookie });
+    opened.push(watched);
+    await watched.go("/");
+    return personAt(watched.page);
+  }
+
+  /** Some days later, with all that the service did by itself, and announced, meanwhile. */
+  async function days(n: number): Promise<void> {
+    const { clock } = await database.sandbox.control("POST", "/clock", {
+      advance_seconds: n * 86_400 + 60,
+    });
+    dashboard.clock.set(new Date(clock.now));
+    await service.deliver();
+  }
+
+  /** What was done, for the auditor: by whom, the act, and the address of the page of what it was done to. */
+  const done: { by: string; act: string; on: string; page: string | RegExp | null }[] = [];
+
+  test("whoever is on call finds a failed event, understands it, and replays it with a preview", async () => {
+    const { db, sandbox } = database;
+    const [order] = await db("mirror.orders")
+      .where({ status: "succeeded", subscription_id: null })
+      .orderBy("created_at", "desc")
+      // The newest has an event that waits already.
+      .offset(1)
+      .limit(1)
+      .pluck("id");
+    const mended = await poisonOrder(db, order);
+    await sandbox.ok("POST", `/v1/orders/${order}/refund`);
+    await service.deliver();
+
+    const lin = await comes("lin@example.com", "operator");
+    await lin.opens("Events");
+    await lin.writes("Object", order);
+    await lin.presses("Show");
+    expect(await lin.reads()).toContain("known once it has been applied");
+    await lin.follows("failed", "Events");
+    const seq = await lin.main.locator("tbody tr").first().locator("td a").first().innerText();
+    await lin.follows(seq, `Event ${seq}`);
+    expect(await lin.reads()).toMatch(
+      /attempt 1: database error 23514 A rule of the mirror's tables/,
+    );
+    expect(await lin.reads()).toContain(`"id": "${order}"`);
+    await lin.follows("Preview a replay…", `Replay event ${seq}?`);
+    expect(await lin.reads()).toMatch(/It would fail: .*Mend the cause first/);
+
+    await mended();
+    await lin.reloads();
+    expect(await lin.reads()).toMatch(/It would become applied .*status succeeded/);
+    await lin.presses(`Replay event ${seq}`, `Event ${seq}`);
+    expect(await lin.reads()).toContain("Put back.");
+    await applyBatch({ ...applyDeps(db), isClockMovable: true }, [Number(seq)]);
+    await lin.reloads();
+    expect(await lin.reads()).toMatch(/applied .*It changed the mirror/);
+    await lin.follows("order", /^Order /);
+    expect(await lin.reads()).toMatch(/refund/i);
+    done.push({ by: "lin@example.com", act: "event.replayed", on: seq, page: `Event ${seq}` });
+  });
+
+  test("support takes on a declined renewal, snoozes it, and need not look again when it is paid", async () => {
+    const { db, sandbox } = database;
+    const customer = await aCustomer(sandbox, "card_renewal_declined_once");
+    const plan = "box-daily-usd";
+    const { id: subscription } = await aSubscription(sandbox, customer, { plan });
+    await days(1);
+    const renewals = await unpaidRenewals(db, { now: dashboard.clock.now(), limit: 50 });
+    const renewal = renewals.find(({ subscriptionId }) => subscriptionId === subscription);
+    const name = `Order ${renewal?.orderNumber}`;
+
+    const ada = await comes("ada@example.com", "support");
+    await ada.opens("Dunning");
+    await ada.follows(name, /./);
+    await ada.presses("Assign to me");
+    expect(await ada.reads()).toMatch(/Assigned to ada@example\.com\. .*With ada@example\.com/);
+    await ada.presses("For 3 days");
+    expect(await ada.reads()).toContain("Rests until 2026-11-26");
+    await ada.opens("Dunning");
+    await ada.chooses("Who has it", "me");
+    await ada.presses("Show");
+    expect(await ada.column("Recovered this month")).not.toContain(name);
+    expect(await ada.reads()).toMatch(new RegExp(`${name} .*with you snoozed until 2026-11-26`));
+
+    await days(1);
+    const next = await comes("ada@example.com", "support");
+    await next.opens("Dunning");
+    expect(await next.column("Recovered this month")).toContain(name);
+    expect((await next.reads()).split(name)).toHaveLength(2);
+    done.push({
+      by: "ada@example.com",
+      act: "case.changed",
+      on: renewal?.orderId ?? "",
+      page: /./,
+    });
+  });
+
+  test("whoever is on call finds a drifted order by its number, sees why, and heals it with a preview", async () => {
+    const { db, sandbox } = database;
+    const [order] = await db("mirror.orders")
+      .where({ status: "succeeded", subscription_id: null })
+      .whereNotIn("id", db("reconcile.findings").whereNotNull("object_id").select("object_id"))
+      .orderBy("created_at", "desc")
+      .limit(1)
+      .select("id", "order_number", "total");
+    const total = Number(order.total) + 700;
+    await sandbox.control("POST", "/silent", { resource: "orders", id: order.id, set: { total } });
+    await reconcileAll(db, sandbox.url, { kinds: ["full"], reportOnly: true });
+
+    const lin = await comes("lin@example.com", "operator");
+    await lin.opens("Objects");
+    await lin.writes("Find an order or a customer", order.order_number);
+    await lin.presses("Find", `Order ${order.order_number}`);
+    expect(await lin.reads()).toContain("1 thing is not right here");
+    await lin.follows(/^Finding \d+$/, /^Finding \d+$/);
+    const [before, after] = [order.total, total].map((minor) => (minor / 100).toFixed(2));
+    expect(await lin.reads()).toMatch(new RegExp(`total .*${before} .*${after} `));
+    await lin.follows("Why its fields are as they are", `Order ${order.order_number}`);
+    const blame = lin.main.getByRole("region", { name: "Fields" }).getByRole("row");
+    const ofTotal = blame.filter({ has: lin.page.getByText("total", { exact: true }) });
+    expect(spaced(await ofTotal.innerText())).toMatch(
+      new RegExp(`total .*${before} .*(event|reconciliation run) \\d+`),
+    );
+    await lin.follows("Compare with the service and heal", "Mirror and service now");
+    expect(await lin.reads()).toMatch(new RegExp(`total .*${before} .*${after} .*${after} `));
+    await lin.writes("Why; name no customer", "the service changed it without an event");
+    await lin.presses("Heal it from the service");
+    expect(await lin.reads()).toMatch(/healed by lin@example\.com.*It has no open finding/);
+    await lin.follows(order.id, `Order ${order.order_number}`);
+    expect(await lin.reads()).not.toContain("not right here");
+    expect(await lin.reads()).toContain(after);
+    await lin.follows("Its findings", "Findings");
+    await lin.follows(/^\d+$/, /^Finding \d+$/);
+    expect(await lin.reads()).toMatch(/healed .*total/);
+    done.push({
+      by: "lin@example.com",
+      act: "object.healed",
+      on: order.id,
+      page: `Order ${order.order_number}`,
+    });
+  });
+
+  test("one prepares a month and another closes it; print and command line have the same hashes", async () => {
+    const joan = await comes("joan@example.com", "finance");
+    await joan.opens("Reports");
+    await joan.follows("closed", "Close a month");
+    await joan.follows("October 2026", "October 2026");
+    await joan.writes("Why it is closed although it is not proved", "the sandbox has gaps");
+    await joan.presses("Prepare October 2026");
+    expect(await joan.reads()).toMatch(
+      /Prepared by joan@example\.com .*somebody else has to close/,
+    );
+    await joan.follows("Exceptions", "Exceptions");
+
+    const max = await comes("max@example.com", "finance");
+    await max.follows(/^October 2026 is prepared by joan@example\.com/, "October 2026");
+    await max.follows("Approve and close", "Close October 2026");
+    await max.main.getByLabel(/^I have compared/).check();
+    await max.presses("Close October 2026", "October 2026");
+    expect(await max.reads()).toMatch(/Closed by max@example\.com Prepared by joan@example\.com/);
+
+    await max.page.emulateMedia({ media: "print" });
+    expect(await max.page.getByRole("navigation", { name: "Pages" }).isVisible()).toBe(false);
+    expect(await max.page.locator(".signing").isVisible()).toBe(true);
+    const printed = await max.reads();
+    const env = { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "UTC" };
+    const verified = await runCommand(registerClose, ["close", "verify", "--json"], { env });
+    const { intact, closes } = JSON.parse(verified.out) as {
+      intact: boolean;
+      closes: { month: string; sha256: string }[];
+    };
+    expect(intact).toBe(true);
+    expect(printed).toContain(closes.find(({ month }) => month === "2026-10")?.sha256);
+    const folder = await mkdtemp(join(tmpdir(), "stories-"));
+    try {
+      const out = join(folder, "2026-10.close");
+      await runCommand(registerClose, ["close", "export", "2026-10", "--out", out], { env });
+      const exported = await readFile(out, "utf8");
+      const hashes = printed.match(/\b[0-9a-f]{64}\b/g) ?? [];
+      expect(hashes.length).toBeGreaterThan(15);
+      for (const hash of hashes.slice(2)) expect(exported).toContain(hash);
+      await max.page.emulateMedia({ media: "screen" });
+      expect(strFromU8(await max.downloads("Download the bundle for auditors"))).toBe(exported);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    done.push(
+      { by: "joan@example.com", act: "month.prepared", on: "2026-10", page: null },
+      { by: "max@example.com", act: "month.closed", on: "2026-10", page: null },
+    );
+  });
+
+  test("support opens the evidence of a chargeback, on the page and as a ZIP", async () => {
+    const ada = await comes("ada@example.com", "support");
+    await ada.opens("Chargebacks");
+    const sale = ada.main.locator("tbody tr").first().getByRole("link").first();
+    const name = spaced(await sale.innerText());
+    await ada.follows(name, /^Chargeback /);
+    const key = decodeURIComponent(ada.page.url().split("/").at(-1) ?? "");
+    await ada.follows("Evidence", /^Evidence for chargeback /);
+    const [hash = "none"] = /[0-9a-f]{64}/.exec(await ada.reads()) ?? [];
+    const files = unzipSync(await ada.downloads("Download it as ZIP"));
+    expect(Object.keys(files).sort()).toEqual(
+      expect.arrayContaining(["evidence.html", "evidence.json", "items.csv", "transactions.csv"]),
+    );
+    const { chargeback } = JSON.parse(strFromU8(files["evidence.json"] ?? new Uint8Array()));
+    expect([chargeback.key, `Order ${chargeback.orderNumber}`]).toEqual([key, name]);
+    const sums = Object.entries(files).find(([, bytes]) => strFromU8(bytes).includes(hash));
+    expect(sums).toBeDefined();
+    done.push({
+      by: "ada@example.com",
+      act: "evidence.made",
+      on: key,
+      page: `Chargeback ${chargeback.orderNumber}`,
+    });
+  });
+
+  test("an auditor finds who did all that, on what and when, and comes from there to what it was done to", async () => {
+    const grace = await comes("grace@example.com", "admin");
+    await grace.opens("Admin");
+    await grace.follows("Audit", "Audit");
+    expect(done.map(({ act }) => act)).toHaveLength(6);
+    for (const { by, act, on, page } of done) {
+      await grace.opens("Admin");
+      await grace.follows("Audit", "Audit");
+      await grace.writes("Who", by);
+      await grace.writes("What", act);
+      await grace.presses("Show");
+      const row = grace.main.getByRole("row").filter({ hasText: on }).first();
+      expect(spaced(await row.innerText())).toMatch(
+        new RegExp(
+          `^\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2} UTC .*${by} .*${act} .*${on} .*127\\.0\\.0\\.1`,
+        ),
+      );
+      if (page !== null) await grace.follows(on, page);
+    }
+  });
+});
+
+/** What a person does on a page: it ends when the page that comes of it is there. */
+interface Person {
+  page: Page;
+  main: Locator;
+  /** A page of those at the side. */
+  opens(name: string): Promise<void>;
+  /** A link in the content, to a page with this title. */
+  follows(link: string | RegExp, title: string | RegExp): Promise<void>;
+  chooses(field: string, option: string): Promise<void>;
+  writes(field: string, text: string): Promise<void>;
+  /** A button; without a title the page has the one that it had. */
+  presses(button: string, title?: string): Promise<void>;
+  reloads(): Promise<void>;
+  /** The text of the content as it is shown. */
+  reads(): Promise<string>;
+  /** What stands in a column of a board. */
+  column(name: string): Promise<string>;
+  downloads(link: string): Promise<Buffer>;
+}
+
+function personAt(page: Page): Person {
+  const main = page.locator("main");
+  const titleNow = () => page.locator("h1").innerText();
+  const leaves = async (act: () => Promise<void>, title: string | RegExp) => {
+    // The same title may stand on the page that is left.
+    await Promise.all([page.waitForEvent("framenavigated"), act()]);
+    await page.waitForLoadState("load");
+    const arrived = spaced(await titleNow());
+    if (typeof title === "string" ? arrived !== title : !title.test(arrived)) {
+      throw new Error(`${arrived} in place of ${title}: ${spaced(await main.innerText())}`);
+    }
+  };
+  const link = (name: string | RegExp) => main.getByRole("link", { name, exact: true }).first();
+  return {
+    page,
+    main,
+    async opens(name) {
+      const side = page.getByRole("navigation", { name: "Pages" });
+      await leaves(() => side.getByRole("link", { name, exact: true }).click(), name);
+    },
+    follows: (name, title) => leaves(() => link(name).click(), title),
+    async chooses(field, option) {
+      await main.getByLabel(field, { exact: true }).selectOption({ label: option });
+    },
+    writes: (field, text) => main.getByLabel(field, { exact: true }).fill(text),
+    async presses(button, title) {
+      const to = title ?? (await titleNow());
+      await leaves(() => main.getByRole("button", { name: button, exact: true }).click(), to);
+    },
+    async reloads() {
+      await page.reload({ waitUntil: "load" });
+    },
+    reads: async () => spaced(await main.innerText()),
+    column: async (name) =>
+      spaced(await main.getByRole("region", { name: new RegExp(`^${name}`) }).innerText()),
+    async downloads(name) {
+      const [download] = await Promise.all([page.waitForEvent("download"), link(name).click()]);
+      return readFile(await download.path());
+    },
+  };
+}
+
+const spaced = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
