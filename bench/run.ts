@@ -12,6 +12,7 @@ import { ackLatency } from "./ack-latency.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { applyLatency } from "./apply-latency.ts";
 import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
+import { dashboard } from "./dashboard.ts";
 import { compile } from "./support/compile.ts";
 import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
@@ -46,6 +47,7 @@ const benchmarks: readonly Benchmark[] = [
   reconcile,
   reports,
   grown,
+  dashboard,
 ];
 
 interface Flags extends Omit<BenchOptions, "settings"> {
@@ -55,7 +57,7 @@ interface Flags extends Omit<BenchOptions, "settings"> {
 
 const program = new Command("bench")
   .addArgument(
-    new Argument("[names...]", "all when left out, but not grown").choices(
+    new Argument("[names...]", "all when left out, but not grown and dashboard").choices(
       benchmarks.map(({ name }) => name),
     ),
   )

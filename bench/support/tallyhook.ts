@@ -41,6 +41,25 @@ export async function startReceiver(placed: Placed, place: DataPlace): Promise<R
   return { process: child, port };
 }
 
+/** Starts the dashboard on a clock that begins at this time. */
+export async function startDashboard(
+  placed: Placed,
+  place: DataPlace,
+  beginsAt: Date,
+): Promise<RunningServer> {
+  const port = await freePort();
+  const child = startProcess({
+    name: "dashboard",
+    ...placed,
+    file: compiled(new URL("../servers/dashboard.ts", import.meta.url)),
+    args: [String(port), beginsAt.toISOString()],
+    nodeArgs,
+    env: await environment(placed, place),
+  });
+  await untilAnswers(child, port, "/sign-in");
+  return { process: child, port };
+}
+
 /** Starts `tallyhook worker` with its defaults. A benchmark's events need no refetch. */
 export async function startWorker(
   placed: Placed,

@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import type { Knex } from "knex";
+import type { PageGroup } from "../../src/dashboard/page-group.ts";
+import { createAccount } from "../../src/people/accounts.ts";
+import { type Role, roleNames } from "../../src/people/permissions.ts";
+import { beginSession } from "../../src/people/sessions.ts";
+import { pagesAmong, sampleAddresses } from "../../test/dashboard/page-samples.ts";
+import { meterSeconds } from "./cpu-meter.ts";
+import { filledYear } from "./year.ts";
+
+/** What a page waits for: its own queries, a whole report, or an answer of the service. */
+export type PageKind = "page" | "report" | "service";
+
+export interface MeasuredPage {
+  address: string;
+  kind: PageKind;
+  /** From the request to the last byte, in ms, by all roles that may see it. */
+  times: number[];
+  /** For one request, in ms. */
+  cpuMs: Readonly<Record<string, number>>;
+}
+
+/** The p95 that a page keeps. */
+export const limitsMs = { page: 100, report: 5_000 } as const;
+
+/** Pure. NaN of none. */
+export function p95Of(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN;
+}
+
+/** Searches that no index answers alone, and lists without the filter that keeps them short. */
+const searches = [
+  "/events?type=none.such",
+  "/events?type=customer.created",
+  "/events?state=failed",
+  "/events?state=applied",
+  "/events?state=stale",
+  `/events?from=${filledYear}-06-01&until=${filledYear}-06-02`,
+  `/events?type=none.such&from=${filledYear}-06-01`,
+  "/alerts?state=all&severity=error",
+  "/alerts?severity=critical",
+  "/alerts?state=all&rule=chargeback",
+  "/reconciliation/findings?severity=warning",
+  "/reconciliation/findings?state=any&severity=high",
+  "/reconciliation/findings?state=any&class=identity",
+  "/chargebacks?show=ended",
+  "/objects?q=4242",
+  "/objects?q=00000777",
+  "/objects?q=buyer-7@example.com",
+  "/admin/audit?by=person-7@example.com",
+];
+
+/** The addresses of all pages of these kinds on a grown database. */
+export async function pagesOf(
+  db: Knex,
+  groups: readonly PageGroup[],
+  dashboard: { url: string; cookie: string },
+  kinds: readonly PageKind[],
+): Promise<string[]> {
+  const samples = await sampleAddresses(db, groups);
+  // They name months of the other filled database.
+  const addresses = samples.map((address) => address.replace(/=2026-/g, `=${filledYear}-`));
+  const asked = [...new Set([...addresses, ...searches])].filter((address) =>
+    kinds.includes(kindOf(address)),
+  );
+  return pagesAmong(asked, (address) =>
+    fetch(`${dashboard.url}${address}`, { headers: headersOf(dashboard) }),
+  );
+}
+
+/** A session of somebody with these roles: the cookie to send. */
+export async function signIn(db: Knex, roles: readonly Role[], now: Date): Promise<string> {
+  return db.transaction(async (trx) => {
+    const email = `${randomUUID()}@example.com`;
+    const { id } = await createAccount(trx, { email, roles, passwordHash: null });
+    const token = await beginSession(trx, {
+      accountId: id,
+      method: "link",
+      address: "127.0.0.1",
+      userAgent: "bench",
+      now,
+    });
+    return `tallyhook=${token}`;
+  });
+}
+
+/** Loads each page `times` times for each role that may see it, one after the other. */
+export async function measurePages(
+  db: Knex,
+  { url, pids }: { url: string; pids: Readonly<Record<string, number>> },
+  {
+    addresses,
+    times,
+    now,
+    say,
+  }: {
+    addresses: readonly string[];
+    times: number;
+    now: Date;
+    say: (line: string) => void;
+  },
+): Promise<MeasuredPage[]> {
+  const cookies = await Promise.all(roleNames.map((role) => signIn(db, [role], now)));
+  const measured: MeasuredPage[] = [];
+  for (const address of addresses) {
+    const load = (cookie: string) => loadPage(`${url}${address}`, cookie);
+    const seen: string[] = [];
+    for (const cookie of cookies)
+      if ([200, 503].includes((await load(cookie)).status)) seen.push(cookie);
+    const [meter, taken] = [meterSeconds(pids), [] as number[]];
+    for (let n = 0; n < times; n++) {
+      for (const cookie of seen) {
+        const { status, ms } = await load(cookie);
+        // A page that its own time limit ended was at least so slow.
+        if (status !== 200 && status !== 503) throw new Error(`${address} was answered ${status}`);
+        taken.push(ms);
+      }
+    }
+    const cpuMs = Object.fromEntries(
+      Object.entries(meter()).map(([name, s]) => [name, (s * 1_000) / taken.length]),
+    );
+    // What no role but all of them together may see, or what has changed since it was listed.
+    if (taken.length === 0) continue;
+    measured.push({ address, kind: kindOf(address), times: taken, cpuMs });
+    say(`${address}: p95 ${p95Of(taken).toFixed(0)} ms`);
+  }
+  return measured;
+}
+
+export async function loadPage(
+  url: string,
+  cookie: string,
+): Promise<{ status: number; ms: number }> {
+  const startMs = performance.now();
+  const answer = await fetch(url, { redirect: "manual", headers: headersOf({ cookie }) });
+  await answer.arrayBuffer();
+  return { status: answer.status, ms: performance.now() - startMs };
+}
+
+const headersOf = ({ cookie }: { cookie: string }) => ({
+  cookie,
+  "sec-fetch-site": "same-origin",
+});
+
+/** Pure. */
+export function kindOf(address: string): PageKind {
+  if (/^\/reports\/(?!close\/)[^/]+(\?|\/)/.test(address)) return "report";
+  return /^\/(endpoint|reconciliation\/heal)(\/|\?|$)/.test(address) ? "service" : "page";
+}
