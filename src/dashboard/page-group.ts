@@ -1,7 +1,7 @@
 import type { Permission } from "../people/permissions.ts";
 import type { HtmlPart } from "../platform/html.ts";
 import type { Tone } from "./parts/state.ts";
-import type { PageDeps, Route, Visitor } from "./route.ts";
+import type { PageDeps, Route } from "./route.ts";
 
 /** Pages that belong together: a folder of `pages/`. */
 export interface PageGroup {
@@ -21,8 +21,11 @@ export interface Place {
 export interface Summary {
   /** Whoever lacks it does not see the card. */
   access: Permission;
-  /** Reads little: home asks all groups at once. One that throws is shown as unknown, the others as they are. */
-  read(deps: PageDeps, visitor: Visitor): Promise<SummaryCard>;
+  /**
+   * Reads little: home asks all groups at once. One that throws is shown as unknown, the others as they are. The same
+   * for all who may see it: home keeps one that is slow to read.
+   */
+  read(deps: PageDeps): Promise<SummaryCard>;
 }
 
 /** A card of home. The whole of it leads to `path`. */

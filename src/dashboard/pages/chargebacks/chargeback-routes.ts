@@ -10,6 +10,7 @@ import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
+import { createSlowReads } from "../../parts/slow-reads.ts";
 import { recordPersonRead } from "../../parts/person.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { renderChargeback } from "./case-view.ts";
@@ -31,16 +32,18 @@ const yearMs = 365 * 86_400_000;
 
 /** Disputed sales: which to answer, and with what. */
 export function chargebackPages(parts: ChargebackParts): PageGroup {
+  const listed = createSlowReads<"all", Chargeback[]>();
   const routes: readonly Route[] = [
     {
       method: "GET",
       path: "/chargebacks",
       access: "status:read",
-      async answer({ db, clock, serviceClock, timeZone }, { visitor, actor, query }) {
+      async answer(deps, { visitor, actor, query }) {
+        const { db, clock, serviceClock, timeZone } = deps;
         const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
         const endedSince = new Date(now.getTime() - yearMs);
-        const [all, ratios] = await Promise.all([
-          listChargebacks(db, { endedSince, limit: mostChargebacks }),
+        const [{ value: all, ageMs }, ratios] = await Promise.all([
+          listed(deps, "all", () => listChargebacks(db, { endedSince, limit: mostChargebacks })),
           parts.ratios?.(db, now, timeZone) ?? null,
         ]);
         const unanswered = all.filter(({ state }) => state === "opened");
@@ -66,6 +69,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
           body: renderChargebacks({
             open,
             ended,
+            ageMs,
             cases,
             names,
             filter,

@@ -7,6 +7,7 @@ import { caseMarks, isResting } from "../../parts/case.ts";
 import { shortId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
 import { outsideName } from "../../parts/person.ts";
+import { ageHint } from "../../parts/slow-reads.ts";
 import { state } from "../../parts/state.ts";
 import { sums } from "../../parts/sums.ts";
 import { table } from "../../parts/table.ts";
@@ -31,6 +32,8 @@ export interface ChargebackFilter {
 export interface ListPage {
   open: readonly Chargeback[];
   ended: readonly Chargeback[];
+  /** How old both are; who looks after them is as it is now. */
+  ageMs: number;
   cases: ReadonlyMap<string, Case>;
   /** Empty for whoever may not see who customers are. */
   names: ReadonlyMap<string, CustomerName>;
@@ -75,7 +78,7 @@ export function renderChargebacks(page: ListPage): Html {
       there on the day a chargeback comes. Card networks give a few weeks, counted from a day that
       may lie before the one shown here.
     </p>
-    ${renderAges(page)} ${renderFilters(page.filter)} ${renderOpen(page)}
+    ${ageHint(page.ageMs)} ${renderAges(page)} ${renderFilters(page.filter)} ${renderOpen(page)}
     ${renderRatios(page.ratios)} ${renderEnded(page)}`;
 }
 

@@ -1,10 +1,11 @@
 import type { Knex } from "knex";
-import { readLag } from "../../../inbox/lag.ts";
+import { type Lag, readLag } from "../../../inbox/lag.ts";
 import { countAnswers } from "../../../receiver/counters.ts";
 import type { SecretOverview } from "../../../receiver/secrets-overview.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup, SummaryCard } from "../../page-group.ts";
 import type { PageDeps } from "../../route.ts";
+import { createSlowReads } from "../../parts/slow-reads.ts";
 import { timesOf } from "./answers.ts";
 import { renderDeliveries } from "./delivery-view.ts";
 import type { StatementFound } from "./statement.ts";
@@ -20,39 +21,43 @@ export interface DeliveryTools {
 }
 
 /** How webhooks arrive here: how many, how late, and with which secrets. */
-export const deliveryPages = (tools: DeliveryTools): PageGroup => ({
-  place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
-  routes: [
-    {
-      method: "GET",
-      path: "/deliveries",
-      access: "status:read",
-      async answer({ db, clock, timeZone }, { visitor }) {
-        const now = clock.now();
-        const since = (days: number) => ({
-          from: new Date(now.getTime() - days * dayMs),
-          until: new Date(now.getTime() + dayMs),
-        });
-        const maySeeSecrets = visitor.permissions.has("secret:read");
-        return {
-          kind: "page",
-          title: "Deliveries",
-          body: renderDeliveries({
-            day: await countAnswers(db, since(1)),
-            week: await countAnswers(db, since(7)),
-            lag: await readLag(db, { from: since(7).from, timeZone }),
-            statement: tools.statement === null ? null : await tools.statement(db, now),
-            secrets: maySeeSecrets ? await tools.secrets(db, quietHours) : null,
-            quietHours,
-            timeZone,
-          }),
-          ...(maySeeSecrets ? { command: "npx tallyhook secrets list" } : {}),
-        };
+export function deliveryPages(tools: DeliveryTools): PageGroup {
+  const lags = createSlowReads<"week", Lag>();
+  return {
+    place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
+    routes: [
+      {
+        method: "GET",
+        path: "/deliveries",
+        access: "status:read",
+        async answer(deps, { visitor }) {
+          const { db, clock, timeZone } = deps;
+          const now = clock.now();
+          const since = (days: number) => ({
+            from: new Date(now.getTime() - days * dayMs),
+            until: new Date(now.getTime() + dayMs),
+          });
+          const maySeeSecrets = visitor.permissions.has("secret:read");
+          return {
+            kind: "page",
+            title: "Deliveries",
+            body: renderDeliveries({
+              day: await countAnswers(db, since(1)),
+              week: await countAnswers(db, since(7)),
+              lag: await lags(deps, "week", () => readLag(db, { from: since(7).from, timeZone })),
+              statement: tools.statement === null ? null : await tools.statement(db, now),
+              secrets: maySeeSecrets ? await tools.secrets(db, quietHours) : null,
+              quietHours,
+              timeZone,
+            }),
+            ...(maySeeSecrets ? { command: "npx tallyhook secrets list" } : {}),
+          };
+        },
       },
-    },
-  ],
-  summary: { access: "status:read", read: readDeliverySummary },
-});
+    ],
+    summary: { access: "status:read", read: readDeliverySummary },
+  };
+}
 
 /** One statement. */
 async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard> {

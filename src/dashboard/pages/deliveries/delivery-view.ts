@@ -3,6 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import type { SecretOverview, SecretState } from "../../../receiver/secrets-overview.ts";
 import { outside } from "../../parts/outside.ts";
+import { type Read, ageHint } from "../../parts/slow-reads.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -12,7 +13,7 @@ import type { StatementFound } from "./statement.ts";
 export interface DeliveriesPage {
   day: Answers;
   week: Answers;
-  lag: Lag;
+  lag: Read<Lag>;
   /** Null: this deployment has no reports. */
   statement: StatementFound | null;
   /** Null: the visitor may not see them. */
@@ -63,7 +64,8 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
   </section>`;
 }
 
-function renderLag({ lag: { days, everyNth }, timeZone }: DeliveriesPage): Html {
+function renderLag({ lag, timeZone }: DeliveriesPage): Html {
+  const { days, everyNth } = lag.value;
   const three = ({ p50, p95, p99 }: Percentiles): string =>
     [p50, p95, p99].map((ms) => (ms === null ? "–" : lagText(ms))).join(" · ");
   return html`<section class="stack">
@@ -96,6 +98,7 @@ function renderLag({ lag: { days, everyNth }, timeZone }: DeliveriesPage): Html 
       is the service's, and its clock need not agree with ours. One that was replayed counts until
       it was applied again.
     </p>
+    ${ageHint(lag.ageMs)}
   </section>`;
 }
 

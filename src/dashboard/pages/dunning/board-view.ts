@@ -9,6 +9,7 @@ import { shortId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
 import { withQuery } from "../../parts/paging.ts";
 import { outsideName } from "../../parts/person.ts";
+import { ageHint } from "../../parts/slow-reads.ts";
 import { sums } from "../../parts/sums.ts";
 import { time } from "../../parts/time.ts";
 import { until } from "../../parts/until.ts";
@@ -24,6 +25,8 @@ export interface BoardPage {
   currencies: readonly string[];
   /** There are more renewals than the board reads. */
   isCut: boolean;
+  /** How old all but the cases is. */
+  ageMs: number;
   own: number;
   /** The service's time, by which it retries; and the wall clock, by which cases rest. */
   now: Date;
@@ -57,7 +60,7 @@ export function renderBoard(page: BoardPage): Html {
       Renewals whose charge was declined and that are neither paid nor given up, of the last
       ${dunningDays} days. Who pays leaves the board by itself.
     </p>
-    ${renderFilters(page)}
+    ${ageHint(page.ageMs)} ${renderFilters(page)}
     ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts are of those with the nearest retry.</p>`}
     ${
       cards.length === 0

@@ -1,6 +1,8 @@
+import type { Funnel } from "../../../mirror/dunning/funnel.ts";
 import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
 import { recordPersonRead } from "../../parts/person.ts";
+import { createSlowReads } from "../../parts/slow-reads.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { PageError, type Route } from "../../route.ts";
 import { customerNames } from "../../../mirror/customer-names.ts";
@@ -13,13 +15,15 @@ import { cardOf, filterOf, shownCards } from "./board.ts";
 import { renderBoard, visibleCards } from "./board-view.ts";
 import { renderFunnel } from "./funnel-view.ts";
 import { renderRenewal } from "./renewal-view.ts";
-import { type DunningParts, readBoard } from "./read-board.ts";
+import { type BoardRenewals, type DunningParts, readBoard, readRenewals } from "./read-board.ts";
 import { dunningSummary } from "./summary.ts";
 
 const path = "/dunning/:id";
 
 /** Renewals that were declined: who has them, what to do, and what became of them. */
 export function dunningPages(parts: DunningParts): PageGroup {
+  const renewals = createSlowReads<"all", BoardRenewals>();
+  const funnels = createSlowReads<string, Funnel | null>();
   const routes: readonly Route[] = [
     {
       method: "GET",
@@ -28,7 +32,8 @@ export function dunningPages(parts: DunningParts): PageGroup {
       async answer(deps, { visitor, actor, query }) {
         const { db, clock, serviceClock, timeZone } = deps;
         const filter = filterOf(query);
-        const { cards, isCut } = await readBoard(deps, await parts.settings());
+        const board = await renewals(deps, "all", () => readRenewals(deps));
+        const { cards, isCut } = await readBoard(deps, await parts.settings(), board.value);
         const [own, wallNow, now] = [visitor.session.accountId, clock.now(), serviceClock.now()];
         const shown = shownCards(cards, filter, { own, now: wallNow });
         const mayRead = visitor.permissions.has("person:read");
@@ -36,7 +41,8 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const names = mayRead ? await customerNames(db, ids) : new Map<string, never>();
         if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/dunning" });
         const month = monthIn(query.get("month"), now, timeZone);
-        const funnel = await parts.funnel?.(db, month, timeZone);
+        const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
+        const funnel = await funnels(deps, month, readFunnel);
         return {
           kind: "page",
           title: "Dunning",
@@ -51,7 +57,8 @@ export function dunningPages(parts: DunningParts): PageGroup {
             now,
             wallNow,
             timeZone,
-            funnel: funnel === undefined ? null : renderFunnel(funnel, month, query),
+            ageMs: Math.max(board.ageMs, funnel.ageMs),
+            funnel: funnel.value === null ? null : renderFunnel(funnel.value, month, query),
           }),
           command: "npx tallyhook report past-due-aging",
         };

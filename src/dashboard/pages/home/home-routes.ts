@@ -1,43 +1,46 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { PageGroup, SummaryCard } from "../../page-group.ts";
-import type { PageDeps, Visitor } from "../../route.ts";
+import type { PageGroup, Summary, SummaryCard } from "../../page-group.ts";
+import type { PageDeps, Route, Visitor } from "../../route.ts";
+import { type SlowReads, createSlowReads } from "../../parts/slow-reads.ts";
 import { readTrust } from "../reconciliation/coverage-routes.ts";
 import type { Trust } from "../reconciliation/trust.ts";
 import { type Beginning, readBeginning } from "./first-steps.ts";
-import { renderHome } from "./view.ts";
+import { type ShownCard, renderHome } from "./view.ts";
 
 /** How far the mirror is proved, and what of all this needs somebody now. */
-export const homePages = (groups: readonly PageGroup[]): PageGroup => ({
-  place: { path: "/", name: "Home", access: "status:read" },
-  routes: [
-    {
-      method: "GET",
-      path: "/",
-      access: "status:read",
-      async answer(deps, { visitor }) {
-        const [trust, beginning, ...cards] = await Promise.all([
-          orUnknown<Trust>(deps, "trust", () => readTrust(deps)),
-          orUnknown<Beginning>(deps, "first steps", () => readBeginning(deps.db)),
-          ...groups.map((group) => cardOf(group, deps, visitor)),
-        ]);
-        const shown = cards.filter((card) => card !== null);
-        return {
-          kind: "page",
-          title: "Home",
-          body: renderHome({
-            trust,
-            beginning,
-            cards: shown,
-            seesAll: groups.every(
-              ({ summary }) => summary === undefined || visitor.permissions.has(summary.access),
-            ),
-          }),
-          command: "npx tallyhook doctor",
-        };
-      },
+export function homePages(groups: readonly PageGroup[]): PageGroup {
+  return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups)] };
+}
+
+function homeRoute(groups: readonly PageGroup[]): Route {
+  const cardsRead = createSlowReads<Summary, SummaryCard>();
+  return {
+    method: "GET",
+    path: "/",
+    access: "status:read",
+    async answer(deps, { visitor }) {
+      const [trust, beginning, ...cards] = await Promise.all([
+        orUnknown<Trust>(deps, "trust", () => readTrust(deps)),
+        orUnknown<Beginning>(deps, "first steps", () => readBeginning(deps.db)),
+        ...groups.map((group) => cardOf(group, deps, { visitor, cardsRead })),
+      ]);
+      const shown = cards.filter((card) => card !== null);
+      return {
+        kind: "page",
+        title: "Home",
+        body: renderHome({
+          trust,
+          beginning,
+          cards: shown,
+          seesAll: groups.every(
+            ({ summary }) => summary === undefined || visitor.permissions.has(summary.access),
+          ),
+        }),
+        command: "npx tallyhook doctor",
+      };
     },
-  ],
-});
+  };
+}
 
 /** Home waits so long for a card, and shows the others without it. */
 const patienceMs = 2_500;
@@ -46,21 +49,23 @@ const patienceMs = 2_500;
 async function cardOf(
   { place, summary }: PageGroup,
   deps: PageDeps,
-  visitor: Visitor,
-): Promise<SummaryCard | null> {
+  { visitor, cardsRead }: { visitor: Visitor; cardsRead: SlowReads<Summary, SummaryCard> },
+): Promise<ShownCard | null> {
   if (summary === undefined || !visitor.permissions.has(summary.access)) return null;
   const title = place?.name ?? "Unknown";
-  const card = await orUnknown(deps, title, () => summary.read(deps, visitor));
-  return (
-    card ?? {
-      title,
-      path: place?.path ?? "/",
-      tone: "warn",
-      headline: "Unknown",
-      facts: [],
-      reasons: [`${title}: this could not be read just now; the log of the dashboard says why.`],
-    }
+  const found = await orUnknown(deps, title, () =>
+    cardsRead(deps, summary, () => summary.read(deps)),
   );
+  if (found !== null) return { ...found.value, ageMs: found.ageMs };
+  return {
+    title,
+    path: place?.path ?? "/",
+    tone: "warn",
+    headline: "Unknown",
+    facts: [],
+    reasons: [`${title}: this could not be read just now; the log of the dashboard says why.`],
+    ageMs: 0,
+  };
 }
 
 /** Null where it cannot be read in time; the reason is in the log. */

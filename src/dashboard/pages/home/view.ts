@@ -1,14 +1,18 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { SummaryCard } from "../../page-group.ts";
+import { ageHint } from "../../parts/slow-reads.ts";
 import { type Trust, renderTrust } from "../reconciliation/trust.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
+
+/** A card, and how old what it says is; 0: just read. */
+export type ShownCard = SummaryCard & { ageMs: number };
 
 export interface HomePage {
   /** Null: it could not be read. */
   trust: Trust | null;
   beginning: Beginning | null;
-  cards: readonly SummaryCard[];
+  cards: readonly ShownCard[];
   /** False: there are cards that this visitor may not see. */
   seesAll: boolean;
 }
@@ -67,7 +71,7 @@ function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   </section>`;
 }
 
-function renderCard({ title, path, tone, headline, facts }: SummaryCard): Html {
+function renderCard({ title, path, tone, headline, facts, ageMs }: ShownCard): Html {
   return html`<li class="card summary ${tone}">
     <h2><a href="${path}">${title}</a></h2>
     <p class="stat">${headline}</p>
@@ -81,5 +85,6 @@ function renderCard({ title, path, tone, headline, facts }: SummaryCard): Html {
         )}
       </dl>`
     }
+    ${ageHint(ageMs)}
   </li>`;
 }
