@@ -18,9 +18,9 @@ import { runCommand } from "./command-line.ts";
 const database = useTestDatabase();
 let [applied, alert, newest] = [0, "", 0];
 
-const register: Parameters<typeof runCommand>[0] = async (program, context) => {
+const register: Parameters<typeof runCommand>[0] = (program, context) => {
   for (const each of [registerAlerts, registerEvents, registerFindings, registerHandlers]) {
-    await each(program, context);
+    each(program, context);
   }
 };
 
