@@ -70,7 +70,7 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
       </ul>
     </nav>
     <div class="who">
-      <a href="/me">${session.email}</a>
+      <a href="/me" title="${session.email}">${session.email}</a>
       <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>
     </div>
   </header>`;

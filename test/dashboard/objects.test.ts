@@ -185,7 +185,7 @@ describe("the page of an object", () => {
     expect(order).toContain("Charged back");
     expect(order).toContain("10.00 USD");
     expect(order).toContain("jane@example.com");
-    expect(order).toMatch(/2 ×\s+<bdi>Beans/);
+    expect(order).toMatch(/2 ×\s+<bdi [^>]*>Beans/);
     for (const path of [
       "customer/customer-1",
       "subscription/subscription-1",
@@ -297,7 +297,7 @@ describe("the page of an object", () => {
       expect(text).not.toContain("\u0007");
       expect(text).not.toContain("x".repeat(400));
     }
-    expect((await open("/objects/customer/customer-1")).text).toContain("<bdi>\ufffdgnp");
+    expect((await open("/objects/customer/customer-1")).text).toMatch(/<bdi [^>]*>\ufffdgnp/);
   });
 
   test.each(["a/b", "100%", "50%25", "?x=1&y=2#z", "ü ñ", '"><script>', "..%2f"])(
@@ -450,7 +450,7 @@ describe("the past", () => {
 const wordsOf = (page: string): string =>
   page
     .replaceAll(/<span class="hidden">[^<]*<\/span>/g, "")
-    .replaceAll(/<wbr[^>]*>|<\/?bdi>/g, "")
+    .replaceAll(/<wbr[^>]*>|<\/?bdi[^>]*>/g, "")
     .replaceAll(/<[^>]+>/g, " ")
     .replaceAll(/\s+/g, " ")
     .replaceAll(/ ([,.:)])/g, "$1")

@@ -287,7 +287,7 @@ describe("a run", () => {
     const { text } = await page("/reconciliation/runs");
     expect(words(text)).toMatch(/run 1 .* full complete/);
     const run = await page("/reconciliation/runs/1");
-    expect(words(run.text)).toMatch(/Orders from the first record .* read \d+ 6/);
+    expect(words(run.text)).toMatch(/Orders from the first record .* read \S+ \S+ UTC \d+ 6/);
     expect((await page("/reconciliation/runs/999")).status).toBe(404);
   });
 

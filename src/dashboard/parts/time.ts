@@ -30,3 +30,9 @@ function zoneName(at: Date, timeZone: string): string {
   );
   return parts.find(({ type }) => type === "timeZoneName")?.value ?? timeZone;
 }
+
+const moments = /(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)/;
+
+/** A sentence of ours whose days and times break over no line. Pure. */
+export const withWholeMoments = (sentence: string): Html =>
+  html`${sentence.split(moments).map((part, n) => (n % 2 === 1 ? html`<span class="moment">${part}</span>` : part))}`;

@@ -12,7 +12,7 @@ const looks = [
 
 /**
  * Opens a page and looks at it in light and dark, wide and narrow: what is wrong with it, each with where it is seen. A
- * page whose content is in `known` already is not measured for access once more, since the same was measured before.
+ * page whose content is in `known` was looked at before, and so was a refusal: their words differ, their form does not.
  */
 export async function lookAt(
   { page, go, complaints }: WatchedPage,
@@ -20,17 +20,17 @@ export async function lookAt(
   known: Set<string>,
 ): Promise<{ status: number; faults: string[] }> {
   const status = await go(address);
-  const content = await page.locator("main").innerHTML();
+  const content = status === 403 ? "refused" : await page.locator("main").innerHTML();
   const hash = createHash("sha256").update(content).digest("hex");
   const isNew = !known.has(hash);
   known.add(hash);
   const faults: string[] = [];
-  for (const [n, { scheme, width }] of looks.entries()) {
+  for (const [n, { scheme, width }] of (isNew ? looks : []).entries()) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.setViewportSize({ width, height: 800 });
     const found = [
       ...(await inPage(page, "sidewaysFaults")),
-      ...(isNew ? await accessibilityFaults(page, { onlyLayout: n > 0 }) : []),
+      ...(await accessibilityFaults(page, { onlyLayout: n > 0 })),
     ];
     faults.push(...found.map((fault) => `${address}, ${scheme}, ${width} px: ${fault}`));
   }

@@ -4,7 +4,7 @@ import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { type CaseView, renderCase } from "../../parts/case.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { money } from "../../parts/money.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { alertState, fact, objectLinks, severityState, titleOf } from "./alert-words.ts";
@@ -55,12 +55,12 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
   const advice = facts["advice"];
   return html`<section class="card">
     <div class="row">${severityState(alert.severity)} ${alertState(alert, timeZone)}</div>
-    <h2>${sight.texts ? outsideText(titleOf(alert), 500) : alert.rule}</h2>
+    <h2>${sight.texts ? outside(titleOf(alert), 500) : alert.rule}</h2>
     ${
       sight.texts &&
       typeof advice === "string" &&
       advice !== "" &&
-      html`<p class="lead">What to do: ${outsideText(advice, 2_000)}</p>`
+      html`<p class="lead">What to do: ${outside(advice, 2_000)}</p>`
     }
     <dl class="facts">
       ${fact("Rule", alert.rule)} ${fact("About", objectLinks(alert, { whole: true }))}
@@ -71,7 +71,7 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
         alert.acknowledged_at !== null &&
         fact(
           "Acknowledged",
-          html`${at(alert.acknowledged_at)} by ${outsideText(alert.acknowledged_by ?? "somebody")}`,
+          html`${at(alert.acknowledged_at)} by ${outside(alert.acknowledged_by ?? "somebody")}`,
         )
       }
       ${
@@ -79,12 +79,12 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
         fact(
           "Note",
           sight.people
-            ? outsideText(alert.acknowledged_note, 2_000)
+            ? outside(alert.acknowledged_note, 2_000)
             : "It may name people: it takes the permission person:read.",
         )
       }
       ${fact("Resolved", at(alert.resolved_at))} ${fact("Learned by", alert.found_by)}
-      ${sight.texts && fact("Key", html`<span class="id">${outsideText(alert.key)}</span>`)}
+      ${sight.texts && fact("Key", html`<span class="id">${outside(alert.key)}</span>`)}
     </dl>
   </section>`;
 }
@@ -152,13 +152,13 @@ function renderLife({ alert: { history }, sight, timeZone }: AlertPage): Html {
     [
       { name: "When", cell: ({ at }) => time(at, timeZone) },
       { name: "What", cell: ({ change }) => changeWords[change] ?? change },
-      { name: "Stage", cell: ({ stage }) => outsideText(stage, 80) },
+      { name: "Stage", cell: ({ stage }) => outside(stage, 80) },
       { name: "Learned by", cell: ({ found_by: by }) => by },
       {
         name: "Who",
         cell: ({ detail: { by, note } }) =>
-          html`${typeof by === "string" && outsideText(by)}${
-            sight.people && typeof note === "string" && html`: ${outsideText(note, 500)}`
+          html`${typeof by === "string" && outside(by)}${
+            sight.people && typeof note === "string" && html`: ${outside(note, 500)}`
           }`,
       },
     ],
@@ -202,7 +202,7 @@ function renderLists({ alert, timeZone }: AlertPage): Html | null {
   return table<Listing>(
     [
       { name: "Channel", cell: ({ channel }) => channel },
-      { name: "Stage", cell: ({ stage }) => outsideText(stage, 80) },
+      { name: "Stage", cell: ({ stage }) => outside(stage, 80) },
       { name: "Where", cell: ({ where }) => where },
       { name: "When", cell: ({ at }) => (at === null ? "not yet" : time(at, timeZone)) },
     ],

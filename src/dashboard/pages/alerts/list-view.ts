@@ -3,7 +3,7 @@ import type { AlertRow, UnresolvedCount } from "../../../alerts/store.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { money } from "../../parts/money.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { type PageOf, pager } from "../../parts/paging.ts";
 import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -29,15 +29,21 @@ export function renderAlerts(page: AlertsPage): Html {
   const { alerts, query, sight, timeZone } = page;
   const columns: TableColumn<AlertRow>[] = [
     { name: "Number", kind: "number", cell: ({ id }) => html`<a href="/alerts/${id}">${id}</a>` },
+    { name: "Raised", kind: "moment", cell: ({ opened_at: at }) => time(at, timeZone) },
     { name: "Severity", cell: ({ severity }) => severityState(severity) },
     { name: "State", cell: (alert) => alertState(alert, timeZone) },
     ...(sight.texts
-      ? [{ name: "What", cell: (alert: AlertRow) => outsideText(titleOf(alert), 200) }]
-      : []),
-    { name: "Rule", cell: ({ rule }) => rule },
+      ? [
+          {
+            name: "What",
+            cell: (alert: AlertRow) =>
+              html`${outside(titleOf(alert), 200)}
+                <p class="hint">${alert.rule}</p>`,
+          },
+        ]
+      : [{ name: "Rule", cell: ({ rule }: AlertRow) => rule }]),
     { name: "About", cell: (alert) => objectLinks(alert) },
     ...(sight.texts ? [{ name: "Amount", kind: "number" as const, cell: amountOf }] : []),
-    { name: "Raised", cell: ({ opened_at: at }) => time(at, timeZone) },
   ];
   return html`${renderCounts(page)} ${renderFilter(page)}
   ${table(columns, alerts.rows, {

@@ -3,7 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -39,8 +39,7 @@ export function renderMessages(page: MessagesView): Html {
       { name: "Channel", cell: ({ channel }) => channel },
       {
         name: "What",
-        cell: ({ action, stage }) =>
-          html`${actionWords[action] ?? action}, ${outsideText(stage, 80)}`,
+        cell: ({ action, stage }) => html`${actionWords[action] ?? action}, ${outside(stage, 80)}`,
       },
       {
         name: "State",
@@ -50,7 +49,7 @@ export function renderMessages(page: MessagesView): Html {
       { name: "When", cell: (message) => timesOf(message, page) },
       {
         name: "Error",
-        cell: ({ last_error: error }) => (error === null ? null : outsideText(error)),
+        cell: ({ last_error: error }) => (error === null ? null : outside(error)),
       },
     ],
     alert.messages,
@@ -116,16 +115,16 @@ function timesOf(message: AlertDelivery, { timeZone }: MessagesView): Html | nul
 function renderText({ channel, message }: AlertDelivery, timeZone: string): Html {
   const { title, facts, advice, at, items = [] } = message;
   return html`<section>
-    <h3>${outsideText(title, 500)}</h3>
+    <h3>${outside(title, 500)}</h3>
     <p class="hint">To ${channel}, about ${time(new Date(at), timeZone)}</p>
     <dl class="facts">
-      ${facts.map(({ label, value }) => fact(shortenedTo(label, 100), outsideText(value, 1_000)))}
+      ${facts.map(({ label, value }) => fact(shortenedTo(label, 100), outside(value, 1_000)))}
     </dl>
     ${advice !== "" && html`<p><bdi class="outside">${linesWithoutControls(shortenedTo(advice, 4_000))}</bdi></p>`}
     ${
       items.length > 0 &&
       html`<ul>
-        ${items.slice(0, 50).map((item) => html`<li>${outsideText(item.title)}</li>`)}
+        ${items.slice(0, 50).map((item) => html`<li>${outside(item.title)}</li>`)}
         ${items.length > 50 && html`<li>and ${items.length - 50} more</li>`}
       </ul>`
     }

@@ -2,7 +2,7 @@ import { type AlertSeverity, alertSeverities } from "../../../alerts/message.ts"
 import { type SilenceRow, longestReason } from "../../../alerts/silences.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -104,18 +104,18 @@ export const renderSilences = (listed: Listed): Html => {
           rule !== null
             ? `the rule ${rule}`
             : showsReasons
-              ? html`<span class="id">${outsideText(key ?? "", 120)}</span>`
+              ? html`<span class="id">${outside(key ?? "", 120)}</span>`
               : "one alert",
       },
       { name: "Up to", cell: ({ up_to_severity: upTo }) => upTo },
       { name: "Began", cell: ({ began_at: at }) => time(at, timeZone) },
-      { name: "By", cell: ({ began_by: by }) => outsideText(by) },
+      { name: "By", cell: ({ began_by: by }) => outside(by) },
       { name: "Ends", cell: (silence) => renderEnd(silence, listed) },
       ...(showsReasons
         ? [
             {
               name: "Why",
-              cell: ({ reason }: SilenceRow) => (reason === null ? null : outsideText(reason)),
+              cell: ({ reason }: SilenceRow) => (reason === null ? null : outside(reason)),
             },
           ]
         : []),
@@ -127,8 +127,7 @@ export const renderSilences = (listed: Listed): Html => {
 
 function renderEnd(silence: SilenceRow, { mayEnd, back, timeZone }: Listed): Html {
   const { id, ended_at: endedAt, ended_by: endedBy, ends_at: endsAt } = silence;
-  if (endedAt !== null)
-    return html`ended ${time(endedAt, timeZone)} by ${outsideText(endedBy ?? "")}`;
+  if (endedAt !== null) return html`ended ${time(endedAt, timeZone)} by ${outside(endedBy ?? "")}`;
   if (!silence.is_in_force) return html`ended ${time(endsAt, timeZone)}`;
   return html`${state("in force", "warn")} until ${time(endsAt, timeZone)}
   ${
@@ -136,7 +135,7 @@ function renderEnd(silence: SilenceRow, { mayEnd, back, timeZone }: Listed): Htm
     html`<form method="post" action="/alerts/silences/${id}/end">
       ${decidedOn(endsAt.toISOString())}
       ${back !== null && html`<input type="hidden" name="alert" value="${back}" />`}
-      <button class="plain" aria-label="End silence ${id}">End it now</button>
+      <button class="plain" aria-label="End it now: silence ${id}">End it now</button>
     </form>`
   }`;
 }

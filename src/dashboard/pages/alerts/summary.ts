@@ -34,7 +34,7 @@ export function cardOf(
     headline: sum === 0 ? "None open" : `${upTo(sum)} not resolved`,
     facts: [
       ...counts.map(({ severity, alerts, silenced }) => ({
-        name: severity,
+        name: `${severity.charAt(0).toUpperCase()}${severity.slice(1)}`,
         value: silenced === 0 ? upTo(alerts) : `${upTo(alerts)}, ${upTo(silenced)} silenced`,
       })),
       ...(late === 0 ? [] : [{ name: "Messages not sent", value: upTo(late) }]),

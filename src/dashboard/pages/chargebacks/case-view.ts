@@ -6,7 +6,7 @@ import { moneyText } from "../../../platform/money.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import { money } from "../../parts/money.ts";
 import { objectLink, wholeObjectLink } from "../../parts/object-link.ts";
-import { outsideName } from "../../parts/person.ts";
+import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -60,13 +60,13 @@ export function renderChargeback(page: ChargebackPage): Html {
           person !== null &&
           html`<dt>Customer</dt>
             <dd>
-              ${outsideName(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outsideName(person.email)}`}
+              ${outside(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outside(person.email)}`}
               ${chargeback.customerId !== null && html` · ${objectLink("customer", chargeback.customerId)}`}
             </dd>
             ${
               person.card !== null &&
               html`<dt>Card</dt>
-                <dd>${outsideName(person.card)}</dd>`
+                <dd>${outside(person.card)}</dd>`
             }`
         }
         <dt>Opened</dt>
@@ -107,10 +107,10 @@ const renderPayments = ({ facts, timeZone }: ChargebackPage): Html =>
         name: "When",
         cell: ({ createdAt }) => (createdAt === null ? "–" : time(createdAt, timeZone)),
       },
-      { name: "Type", cell: ({ type }) => outsideName(type ?? "unknown") },
+      { name: "Type", cell: ({ type }) => outside(type ?? "unknown") },
       {
         name: "Status",
-        cell: ({ status }) => outsideName((status ?? "unknown").replaceAll("_", " ")),
+        cell: ({ status }) => outside((status ?? "unknown").replaceAll("_", " ")),
       },
       {
         name: "Amount",
@@ -126,10 +126,10 @@ const renderTimeline = ({ facts, timeZone }: ChargebackPage): Html =>
   table(
     [
       { name: "When", cell: ({ at }) => time(at, timeZone) },
-      { name: "What", cell: ({ resource, type }) => outsideName(type ?? resource) },
+      { name: "What", cell: ({ resource, type }) => outside(type ?? resource) },
       {
         name: "Became",
-        cell: ({ status }) => outsideName((status ?? "unknown").replaceAll("_", " ")),
+        cell: ({ status }) => outside((status ?? "unknown").replaceAll("_", " ")),
       },
     ],
     facts.timeline,

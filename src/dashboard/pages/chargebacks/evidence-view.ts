@@ -3,7 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { money } from "../../parts/money.ts";
-import { outsideName } from "../../parts/person.ts";
+import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { type Evidence, itemText } from "./evidence.ts";
@@ -74,7 +74,7 @@ const renderAddress = (address: Address | null): Html =>
         yourself.
       </p>`
     : html`<ul class="plain-list">
-          ${Object.values(address).map((line) => html`<li>${outsideName(line)}</li>`)}
+          ${Object.values(address).map((line) => html`<li>${outside(line)}</li>`)}
         </ul>
         <p class="hint">
           The service knows no tracking: add the carrier's proof of delivery yourself.
@@ -85,11 +85,10 @@ const renderItems = ({ order }: Evidence): Html =>
     [
       {
         name: "Item",
-        cell: (item) =>
-          outsideName(itemText(item["name"] ?? item["product_id"]) || "without a name"),
+        cell: (item) => outside(itemText(item["name"] ?? item["product_id"]) || "without a name"),
       },
-      { name: "Product", kind: "id", cell: (item) => outsideName(itemText(item["product_id"])) },
-      { name: "Quantity", kind: "number", cell: (item) => outsideName(itemText(item["quantity"])) },
+      { name: "Product", kind: "id", cell: (item) => outside(itemText(item["product_id"])) },
+      { name: "Quantity", kind: "number", cell: (item) => outside(itemText(item["quantity"])) },
     ],
     order?.items ?? [],
     { caption: "Items", empty: html`The mirror does not have the items of this order.` },
@@ -102,8 +101,8 @@ const renderTransactions = ({ transactions }: Evidence, timeZone: string): Html 
         name: "When",
         cell: ({ createdAt }) => (createdAt === null ? "–" : time(createdAt, timeZone)),
       },
-      { name: "Type", cell: ({ type }) => outsideName(type ?? "unknown") },
-      { name: "Status", cell: ({ status }) => outsideName(status ?? "unknown") },
+      { name: "Type", cell: ({ type }) => outside(type ?? "unknown") },
+      { name: "Status", cell: ({ status }) => outside(status ?? "unknown") },
       {
         name: "Amount",
         kind: "number",
@@ -112,14 +111,14 @@ const renderTransactions = ({ transactions }: Evidence, timeZone: string): Html 
       {
         name: "At the processor",
         kind: "id",
-        cell: ({ processorTransactionId }) => outsideName(processorTransactionId ?? "–"),
+        cell: ({ processorTransactionId }) => outside(processorTransactionId ?? "–"),
       },
       {
         name: "Authorisation",
-        cell: ({ authorizationCode }) => outsideName(authorizationCode ?? "–"),
+        cell: ({ authorizationCode }) => outside(authorizationCode ?? "–"),
       },
-      { name: "Address check", cell: ({ avsResult }) => outsideName(avsResult ?? "–") },
-      { name: "Security code", cell: ({ cvvResult }) => outsideName(cvvResult ?? "–") },
+      { name: "Address check", cell: ({ avsResult }) => outside(avsResult ?? "–") },
+      { name: "Security code", cell: ({ cvvResult }) => outside(cvvResult ?? "–") },
     ],
     transactions,
     { caption: "Payments and refunds", empty: html`No transaction of this sale is known.` },
@@ -130,7 +129,7 @@ const yesOrNo = (is: boolean): string => (is ? "yes" : "no");
 const renderEarlier = ({ earlier }: Evidence, timeZone: string): Html =>
   html`${table(
       [
-        { name: "Order", cell: ({ orderNumber, id }) => outsideName(orderNumber ?? id) },
+        { name: "Order", cell: ({ orderNumber, id }) => outside(orderNumber ?? id) },
         { name: "Ordered", cell: ({ createdAt }) => time(createdAt, timeZone) },
         { name: "Days before", kind: "number", cell: ({ daysBefore }) => daysBefore },
         {
@@ -161,13 +160,13 @@ const renderTimeline = ({ timeline }: Evidence, timeZone: string): Html =>
       {
         name: "What",
         cell: ({ resource, type }) =>
-          html`${resource}${type !== null && html` (${outsideName(type)})`}`,
+          html`${resource}${type !== null && html` (${outside(type)})`}`,
       },
       {
         name: "Became",
-        cell: ({ status }) => outsideName((status ?? "unknown").replaceAll("_", " ")),
+        cell: ({ status }) => outside((status ?? "unknown").replaceAll("_", " ")),
       },
-      { name: "Id", kind: "id", cell: ({ id }) => outsideName(id) },
+      { name: "Id", kind: "id", cell: ({ id }) => outside(id) },
     ],
     timeline,
     { caption: "What happened", empty: html`No state of this sale is known.` },

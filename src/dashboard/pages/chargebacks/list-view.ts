@@ -6,8 +6,8 @@ import { counted, durationText } from "../../../platform/readable-text.ts";
 import { caseMarks, isResting } from "../../parts/case.ts";
 import { shortId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
-import { outsideName } from "../../parts/person.ts";
 import { ageHint } from "../../parts/slow-reads.ts";
+import { outside } from "../../parts/outside.ts";
 import { state } from "../../parts/state.ts";
 import { sums } from "../../parts/sums.ts";
 import { table } from "../../parts/table.ts";
@@ -87,14 +87,14 @@ const amountOf = ({ amountMinor, currency }: Chargeback) => ({ totalMinor: amoun
 function renderAges({ open, now }: ListPage): Html | null {
   if (open.length === 0) return null;
   const daysOf = ({ openedAt }: Chargeback) => (now.getTime() - openedAt.getTime()) / dayMs;
-  return html`<ul class="cards plain-list">
+  return html`<ul class="cards stats plain-list">
     ${ages.map(([name, most], n) => {
       const least = ages[n - 1]?.[1] ?? -Infinity;
       const these = open.filter((each) => daysOf(each) > least && daysOf(each) <= most);
       return html`<li class="card">
         <h2>${name}</h2>
         <p class="stat">${these.length}</p>
-        ${sums(these.map(amountOf))}
+        ${these.length > 0 && sums(these.map(amountOf))}
       </li>`;
     })}
   </ul>`;
@@ -125,7 +125,7 @@ const renderFilters = ({ who, snoozed }: ChargebackFilter): Html =>
 
 const chargebackLink = ({ key, orderNumber }: Chargeback): Html =>
   html`<a href="/chargebacks/${encodeURIComponent(key)}"
-    >${orderNumber === null || orderNumber.trim() === "" ? shortId(key) : html`Order ${outsideName(orderNumber)}`}</a
+    >${orderNumber === null || orderNumber.trim() === "" ? shortId(key) : html`Order ${outside(orderNumber)}`}</a
   >`;
 
 function renderOpen({ open, cases, names, filter, own, now, wallNow, timeZone }: ListPage): Html {
@@ -134,7 +134,7 @@ function renderOpen({ open, cases, names, filter, own, now, wallNow, timeZone }:
     const found = names.get(customerId ?? "");
     return found === undefined
       ? "–"
-      : outsideName(found.name === "" ? (found.email ?? "no name") : found.name);
+      : outside(found.name === "" ? (found.email ?? "no name") : found.name);
   };
   return table<Chargeback>(
     [
@@ -144,7 +144,7 @@ function renderOpen({ open, cases, names, filter, own, now, wallNow, timeZone }:
         kind: "number",
         cell: ({ amountMinor, currency }) => money(amountMinor, currency),
       },
-      { name: "Card", cell: ({ cardBrand }) => outsideName(cardBrand ?? "unknown") },
+      { name: "Card", cell: ({ cardBrand }) => outside(cardBrand ?? "unknown") },
       ...(names.size > 0 ? [{ name: "Customer", cell: nameOf }] : []),
       {
         name: "Open for",
@@ -178,8 +178,8 @@ function renderRatios(ratios: ListPage["ratios"]): Html | null {
   }
   return table<Ratio>(
     [
-      { name: "Network", cell: ({ brand }) => outsideName(brand) },
-      { name: "Programme", cell: ({ programme }) => outsideName(programme) },
+      { name: "Network", cell: ({ brand }) => outside(brand) },
+      { name: "Programme", cell: ({ programme }) => outside(programme) },
       { name: "Chargebacks", kind: "number", cell: ({ disputes }) => disputes },
       { name: "Threshold", kind: "number", cell: ({ limit }) => limit },
       {
@@ -218,7 +218,7 @@ function renderEnded({ ended }: ListPage): Html {
     html`${these.length} <span class="hint">${sums(these.map(amountOf))}</span>`;
   return table<Chargeback[]>(
     [
-      { name: "Network", cell: ([first]) => outsideName(first?.cardBrand ?? "unknown") },
+      { name: "Network", cell: ([first]) => outside(first?.cardBrand ?? "unknown") },
       { name: "Currency", cell: ([first]) => first?.currency?.toUpperCase() ?? "unknown" },
       {
         name: "Won",

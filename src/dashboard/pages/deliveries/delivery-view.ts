@@ -1,6 +1,6 @@
 import type { Lag, Percentiles } from "../../../inbox/lag.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { durationText } from "../../../platform/readable-text.ts";
+import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { SecretOverview, SecretState } from "../../../receiver/secrets-overview.ts";
 import { outside } from "../../parts/outside.ts";
 import { type Read, ageHint } from "../../parts/slow-reads.ts";
@@ -36,7 +36,7 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
   ] as const;
   return html`<section class="stack">
     <h2>What came</h2>
-    <ul class="cards plain-list">
+    <ul class="cards stats plain-list">
       ${counts.map(
         ({ name, key }) =>
           html`<li class="card">
@@ -72,7 +72,7 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
     <h2>How late</h2>
     ${table(
       [
-        { name: `Day (${timeZone})`, cell: ({ day }) => day },
+        { name: `Day (${timeZone})`, kind: "moment", cell: ({ day }) => day },
         { name: "Events", kind: "number", cell: ({ events }) => events },
         {
           name: "Received after its time: half · 95 % · 99 %",
@@ -113,34 +113,39 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   if (statement === null) return null;
   const command = html`<code>npx tallyhook report delivery-statement</code>`;
   if (statement === "computing") {
-    return html`<section class="card">
-      <h2>Delivery statement</h2>
-      <p>It is being computed. Load the page again in a moment, or see the report: ${command}</p>
-    </section>`;
+    return statementFrame(
+      html`<p>
+        It is being computed. Load the page again in a moment, or see the report: ${command}
+      </p>`,
+    );
   }
   if (statement === "too slow") {
-    return html`<section class="card">
-      <h2>Delivery statement</h2>
-      <p>
+    return statementFrame(
+      html`<p>
         To compare all changes of 7 days with their events takes longer than a page may. The report
         has it: ${command}
-      </p>
-    </section>`;
+      </p>`,
+    );
   }
   const { from, until, announced, received, inTime, missed } = statement;
-  return html`<section class="card">
-    <h2>Delivery statement</h2>
-    <p class="stat">${received} of ${announced}</p>
-    <p>
-      changes that the service had to announce were received, ${inTime} of them within ten minutes;
-      ${missed === 0 ? "none was missed" : `${missed} were missed`}. Changes from
-      ${time(from, timeZone)} to ${time(until, timeZone)}.
-    </p>
-    <p class="hint">
-      By the last state of each object, as ${command} has it; computed anew after ten minutes.
-    </p>
-  </section>`;
+  return statementFrame(
+    html`<p class="stat">${received} of ${announced}</p>
+      <p>
+        changes that the service had to announce were received, ${inTime} of them within ten
+        minutes; ${missed === 0 ? "none was missed" : counted(missed, "was missed", "were missed")}.
+        Changes from ${time(from, timeZone)} to ${time(until, timeZone)}.
+      </p>
+      <p class="hint">
+        By the last state of each object, as ${command} has it; computed anew after ten minutes.
+      </p>`,
+  );
 }
+
+const statementFrame = (body: Html): Html =>
+  html`<section class="stack">
+    <h2>What the service had to announce</h2>
+    <div class="card">${body}</div>
+  </section>`;
 
 const secretTones: Readonly<Record<SecretState, Tone>> = {
   live: "good",

@@ -8,8 +8,8 @@ import { caseMarks } from "../../parts/case.ts";
 import { shortId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
 import { withQuery } from "../../parts/paging.ts";
-import { outsideName } from "../../parts/person.ts";
 import { ageHint } from "../../parts/slow-reads.ts";
+import { outside } from "../../parts/outside.ts";
 import { sums } from "../../parts/sums.ts";
 import { time } from "../../parts/time.ts";
 import { until } from "../../parts/until.ts";
@@ -87,7 +87,7 @@ function renderColumn(page: BoardPage, stage: DunningStage, cards: readonly Boar
   const more = cards.length - most;
   return html`<section class="column" aria-labelledby="stage-${stage}">
     <h2 id="stage-${stage}">${stageNames[stage]} <span class="hint">${cards.length}</span></h2>
-    ${sums(cards)}
+    ${cards.length === 0 ? html`<p class="hint">nobody</p>` : sums(cards)}
     <ul class="plain-list">
       ${cards.slice(0, most).map((card) => renderCard(page, card))}
     </ul>
@@ -109,7 +109,7 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
       <a href="/dunning/${encodeURIComponent(card.orderId)}">${orderName(card)}</a>
       ${money(card.totalMinor, card.currency)}
     </h3>
-    ${name !== undefined && html`<p class="person">${outsideName(name.name === "" ? (name.email ?? "no name") : name.name)}</p>`}
+    ${name !== undefined && html`<p class="person">${outside(name.name === "" ? (name.email ?? "no name") : name.name, 120)}</p>`}
     <p>${causeOf(card.failureCode)} <span class="hint">${groupNames[card.group]}</span></p>
     <dl class="pairs">
       <dt>Declined</dt>
@@ -131,7 +131,7 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
 const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
   orderNumber === null || orderNumber.trim() === ""
     ? shortId(orderId)
-    : html`Order ${outsideName(orderNumber)}`;
+    : html`Order ${outside(orderNumber)}`;
 
 /** Pure. */
 export const todo = (request: NonNullable<BoardCard["request"]>): string =>

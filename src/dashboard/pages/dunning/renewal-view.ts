@@ -7,7 +7,7 @@ import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { money } from "../../parts/money.ts";
 import { objectLink, wholeObjectLink } from "../../parts/object-link.ts";
-import { outsideName } from "../../parts/person.ts";
+import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -61,13 +61,13 @@ export function renderRenewal(page: RenewalPage): Html {
           person !== null &&
           html`<dt>Customer</dt>
             <dd>
-              ${outsideName(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outsideName(person.email)}`}
+              ${outside(person.name === "" ? "no name" : person.name)}${person.email !== null && html` · ${outside(person.email)}`}
               ${card.customerId !== null && html` · ${objectLink("customer", card.customerId)}`}
             </dd>
             ${
               person.card !== null &&
               html`<dt>Card</dt>
-                <dd>${outsideName(person.card)}</dd>`
+                <dd>${outside(person.card)}</dd>`
             }`
         }
         <dt>Declined</dt>

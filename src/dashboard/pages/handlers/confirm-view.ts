@@ -2,7 +2,7 @@ import { type DeadRuns, type OpenRunRow, mostHeldUp } from "../../../dispatch/op
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { renderError, runState, versionOfRun } from "./handler-view.ts";
 import { type RecipientWords, countText, recipientPath } from "./recipient-words.ts";
 
@@ -30,7 +30,7 @@ export function renderRetryAll({
   const path = recipientPath(recipient);
   if (dead.count === 0) {
     return html`<p class="notice">Nothing is dead any more.</p>
-      <p><a href="${path}">Back to ${outsideText(words.name, 80)}</a></p>`;
+      <p><a href="${path}">Back to ${outside(words.name, 80)}</a></p>`;
   }
   return html`<form class="card narrow" method="post" action="${path}/retry-dead">
     ${decidedOn(versionOfDead(dead))}
@@ -60,16 +60,16 @@ export function renderSkip({ recipient, words, run, mayWrite }: SkipPage): Html 
   return html`<form class="card narrow" method="post" action="${path}/runs/${seq}/skip">
     ${decidedOn(versionOfRun(run))}
     <p>
-      ${outsideText(words.name, 80)} never sees this ${words.item}. This cannot be undone.
+      ${outside(words.name, 80)} never sees this ${words.item}. This cannot be undone.
       ${holdsUp > 0 && html`What waits behind it, ${countText(holdsUp, mostHeldUp)}, goes on.`}
     </p>
     <dl class="facts">
       <dt>Number</dt>
       <dd>${seq}</dd>
       <dt>Kind</dt>
-      <dd>${outsideText(kind, 80)}</dd>
+      <dd>${outside(kind, 80)}</dd>
       <dt>Object</dt>
-      <dd>${resource} <span class="id">${outsideText(id, 255)}</span></dd>
+      <dd>${resource} <span class="id">${outside(id, 255)}</span></dd>
       <dt>State</dt>
       <dd>${runState(run)}</dd>
       ${

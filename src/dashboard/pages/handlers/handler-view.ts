@@ -9,7 +9,7 @@ import {
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { shortId } from "../../parts/id.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { type PageOf, withQuery } from "../../parts/paging.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
@@ -58,7 +58,7 @@ function renderFacts({ row, words, health, pausedBy, now, timeZone }: HandlerPag
   const at = (moment: Date | null) => (moment === null ? "never" : time(moment, timeZone));
   return html`<section class="card">
     <div class="row">
-      <h2>${outsideText(words.name, 80)}</h2>
+      <h2>${outside(words.name, 80)}</h2>
       ${recipientState(row)}
     </div>
     <dl class="facts">
@@ -66,7 +66,7 @@ function renderFacts({ row, words, health, pausedBy, now, timeZone }: HandlerPag
         row.paused_at !== null &&
         html`<dt>Paused</dt>
           <dd>
-            ${time(row.paused_at, timeZone)}${pausedBy !== null && html` by ${outsideText(pausedBy)}`}
+            ${time(row.paused_at, timeZone)}${pausedBy !== null && html` by ${outside(pausedBy)}`}
           </dd>`
       }
       <dt>Dead</dt>
@@ -146,16 +146,24 @@ function renderRuns(page: HandlerPage): Html {
     ${table<OpenRunRow>(
       [
         { name: "Number", kind: "number", cell: ({ seq }) => seq },
-        { name: "Kind", cell: ({ kind }) => outsideText(kind, 80) },
-        { name: "Object", kind: "id", cell: objectLink },
+        {
+          name: "Object",
+          cell: (run) =>
+            html`${objectLink(run)}
+              <p class="hint">${outside(run.kind, 80)}</p>`,
+        },
         { name: "State", cell: (run) => runState(run) },
         { name: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
         { name: "Error", cell: ({ error }) => renderError(error, words) },
-        { name: "Failed", cell: ({ failed_at: at }) => (at === null ? null : time(at, timeZone)) },
-        { name: "Next", cell: ({ due_at: at }) => (at === null ? null : time(at, timeZone)) },
+        {
+          name: "Failed, and next",
+          cell: ({ failed_at: failed, due_at: due }) =>
+            html`${failed !== null && html`<p>${time(failed, timeZone)}</p>`}
+            ${due !== null && html`<p class="hint">next ${time(due, timeZone)}</p>`}`,
+        },
         { name: "Holds up", kind: "number", cell: ({ holds_up: n }) => countText(n, mostHeldUp) },
         ...(mayWrite
-          ? [{ name: "What you can do", cell: (run: OpenRunRow) => renderRunActions(run, path) }]
+          ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }]
           : []),
       ],
       runs.rows,
@@ -213,7 +221,7 @@ export function runState({
 export function renderError(error: string | null, { ownErrors }: RecipientWords): Html | null {
   if (error === null) return null;
   const meaning = Object.hasOwn(ownErrors, error) ? ownErrors[error] : undefined;
-  return html`${outsideText(error)}${meaning !== undefined && html`<p class="hint">${meaning}.</p>`}`;
+  return html`${outside(error)}${meaning !== undefined && html`<p class="hint">${meaning}.</p>`}`;
 }
 
 function renderRunActions(run: OpenRunRow, path: string): Html | null {

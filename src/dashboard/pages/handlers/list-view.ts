@@ -2,7 +2,7 @@ import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
 import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import {
@@ -31,7 +31,7 @@ export function renderHandlers({ recipients, now, timeZone }: HandlersPage): Htm
       {
         name: "Name",
         cell: ({ row, words }) =>
-          html`<a href="${recipientPath(row.name)}">${outsideText(words.name, 80)}</a>
+          html`<a href="${recipientPath(row.name)}">${outside(words.name, 80)}</a>
             <span class="hint">${words.noun}</span>`,
       },
       { name: "State", cell: ({ row }) => recipientState(row) },

@@ -1,7 +1,7 @@
 import type { HandlerRow } from "../../../dispatch/manage-handlers.ts";
 import { deliveryErrors, handlerErrors } from "../../../dispatch/own-errors.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { outsideText } from "../../parts/outside-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
 
 /** A handler or a destination, as pages call it. */
@@ -69,7 +69,7 @@ export function recipientState({
   if (by === null) return state("on", "good");
   const { words, tone } = pauses[by];
   return html`${state(words, tone)}
-  ${reason !== null && html`<span class="hint">${outsideText(reason)}</span>`}`;
+  ${reason !== null && html`<span class="hint">${outside(reason)}</span>`}`;
 }
 
 /** The path of its page. Pure. */

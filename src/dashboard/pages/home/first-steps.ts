@@ -54,7 +54,7 @@ export function renderFirstSteps(done: Beginning): Html {
       isDone: done.hasEvents,
       what: "Point the service's webhooks here",
       commands: ["npx tallyhook endpoint register --url https://your-host.example/webhooks"],
-      hint: "On the sandbox, make events instead: npx tallyhook trigger order.paid",
+      hint: "At the sandbox “npx tallyhook start” has done it. Make events there: npx tallyhook trigger order.paid",
     },
     {
       isDone: done.hasRun,

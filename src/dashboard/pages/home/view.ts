@@ -2,6 +2,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { SummaryCard } from "../../page-group.ts";
 import { ageHint } from "../../parts/slow-reads.ts";
+import { withWholeMoments } from "../../parts/time.ts";
 import { type Trust, renderTrust } from "../reconciliation/trust.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
 
@@ -66,7 +67,7 @@ function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   return html`<section class="needs" aria-labelledby="needs">
     <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
     <ul>
-      ${named.map(({ path, text }) => html`<li><a href="${path}">${text}</a></li>`)}
+      ${named.map(({ path, text }) => html`<li><a href="${path}">${withWholeMoments(text)}</a></li>`)}
     </ul>
   </section>`;
 }

@@ -1,8 +1,8 @@
 import { canonicalTimestamp } from "../../../contract/timestamp.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { redacted, shortenedTo } from "../../../platform/redaction.ts";
-import { withoutControls } from "../../../platform/readable-text.ts";
+import { redacted } from "../../../platform/redaction.ts";
 import { money } from "../../parts/money.ts";
+import { outside } from "../../parts/outside.ts";
 import { time } from "../../parts/time.ts";
 
 /** How the values of an object's fields are shown. */
@@ -13,19 +13,10 @@ export interface ValueStyle {
   showsPersons: boolean;
 }
 
-const longest = 300;
-
-/** A text from outside: its controls are replaced, its direction stays its own, and its length is bounded. Pure. */
-export function foreign(text: string, atMost = longest): Html {
-  const shown = withoutControls(shortenedTo(text, atMost));
-  if (text.length <= atMost) return html`<bdi>${shown}</bdi>`;
-  return html`<bdi>${shown}…</bdi> <span class="hint">(${text.length} characters)</span>`;
-}
-
 /** The name of a field, which breaks after its dots and underscores only. Pure. */
 export const fieldName = (field: string): Html =>
   html`<code class="field"
-    >${foreign(field, 80)
+    >${outside(field, 80)
       .markup.split(/(?<=[._])/)
       .map((part, n) => html`${n > 0 && html`<wbr />`}${{ markup: part }}`)}</code
   >`;
@@ -43,11 +34,11 @@ export function fieldValue(
   if (typeof value === "number" && isMoney(field)) return money(value, currency);
   if (typeof value === "string") {
     const moment = canonicalTimestamp(value);
-    return moment === null ? foreign(value) : time(new Date(moment), timeZone);
+    return moment === null ? outside(value) : time(new Date(moment), timeZone);
   }
   if (typeof value === "boolean") return html`${value ? "yes" : "no"}`;
   if (typeof value === "number") return html`${value}`;
-  return html`<code>${foreign(JSON.stringify(value))}</code>`;
+  return html`<code>${outside(JSON.stringify(value))}</code>`;
 }
 
 const moneyKeys = new Set(["amount", "total", "subtotal", "discount_amount", "price"]);

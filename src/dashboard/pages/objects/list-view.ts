@@ -2,11 +2,11 @@ import type { Change } from "../../../feed/changes.ts";
 import type { CardOrder, ListedObject } from "../../../mirror/look-up.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { money } from "../../parts/money.ts";
+import { outside } from "../../parts/outside.ts";
 import type { PageOf } from "../../parts/paging.ts";
 import { state } from "../../parts/state.ts";
 import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
-import { foreign } from "./field-value.ts";
 import { objectLink } from "../../parts/object-link.ts";
 import { nouns, statusWords } from "./words.ts";
 
@@ -80,13 +80,13 @@ export function renderObjects(
     { name: "Id", kind: "id", cell: ({ resource, id }) => objectLink(resource, id) },
   ];
   if (rows.some(({ orderNumber }) => orderNumber !== null)) {
-    columns.push({ name: "Number", cell: ({ orderNumber }) => foreign(orderNumber ?? "", 60) });
+    columns.push({ name: "Number", cell: ({ orderNumber }) => outside(orderNumber ?? "", 60) });
   }
   columns.push({ name: "State", cell: ({ resource, status }) => statusBadge(resource, status) });
   if (rows.some((row) => "cardBrand" in row)) {
     columns.push({
       name: "Card",
-      cell: (row) => ("cardBrand" in row ? foreign(row.cardBrand ?? "brand not known", 40) : ""),
+      cell: (row) => ("cardBrand" in row ? outside(row.cardBrand ?? "brand not known", 40) : ""),
     });
   }
   if (rows.some(({ amount }) => amount !== null)) {
@@ -106,7 +106,7 @@ export function renderObjects(
 const whatOf = (resource: string, type: string | null): Html | string =>
   type === null
     ? (nouns[resource] ?? resource)
-    : html`${nouns[resource] ?? resource}: ${foreign(type, 40)}`;
+    : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
 
 /** A status in words; nothing where there is none. Pure. */
 export function statusBadge(resource: string, status: string | null): Html | string {
@@ -139,5 +139,5 @@ export function renderRecent(changes: readonly Change[], timeZone: string): Html
 /** `order.partially_refunded` → `Order partially refunded`, with the amount of a refund. */
 function whatHappened({ kind, amount, currency }: Change): Html {
   const words = kind.replaceAll(/[._]/g, " ");
-  return html`${foreign(words.charAt(0).toUpperCase() + words.slice(1), 80)}${amount !== null && html`: ${money(amount, currency)}`}`;
+  return html`${outside(words.charAt(0).toUpperCase() + words.slice(1), 80)}${amount !== null && html`: ${money(amount, currency)}`}`;
 }

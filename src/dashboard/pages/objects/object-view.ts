@@ -9,10 +9,11 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { FindingRow } from "../../../reconcile/findings/findings.ts";
 import { copyableId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
+import { outside } from "../../parts/outside.ts";
 import { state as stateBadge } from "../../parts/state.ts";
 import { time } from "../../parts/time.ts";
 import { type BlameSection, renderBlame } from "./blame-view.ts";
-import { type ValueStyle, fieldValue, foreign } from "./field-value.ts";
+import { type ValueStyle, fieldValue } from "./field-value.ts";
 import { objectLink, objectPath } from "../../parts/object-link.ts";
 import { renderObjects, statusBadge } from "./list-view.ts";
 import { type PastChoice, renderPastChoice, renderPastNotice } from "./past.ts";
@@ -168,7 +169,7 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
   if (digits !== undefined && style.showsPersons) {
     facts.push([
       "Card",
-      html`${typeof brand === "string" && foreign(brand, 40)} ending in
+      html`${typeof brand === "string" && outside(brand, 40)} ending in
       ${fieldValue("", digits, style)}`,
     ]);
   }
@@ -206,7 +207,7 @@ function itemsOf(items: unknown): Html[] {
     const what = [name, product].find((each) => typeof each === "string" && each !== redacted);
     return [
       html`${typeof quantity === "number" ? quantity : 1} ×
-      ${foreign(typeof what === "string" ? what : "an item", 100)}`,
+      ${outside(typeof what === "string" ? what : "an item", 100)}`,
     ];
   });
 }

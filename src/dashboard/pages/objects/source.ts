@@ -1,8 +1,8 @@
 import { eventOf } from "../../../mirror/blame/losses.ts";
 import type { KnownState } from "../../../mirror/blame/object-history.ts";
 import { type Html, html } from "../../../platform/html.ts";
+import { outside } from "../../parts/outside.ts";
 import { time } from "../../parts/time.ts";
-import { foreign } from "./field-value.ts";
 
 /** What the inbox still knows of events, by their numbers. */
 export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;
@@ -14,7 +14,7 @@ export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsByS
     const event = events.get(seq);
     if (event === undefined) return html`event ${seq}, which was removed since`;
     return html`<a href="/events/${seq}">event ${seq}</a
-      >${event.type !== null && html` (${foreign(event.type, 60)})`}`;
+      >${event.type !== null && html` (${outside(event.type, 60)})`}`;
   }
   const run = /^reconcile:(\d{1,15})$/.exec(cause)?.[1];
   if (run !== undefined)
@@ -22,7 +22,7 @@ export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsByS
   if (cause === "fetch") return html`a read of the service`;
   if (cause === "import") return html`the import`;
   if (cause === "heal") return html`a heal`;
-  return foreign(cause, 60);
+  return outside(cause, 60);
 }
 
 /** A time of the fixed form, to the second as people read it. Pure. */

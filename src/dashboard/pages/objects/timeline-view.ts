@@ -3,10 +3,11 @@ import type { Loss } from "../../../mirror/blame/losses.ts";
 import type { Heal, KnownState, RefusedState } from "../../../mirror/blame/object-history.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
+import { outside } from "../../parts/outside.ts";
 import { withQuery } from "../../parts/paging.ts";
 import { type Tone, state as stateBadge } from "../../parts/state.ts";
 import { lossSentence } from "./blame-view.ts";
-import { type ValueStyle, fieldName, fieldValue, foreign } from "./field-value.ts";
+import { type ValueStyle, fieldName, fieldValue } from "./field-value.ts";
 import { type EventsBySeq, moment, sourceOf } from "./source.ts";
 import { groupWords } from "./words.ts";
 
@@ -67,7 +68,7 @@ export function renderTimeline(section: TimelineSection): Html {
 
 function renderHeal({ at, by, reason, changedColumns }: Heal, timeZone: string): Html {
   return html`<p class="notice">
-    Healed by ${foreign(by, 100)} at ${moment(at.toISOString(), timeZone)}: ${foreign(reason)}
+    Healed by ${outside(by, 100)} at ${moment(at.toISOString(), timeZone)}: ${outside(reason)}
     <span class="hint"
       >${changedColumns.length === 0 ? "Nothing changed." : `Changed: ${changedColumns.slice(0, 20).join(", ")}.`}</span
     >

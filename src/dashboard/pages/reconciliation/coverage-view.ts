@@ -4,7 +4,7 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { Gap } from "../../../reconcile/coverage/coverage.ts";
 import type { ProvedDay } from "../../../reconcile/coverage/proof.ts";
 import { type Tone, state } from "../../parts/state.ts";
-import { timeText } from "../../parts/time.ts";
+import { timeText, withWholeMoments } from "../../parts/time.ts";
 import { runLink } from "./frame.ts";
 import { type Trust, gapText, renderTrust, usualLagMs } from "./trust.ts";
 import { listName } from "./words.ts";
@@ -74,7 +74,9 @@ function renderGaps({ gaps, name, now }: CalendarMonth, timeZone: string): Html 
       .slice(0, shownGaps)
       .map(
         (gap) =>
-          html`<li>${listName(gap.resource)}: nothing proves ${gapText(gap, timeZone)}.</li>`,
+          html`<li>
+            ${listName(gap.resource)}: nothing proves ${withWholeMoments(gapText(gap, timeZone))}.
+          </li>`,
       )}
     ${more > 0 && html`<li>${counted(more, "more gap")}.</li>`}
     ${news !== "" && html`<li>${news}</li>`}
@@ -94,7 +96,9 @@ function newsText(gaps: readonly Gap[], timeZone: string): string {
 }
 
 function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: string): Html {
-  const caption = `Each day of ${name} by list; times in ${timeZone}`;
+  const caption = `Each day of ${name} by list, in ${timeZone}`;
+  const begun = days.filter(({ lists }) => !lists.every(isToCome));
+  const [first, last] = [days[begun.length], days.at(-1)];
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
     <table class="calendar">
       <caption>
@@ -107,13 +111,20 @@ function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: stri
         </tr>
       </thead>
       <tbody>
-        ${days.map(
+        ${begun.map(
           (day) =>
             html`<tr>
               <th scope="row"><time datetime="${day.date}">${day.name}</time></th>
-              ${day.lists.map((list) => html`<td>${renderDay(list, timeZone)}</td>`)}
+              ${day.lists.map((list) => html`<td>${renderDay(list)}</td>`)}
             </tr>`,
         )}
+        ${
+          first !== undefined &&
+          html`<tr>
+            <th scope="row">${first.name}${last !== first && ` to ${last?.name}`}</th>
+            <td colspan="${resources.length}" class="hint">still to come</td>
+          </tr>`
+        }
       </tbody>
     </table>
   </div>`;
@@ -129,32 +140,15 @@ const dayStates: Readonly<Record<ProvedDay["state"], { text: string; tone: Tone 
 
 const shownRuns = 3;
 
-function renderDay({ state: name, by }: ProvedDay, timeZone: string): Html {
-  const { text, tone } = dayStates[name];
-  const [newest] = by;
-  if (name === "ahead" && newest === undefined) return html`<span class="hint">not yet</span>`;
-  const more = by.length - shownRuns;
-  return html`${state(text, tone)}
-  ${
-    newest !== undefined &&
-    html`<span class="by"
-      >${by.slice(0, shownRuns).map(({ run }, n) => html`${n > 0 && ", "}${runLink(run)}`)}${more > 0 && ` and ${more} more`}
-      <span class="hint when">read ${shortTime(newest.readAt, timeZone)}</span></span
-    >`
-  }`;
-}
+const isToCome = ({ state: name, by }: ProvedDay): boolean => name === "ahead" && by.length === 0;
 
-/** As in `22 Nov 03:41`: the table says which year and zone. Pure. */
-function shortTime(at: Date, timeZone: string): Html {
-  const text = new Intl.DateTimeFormat("en-GB", {
-    timeZone,
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  }).format(at);
-  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
-    >${text.replace(",", "")}</time
-  >`;
+/** When a run read it, the run's own page says. */
+function renderDay(day: ProvedDay): Html {
+  if (isToCome(day)) return html`<span class="hint">still to come</span>`;
+  const { text, tone } = dayStates[day.state];
+  const more = day.by.length - shownRuns;
+  return html`${state(text, tone)}
+    <span class="by"
+      >${day.by.slice(0, shownRuns).map(({ run }, n) => html`${n > 0 && ", "}${runLink(run)}`)}${more > 0 && ` and ${more} more`}</span
+    >`;
 }

@@ -273,12 +273,13 @@ export function renderRun({ run, slices, waiting, holder, timeZone, now }: RunPa
         { name: "Why", cell: ({ reason }) => withoutControls(reason) },
         {
           name: "State",
-          cell: ({ state: name }) => state(sliceStates[name].text, sliceStates[name].tone),
+          cell: ({ state: name, readAt }) =>
+            html`${state(sliceStates[name].text, sliceStates[name].tone)}
+            ${readAt !== null && html`<p class="hint">${time(readAt, timeZone)}</p>`}`,
         },
         { name: "Pages", kind: "number", cell: ({ pages }) => pages },
         { name: "Objects", kind: "number", cell: ({ rows }) => rows },
         { name: "Compared", cell: ({ tally }) => listed(tally) },
-        { name: "Read", cell: ({ readAt }) => (readAt === null ? "–" : time(readAt, timeZone)) },
         { name: "Note", cell: ({ note }) => (note === null ? "" : withoutControls(note)) },
       ],
       slices,

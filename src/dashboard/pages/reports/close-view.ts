@@ -51,6 +51,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
       [
         {
           name: "Month",
+          kind: "moment",
           cell: ({ facts }) => html`<a href="${monthAddress(facts.month)}">${facts.month}</a>`,
         },
         { name: "Closed", cell: ({ facts }) => time(new Date(facts.closed_at), timeZone) },
@@ -63,7 +64,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
         { name: "Verdict", cell: ({ facts }) => verdict(facts.verdict as Verdict) },
         {
           name: "Seal (SHA-256)",
-          kind: "moment",
+          kind: "long",
           cell: ({ sha256 }) => html`<span class="id">${sha256}</span>`,
         },
       ],
@@ -113,6 +114,7 @@ export function renderVerified(
     [
       {
         name: "Month",
+        kind: "moment",
         cell: ({ month }) => html`<a href="${monthAddress(month)}">${month}</a>`,
       },
       { name: "Closed", cell: ({ closedAt }) => time(new Date(closedAt), timeZone) },
@@ -128,7 +130,7 @@ export function renderVerified(
         cell: ({ problems: own }) =>
           own.length === 0 ? state("intact", "good") : state("differs", "bad"),
       },
-      { name: "Seal (SHA-256)", kind: "moment", cell: ({ sha256 }) => copyableId(sha256) },
+      { name: "Seal (SHA-256)", kind: "long", cell: ({ sha256 }) => copyableId(sha256) },
     ],
     closes,
     { caption: "Closed months, the oldest first", empty: html`No month is closed yet.` },

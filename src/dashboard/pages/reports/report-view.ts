@@ -34,7 +34,7 @@ export function renderReports(reports: readonly Report[]): Html {
           name: "Report",
           cell: ({ name }) => html`<a href="${addressOf(name)}">${titleOf(name)}</a>`,
         },
-        { name: "Answers", cell: ({ explains }) => capital(explains) },
+        { name: "Answers", kind: "long", cell: ({ explains }) => capital(explains) },
       ],
       reports,
       { caption: counted(reports.length, "report"), empty: html`There is no report.` },
@@ -73,7 +73,7 @@ export function renderReportForm({ report, query, timeZone, problem }: ReportFor
       ${field("from", "From, a day or a month", "2026-10")}
       ${field("to", "To, the last day", "today")} ${field("as-of", "As of, with its offset", "now")}
       ${hasCurrency(report) && field("currency", "Currency", "all")}
-      <button>Read</button>
+      <button class="second">Show</button>
       ${report.takesAccounts === true && renderAccounts(query)}
     </form>
     <p class="hint">

@@ -52,9 +52,9 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
         name: "Closed until",
         value: last === undefined ? "no month is closed" : monthName(last.facts.month),
       },
-      ...open
-        .slice(0, 1)
-        .flatMap(({ says }) => (says === null ? [] : [{ name: "Open", value: says }])),
+      ...(open.length === 0
+        ? []
+        : [{ name: "Checks to pass", value: `${open.length} of ${checks.length}` }]),
     ],
     reasons,
   };
