@@ -98,8 +98,10 @@ function watch(page: Page, url: string): string[] {
     const to = request.url();
     if (new URL(to).origin !== origin && to !== "data:,") complaints.push(`request to ${to}`);
   });
-  page.on("requestfailed", (request) =>
-    complaints.push(`failed: ${request.url()} ${request.failure()?.errorText ?? ""}`),
-  );
+  page.on("requestfailed", (request) => {
+    const reason = request.failure()?.errorText ?? "";
+    // Whoever leaves a page ends what it was asking for.
+    if (reason !== "net::ERR_ABORTED") complaints.push(`failed: ${request.url()} ${reason}`);
+  });
   return complaints;
 }
