@@ -37,21 +37,27 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  * returned. So applying is commutative and idempotent, whatever the order and the batches. Parsing the content costs
  * most, so history and row share one parse.
  *
- * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new; `known`: it was
- * there when the statement began), one 'count' with
- * the number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one,
- * with its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
+ * Locks are taken in one order by all: first rows that are there, by their ids (`before`), then new ones, by their ids
+ * (`made`). What another transaction made in between is neither: to wait for its row's lock in the second step could
+ * close a circle, so it is left alone, and the transaction begins anew.
+ *
+ * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), 'missed' for one that
+ * another transaction made since the statement began, one 'count' with the number of recorded states in `id`, and, only
+ * if some states were known already, a 'state' for each recorded one, with its `stateKey` in `id`. For orders, shortened
+ * (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
  *     with blob as …, arrays as …, given as …,
  *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
+ *     before as (select … from mirror.orders … for update),
+ *     made as (insert into mirror.orders … where r.id not in (select id from before) on conflict (id) do nothing …),
  *     written as (
  *       insert into mirror.orders as t (id, last_cause, version, total, …)
- *       select r.id, r.last_cause, r.version, r.total, … from given r where r.winner and …
+ *       select r.id, r.last_cause, r.version, r.total, … from given r where r.id in (select id from before) …
  *       on conflict (id) do update set
  *         total = (case when excluded.version > t.version then excluded.total else t.total end), …
  *       where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
  *     )
- *     select 'row' as what, * from written union all select 'count', …
+ *     select 'row' as what, … from made … written … union all select 'missed', … union all select 'count', …
  */
 export function tableStatement(resource: MirrorResource): TableStatement {
   const groups = namedGroups(resource);
@@ -67,6 +73,14 @@ export function tableStatement(resource: MirrorResource): TableStatement {
       (version) => `${timeOfVersionSql(`b.${version}`)} as ${formerPrefix}${version}`,
     ),
   ];
+  const names = columns.map(([column]) => column).join(", ");
+  const firsts = columns.map(([, { first }]) => first).join(", ");
+  const returned = [
+    "t.id",
+    "t.xmax = 0 as fresh",
+    ...versions.map((version) => `t.${version}`),
+    ...watched.map((column) => `t.${column}::text as ${afterPrefix}${column}`),
+  ].join(", ");
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
@@ -82,26 +96,36 @@ export function tableStatement(resource: MirrorResource): TableStatement {
       -- Counting completes the history before the first row is locked: one order of locks for all. Each row is looked
       -- up by itself (offset 0): a plan made while the table was small would read all of it.
       where g.winner and (select count(*) from recorded) >= 0
-    ), written as (
-      insert into mirror.${resource.table} as t (${columns.map(([column]) => column).join(", ")})
-      select ${columns.map(([, { first }]) => first).join(", ")}
+    ), made as (
+      insert into mirror.${resource.table} as t (${names})
+      select ${firsts}
       from given r
-      where r.winner and (select count(*) from before) >= 0
+      -- Not in: a filter, which keeps the order of the given rows, as a join need not.
+      where r.winner and r.id not in (select id from before)
+      -- Never waits for the lock of a row: one that came to be since the statement began is missed, and tried again.
+      on conflict (id) do nothing
+      returning ${returned}
+    ), written as (
+      insert into mirror.${resource.table} as t (${names})
+      select ${firsts}
+      from given r
+      where r.winner and r.id in (select id from before)
       on conflict (id) do update set ${columns
         .flatMap(([column, { next }]) => (next === null ? [] : [`${column} = ${next}`]))
         .join(", ")}
       where ${groups.map(isNewer).join(" or ")}
-      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}${watched
-        .map((column) => `, t.${column}::text as ${afterPrefix}${column}`)
-        .join("")}
+      returning ${returned}
     )
-    select 'row' as what, w.*, b.id is not null as known, ${former.join(", ")}
-    from written w left join before b using (id)
+    select 'row' as what, w.*, ${former.join(", ")}
+    from (select * from made union all select * from written) w left join before b using (id)
     union all
-    select 'count', count(*)::text, null, ${nothing}, null from recorded
+    select 'missed', r.id, null, ${nothing} from given r
+    where r.winner and r.id not in (select id from before) and r.id not in (select id from made)
+    union all
+    select 'count', count(*)::text, null, ${nothing} from recorded
     union all
     select 'state', resource || '|' || id || '|' || to_char(source_updated_at at time zone 'UTC',
-      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${nothing}, null
+      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${nothing}
     from recorded where (select count(*) from recorded) < (
       select ${inHistory
         .map(({ versionColumn }) => `count(*) filter (where ${versionColumn} <> '')`)

@@ -67,10 +67,9 @@ export function rowWriter(resource: MirrorResource): RowWriter {
 }
 
 interface AnswerRow {
-  what: "row" | "count" | "state";
+  what: "row" | "missed" | "count" | "state";
   id: string;
   fresh: boolean | null;
-  known: boolean | null;
   /** Versions and watched columns. */
   [column: string]: string | boolean | null;
 }
@@ -81,6 +80,8 @@ function readAnswer(
   rows: readonly TableRow[],
   answer: readonly AnswerRow[],
 ): WriteResult {
+  const missed = answer.find(({ what }) => what === "missed");
+  if (missed !== undefined) throw new MadeMeanwhile(resource.table, missed.id);
   const recorded = recordedStates(groups, rows, answer);
   const written = new Map(answer.flatMap((row) => (row.what === "row" ? [[row.id, row]] : [])));
   const changed = new Set<GroupState>();
@@ -95,8 +96,7 @@ function readAnswer(
     if (!isWinner) continue;
     const shown = changesOf(groups, states, row, recorded);
     for (const state of shown) changed.add(state);
-    if (row.fresh === false && row.known === false) throw new InsertedMeanwhile(resource.table, id);
-    const before = row.known === true ? columnsOf(row, watched, beforePrefix) : null;
+    const before = row.fresh === true ? null : columnsOf(row, watched, beforePrefix);
     const after = columnsOf(row, watched, afterPrefix);
     const isNewOfSeen = (of: NamedGroup): boolean => {
       const state = states.get(of.group);
@@ -160,7 +160,7 @@ function shows(
 }
 
 /** Another transaction made the row while the statement ran, so what it was before was not seen. Try again. */
-class InsertedMeanwhile extends Error {
+class MadeMeanwhile extends Error {
   /** A serialization failure, as the server calls it (`isRetryableConflict`). */
   readonly code = "40001";
 

@@ -103,6 +103,47 @@ with
     -- up by itself (offset 0): a plan made while the table was small would read all of it.
     where g.winner and (select count(*) from recorded) >= 0
   ),
+  made as (
+    insert into mirror.customers as t (
+      id, last_cause, version, email, first_name, last_name, phone, company, default_payment_method_id, created_at,
+      updated_at, deleted, data, source_updated_at, content_hash, absent_version, deleted_at
+    )
+    select
+      r.id,
+      r.last_cause,
+      r.version,
+      r.email,
+      r.first_name,
+      r.last_name,
+      r.phone,
+      r.company,
+      r.default_payment_method_id,
+      r.created_at,
+      r.updated_at,
+      r.deleted,
+      r.version_content,
+      r.version_at,
+      r.version_hash,
+      r.absent_version,
+      case
+        when r.deleted then r.version_at
+        when left(r.absent_version, 27) > greatest(left(r.version, 27) collate "C", substr(r.version, 29, 27))
+          then left(r.absent_version, 27)::timestamptz
+      end
+    from given r
+    -- Not in: a filter, which keeps the order of the given rows, as a join need not.
+    where r.winner and r.id not in (select id from before)
+    -- Never waits for the lock of a row: one that came to be since the statement began is missed, and tried again.
+    on conflict (id)
+    do nothing
+    returning
+      t.id,
+      t.xmax = 0 as fresh,
+      t.version,
+      t.absent_version,
+      t.content_hash::text as after_content_hash,
+      t.deleted_at::text as after_deleted_at
+  ),
   written as (
     insert into mirror.customers as t (
       id, last_cause, version, email, first_name, last_name, phone, company, default_payment_method_id, created_at,
@@ -131,7 +172,7 @@ with
           then left(r.absent_version, 27)::timestamptz
       end
     from given r
-    where r.winner and (select count(*) from before) >= 0
+    where r.winner and r.id in (select id from before)
     on conflict (id)
     do update set
       last_cause = excluded.last_cause,
@@ -190,15 +231,18 @@ with
 select
   'row' as what,
   w.*,
-  b.id is not null as known,
   b.content_hash as before_content_hash,
   b.deleted_at as before_deleted_at,
   left(b.version, 27) as former_version,
   left(b.absent_version, 27) as former_absent_version
-from written w
+from (select * from made union all select * from written) w
 left join before b using (id)
 union all
-select 'count', count(*)::text, null, null, null, null, null, null, null, null, null, null
+select 'missed', r.id, null, null, null, null, null, null, null, null, null
+from given r
+where r.winner and r.id not in (select id from before) and r.id not in (select id from made)
+union all
+select 'count', count(*)::text, null, null, null, null, null, null, null, null, null
 from recorded
 union all
 select
@@ -206,7 +250,6 @@ select
   resource || '|' || id || '|' || to_char(
     source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
   ) || '|' || content_hash,
-  null,
   null,
   null,
   null,
