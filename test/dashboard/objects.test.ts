@@ -64,7 +64,7 @@ const byEvent = (snapshot: Snapshot, seq: number): Snapshot => ({
 test.each([
   ['"ord_1"', "ord_1"],
   [" 'ord_1', ", "ord_1"],
-  ["`ord_1`.", "ord_1."],
+  ["`ord_1`.", "ord_1"],
   ["“ord_1”", "ord_1"],
   ["<jane@example.com>;", "jane@example.com"],
   ["\t#A-1001\u00a0", "A-1001"],

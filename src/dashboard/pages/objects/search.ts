@@ -11,19 +11,22 @@ import {
 /** What somebody looks for: what they typed is an address, may be a card's end, or is a number or an id. */
 export interface SearchText {
   text: string;
+  /** With what stands around it: an id may begin or end with such a mark. */
+  typed: string;
   /** A personal search takes person:read and is recorded. */
   personal: "e-mail address" | "last four digits" | null;
 }
 
 /** What a paste brings along on either side: blanks, marks of quotation, the ends of a sentence. */
-const around = /^[\s"'`“”‘’«»<(]+|[\s"'`“”‘’«»>),;]+$/gu;
+const around = /^[\s"'`“”‘’«»<(]+|[\s"'`“”‘’«»>),.;]+$/gu;
 
 /** Pure. */
 export function readSearch(typed: string): SearchText {
+  const whole = typed.trim().slice(0, 255);
   const text = typed.slice(0, 1_000).replaceAll(around, "").slice(0, 255);
-  if (text.includes("@")) return { text, personal: "e-mail address" };
-  if (/^\d{4}$/.test(text)) return { text, personal: "last four digits" };
-  return { text: text.replace(/^#/, ""), personal: null };
+  if (text.includes("@")) return { text, typed: whole, personal: "e-mail address" };
+  if (/^\d{4}$/.test(text)) return { text, typed: whole, personal: "last four digits" };
+  return { text: text.replace(/^#/, ""), typed: whole, personal: null };
 }
 
 export interface SearchOptions {
@@ -36,14 +39,20 @@ export interface SearchOptions {
 /** Without `mayFindPersons`, four digits are an order number only, and an address finds nobody. */
 export async function search(
   db: Knex,
-  { text, personal }: SearchText,
+  { text, typed, personal }: SearchText,
   { mayFindPersons, after, limit }: SearchOptions,
 ): Promise<(ListedObject | CardOrder)[]> {
-  if (text === "") return [];
+  if (typed === "") return [];
+  // Marks alone: nothing else is called so.
+  if (text === "") return findById(db, typed);
   if (personal === "e-mail address") return mayFindPersons ? findByEmail(db, text, limit) : [];
   const byName =
     after === null
-      ? [...(await findById(db, text)), ...(await findByOrderNumber(db, text, limit))]
+      ? [
+          ...(typed === text ? [] : await findById(db, typed)),
+          ...(await findById(db, text)),
+          ...(await findByOrderNumber(db, text, limit)),
+        ]
       : [];
   if (personal === null || !mayFindPersons) return byName;
   return [...byName, ...(await findByLastFour(db, text, { after, limit }))].slice(0, limit);
