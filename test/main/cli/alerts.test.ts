@@ -153,11 +153,9 @@ describe("alerts", () => {
     expect(await json("silences", "--all")).toMatchObject({
       silences: [{ rule: "chargeback" }, { key: "decline:order-1", ended_by: "bob" }],
     });
-    expect(await db("people.audit").orderBy("id").pluck("action")).toEqual([
-      "silence.begun",
-      "silence.begun",
-      "silence.ended",
-    ]);
+    expect(
+      await db("people.audit").where("action", "like", "silence.%").orderBy("id").pluck("action"),
+    ).toEqual(["silence.begun", "silence.begun", "silence.ended"]);
     expect(String((await alerts("unsilence", "99", "--by", "bob")).error)).toContain(
       "no silence 99",
     );
