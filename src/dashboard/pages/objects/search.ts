@@ -18,12 +18,21 @@ export interface SearchText {
 }
 
 /** What a paste brings along on either side: blanks, marks of quotation, the ends of a sentence. */
-const around = /^[\s"'`“”‘’«»<(]+|[\s"'`“”‘’«»>),.;]+$/gu;
+const opening = /[\s"'`“”‘’«»<(]/u;
+const closing = /[\s"'`“”‘’«»>),.;]/u;
+
+/** One character after the other: an expression for the end of a long text would begin anew at each. Pure. */
+function withoutMarks(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && opening.test(text.charAt(from))) from += 1;
+  while (from < to && closing.test(text.charAt(to - 1))) to -= 1;
+  return text.slice(from, to);
+}
 
 /** Pure. */
 export function readSearch(typed: string): SearchText {
   const whole = typed.trim().slice(0, 255);
-  const text = typed.slice(0, 1_000).replaceAll(around, "").slice(0, 255);
+  const text = withoutMarks(typed.slice(0, 1_000)).slice(0, 255);
   if (text.includes("@")) return { text, typed: whole, personal: "e-mail address" };
   if (/^\d{4}$/.test(text)) return { text, typed: whole, personal: "last four digits" };
   return { text: text.replace(/^#/, ""), typed: whole, personal: null };
