@@ -63,7 +63,7 @@ export type PageAnswer =
       /** The command that prints the same, at the foot of the page. */
       command?: string;
     }
-  /** After a change: the browser reads the page anew (303). A path of the dashboard. */
+  /** After a change: the browser reads the page again (303). A path of the dashboard. */
   | {
       kind: "redirect";
       to: string;

@@ -12,6 +12,6 @@ export const versionOf = (form: URLSearchParams): string => form.get("decided-on
 export const outdated = (what: string, details: Html | null = null): PageError =>
   new PageError(
     409,
-    `${what} has changed since you opened the page, so nothing was done. Look at it again, and decide anew.`,
+    `${what} has changed since you opened the page, so nothing was done. Look at it again, then decide.`,
     { details },
   );

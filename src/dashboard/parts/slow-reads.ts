@@ -4,7 +4,7 @@ import type { PageDeps } from "../route.ts";
 
 /** What took so long to read is kept. */
 const slowMs = 100;
-/** What is older is read anew, beside the page that shows it. */
+/** What is older is read again, beside the page that shows it. */
 const freshMs = 10_000;
 /** What is older is not shown: the page waits for the new one. */
 const usableMs = 60_000;
@@ -58,7 +58,7 @@ export function createSlowReads<K, T>(): SlowReads<K, T> {
     }
     if (ageMs >= freshMs) {
       readOnce(deps, key, read).catch((err: unknown) =>
-        deps.log.warn({ err }, "what a page keeps could not be read anew"),
+        deps.log.warn({ err }, "what a page keeps could not be read again"),
       );
     }
     return { value: known.value, ageMs };

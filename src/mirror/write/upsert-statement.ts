@@ -39,7 +39,7 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  *
  * Locks are taken in one order by all: first rows that are there, by their ids (`before`), then new ones, by their ids
  * (`made`). What another transaction made in between is neither: to wait for its row's lock in the second step could
- * close a circle, so it is left alone, and the transaction begins anew.
+ * close a circle, so it is left alone, and the transaction starts over.
  *
  * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), 'missed' for one that
  * another transaction made since the statement began, one 'count' with the number of recorded states in `id`, and, only

@@ -136,7 +136,7 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
         Changes from ${time(from, timeZone)} to ${time(until, timeZone)}.
       </p>
       <p class="hint">
-        By the last state of each object, as ${command} has it; computed anew after ten minutes.
+        By the last state of each object, as ${command} has it; computed again after ten minutes.
       </p>`,
   );
 }

@@ -21,7 +21,7 @@ export interface SearchText {
 const opening = /[\s"'`“”‘’«»<(]/u;
 const closing = /[\s"'`“”‘’«»>),.;]/u;
 
-/** One character after the other: an expression for the end of a long text would begin anew at each. Pure. */
+/** One character after the other: an expression for the end of a long text would start over at each. Pure. */
 function withoutMarks(text: string): string {
   let [from, to] = [0, text.length];
   while (from < to && opening.test(text.charAt(from))) from += 1;

@@ -89,7 +89,7 @@ export function renderHeal(page: HealPage): Html {
     ${renderFindings(page)} ${renderForm(page)}`;
 }
 
-/** Without the version, which is no field of the object: a heal dates the row anew. */
+/** Without the version, which is no field of the object: a heal gives the row a new date. */
 function shownDifferences(proposal: HealProposal, seesPersons: boolean): Difference[] {
   const differences = seesPersons
     ? proposal.wholeDifferences

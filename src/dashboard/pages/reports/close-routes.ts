@@ -350,7 +350,7 @@ function inWords(error: unknown): Html {
       <ul>
         ${error.changes.map((change) => html`<li>${printableMessage(change)}</li>`)}
       </ul>
-      <p>Prepare it anew, and look at what changed.</p>`;
+      <p>Prepare it again, and look at what changed.</p>`;
   }
   if (error instanceof TallyhookError) {
     // The command's way to close what is not proved is a field here.

@@ -132,7 +132,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
   if (never) return html`<p class="hint">It cannot be prepared yet: see what is open above.</p>`;
   const isAgain = month.preparation !== null;
   return html`<form class="card" method="post" action="${monthAddress(month.month)}/prepare">
-    <h2>${isAgain ? "Prepare it anew" : "Prepare it"}</h2>
+    <h2>${isAgain ? "Prepare it again" : "Prepare it"}</h2>
     <p class="lead">
       Computes every report as of a minute ago and keeps what it finds.
       ${fourEyes ? "Another person then closes exactly that." : "Exactly that is closed then."}
