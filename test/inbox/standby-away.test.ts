@@ -1,3 +1,4 @@
+import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { InboxUnavailable } from "../../src/inbox/append.ts";
 import { eventually } from "../support/eventually.ts";
@@ -18,17 +19,41 @@ afterAll(async () => {
   await server.destroy();
 });
 
-/** From now on a commit waits for a standby of this name. */
+/** From now on a commit waits for a standby of this name; for "", for none. */
 async function waitFor(name: string): Promise<void> {
   await withServer(server.url, async (client) => {
     await client.query(`alter system set synchronous_standby_names = '${name}'`);
     await client.query("select pg_reload_conf()");
-    await eventually("the setting holds", async () => {
+    // Sessions know the setting before commits follow it: the checkpointer begins and ends the waiting.
+    await eventually("commits follow the setting", async () => {
       const { rows } = await client.query("show synchronous_standby_names");
-      return rows[0].synchronous_standby_names === name;
+      return (
+        rows[0].synchronous_standby_names === name && (await commitWaits(client)) === (name !== "")
+      );
     });
   });
 }
+
+/** Whether a commit of another session waits for a standby; it is not kept waiting. */
+const commitWaits = (client: Client): Promise<boolean> =>
+  withServer(server.url, async (probe) => {
+    const { rows } = await probe.query("select pg_backend_pid() as pid");
+    let committed = false;
+    const commit = probe.query("select pg_logical_emit_message(true, 'probe', '')").then(() => {
+      committed = true;
+    });
+    let waits = false;
+    await eventually("the commit waits, or is there", async () => {
+      const waiting = await client.query(
+        `select pg_cancel_backend(pid) from pg_stat_activity where pid = $1 and wait_event = 'SyncRep'`,
+        [rows[0].pid],
+      );
+      waits ||= waiting.rowCount === 1;
+      return committed;
+    });
+    await commit;
+    return waits;
+  });
 
 /** How long each session of the inbox waits for a standby, in milliseconds. */
 const waits = (): Promise<number[]> =>
