@@ -192,6 +192,30 @@ describe("two workers on one object at the same moment", () => {
     expect([early.ties, (await waiting).ties].flat()).toMatchObject([{ id: "order-1" }]);
   });
 
+  test("close no circle of locks where each makes a row that the other has or waits for", async () => {
+    const { db } = database;
+    const state = (id: string, seconds: number) =>
+      shown("order", sampleOrder({ id, updated_at: at(seconds) }));
+    const ahead = await db.transaction();
+    await applySnapshots(ahead, [state("b", 1)]);
+    // It makes "a" and waits for "b"; for it there was no "c" when it began.
+    const maker = apply(db, state("a", 2), state("b", 2), state("c", 2)).catch(
+      (error: unknown) => error,
+    );
+    await untilWaiting(db, 1);
+    await apply(db, state("c", 1));
+    // It holds "c" and waits for "a".
+    const other = apply(db, state("a", 3), state("c", 3));
+    await untilWaiting(db, 2);
+    await ahead.rollback();
+    expect(await maker).toMatchObject({
+      code: "40001",
+      message: "mirror.orders c was made by another transaction meanwhile",
+    });
+    await other;
+    expect(await db("mirror.orders").orderBy("id").pluck("id")).toEqual(["a", "c"]);
+  });
+
   test("lose nothing of each other, nor of a chargeback that one of them half knows", async () => {
     const { db } = database;
     const slow = await db.transaction();
