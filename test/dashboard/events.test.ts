@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { laidOut } from "../../src/dashboard/pages/events/laid-out.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { emptyInbox, progressOf, storeRow } from "../inbox/stored-events.ts";
 import { at, sampleCustomer, sampleOrder } from "../mirror/samples.ts";
@@ -49,6 +50,18 @@ const audited = (action: string) =>
     .where({ action })
     .orderBy("id", "desc")
     .first<{ subject_id: string; after: unknown } | undefined>();
+
+const jsonLines = `{
+  "a": [
+    1.10,
+    -2e+400,
+    {
+      "b": "x\\"{,}"
+    }
+  ],
+  "c": {},
+  "d": []
+}`;
 
 describe("the list of events", () => {
   test("filters by state, type, object, event id and time, and says in its address which", async () => {
@@ -189,6 +202,27 @@ describe("the page of an event", () => {
       expect(text).not.toMatch(/[\u0000\u001b]/);
       expect(text.length).toBeLessThan(2_000_000);
     }
+  });
+});
+
+describe("a body, laid out", () => {
+  test.each([
+    ['{"a":[1.10,-2e+400,{"b":"x\\"{,}"}],"c":{},"d":[]}', jsonLines],
+    ["[ ]", "[]"],
+    ['"text"', '"text"'],
+    ['{"a":1', '{"a":1'],
+    ["[".repeat(300) + "]".repeat(300), "[".repeat(300) + "]".repeat(300)],
+  ])("has a value on each line, and no number is changed: %s", (text, lines) => {
+    expect(laidOut(text)).toBe(lines);
+  });
+
+  test("holds nobody up, however many values it has, nor fills a page with blanks", () => {
+    const many = JSON.stringify({ items: Array.from({ length: 60_000 }, () => 1) });
+    const deep = `${"[".repeat(199)}${"1,".repeat(90_000)}1${"]".repeat(199)}`;
+    const { user: begun } = process.cpuUsage();
+    expect(laidOut(many).split("\n")).toHaveLength(60_004);
+    expect(laidOut(deep)).toBe(deep);
+    expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(1_000);
   });
 });
 

@@ -1,4 +1,3 @@
-import { applyEdits, format } from "jsonc-parser";
 import type { Change } from "../../../feed/changes.ts";
 import type { EventWork, StoredEvent } from "../../../inbox/queries.ts";
 import { type Html, html } from "../../../platform/html.ts";
@@ -10,6 +9,7 @@ import { time } from "../../parts/time.ts";
 import { type ToldAlert, objectLink, renderAlerts, renderChanges } from "./consequences.ts";
 import type { StateEffect } from "./event-effects.ts";
 import { renderEffects } from "./effects-view.ts";
+import { laidOut } from "./laid-out.ts";
 import { stateTones } from "./list-view.ts";
 import { reasonInWords } from "./reason-words.ts";
 
@@ -161,7 +161,7 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
       tabindex="0"
       role="region"
       aria-label="The body, laid out"
-    ><bdi>${linesWithoutControls(isLong ? text : pretty(text))}</bdi></pre>
+    ><bdi>${linesWithoutControls(isLong ? text : laidOut(text))}</bdi></pre>
     <details>
       <summary>Exactly as they arrived</summary>
       <pre
@@ -171,19 +171,4 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
       ><bdi>${linesWithoutControls(text)}</bdi></pre>
     </details>
   </section>`;
-}
-
-/** Deeper bodies are shown as they are: laid out, each level would be indented more. */
-const deepest = 200;
-
-/** Laid out without being read as numbers, which might change them; as it is where it is no JSON. Pure. */
-function pretty(text: string): string {
-  let depth = 0;
-  for (const character of text) {
-    if (character === "{" || character === "[") depth += 1;
-    else if (character === "}" || character === "]") depth -= 1;
-    if (depth > deepest) return text;
-  }
-  const edits = format(text, undefined, { tabSize: 2, insertSpaces: true });
-  return applyEdits(text, edits);
 }
