@@ -18,12 +18,9 @@ async function readText(ctx: Context): Promise<string> {
     throw new PageError(415, "The dashboard takes forms only.");
   }
   try {
-    const options = {
-      limit: mostBytes,
-      length: ctx.get("content-length"),
-      encoding: "utf-8",
-    } as const;
-    return await getRawBody(ctx.req, options);
+    // Some proxies hand a form on in pieces, without its length.
+    const length = ctx.request.length ?? null;
+    return await getRawBody(ctx.req, { limit: mostBytes, length, encoding: "utf-8" });
   } catch (cause) {
     const isTooLong = (cause as { type?: string }).type === "entity.too.large";
     const message = isTooLong

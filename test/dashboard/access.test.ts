@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Route } from "../../src/dashboard/route.ts";
 import { permissionsOf, roleNames } from "../../src/people/permissions.ts";
+import { openConnection } from "../receiver/raw-http.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 
@@ -78,6 +79,18 @@ describe("a request that changes something", () => {
     const headers = { "sec-fetch-site": "", origin: dashboard.url };
     const address = `${dashboard.url}/me/sessions/end-others`;
     expect((await send(address, { cookie, form: {}, headers })).status).toBe(303);
+  });
+
+  test("is taken in pieces, as some proxies hand it on", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    const connection = await openConnection(Number(new URL(dashboard.url).port));
+    connection.write(
+      `POST /me/theme HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookie}\r\nsec-fetch-site: same-origin\r\n` +
+        "content-type: application/x-www-form-urlencoded\r\ntransfer-encoding: chunked\r\n\r\n" +
+        "6\r\ntheme=\r\n4\r\ndark\r\n0\r\n\r\n",
+    );
+    expect((await connection.answer())?.status).toBe(303);
+    connection.destroy();
   });
 
   test("is refused as anything but a form, and where it is too long", async () => {
