@@ -6,6 +6,7 @@ import type { Encryption } from "../platform/encryption.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { type Account, type Credentials, findCredentials, useTotpStep } from "./accounts.ts";
 import { type Actor, recordAct } from "./audit.ts";
+import { networkOf } from "./network-of.ts";
 import { isPassword } from "./password.ts";
 import { beginSession } from "./sessions.ts";
 import { totpStep } from "./totp.ts";
@@ -38,7 +39,7 @@ const window = { seconds: 15 * 60, failuresOfAccount: 10, failuresOfAddress: 30 
 export interface PasswordSignIn {
   /**
    * Begins a session for a person with password and, where the account has one, a code. Every failure is counted, by
-   * account and by address, and recorded. Takes the same time for accounts that there are and that there are not.
+   * account and by address (`networkOf`), and recorded. Takes the same time for accounts that there are and that there are not.
    * Throws `TooManySignIns`.
    */
   signIn(attempt: PasswordAttempt): Promise<SignInResult>;
@@ -62,7 +63,7 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
 
   return {
     async signIn({ email, password, code, address, userAgent }) {
-      const keys = { account: keyOf(email), address: keyOf(address) };
+      const keys = { account: keyOf(email), address: keyOf(networkOf(address)) };
       // Counted before it is looked at, so that many at once are no more than many one by one.
       const waitMs = await consume([
         [byAddress, keys.address],

@@ -175,6 +175,29 @@ describe("guessing passwords", () => {
     expect([first.status, last.status]).toEqual([401, 429]);
   });
 
+  test("is stopped for a whole network of IPv6 addresses, which are one person's to choose from", async () => {
+    const behind = await openDashboard(database, { proxies: 1 });
+    const guess = async (from: string) => {
+      const form = { email: `${from.length}@example.com`, password: "a wrong one" };
+      const headers = { "x-forwarded-for": from };
+      return (await send(`${behind.url}/sign-in`, { form, headers })).status;
+    };
+    await database.db("people.attempts").delete();
+    const first = await guess("2001:db8:1:2::1");
+    await database.db("people.attempts").whereLike("key", "address:%").increment("points", 29);
+    const others = [
+      await guess("2001:DB8:1:2:ffff:abcd:0:1"),
+      await guess("[2001:db8:1:2::3]:4711"),
+      await guess("2001:db8:1:3::1"),
+      await guess("::ffff:198.51.100.1"),
+    ];
+    await database.db("people.attempts").whereLike("key", "address:%").increment("points", 29);
+    const same = await guess("198.51.100.1:5200");
+    await behind.close();
+    await database.db("people.attempts").delete();
+    expect([first, ...others, same]).toEqual([401, 429, 429, 401, 401, 429]);
+  });
+
   test("does not stop colleagues behind one address who get theirs right", async () => {
     await database.db("people.attempts").delete();
     expect((await signIn()).status).toBe(303);

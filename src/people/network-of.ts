@@ -1,0 +1,21 @@
+import { isIPv6 } from "node:net";
+
+/**
+ * What attempts are counted by: an IPv4 address, and of an IPv6 address the first 64 bits, since a person has the rest
+ * to choose from. Without brackets and port, which some proxies write and which differ each time. What is no address
+ * stands for itself. Pure.
+ */
+export function networkOf(written: string): string {
+  const address = written
+    .replace(/^\[([^\]]*)\](:\d+)?$/, "$1")
+    .replace(/^([^:]+):\d+$/, "$1")
+    .replace(/^::ffff:(?=\d+\.)/i, "")
+    .replace(/%.*$/, "");
+  if (!isIPv6(address)) return address;
+  // A URL has one way to write each address.
+  const [before = "", after] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const groups = before === "" ? [] : before.split(":");
+  const behind = after === undefined || after === "" ? 0 : after.split(":").length;
+  while (groups.length + behind < 8) groups.push("0");
+  return `${groups.slice(0, 4).join(":")}::/64`;
+}
