@@ -28,10 +28,14 @@ export interface Credentials {
   totpLastStep: number | null;
 }
 
+/** Letters that are ASCII in lower case alone: an address with one of them is another one, and would become this one. */
+const becomesAscii = /[\u0130\u212a]/;
+
 /** Reads an e-mail address as accounts have it. Throws `UsageError`. Pure. */
 export function readEmail(text: string): string {
   const email = text.trim().toLowerCase();
-  if (!/^[^\s@<>"\p{Cc}]{1,64}@[^\s@<>"\p{Cc}]{1,190}$/u.test(email)) {
+  const isAddress = /^[^\s@<>"\p{Cc}]{1,64}@[^\s@<>"\p{Cc}]{1,190}$/u.test(email);
+  if (!isAddress || becomesAscii.test(text)) {
     throw new UsageError("This is no e-mail address. Use one such as ada@example.com.");
   }
   return email;

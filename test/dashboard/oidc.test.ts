@@ -243,3 +243,16 @@ test("groups may be one text or a list, and others than texts count for nothing"
   expect(identityOf({ ...who, groups: [["a"]] }, settings)).toMatchObject({ ok: false });
   expect(identityOf({ ...who, groups: null }, settings)).toMatchObject({ ok: false });
 });
+
+test("an address whose letters only look like another's is that of nobody", () => {
+  const settings = { claim: "groups", rolesByGroup: new Map([["a", ["admin" as const]]]) };
+  const who = { sub: "1", email_verified: true, groups: "a" };
+  // KELVIN SIGN, in lower case a k; and a capital I with a dot.
+  for (const email of ["\u212aate@example.com", "ada@\u0130nc.example"]) {
+    expect(identityOf({ ...who, email }, settings)).toMatchObject({ ok: false, email: null });
+  }
+  expect(identityOf({ ...who, email: "J\u00dcRG@example.com" }, settings)).toMatchObject({
+    ok: true,
+    email: "j\u00fcrg@example.com",
+  });
+});
