@@ -76,14 +76,15 @@ export async function makeSignInLink(
 }
 
 /**
- * Whether nobody else could add people or change roles. Locks the accounts that can, until the transaction ends, so that
- * two people cannot take the role from each other at once.
+ * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take
+ * the role from each other at once. Before any other account is locked: who waits for whom is then no circle. Returns
+ * their ids.
  */
-export async function isLastAdmin(trx: Knex.Transaction, id: number): Promise<boolean> {
+export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
     `select id from people.accounts where 'admin' = any(roles) and disabled_at is null order by id for update`,
   );
-  return rows.length === 1 && Number(rows[0]?.id) === id;
+  return rows.map(({ id }) => Number(id));
 }
 
 const subjectOf = ({ email }: Pick<Account, "email">) => ({ kind: "account", id: email });

@@ -175,7 +175,11 @@ describe("roles", () => {
       [one, two].map(async ({ email }) => (await accountOf(email)).roles),
     );
     expect(left.filter((roles) => roles.includes("admin"))).toHaveLength(1);
-    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
+    // Whose turn comes later is the last one, or has lost the role already. Neither waits for the other in a circle.
+    expect([
+      [303, 403],
+      [303, 409],
+    ]).toContainEqual(answers.map(({ status }) => status).toSorted((a, b) => a - b));
     for (const { email } of [one, two]) {
       await database
         .db("people.accounts")

@@ -12,7 +12,7 @@ import {
   decideAccount,
   disabling,
   enabling,
-  isLastAdmin,
+  lockAdmins,
   makeSignInLink,
   newRoles,
 } from "../../../people/manage-accounts.ts";
@@ -197,12 +197,13 @@ function changing(
     access: "account:write",
     answer: (deps, request) =>
       inTransaction(deps.db, async (trx) => {
+        const admins = await lockAdmins(trx);
         const account = await accountOf(trx, request.params, "locked");
         if (versionOf(request.form) !== String(account.version)) {
           throw outdated(`The account ${account.email}`, seen(account));
         }
         const { takesAdmin, notice, ...decision } = decide(account, request, deps);
-        if (takesAdmin && (await isLastAdmin(trx, account.id))) {
+        if (takesAdmin && admins.every((id) => id === account.id)) {
           throw new PageError(
             409,
             `${account.email} is the only one with the role admin, so nothing was done. Give the role to somebody else first.`,
