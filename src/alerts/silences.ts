@@ -87,6 +87,10 @@ export async function beginSilence(
   return Number(rows[0].id);
 }
 
+/** Whoever decides on what is silenced now sees no silence begun beside it. Until the transaction ends; reading goes on. */
+export const lockSilences = async (trx: Knex.Transaction): Promise<void> =>
+  void (await trx.raw("lock table alerts.silences in share row exclusive mode"));
+
 export type EndedSilence = "ended" | "over" | "unknown";
 
 /** Ends a silence before its time: what it holds back is due at once. Needs a transaction. Repeating it changes nothing. */

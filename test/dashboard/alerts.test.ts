@@ -225,6 +225,16 @@ describe("acknowledging", () => {
   });
 });
 
+test("an alert by another writing of its number is not there: it would have another case", async () => {
+  const id = await raised("a");
+  const cookie = cookies.get("support") ?? "";
+  const asked = [
+    await send(`${dashboard.url}/alerts/0${id}`, { cookie }),
+    await send(`${dashboard.url}/alerts/0${id}/note`, { cookie, form: { text: "unseen" } }),
+  ];
+  expect(asked.map(({ status }) => status)).toEqual([404, 404]);
+});
+
 test("somebody takes it, and writes what only those read who may see people", async () => {
   const id = await raised("a");
   const at = `/alerts/${id}`;
@@ -306,6 +316,16 @@ describe("silencing", () => {
     const clicks = [1, 2].map(() => send(`${dashboard.url}${action}`, { cookie, form }));
     const statuses = (await Promise.all(clicks)).map(({ status }) => status);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([303, 409]);
+    expect(await silences()).toHaveLength(1);
+  });
+
+  test("of a rule by a double click begins once as well", async () => {
+    const version = versionIn(await textOf("/alerts/silences"), "/alerts/silences");
+    const form = { "decided-on": version, rule: "decline", hours: "1", "up-to": "error" };
+    const cookie = cookies.get("support") ?? "";
+    const clicks = [1, 2, 3].map(() => send(`${dashboard.url}/alerts/silences`, { cookie, form }));
+    const statuses = (await Promise.all(clicks)).map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([303, 409, 409]);
     expect(await silences()).toHaveLength(1);
   });
 

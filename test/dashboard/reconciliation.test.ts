@@ -178,6 +178,12 @@ describe("a finding", () => {
     expect(board.text).toContain(`href="/reconciliation/findings/${finding}"`);
   });
 
+  test("by another writing of its number is not there: it would have another case", async () => {
+    const path = `/reconciliation/findings/0${finding}`;
+    const noted = await post(`${path}/note`, { text: "unseen" }, "support");
+    expect([(await page(path, "support")).status, noted.status]).toEqual([404, 404]);
+  });
+
   test("is acknowledged with a note, by whoever is signed in, on what they saw", async () => {
     const path = `/reconciliation/findings/${finding}`;
     const seen = decidedOn((await page(path, "operator")).text, `${path}/acknowledge`);

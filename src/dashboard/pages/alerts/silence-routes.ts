@@ -7,6 +7,7 @@ import {
   endSilence,
   findSilence,
   listSilences,
+  lockSilences,
   longestReason,
   mostSilentHours,
 } from "../../../alerts/silences.ts";
@@ -63,6 +64,7 @@ export const silenceRoutes = ({ requireToSilence, ruleNames }: OfAlerts): readon
       if (rule === undefined) throw new PageError(400, "Choose a rule. Nothing was silenced.");
       const wanted = silenceIn(form);
       await inTransaction(db, async (trx) => {
+        await lockSilences(trx);
         const version = versionOfSilences(
           await listSilences(trx, { all: true, limit: mostListed }),
         );

@@ -39,6 +39,9 @@ const pageSize = 50;
 
 const findingPath = "/reconciliation/findings/:id";
 
+/** Written in one way alone: what people write about a finding is kept by this text. */
+const findingNumber = /^[1-9]\d{0,14}$/;
+
 export const findingRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -145,7 +148,7 @@ export const findingRoutes: readonly Route[] = [
     kind: "finding",
     path: findingPath,
     exists: async ({ db }, id) =>
-      /^\d{1,15}$/.test(id) && (await findFinding(db, Number(id))) !== null,
+      findingNumber.test(id) && (await findFinding(db, Number(id))) !== null,
   }),
 ];
 
@@ -157,7 +160,7 @@ async function requireFinding(
   id = "",
   { isLocked = false }: { isLocked?: boolean } = {},
 ): Promise<FindingRow> {
-  const found = /^\d{1,15}$/.test(id) ? await findFinding(db, Number(id), { isLocked }) : null;
+  const found = findingNumber.test(id) ? await findFinding(db, Number(id), { isLocked }) : null;
   if (found === null) throw new PageError(404, `There is no finding ${id.slice(0, 40)}.`);
   return found;
 }
