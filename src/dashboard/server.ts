@@ -8,7 +8,8 @@ import { type ProxySettings, beginProxied, proxiedEmail } from "../people/proxy.
 import { type Session, findSession } from "../people/sessions.ts";
 import { html } from "../platform/html.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
-import { errorCode } from "../platform/postgres/errors.ts";
+import { errorCode, isOutage, withRoleAdvice } from "../platform/postgres/errors.ts";
+import { isRetryableConflict } from "../platform/postgres/transactions.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import {
   browserRules,
@@ -96,6 +97,8 @@ interface AppContext extends AppOptions {
 
 /** What a request has found out on its way. */
 interface State {
+  /** Empty for a request that has none. */
+  form: URLSearchParams;
   visitor: Visitor | null;
   cookies: Cookies;
 }
@@ -117,6 +120,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   app.use(refuseUnsent());
   app.use(refuseOtherNames({ origin }));
   app.use(refuseForeign({ origin }));
+  app.use(readForms());
   app.use(refuseTooMany({ most: mostPages }));
   app.use(findVisitor(deps, cookies, options));
   const router = new Router();
@@ -124,7 +128,6 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
     const handle: Middleware<State> = async (ctx) => {
       const visitor = authorized(route, ctx.state.visitor);
       if (visitor === "sign in first") return askToSignIn(ctx);
-      const form = route.method === "POST" ? await readForm(ctx) : new URLSearchParams();
       const request = {
         visitor: visitor as Visitor,
         actor: {
@@ -135,7 +138,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
         },
         params: ctx["params"] as Record<string, string>,
         query: new URLSearchParams(ctx.querystring),
-        form,
+        form: ctx.state.form,
         userAgent: ctx.get("user-agent"),
         isChosen: ["none", "same-origin"].includes(ctx.get("sec-fetch-site")),
         theme: themeOf(cookies, ctx),
@@ -170,6 +173,14 @@ function askToSignIn(ctx: Context): void {
     ctx.method === "GET" && ctx.path !== "/" ? `?next=${encodeURIComponent(ctx.url)}` : "";
   ctx.redirect(`/sign-in${next}`);
   ctx.status = 303;
+}
+
+/** Before anything is done for a request: a form that arrives slowly holds up nothing but itself. */
+function readForms(): Middleware<State> {
+  return async (ctx, next) => {
+    ctx.state.form = ctx.method === "POST" ? await readForm(ctx) : new URLSearchParams();
+    await next();
+  };
 }
 
 function serveAssets({ byPath }: Assets): Middleware {
@@ -228,7 +239,7 @@ function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State>
     try {
       await next();
     } catch (err) {
-      const { status, message } = explain(err);
+      const { status, message } = explain(err, { isChange: ctx.method === "POST" });
       if (status >= 500) log.warn({ err, path: ctx.path.slice(0, 200) }, "a page failed");
       const body = html`<p class="problem">${message}</p>
         ${err instanceof PageError && err.details}
@@ -249,13 +260,19 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not just now",
 };
 
-function explain(error: unknown): { status: number; message: string } {
+/** Of errors that a route did not explain itself. Decided by their codes. */
+function explain(
+  error: unknown,
+  { isChange }: { isChange: boolean },
+): { status: number; message: string } {
   if (error instanceof PageError) return { status: error.status, message: error.message };
-  if (errorCode(error) === statementTimedOut) {
+  const code = errorCode(error);
+  if (code === statementTimedOut) {
     return {
       status: 503,
-      message:
-        "The database needed more than three seconds for this page. Narrow the filter, such as to fewer days.",
+      message: isChange
+        ? "The database needed more than three seconds for this, perhaps because somebody else is changing the same. Have a look at the page before you try again."
+        : "The database needed more than three seconds for this page. Narrow the filter, such as to fewer days.",
     };
   }
   if (error instanceof Error && error.name === "KnexTimeoutError") {
@@ -263,6 +280,22 @@ function explain(error: unknown): { status: number; message: string } {
       status: 503,
       message:
         "Every connection to the database is busy with other pages, or it does not answer. Try again in a moment.",
+    };
+  }
+  if (isRetryableConflict(error)) {
+    return {
+      status: 409,
+      message:
+        "Somebody else was changing the same at this moment, so it was not done. Look at it again, then decide.",
+    };
+  }
+  const advised = withRoleAdvice(error);
+  if (advised !== error) return { status: 503, message: (advised as Error).message };
+  if (code !== undefined && isOutage(error)) {
+    return {
+      status: 503,
+      message:
+        "The database does not answer just now. Try again in a moment: the dashboard goes on by itself once it is back. The log of the dashboard says more.",
     };
   }
   return {

@@ -359,6 +359,25 @@ test("pages that hang are answered up to a number, and people can still sign in 
   expect((await send(`${dashboard.url}/me`, { cookie })).status).toBe(200);
 });
 
+test("forms that arrive drop by drop keep nobody else from a page", async () => {
+  const { cookie } = await signedIn(database.db, ["viewer"]);
+  const slow = await Promise.all(
+    Array.from({ length: 30 }, async () => {
+      const connection = await raw();
+      connection.write(
+        `POST /me/theme HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookie}\r\nsec-fetch-site: same-origin\r\n` +
+          "content-type: application/x-www-form-urlencoded\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n",
+      );
+      // The dashboard has read the headers, and waits for the rest.
+      await connection.answer();
+      return connection;
+    }),
+  );
+  const { status } = await send(`${dashboard.url}/me`, { cookie });
+  for (const connection of slow) connection.destroy();
+  expect(status).toBe(200);
+});
+
 test("a null character in a form or an address is refused, since no column can hold it", async () => {
   const { cookie } = await signedIn(database.db, roleNames);
   expect((await send(`${dashboard.url}/events?type=%00`, { cookie })).status).toBe(400);
