@@ -164,9 +164,12 @@ export async function changesSince(
   }));
 }
 
+/** Within this, the same note of one person is a second click. */
+const sameNoteMs = 60_000;
+
 /**
- * Writes a note of a person who has an account, with its record; the record does not repeat the text. Needs a
- * transaction. Throws `RangeError` for a text that is empty or longer than `longestNote`.
+ * Writes a note of a person who has an account, with its record; the record does not repeat the text. The same note
+ * within a minute changes nothing. Needs a transaction. Throws `RangeError` for a text that is empty or longer than `longestNote`.
  */
 export async function addNote(
   trx: Knex.Transaction,
@@ -178,13 +181,18 @@ export async function addNote(
   if (trimmed === "" || trimmed.length > longestNote) {
     throw new RangeError(`a note has 1 to ${longestNote} characters`);
   }
-  await trx("people.notes").insert({
+  const note = {
     subject_kind: subject.kind,
     subject_id: subject.id,
     author: actor.accountId,
-    at: now,
     text: trimmed,
-  });
+  };
+  // The second of two clicks waits for the first.
+  await trx.raw("select from people.accounts where id = ? for no key update", [actor.accountId]);
+  const since = new Date(now.getTime() - sameNoteMs);
+  const same = await trx("people.notes").where(note).where("at", ">", since).first("id");
+  if (same !== undefined) return;
+  await trx("people.notes").insert({ ...note, at: now });
   await recordAct(trx, actor, { action: "case.noted", subject });
 }
 

@@ -101,6 +101,21 @@ describe("a note", () => {
     expect(JSON.stringify(acts)).not.toContain("called");
   });
 
+  test("that a double click sends stands there once, and may be written again later", async () => {
+    await Promise.all([1, 2, 3].map(() => note("ord_twice", "called, no answer")));
+    expect(await readNotes(database.db, subject("ord_twice"))).toHaveLength(1);
+    expect(await readAudit(database.db, { subject: subject("ord_twice"), limit: 10 })).toHaveLength(
+      1,
+    );
+    await note("ord_once", "called, no answer");
+    const later = new Date(now.getTime() + 60_000);
+    await database.db.transaction((trx) =>
+      addNote(trx, actor, subject("ord_twice"), { text: "called, no answer", now: later }),
+    );
+    expect(await readNotes(database.db, subject("ord_twice"))).toHaveLength(2);
+    expect(await readNotes(database.db, subject("ord_once"))).toHaveLength(1);
+  });
+
   test.each(["", "   ", "x".repeat(2_001)])(
     "of no length, or too long, is refused",
     async (text) => {
