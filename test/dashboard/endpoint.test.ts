@@ -74,6 +74,20 @@ test("rotates the secret once it was confirmed, stores it and records who did it
   expect((await page("/endpoint")).text).not.toContain(secret?.value);
 });
 
+test("rotates once by a double click", async () => {
+  const version = versionIn(await page(`/endpoint/${id}/rotate/confirm`));
+  const former = await stand.secrets();
+  const clicks = [1, 2, 3].map(() => post(`/endpoint/${id}/rotate`, { "decided-on": version }));
+  const statuses = (await Promise.all(clicks)).map(({ status }) => status);
+  expect(statuses).toContain(303);
+  expect(statuses.filter((status) => status !== 303 && status !== 409)).toEqual([]);
+  const secrets = await stand.secrets();
+  expect([secrets.length, secrets[0]?.value]).toEqual([
+    former.length + 1,
+    stand.service.given.at(-1),
+  ]);
+});
+
 test("rotates nothing on an earlier state, nor with a grace period that is none", async () => {
   const version = versionIn(await page(`/endpoint/${id}/rotate/confirm`));
   const wrong = await post(`/endpoint/${id}/rotate`, {
