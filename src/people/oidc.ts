@@ -155,7 +155,7 @@ export function createOidcSignIn(
               problem: "This account is disabled. Ask somebody with the role admin.",
             };
           }
-          await recordAct(trx, known, { action: "sign-in.done" });
+          await recordAct(trx, known, { action: "sign-in.done", after: { method: "oidc" } });
           const now = clock.now();
           const session = {
             accountId: account.id,

@@ -54,7 +54,7 @@ export async function beginProxied(
     const account = await findAccount(trx, email);
     if (account === null || account.disabledAt !== null) return null;
     const actor = { accountId: account.id, name: email, via: "dashboard", address } as const;
-    await recordAct(trx, actor, { action: "sign-in.done" });
+    await recordAct(trx, actor, { action: "sign-in.done", after: { method: "proxy" } });
     const now = clock.now();
     return beginSession(trx, { accountId: account.id, method: "proxy", address, userAgent, now });
   });

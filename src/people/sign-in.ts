@@ -93,7 +93,7 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
       await byAddress.reward(keys.address);
       const { account } = found;
       const token = await inTransaction(db, async (trx) => {
-        await recordAct(trx, actor, { action: "sign-in.done" });
+        await recordAct(trx, actor, { action: "sign-in.done", after: { method: "password" } });
         return beginSession(trx, {
           accountId: account.id,
           method: "password",

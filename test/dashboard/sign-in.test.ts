@@ -54,6 +54,25 @@ test("a person signs in with password, is let to the page they wanted, and out a
   expect(await isIn(cookie)).toBe(false);
 });
 
+test("the record of a sign-in says how: a link asks for no password and no code", async () => {
+  const lastMethod = async () =>
+    (
+      await database
+        .db("people.audit")
+        .where({ action: "sign-in.done" })
+        .orderBy("id", "desc")
+        .first()
+    )?.after;
+  await signIn();
+  expect(await lastMethod()).toEqual({ method: "password" });
+  const { id } = await account();
+  const token = await database.db.transaction((trx) =>
+    createSignInLink(trx, id, dashboard.clock.now()),
+  );
+  await send(`${dashboard.url}/sign-in/link`, { form: { token } });
+  expect(await lastMethod()).toEqual({ method: "link" });
+});
+
 test("the answer is the same for an unknown address, a wrong password and a disabled account", async () => {
   const { id } = await account();
   const wrong = await signIn({ password: "not this one at all" });

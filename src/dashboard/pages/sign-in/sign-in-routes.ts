@@ -128,7 +128,7 @@ async function signInByLink(
     const account = accountId === null ? null : await findAccountById(trx, accountId);
     if (account === null || account.disabledAt !== null) return null;
     const who = { ...actor, accountId: account.id, name: account.email };
-    await recordAct(trx, who, { action: "sign-in.done" });
+    await recordAct(trx, who, { action: "sign-in.done", after: { method: "link" } });
     const address = actor.address ?? "";
     return beginSession(trx, {
       accountId: account.id,
