@@ -57,6 +57,12 @@ const timeouts = {
   connectionsCheckingInterval: 2_000,
 };
 
+/**
+ * How long a connection may be still. Longer than a report is computed; who asks and never reads what comes would
+ * otherwise keep a connection for ever, and there are not many.
+ */
+const stillMs = 5 * 60_000;
+
 /** Serves the dashboard until it is closed. Throws `ConfigurationError` when it cannot listen. */
 export async function startDashboard(
   deps: PageDeps,
@@ -68,6 +74,7 @@ export async function startDashboard(
   const callback = app.callback();
   const server = createServer(timeouts, (req, res) => void callback(req, res));
   server.maxConnections = 256;
+  server.timeout = stillMs;
   await listen(server, options.listen);
   const { port } = server.address() as AddressInfo;
   return {
