@@ -3,6 +3,7 @@ import { laidOut } from "../../src/dashboard/pages/events/laid-out.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { emptyInbox, progressOf, storeRow } from "../inbox/stored-events.ts";
 import { at, sampleCustomer, sampleOrder } from "../mirror/samples.ts";
+import { untilWaiting } from "../support/until-waiting.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeBody, storeEvent } from "../worker/worker-stand.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
@@ -383,6 +384,25 @@ describe("a replay", () => {
     expect(await audited("events.replayed")).toMatchObject({
       after: { filter: { state: "dead" }, found: 2, count: 2 },
     });
+  });
+
+  test("of a filter by a double click is one, with one record", async () => {
+    const { db } = database;
+    const seqs = [await storeRow(db, { state: "dead" }), await storeRow(db, { state: "dead" })];
+    const form = formOf((await page("/events/replay/confirm?all=yes&state=dead")).text);
+    const lastId = async () => Number((await db("people.audit").max("id as id").first())?.id);
+    const before = await lastId();
+    const lock = await db.transaction();
+    await lock("inbox.progress").where({ seq: seqs[0] }).forUpdate().select("seq");
+    const clicks = [1, 2].map(() => post("/events/replay", form));
+    // Both have found the events, and wait to put them back.
+    await untilWaiting(db, 2);
+    await lock.rollback();
+    const statuses = (await Promise.all(clicks)).map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([303, 409]);
+    expect(await db("people.audit").where("id", ">", before).pluck("action")).toEqual([
+      "events.replayed",
+    ]);
   });
 
   test("of a filter is refused where it finds others by then, after ten minutes, and without a filter", async () => {

@@ -164,7 +164,12 @@ const replayMany: Route = {
       throw outdated(`What the filter finds (now ${counted(found.seqs.length, "event")})`);
     }
     const replayed = await inTransaction(db, async (trx) => {
-      const done = await replayEvents(trx, found.seqs);
+      const done = await replayEvents(trx, found.seqs, (now) => {
+        // Somebody else has put them back, or a worker got on, since they were found.
+        if (search.state !== undefined && now.some(({ state }) => state !== search.state)) {
+          throw outdated("What the filter finds");
+        }
+      });
       await recordAct(trx, actor, {
         action: "events.replayed",
         after: { filter: recorded(search), found: found.seqs.length, count: done.length },
