@@ -16,9 +16,17 @@ export interface Act {
   action: string;
   subject?: { kind: string; id: string };
   /** What changed. No secrets, and no personal data but that of the actor. */
-  before?: Readonly<Record<string, unknown>>;
-  after?: Readonly<Record<string, unknown>>;
+  before?: RecordedValues;
+  after?: RecordedValues;
 }
+
+/**
+ * Values by name. What people write may name a customer, and no erasure reaches a record: such texts stand with what
+ * they are about, where `customers erase` searches them.
+ */
+type RecordedValues = Readonly<Record<string, unknown>> & {
+  readonly [name in "reason" | "note" | "text"]?: never;
+};
 
 /** Records what somebody did. Needs the transaction that does it, so that neither is there without the other. */
 export async function recordAct(trx: Knex.Transaction, actor: Actor, act: Act): Promise<void> {

@@ -200,7 +200,7 @@ async function prepare(context: CliContext, month: string, options: CloseOptions
           recordAct(trx, actorOf(by.name), {
             action: "month.prepared",
             subject: { kind: "month", id: month },
-            after: { verdict, reason: request.reason },
+            after: { verdict, isForced: request.reason !== null },
           }),
       });
       const { id, asOf, verdict } = preparation;

@@ -110,7 +110,8 @@ const listRow = (secret: SecretOverview): string[] => [
   withoutControls(secret.note ?? ""),
 ];
 
-async function add(context: CliContext, { file, by, ...window }: AddOptions): Promise<void> {
+async function add(context: CliContext, options: AddOptions): Promise<void> {
+  const { file, by, note, ...window } = options;
   const actor = scriptActor(context, by);
   const value = await readSecret(context, file);
   const { id, outcome } = await withSecrets(context, async ({ db, encryption, scheme, now }) => {
@@ -122,7 +123,11 @@ async function add(context: CliContext, { file, by, ...window }: AddOptions): Pr
     }
     await assertSecretLimit(db, now, { value });
     return inTransaction(db, async (trx) => {
-      const added = await addSecret({ db: trx, encryption }, scheme, { value, ...window });
+      const added = await addSecret({ db: trx, encryption }, scheme, {
+        value,
+        ...window,
+        ...(note === undefined ? {} : { note }),
+      });
       if (added.outcome !== "known") {
         const subject = { kind: "secret", id: added.id };
         await recordAct(trx, actor, { action: `secret.${added.outcome}`, subject, after: window });

@@ -18,7 +18,7 @@ beforeAll(async () => {
         action: "account.roles-changed",
         subject: { kind: "account", id: "ada@example.com" },
         before: { roles: ["viewer"] },
-        after: { roles: ["viewer", "admin"], note: null },
+        after: { roles: ["viewer", "admin"], since: null },
       },
     ],
   ];
@@ -41,7 +41,7 @@ const [signedIn, replayed, changed] = ["sign-in.done", "event.replayed", "accoun
 test("acts are listed, the newest first, with what they changed and from where", async () => {
   expect(await actionsOf()).toEqual([changed, replayed, signedIn]);
   const { out } = await list();
-  expect(out).toContain("roles: viewer → viewer, admin; note: none");
+  expect(out).toContain("roles: viewer → viewer, admin; since: none");
   expect(out).toContain("dashboard, 10.0.0.7");
   expect(out).toContain("event 17");
 });

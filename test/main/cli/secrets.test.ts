@@ -304,8 +304,8 @@ describe("tallyhook secrets retire", () => {
 describe("what is done to a secret", () => {
   const acts = () => readAudit(database.db, { subject: { kind: "secret" }, limit: 10 });
 
-  it("is recorded with who did it, without the value", async () => {
-    await secrets(["add", "--by", "ada"], { stdin: value });
+  it("is recorded with who did it, without the value and the note", async () => {
+    await secrets(["add", "--by", "ada", "--note", "Jane Doe asked"], { stdin: value });
     const id = await onlyId();
     const last = { actor: "ada", via: "command line", subject: { kind: "secret", id } };
     expect((await acts())[0]).toMatchObject({ ...last, action: "secret.added" });
@@ -317,6 +317,7 @@ describe("what is done to a secret", () => {
       after: { notAfter: "2999-01-01T00:00:00.000Z" },
     });
     expect(JSON.stringify(await acts())).not.toContain(value);
+    expect(JSON.stringify(await acts())).not.toContain("Jane");
   });
 
   it("is recorded as the system's user's where that is no person", async () => {

@@ -158,7 +158,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
               await recordAct(trx, actor, {
                 action: "month.prepared",
                 subject: { kind: "month", id: month },
-                after: { preparation: id, verdict, asOf, reason },
+                after: { preparation: id, verdict, asOf, isForced: reason !== null },
               });
             },
           });

@@ -131,6 +131,12 @@ function requireReport({ params, visitor }: PageRequest): Report {
   return report;
 }
 
+/** What is no month or day is not recorded: it may be anything. Pure. */
+function dayIn(query: URLSearchParams, name: string): string | null {
+  const given = query.get(name) ?? "";
+  return /^\d{4}-\d{2}(?:-\d{2})?$/.test(given) ? given : null;
+}
+
 /** Reading personal data is on record; other reports are not. */
 async function recordReading(
   { db }: PageDeps,
@@ -143,8 +149,8 @@ async function recordReading(
       action: "report.read",
       subject: { kind: "report", id: report.name },
       after: {
-        from: query.get("from")?.slice(0, 20) ?? null,
-        to: query.get("to")?.slice(0, 20) ?? null,
+        from: dayIn(query, "from"),
+        to: dayIn(query, "to"),
       },
     }),
   );
