@@ -31,6 +31,9 @@ const keptLabels = new Set([
   "Subscription",
 ]);
 
+/** Facts of a message that people wrote. */
+const writtenLabels = ["Note", "Why"];
+
 interface Theirs {
   customerId: string;
   /** Ids of everything that belonged to the customer. */
@@ -84,7 +87,11 @@ async function notedAlerts(
 ): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string; note: string }[] }>(
     `select id, acknowledged_note as note from alerts.alerts where acknowledged_note is not null
-     union select alert_id, detail->>'note' from alerts.history where detail->>'note' is not null`,
+     union select alert_id, detail->>'note' from alerts.history where detail->>'note' is not null
+     -- Also what somebody gave as the reason of a pause.
+     union select o.alert_id, f->>'value' from alerts.outbox o, jsonb_array_elements(o.message->'facts') f
+     where o.alert_id is not null and f->>'label' = any(?::text[])`,
+    [sqlArray(writtenLabels)],
   );
   return [...new Set(rows.flatMap(({ id, note }) => (named(note) ? [id] : [])))];
 }
@@ -173,7 +180,9 @@ const withoutPersonalTexts = (message: AlertMessage): AlertMessage => ({
 
 const withoutNote = (message: AlertMessage): AlertMessage => ({
   ...message,
-  facts: message.facts.map((fact) => (fact.label === "Note" ? { ...fact, value: redacted } : fact)),
+  facts: message.facts.map((fact) =>
+    writtenLabels.includes(fact.label) ? { ...fact, value: redacted } : fact,
+  ),
 });
 
 function withoutItems(

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { redactTexts } from "../platform/postgres/redact-texts.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { lockPlanning } from "./plan-runs.ts";
 
@@ -20,3 +21,14 @@ export async function eraseRuns(trx: Knex.Transaction, ids: readonly string[]): 
     [sqlArray(ids)],
   );
 }
+
+/** Takes out the reasons of pauses that name a person. Needs the erasure's transaction; idempotent. Returns how many. */
+export const erasePauseReasons = (
+  trx: Knex.Transaction,
+  named: (text: string) => boolean,
+): Promise<number> =>
+  redactTexts(
+    trx,
+    { table: "dispatch.handlers", key: "name", column: "pause_reason" },
+    ({ text }) => named(text),
+  );

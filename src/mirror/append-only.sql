@@ -24,8 +24,14 @@ begin
 end
 $$;
 
-create or replace trigger erasure_log_append_only before update or delete or truncate on mirror.erasure_log
+create or replace trigger erasure_log_append_only
+  before delete or truncate or update of id, customer_id, erased_at, erased_by, counts on mirror.erasure_log
   for each statement execute function mirror.refuse_log_change();
+
+-- A reason may name the next who is erased.
+create or replace trigger erasure_log_reason before update of reason on mirror.erasure_log
+  for each statement when (current_setting('tallyhook.erasure', true) is distinct from 'on')
+  execute function mirror.refuse_log_change();
 
 create or replace function mirror.refuse_heal_change() returns trigger language plpgsql as $$
 begin
@@ -33,5 +39,11 @@ begin
 end
 $$;
 
-create or replace trigger heals_append_only before update or delete or truncate on mirror.heals
+create or replace trigger heals_append_only
+  before delete or truncate
+    or update of seq, resource, id, healed_at, healed_by, before_sha256, after_sha256, changed_columns on mirror.heals
   for each statement execute function mirror.refuse_heal_change();
+
+create or replace trigger heals_reason before update of reason on mirror.heals
+  for each statement when (current_setting('tallyhook.erasure', true) is distinct from 'on')
+  execute function mirror.refuse_heal_change();

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
-import { eraseRuns } from "../../dispatch/erase-runs.ts";
+import { erasePauseReasons, eraseRuns } from "../../dispatch/erase-runs.ts";
 import { changesOf, eraseChanges } from "../../mirror/changes/erase-changes.ts";
 import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
 import {
   eraseHistory,
+  eraseReasons,
   eraseRows,
   logErasure,
   objectsOf,
@@ -32,7 +33,12 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
-import { findingsOn, redactFindings } from "../../reconcile/findings/redact-findings.ts";
+import { eraseSecretNotes } from "../../receiver/erase-notes.ts";
+import {
+  findingsOn,
+  redactFindings,
+  redactNotes,
+} from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -101,6 +107,11 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
           "arrival.\n"
       : "",
   );
+  if (erased.sealed.length > 0) {
+    context.stderr.write(
+      `tallyhook: the reasons of closed months name this customer, and stay under their seals: ${erased.sealed.join(", ")}.\n`,
+    );
+  }
 }
 
 interface Erased {
@@ -108,6 +119,8 @@ interface Erased {
   counts: Record<string, number>;
   /** True if the mirror shows the customer as not deleted at the service. */
   atService: boolean;
+  /** Closed months whose reason names the customer: it is under their seals. */
+  sealed: string[];
 }
 
 /**
@@ -130,6 +143,8 @@ export async function eraseCustomer(
   const changes = await changesOf(db, ids);
   const names = [...numbers, ...traces.contacts, ...traces.names];
   const person = { customerId, ids, seqs, names };
+  const named = mentioning([customerId, ...ids, ...names]);
+  let sealed: string[] = [];
   // In one transaction, because the history tells which other rows to erase.
   const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
@@ -139,15 +154,30 @@ export async function eraseCustomer(
       events,
       findings: await redactFindings(trx, ids),
       ...(await optionalRooms.alerts?.redact(trx, person)),
-      notes: await eraseNotes(trx, person),
+      notes: await eraseNotes(trx, person, named),
+      ...(await eraseTexts(trx)),
     };
     await eraseChanges(trx, { customerId, seqs: changes, hashes });
     await eraseRuns(trx, ids);
     return redactedRows;
   });
+
+  /** What people wrote elsewhere, where it names the person. */
+  async function eraseTexts(trx: Knex.Transaction): Promise<{ reasons: number }> {
+    const ofMonths = await optionalRooms.reports?.eraseReasons(trx, named);
+    sealed = ofMonths?.sealed ?? [];
+    const reasons =
+      (await redactNotes(trx, named)) +
+      (await eraseReasons(trx, ids, named)) +
+      (await erasePauseReasons(trx, named)) +
+      (await eraseSecretNotes(trx, named)) +
+      (ofMonths?.redacted ?? 0);
+    return { reasons };
+  }
   await inTransaction(db, async (trx) => {
-    await logErasure(trx, { customerId, by, reason, counts });
-    // The reason is in that log; here it might name the person.
+    const kept = reason !== null && named(reason) ? redacted : reason;
+    await logErasure(trx, { customerId, by, reason: kept, counts });
+    // The reason is in that log, where the next erasure finds it.
     const actor = { accountId: null, name: by, via: "command line", address: null } as const;
     const subject = { kind: "customer", id: customerId };
     await recordAct(trx, actor, { action: "customer.erased", subject, after: counts });
@@ -156,7 +186,7 @@ export async function eraseCustomer(
     .where({ id: customerId })
     .whereNull("deleted_at")
     .first<{ id: string } | undefined>("id");
-  return { customerId, counts, atService: live !== undefined };
+  return { customerId, counts, atService: live !== undefined, sealed };
 }
 
 /** Removes what people wrote on the person's renewals, chargebacks, findings and alerts, or about the person elsewhere. */
@@ -168,8 +198,9 @@ async function eraseNotes(
     seqs: readonly number[];
     names: readonly string[];
   },
+  named: (text: string) => boolean,
 ): Promise<number> {
-  const { customerId, ids, names } = person;
+  const { ids } = person;
   return removeNotes(
     trx,
     [
@@ -178,7 +209,7 @@ async function eraseNotes(
       { kind: "finding", ids: await findingsOn(trx, ids) },
       { kind: "alert", ids: (await optionalRooms.alerts?.about(trx, person)) ?? [] },
     ],
-    mentioning([customerId, ...ids, ...names]),
+    named,
   );
 }
 

@@ -23,6 +23,8 @@ export const reportsRoom: ReportsRoom = {
       ...args,
     ),
   check: examineProof,
+  eraseReasons: async (...args) =>
+    (await import("../../reports/close/erase-reasons.ts")).eraseReasons(...args),
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
     recompute: async (db, months) =>

@@ -82,6 +82,14 @@ export interface ReportsRoom {
   funnelOfMonth(db: Knex, question: { month: string; timeZone: string }): Promise<Funnel>;
   /** The proof's check of the doctor. */
   check(runtime: Pick<Runtime, "db">): Promise<CheckResult>;
+  /**
+   * Takes the reasons of prepared months out that name a person. Returns how many, and the closed months whose sealed
+   * reason names the person.
+   */
+  eraseReasons(
+    trx: Knex.Transaction,
+    named: (text: string) => boolean,
+  ): Promise<{ redacted: number; sealed: string[] }>;
   /** What a rehearsed upgrade must leave as it was. */
   readonly closes: {
     /** Every closed month with its seal, and what is not as it was sealed. */

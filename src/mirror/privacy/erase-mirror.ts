@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { redactTexts } from "../../platform/postgres/redact-texts.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import { mirrorResources } from "../resources.ts";
@@ -210,6 +211,28 @@ export interface ErasureEntry {
   by: string;
   reason: string | null;
   counts: Readonly<Record<string, number>>;
+}
+
+/**
+ * Takes out the reasons that people gave for heals of these objects, and those of other heals and of former erasures
+ * that name the person. Needs the erasure's transaction; idempotent. Returns how many.
+ */
+export async function eraseReasons(
+  trx: Knex.Transaction,
+  ids: readonly string[],
+  named: (text: string) => boolean,
+): Promise<number> {
+  const own = new Set(
+    await trx("mirror.heals")
+      .whereRaw("id = any(?::text[])", [sqlArray(ids)])
+      .pluck<string[]>("seq"),
+  );
+  const heals = { table: "mirror.heals", key: "seq", column: "reason" };
+  const erasures = { table: "mirror.erasure_log", key: "id", column: "reason" };
+  return (
+    (await redactTexts(trx, heals, ({ key, text }) => own.has(key) || named(text))) +
+    (await redactTexts(trx, erasures, ({ text }) => named(text)))
+  );
 }
 
 export async function logErasure(db: Knex, entry: ErasureEntry): Promise<void> {

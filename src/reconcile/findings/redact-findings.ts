@@ -104,6 +104,43 @@ export async function redactFindings(db: Knex, ids: readonly string[]): Promise<
   return findings;
 }
 
+/**
+ * Takes the notes of acknowledgements out of findings on other objects, where one names the person: of now, of former
+ * lives and of versions. Needs the erasure's transaction; idempotent. Returns the number of findings.
+ */
+export async function redactNotes(db: Knex, named: (text: string) => boolean): Promise<number> {
+  const { rows } = await db.raw<{ rows: { id: string; note: string }[] }>(
+    `with contents as (
+       select f.id, f.ack_note as note, f.history from reconcile.findings f
+       union all select v.finding, v.content->>'ack_note', v.content->'history' from reconcile.finding_versions v)
+     select id, note from contents where note is not null
+     union select c.id, h->>'ack_note' from contents c, jsonb_array_elements(coalesce(c.history, '[]')) h
+     where h->>'ack_note' is not null`,
+  );
+  const ids = [
+    ...new Set(rows.flatMap(({ id, note }) => (note !== redacted && named(note) ? [id] : []))),
+  ];
+  if (ids.length === 0) return 0;
+  const lives = (history: string): string =>
+    `(select coalesce(jsonb_agg(h || ${withoutNote("h")}), '[]')
+      from jsonb_array_elements(coalesce(${history}, '[]')) h)`;
+  await db.raw(
+    `with hidden as (select cast(? as jsonb) as value) update reconcile.findings f set
+       history = ${lives("f.history")},
+       ack_note = case when f.ack_note is not null then (select value #>> '{}' from hidden) end
+     where f.id = any(?::bigint[])`,
+    [JSON.stringify(redacted), sqlArray(ids)],
+  );
+  await db.raw(
+    `with hidden as (select cast(? as jsonb) as value) update reconcile.finding_versions v set
+       content = v.content || ${withoutNote("v.content")} || jsonb_build_object(
+         'history', ${lives("v.content->'history'")})
+     where v.finding = any(?::bigint[])`,
+    [JSON.stringify(redacted), sqlArray(ids)],
+  );
+  return ids.length;
+}
+
 /** The numbers of the findings on these objects. One statement. */
 export async function findingsOn(db: Knex, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(

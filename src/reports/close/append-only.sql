@@ -20,8 +20,16 @@ create or replace trigger closed_movements_append_only before update or delete o
 create or replace trigger closed_evidence_append_only before update or delete or truncate on reports.closed_evidence
   for each statement execute function reports.refuse_change();
 
-create or replace trigger preparations_append_only before update or delete or truncate on reports.preparations
+create or replace trigger preparations_append_only
+  before delete or truncate
+    or update of id, month, time_zone, as_of, prepared_at, prepared_by, account_id, verdict, accounts, reports, booked,
+      movements_mark on reports.preparations
   for each statement execute function reports.refuse_change();
+
+-- What is prepared is not sealed yet: an erasure takes a reason out that names the person.
+create or replace trigger preparations_reason before update of reason on reports.preparations
+  for each statement when (current_setting('tallyhook.erasure', true) is distinct from 'on')
+  execute function reports.refuse_change();
 
 create or replace trigger preparation_ends_append_only before update or delete or truncate on reports.preparation_ends
   for each statement execute function reports.refuse_change();

@@ -4,6 +4,7 @@ import { errorCode } from "../../platform/postgres/errors.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
 import { counted } from "../../platform/readable-text.ts";
+import { redacted } from "../../platform/redaction.ts";
 import type { AccountMap } from "../base/account-map.ts";
 import { latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
 import { type NetworkRegion, readingTransaction } from "../base/read-report.ts";
@@ -212,6 +213,12 @@ interface ApproveSteps {
 
 /** Why this person may not close what was prepared; null if they may. Pure. */
 export function whyNotApprove({ preparation, by, fourEyes }: Approval): string | null {
+  if (preparation.reason === redacted) {
+    return (
+      `The reason of this preparation named a customer who was erased since. Prepare ${preparation.month} again, with ` +
+      "a reason that names nobody."
+    );
+  }
   if (!fourEyes || !isSamePerson(preparation.preparedBy, by)) return null;
   return (
     `${preparation.preparedBy.name} prepared ${preparation.month}, so somebody else has to close it ` +

@@ -5,23 +5,29 @@ const database = useTestDatabase();
 
 /**
  * Columns in which something about a person may stand. "customers erase" redacts each of them, and what arrives later
- * before it is written there; test/e2e/erasure.test.ts shows it. A column that you add here, add there.
+ * before it is written there; test/e2e/erasure.test.ts shows it, and test/main/cli/erased-texts.test.ts for what people
+ * write. A column that you add here, add there.
  */
 const redacted: Readonly<Record<string, string>> = {
   "alerts.alerts": "facts acknowledged_note",
   "alerts.history": "detail",
   "alerts.outbox": "message",
   "alerts.silences": "reason",
+  "dispatch.handlers": "pause_reason",
   "inbox.receipts": "raw",
   "mirror.customers": "email first_name last_name phone company data",
+  "mirror.erasure_log": "reason",
+  "mirror.heals": "reason",
   "mirror.orders": "description failure_reason card_last_four data items",
   "mirror.subscriptions": "failure_reason card_last_four data",
   "mirror.transactions": "failure_reason card_last_four data inline",
   "mirror.unbelieved": "data",
   "mirror.versions": "data",
   "people.notes": "text",
+  "receiver.secrets": "note",
   "reconcile.finding_versions": "content",
   "reconcile.findings": "differences evidence history ack_note",
+  "reports.preparations": "reason",
 };
 
 /**
@@ -41,8 +47,8 @@ const impersonal: Readonly<Record<string, string>> = {
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",
   "dispatch.counts": "handler",
+  "dispatch.handlers": "name source paused_by",
   // An error's name, and a change, which names nobody.
-  "dispatch.handlers": "name source paused_by pause_reason",
   "dispatch.runs": "handler resource id kind change state error",
   "feed.changes": `resource id kind from_status to_status transaction_id currency state_group state_hash cause`,
   "feed.consumers": "name",
@@ -54,10 +60,9 @@ const impersonal: Readonly<Record<string, string>> = {
   // Keyed hashes.
   "mirror.erased_contacts": "hash customer_id",
   "mirror.erasure_key": "key",
-  // Staff is told to name nobody.
-  "mirror.erasure_log": "customer_id erased_by reason counts",
+  "mirror.erasure_log": "customer_id erased_by counts",
   "mirror.erasures": "customer_id",
-  "mirror.heals": "resource id healed_by reason before_sha256 after_sha256 changed_columns",
+  "mirror.heals": "resource id healed_by before_sha256 after_sha256 changed_columns",
   "mirror.orders": `id order_number customer_id status currency failure_code subscription_id payment_method_id
     card_brand coupon_code version content_hash dunning_version items_version last_cause`,
   "mirror.subscriptions": `id customer_id plan_id status currency payment_method_id card_brand version content_hash
@@ -78,7 +83,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "public.tallyhook_schema_objects": "owner kind name file file_sha256 sha256",
   "public.tallyhook_schema_texts": "file file_sha256",
   "receiver.answers_by_minute": "reason",
-  "receiver.secrets": "id ciphertext key_id note",
+  "receiver.secrets": "id ciphertext key_id",
   // A note quotes the service's answer to a list, of which no part is of one person.
   "reconcile.account": "id",
   "reconcile.coverage": "step resource path filter direction reason state checkpoint tally note",
@@ -99,13 +104,13 @@ const impersonal: Readonly<Record<string, string>> = {
   "reports.closed_movements": "movement kind object_id order_id currency",
   "reports.closed_reports": "report columns about sha256",
   "reports.closed_rows": "report cells",
+  // The reason is under the seal: staff is told to name nobody, and an erasure lists the months where they did.
   "reports.closes": `time_zone verdict reason sha256 sha256_covers closed_by prepared_by
     previous_sha256 manifest`,
   "reports.currencies": "code",
   // Staff, and hashes and sums of reports.
   "reports.preparation_ends": "ended_by how",
-  "reports.preparations":
-    "time_zone prepared_by verdict reason accounts reports booked movements_mark",
+  "reports.preparations": "time_zone prepared_by verdict accounts reports booked movements_mark",
   "reports.decline_groups": "code code_group",
   "reports.mailings": "key message_id state error",
   "reports.network_thresholds": "brand programme basis region min_amount_currency",
