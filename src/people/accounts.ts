@@ -3,6 +3,7 @@ import type { EncryptedText } from "../platform/encryption.ts";
 import { UsageError } from "../platform/errors.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
+import { takesLastAdmin } from "./last-admin.ts";
 import { type Role, isRole } from "./permissions.ts";
 
 /** A person who may sign in. */
@@ -178,15 +179,25 @@ export interface ProviderIdentity {
   roles: readonly Role[];
 }
 
+/** The account of a person whom the provider has named. */
+export interface ProvidedAccount {
+  account: Account;
+  isNew: boolean;
+  /** The roles before, where they changed. */
+  former: readonly Role[] | null;
+  /** Whether the provider gives the role admin no more, and the account keeps it: nobody else has it. */
+  keepsAdmin: boolean;
+}
+
 /**
  * The account of a person whom the OpenID provider has named, made at the first time, with the roles that the provider
- * gives. An account of the same address that was added by hand becomes this person's if no other person of the provider
+ * gives; the last who has the role admin keeps it all the same. An account of the same address that was added by hand becomes this person's if no other person of the provider
  * has it. Throws `UsageError` otherwise. Needs a transaction.
  */
 export async function accountOfProvider(
   trx: Knex.Transaction,
-  { issuer, subject, email, roles }: ProviderIdentity,
-): Promise<{ account: Account; isNew: boolean; former: readonly Role[] | null }> {
+  { issuer, subject, email, roles: given }: ProviderIdentity,
+): Promise<ProvidedAccount> {
   const { rows: known } = await trx.raw<Rows<AccountRow>>(
     `select ${columns} from people.accounts
      where (issuer = :issuer and subject = :subject) or (email = :email and issuer is null)
@@ -197,20 +208,27 @@ export async function accountOfProvider(
     const { rows: made } = await trx.raw<Rows<AccountRow>>(
       `insert into people.accounts (email, roles, issuer, subject) values (?, ?::text[], ?, ?)
        on conflict do nothing returning ${columns}`,
-      [email, sqlArray(roles), issuer, subject],
+      [email, sqlArray(given), issuer, subject],
     );
-    if (made[0] !== undefined) return { account: accountOf(made[0]), isNew: true, former: null };
+    if (made[0] !== undefined) {
+      return { account: accountOf(made[0]), isNew: true, former: null, keepsAdmin: false };
+    }
     throw new UsageError(`The account ${email} belongs to another person of the provider.`);
   }
   const former = accountOf(known[0]);
+  const keepsAdmin = await takesLastAdmin(trx, former.id, { roles: given });
+  const roles: readonly Role[] = keepsAdmin ? [...given, "admin"] : given;
   const isSame = [...former.roles].sort().join() === [...roles].sort().join();
-  if (isSame && former.issuer !== null) return { account: former, isNew: false, former: null };
+  if (isSame && former.issuer !== null) {
+    return { account: former, isNew: false, former: null, keepsAdmin };
+  }
   const { rows: changed } = await trx.raw<Rows<AccountRow>>(
     `update people.accounts set roles = ?::text[], issuer = ?, subject = ?, version = version + 1
      where id = ? returning ${columns}`,
     [sqlArray(roles), issuer, subject, former.id],
   );
-  return { account: accountOf(changed[0] ?? known[0]), isNew: false, former: former.roles };
+  const account = accountOf(changed[0] ?? known[0]);
+  return { account, isNew: false, former: former.roles, keepsAdmin };
 }
 
 interface Rows<Row> {

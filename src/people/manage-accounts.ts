@@ -7,6 +7,7 @@ import {
   createAccount,
 } from "./accounts.ts";
 import { type Act, type Actor, recordAct } from "./audit.ts";
+import { LastAdmin, takesLastAdmin } from "./last-admin.ts";
 import type { Role } from "./permissions.ts";
 import { endSessionsOf } from "./sessions.ts";
 import { createSignInLink } from "./sign-in-links.ts";
@@ -31,13 +32,21 @@ export interface AccountDecision {
   endsSessions?: boolean;
 }
 
-/** Changes an account, with its record. Needs a transaction. */
+/**
+ * Changes an account, with its record. Throws `LastAdmin` where nobody with the role admin would be left. Needs a
+ * transaction.
+ */
 export async function decideAccount(
   trx: Knex.Transaction,
   actor: Actor,
   account: Pick<Account, "id" | "email">,
   { change, act, endsSessions }: AccountDecision,
 ): Promise<void> {
+  if (await takesLastAdmin(trx, account.id, change)) {
+    throw new LastAdmin(
+      `${account.email} is the only one with the role admin, so nothing was done. Give the role to somebody else first.`,
+    );
+  }
   await changeAccount(trx, account.id, change);
   if (endsSessions === true) await endSessionsOf(trx, account.id);
   await recordAct(trx, actor, { ...act, subject: subjectOf(account) });
@@ -73,18 +82,6 @@ export async function makeSignInLink(
 ): Promise<string> {
   await recordAct(trx, actor, { action: "sign-in-link.made", subject: subjectOf(account) });
   return createSignInLink(trx, account.id, now);
-}
-
-/**
- * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take
- * the role from each other at once. Before any other account is locked: who waits for whom is then no circle. Returns
- * their ids.
- */
-export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
-    `select id from people.accounts where 'admin' = any(roles) and disabled_at is null order by id for update`,
-  );
-  return rows.map(({ id }) => Number(id));
 }
 
 const subjectOf = ({ email }: Pick<Account, "email">) => ({ kind: "account", id: email });

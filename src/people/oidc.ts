@@ -32,7 +32,8 @@ export interface OidcAttempt {
 }
 
 export type OidcResult =
-  | { ok: true; token: string }
+  /** `keepsAdmin`: the provider gives the role admin no more, and nobody else has it. */
+  | { ok: true; token: string; keepsAdmin: boolean }
   /** For the person: what the provider's answer lacks. */
   | { ok: false; problem: string };
 
@@ -129,7 +130,7 @@ export function createOidcSignIn(
       }
       try {
         return await inTransaction(db, async (trx): Promise<OidcResult> => {
-          const { account, isNew, former } = await accountOfProvider(trx, {
+          const { account, isNew, former, keepsAdmin } = await accountOfProvider(trx, {
             issuer: settings.issuer,
             subject: who.subject,
             email: who.email,
@@ -164,7 +165,7 @@ export function createOidcSignIn(
             userAgent,
             now,
           } as const;
-          return { ok: true, token: await beginSession(trx, session) };
+          return { ok: true, token: await beginSession(trx, session), keepsAdmin };
         });
       } catch (error) {
         if (error instanceof UsageError) return { ok: false, problem: error.message };

@@ -168,7 +168,7 @@ test("a person cannot become another one by taking their address at the provider
 
 test("an account that was added by hand becomes that of the person with its address", async () => {
   await database.db.transaction((trx) =>
-    createAccount(trx, { email: "grace@example.com", roles: ["admin"], passwordHash: null }),
+    createAccount(trx, { email: "grace@example.com", roles: ["viewer"], passwordHash: null }),
   );
   person = { sub: "grace", email: "Grace@Example.com", email_verified: true, groups: ["on-call"] };
   expect((await visit()).answer.status).toBe(303);
@@ -176,6 +176,34 @@ test("an account that was added by hand becomes that of the person with its addr
     issuer,
     roles: ["operator"],
   });
+});
+
+test("the last who has the role admin keeps it, whatever their groups, and is told; others lose it", async () => {
+  const { db } = database;
+  await db.transaction(async (trx) => {
+    await createAccount(trx, { email: "hedy@example.com", roles: ["admin"], passwordHash: null });
+    const gone = { email: "gone@example.com", roles: ["admin"], passwordHash: null } as const;
+    const { id } = await createAccount(trx, gone);
+    await changeAccount(trx, id, { isDisabled: true, now: new Date() });
+  });
+  person = { sub: "hedy", email: "hedy@example.com", email_verified: true, groups: ["on-call"] };
+  const roles = async () => (await requireAccount(db, "hedy@example.com")).roles;
+  const { answer } = await visit();
+  expect(await roles()).toEqual(["operator", "admin"]);
+  const page = await send(`${dashboard.url}/me`, {
+    cookie: answer.headers
+      .getSetCookie()
+      .map((cookie) => cookie.split(";", 1)[0])
+      .join("; "),
+  });
+  expect(await page.text()).toContain("You keep it, since nobody else has it");
+  await visit();
+  expect(await roles()).toEqual(["operator", "admin"]);
+  await db.transaction((trx) =>
+    createAccount(trx, { email: "next@example.com", roles: ["admin"], passwordHash: null }),
+  );
+  await visit();
+  expect(await roles()).toEqual(["operator"]);
 });
 
 test("a disabled account is let in by no provider", async () => {

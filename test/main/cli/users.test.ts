@@ -162,6 +162,29 @@ test("link signs in once", async () => {
   expect((await send(link, sent)).status).toBe(403);
 });
 
+test("a link is made without a name where the system's user is no person, and the record has the user", async () => {
+  await added("viewer");
+  const { out, error } = await users(["link", email], { user: { name: "root", sudoUser: null } });
+  expect(error).toBeNull();
+  expect(out).toContain("/sign-in/link?token=");
+  expect(await lastAct()).toMatchObject({
+    action: "sign-in-link.made",
+    actor: "system user root",
+  });
+});
+
+test.each([["roles", "--role", "viewer"], ["disable"]])(
+  "%s takes the role admin from nobody who is the last to have it",
+  async (command, ...options) => {
+    await added("admin", "finance");
+    const refused = await users([command, email, ...options]);
+    expect(String(refused.error)).toContain("is the only one with the role admin");
+    expect(await account()).toMatchObject({ roles: ["admin", "finance"], disabledAt: null });
+    await done(["add", "next@example.com", "--no-password", "--role", "admin"]);
+    await done([command, email, ...options]);
+  },
+);
+
 test("list and show say who is there and how they sign in, and nothing secret", async () => {
   expect(await done(["list"])).toContain("Nobody can sign in yet");
   await done(["add", email, "--role", "operator"], `${password}\n`);

@@ -6,13 +6,13 @@ import {
   readEmail,
 } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
+import { LastAdmin, lockAdmins } from "../../../people/last-admin.ts";
 import {
   type AccountDecision,
   addAccount,
   decideAccount,
   disabling,
   enabling,
-  lockAdmins,
   makeSignInLink,
   newRoles,
 } from "../../../people/manage-accounts.ts";
@@ -98,7 +98,6 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
     const roles = rolesOf(form);
     return {
       ...newRoles(account, roles),
-      takesAdmin: account.roles.includes("admin") && !roles.includes("admin"),
       notice: `${account.email} has ${roles.length === 0 ? "no role" : roles.join(", ")} now.`,
     };
   }),
@@ -108,13 +107,11 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
     }
     return {
       ...disabling(clock.now()),
-      takesAdmin: account.roles.includes("admin"),
       notice: `${account.email} cannot sign in any more, and is signed out everywhere.`,
     };
   }),
   changing("enable", (account, _, { clock }) => ({
     ...enabling(clock.now()),
-    takesAdmin: false,
     notice: `${account.email} can sign in again.`,
   })),
   {
@@ -181,12 +178,10 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
 ];
 
 interface Decision extends AccountDecision {
-  /** Whether the account can add people no more. */
-  takesAdmin: boolean;
   notice: string;
 }
 
-/** A change of an account as its sender saw it. Nobody takes the role admin from the last who has it. */
+/** A change of an account as its sender saw it. */
 function changing(
   name: string,
   decide: (account: Account, request: PageRequest, deps: PageDeps) => Decision,
@@ -197,19 +192,15 @@ function changing(
     access: "account:write",
     answer: (deps, request) =>
       inTransaction(deps.db, async (trx) => {
-        const admins = await lockAdmins(trx);
+        await lockAdmins(trx);
         const account = await accountOf(trx, request.params, "locked");
         if (versionOf(request.form) !== String(account.version)) {
           throw outdated(`The account ${account.email}`, seen(account));
         }
-        const { takesAdmin, notice, ...decision } = decide(account, request, deps);
-        if (takesAdmin && admins.every((id) => id === account.id)) {
-          throw new PageError(
-            409,
-            `${account.email} is the only one with the role admin, so nothing was done. Give the role to somebody else first.`,
-          );
-        }
-        await decideAccount(trx, request.actor, account, decision);
+        const { notice, ...decision } = decide(account, request, deps);
+        await decideAccount(trx, request.actor, account, decision).catch((error: unknown) => {
+          throw error instanceof LastAdmin ? new PageError(409, error.message) : error;
+        });
         return backTo(account, notice);
       }),
   };

@@ -177,11 +177,15 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         const result = await oidc.complete(url, attempt.data, from).catch(asPage);
         if (!result.ok) throw new PageError(403, result.problem);
         const to = ownPath(attempt.data.next);
-        return { kind: "redirect", to, token: result.token, isBack: true };
+        const notice = result.keepsAdmin ? { notice: keepsAdminNotice } : {};
+        return { kind: "redirect", to, token: result.token, isBack: true, ...notice };
       },
     },
   ];
 }
+
+const keepsAdminNotice =
+  "None of your groups gives you the role admin any more. You keep it, since nobody else has it: give it to somebody first.";
 
 const keptAttempt = z.object({
   state: z.string(),

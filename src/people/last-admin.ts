@@ -1,0 +1,33 @@
+import type { Knex } from "knex";
+import { UsageError } from "../platform/errors.ts";
+import type { AccountChange } from "./accounts.ts";
+
+/** A change that nobody could take back on the dashboard. */
+export class LastAdmin extends UsageError {}
+
+/**
+ * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take
+ * the role from each other at once. Before any other account is locked: who waits for whom is then no circle. Returns
+ * their ids.
+ */
+export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    `select id from people.accounts where 'admin' = any(roles) and disabled_at is null order by id for update`,
+  );
+  return rows.map(({ id }) => Number(id));
+}
+
+/** Whether a change of an account would leave nobody who can add people or change roles. Locks as `lockAdmins` does. */
+export async function takesLastAdmin(
+  trx: Knex.Transaction,
+  id: number,
+  change: AccountChange,
+): Promise<boolean> {
+  const takesAdmin =
+    "roles" in change
+      ? !change.roles.includes("admin")
+      : "isDisabled" in change && change.isDisabled;
+  if (!takesAdmin) return false;
+  const admins = await lockAdmins(trx);
+  return admins.length === 1 && admins[0] === id;
+}
