@@ -5,7 +5,7 @@ import type { Knex } from "knex";
 import { loadConfig } from "../src/main/config/config.ts";
 import { pageGroups } from "../src/main/dashboard/page-groups.ts";
 import { createRuntime } from "../src/main/runtime.ts";
-import { createPasswordSignIn } from "../src/people/sign-in.ts";
+import { createSignIn } from "../src/people/sign-in.ts";
 import { roleNames } from "../src/people/permissions.ts";
 import { createLog } from "../src/platform/log.ts";
 import { createDatabase } from "../src/platform/postgres/pool.ts";
@@ -104,7 +104,7 @@ async function groupsOf(databaseUrl: string, db: Knex) {
   const runtime = createRuntime(loadConfig({ DATABASE_URL: databaseUrl }), log);
   const { wallClock: clock, encryption } = runtime;
   const groups = pageGroups(runtime, {
-    password: createPasswordSignIn({ db, clock, encryption }),
+    own: createSignIn({ db, clock, encryption }),
     oidc: null,
   });
   await runtime.close();

@@ -19,6 +19,20 @@ export async function createSignInLink(
   return token;
 }
 
+/** The e-mail address of a link's account, which stays usable; null if it was used, is over, or never was. */
+export async function emailOfSignInLink(
+  db: Knex,
+  token: string,
+  now: Date,
+): Promise<string | null> {
+  const [email] = await db("people.sign_in_links as l")
+    .join("people.accounts as a", "a.id", "l.account_id")
+    .where({ token_hash: hashOf(token) })
+    .where("l.expires_at", ">", now)
+    .pluck<string[]>("a.email");
+  return email ?? null;
+}
+
 /** Uses up a link. Returns its account's id; null if it was used, is over, or never was. One statement. */
 export async function useSignInLink(
   trx: Knex.Transaction,

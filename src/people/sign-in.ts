@@ -9,6 +9,7 @@ import { type Actor, recordAct } from "./audit.ts";
 import { networkOf } from "./network-of.ts";
 import { isPassword } from "./password.ts";
 import { beginSession } from "./sessions.ts";
+import { emailOfSignInLink, useSignInLink } from "./sign-in-links.ts";
 import { totpStep } from "./totp.ts";
 
 export interface SignInDeps {
@@ -36,16 +37,38 @@ export type SignInResult =
 /** How often somebody may be wrong. The window begins with the first failure. */
 const window = { seconds: 15 * 60, failuresOfAccount: 10, failuresOfAddress: 30 };
 
-export interface PasswordSignIn {
+export interface LinkAttempt {
+  /** Of the link. */
+  token: string;
+  /** Of the app that shows codes; empty where the person was not asked for one yet. */
+  code: string;
+  address: string;
+  userAgent: string;
+}
+
+export type LinkResult =
+  | SignInResult
+  /** The link was used, is older than ten minutes, never was, or its account is disabled. */
+  | { ok: false; reason: "over" }
+  /** The account has an app that shows codes: the link waits for one. */
+  | { ok: false; reason: "code needed" };
+
+/** How people sign in here, and not at a company's provider or proxy. */
+export interface OwnSignIn {
   /**
    * Begins a session for a person with password and, where the account has one, a code. Every failure is counted, by
    * account and by address (`networkOf`), and recorded. Takes the same time for accounts that there are and that there are not.
    * Throws `TooManySignIns`.
    */
   signIn(attempt: PasswordAttempt): Promise<SignInResult>;
+  /**
+   * Begins a session by a link, which takes the place of the password alone: an account with an app is asked for its
+   * code, and wrong ones count as those beside a password. The link is used up when the session begins.
+   */
+  signInByLink(attempt: LinkAttempt): Promise<LinkResult>;
 }
 
-export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): PasswordSignIn {
+export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
   const limiterOf = (keyPrefix: string, points: number) =>
     new RateLimiterPostgres({
       storeClient: db,
@@ -63,14 +86,8 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
 
   return {
     async signIn({ email, password, code, address, userAgent }) {
-      const keys = { account: keyOf(email), address: keyOf(networkOf(address)) };
-      // Counted before it is looked at, so that many at once are no more than many one by one.
-      const waitMs = await consume([
-        [byAddress, keys.address],
-        [byAccount, keys.account],
-      ]);
-      if (waitMs > 0)
-        return { ok: false, reason: "throttled", retryAfterSeconds: Math.ceil(waitMs / 1_000) };
+      const throttled = await count(email, address);
+      if (throttled !== null) return throttled;
       const found = await findCredentials(db, email);
       const isRight = await isPassword(password, found?.credentials.passwordHash ?? null);
       const now = clock.now();
@@ -88,9 +105,7 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
         await inTransaction(db, (trx) => recordAct(trx, actor, { action: "sign-in.refused" }));
         return { ok: false, reason: "wrong" };
       }
-      await byAccount.delete(keys.account);
-      // Colleagues share an address: who is right takes nothing from those who come next.
-      await byAddress.reward(keys.address);
+      await forgive(email, address);
       const { account } = found;
       const token = await inTransaction(db, async (trx) => {
         await recordAct(trx, actor, { action: "sign-in.done", after: { method: "password" } });
@@ -104,7 +119,57 @@ export function createPasswordSignIn({ db, encryption, clock }: SignInDeps): Pas
       });
       return { ok: true, token, account };
     },
+
+    async signInByLink({ token: link, code, address, userAgent }) {
+      const now = clock.now();
+      const email = await emailOfSignInLink(db, link, now);
+      const found = email === null ? null : await findCredentials(db, email);
+      if (found === null || found.account.disabledAt !== null) return { ok: false, reason: "over" };
+      const { account, credentials } = found;
+      const asksCode = credentials.totp !== null;
+      if (asksCode && code === "") return { ok: false, reason: "code needed" };
+      const throttled = asksCode ? await count(account.email, address) : null;
+      if (throttled !== null) return throttled;
+      const step = await codeStep(credentials, code, now);
+      const actor: Actor = {
+        accountId: account.id,
+        name: account.email,
+        via: "dashboard",
+        address,
+      };
+      const result = await inTransaction(db, async (trx): Promise<LinkResult> => {
+        if (step === false || (step !== null && !(await useTotpStep(trx, account.id, step)))) {
+          await recordAct(trx, actor, { action: "sign-in.refused" });
+          return { ok: false, reason: "wrong" };
+        }
+        if ((await useSignInLink(trx, link, now)) === null) return { ok: false, reason: "over" };
+        await recordAct(trx, actor, { action: "sign-in.done", after: { method: "link" } });
+        const session = { accountId: account.id, method: "link", address, userAgent, now } as const;
+        return { ok: true, token: await beginSession(trx, session), account };
+      });
+      if (result.ok && asksCode) await forgive(account.email, address);
+      return result;
+    },
   };
+
+  /** Counted before it is looked at, so that many at once are no more than many one by one. Null: not too many yet. */
+  async function count(
+    email: string,
+    address: string,
+  ): Promise<(SignInResult & { reason: "throttled" }) | null> {
+    const waitMs = await consume([
+      [byAddress, keyOf(networkOf(address))],
+      [byAccount, keyOf(email)],
+    ]);
+    if (waitMs === 0) return null;
+    return { ok: false, reason: "throttled", retryAfterSeconds: Math.ceil(waitMs / 1_000) };
+  }
+
+  async function forgive(email: string, address: string): Promise<void> {
+    await byAccount.delete(keyOf(email));
+    // Colleagues share an address: who is right takes nothing from those who come next.
+    await byAddress.reward(keyOf(networkOf(address)));
+  }
 
   /** Null: this account needs no code; false: the code is wrong. */
   async function codeStep(

@@ -9,7 +9,7 @@ import { createAccount, findAccount } from "../../src/people/accounts.ts";
 import type { Role } from "../../src/people/permissions.ts";
 import type { OidcSignIn } from "../../src/people/oidc.ts";
 import type { ProxySettings } from "../../src/people/proxy.ts";
-import { createPasswordSignIn } from "../../src/people/sign-in.ts";
+import { createSignIn } from "../../src/people/sign-in.ts";
 import { beginSession } from "../../src/people/sessions.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
@@ -62,8 +62,8 @@ export async function openDashboard(
     ...createRuntime(loadConfig({ ...environment, TALLYHOOK_TIME_ZONE: "UTC", ...settings }), log),
     wallClock: clock,
   };
-  const password = createPasswordSignIn({ db, clock, encryption: async () => testEncryption });
-  const groups = pageGroups(runtime, { password, oidc }, service);
+  const own = createSignIn({ db, clock, encryption: async () => testEncryption });
+  const groups = pageGroups(runtime, { own, oidc }, service);
   const dashboard = await startDashboard(
     { db, clock, serviceClock: clock, timeZone: "UTC", log },
     groups,

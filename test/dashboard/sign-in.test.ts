@@ -155,6 +155,53 @@ describe("with an app that shows codes", () => {
   });
 });
 
+describe("a link to an account with an app that shows codes", () => {
+  const secret = newTotpSecret();
+  const code = () =>
+    generate({ secret, epoch: Math.floor(dashboard.clock.now().getTime() / 1_000) });
+  const newLink = async () => {
+    const { id } = await account();
+    return database.db.transaction((trx) => createSignInLink(trx, id, dashboard.clock.now()));
+  };
+  const press = (form: Record<string, string>) => send(`${dashboard.url}/sign-in/link`, { form });
+
+  beforeEach(async () => {
+    const { id } = await account();
+    await database.db.transaction((trx) =>
+      changeAccount(trx, id, { totp: testEncryption.encrypt(secret) }),
+    );
+  });
+  afterAll(async () => {
+    const { id } = await account();
+    await database.db.transaction((trx) => changeAccount(trx, id, { totp: null }));
+  });
+
+  test("asks for the code, and signs in once with it", async () => {
+    const token = await newLink();
+    const opened = await send(`${dashboard.url}/sign-in/link?token=${token}`, {
+      headers: { "sec-fetch-site": "none" },
+    });
+    expect([opened.status, cookieOf(opened)]).toEqual([200, null]);
+    expect(await opened.text()).toContain('name="code"');
+    const unasked = await press({ token });
+    expect([unasked.status, cookieOf(unasked)]).toEqual([200, null]);
+    const wrong = await press({ token, code: "000000" });
+    expect([wrong.status, cookieOf(wrong)]).toEqual([401, null]);
+    expect(await isIn(cookieOf(await press({ token, code: await code() })))).toBe(true);
+    expect((await press({ token, code: await code() })).status).toBe(403);
+    // A code counts once, by whatever way.
+    expect((await press({ token: await newLink(), code: await code() })).status).toBe(401);
+  });
+
+  test("counts wrong codes like those beside a password", async () => {
+    const token = await newLink();
+    expect((await press({ token, code: "000000" })).status).toBe(401);
+    await failedMore(9);
+    expect((await press({ token, code: await code() })).status).toBe(429);
+    expect((await signIn({ code: await code() })).status).toBe(429);
+  });
+});
+
 describe("a session", () => {
   test("ends after twelve hours without use, and after seven days with it", async () => {
     const cookie = cookieOf(await signIn());

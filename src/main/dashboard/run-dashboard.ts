@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { type RunningDashboard, startDashboard } from "../../dashboard/server.ts";
 import { type OidcSignIn, createOidcSignIn } from "../../people/oidc.ts";
-import { createPasswordSignIn } from "../../people/sign-in.ts";
+import { createSignIn } from "../../people/sign-in.ts";
 import type { ProxySettings } from "../../people/proxy.ts";
 import { createSignInLink } from "../../people/sign-in-links.ts";
 import { accountOfOwner } from "../../people/owner.ts";
@@ -20,11 +20,11 @@ export async function runDashboard(
 ): Promise<RunningDashboard> {
   const { config, log, wallClock: clock, serviceClock } = runtime;
   const db = await openPool(runtime);
-  const password = createPasswordSignIn({ db, clock, encryption: runtime.encryption });
+  const own = createSignIn({ db, clock, encryption: runtime.encryption });
   const oidc = oidcSignIn(runtime, db);
   const dashboard = await startDashboard(
     { db, clock, serviceClock, timeZone: config.timeZone, log },
-    pageGroups(runtime, { password, oidc }, service),
+    pageGroups(runtime, { own, oidc }, service),
     {
       listen: {
         host: config.dashboard.host,

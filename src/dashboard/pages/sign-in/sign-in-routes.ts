@@ -1,18 +1,16 @@
 import { z } from "zod";
-import { readEmail, findAccountById } from "../../../people/accounts.ts";
+import { readEmail } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { TooManySignIns } from "../../../people/password.ts";
 import { type OidcSignIn, ProviderUnreachable, callbackPath } from "../../../people/oidc.ts";
-import { beginSession, endSessionOf } from "../../../people/sessions.ts";
-import { useSignInLink } from "../../../people/sign-in-links.ts";
-import type { PasswordSignIn } from "../../../people/sign-in.ts";
+import { endSessionOf } from "../../../people/sessions.ts";
+import type { OwnSignIn } from "../../../people/sign-in.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
 import {
   type PageAnswer,
-  type PageDeps,
   PageError,
   type PageRequest,
   type Route,
@@ -22,7 +20,7 @@ import { type SignInForm, renderLink, renderSignIn } from "./view.ts";
 
 /** The ways to sign in. */
 export interface SignIns {
-  password: PasswordSignIn;
+  own: OwnSignIn;
   /** Null where the company's sign-in is not set up. */
   oidc: OidcSignIn | null;
 }
@@ -33,7 +31,7 @@ export const signInPages = (signIns: SignIns): PageGroup => ({
   routes: signInRoutes(signIns),
 });
 
-function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[] {
+function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonly Route[] {
   const page = (form: Omit<SignInForm, "hasOidc">, status = 200): PageAnswer => ({
     kind: "page",
     title: "Sign in",
@@ -72,8 +70,7 @@ function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[]
           if (result.reason === "wrong") {
             return refuse("E-mail address, password or code is wrong.", 401);
           }
-          const wait = durationText(Math.max(60_000, result.retryAfterSeconds * 1_000));
-          return refuse(`Too many attempts failed. Try again in ${wait}.`, 429);
+          return refuse(waitText(result.retryAfterSeconds), 429);
         } catch (error) {
           if (error instanceof UsageError) return refuse(error.message, 400);
           if (error instanceof TooManySignIns) return refuse(error.message, 503);
@@ -86,20 +83,22 @@ function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[]
       path: "/sign-in/link",
       access: "anyone",
       // Anybody can send a link of their own account, and programs look at links before people do: then a button asks.
-      answer: async (deps, request) =>
-        request.isChosen
-          ? signInByLink(deps, request, request.query.get("token"))
-          : {
-              kind: "page",
-              title: "Sign in",
-              body: renderLink(request.query.get("token") ?? ""),
-            },
+      answer: async (_, request) => {
+        const token = request.query.get("token");
+        if (request.isChosen) return answerLink(signInByLink, request, { token, code: "" });
+        const body = renderLink(token ?? "", { asksCode: false, problem: null });
+        return { kind: "page", title: "Sign in", body };
+      },
     },
     {
       method: "POST",
       path: "/sign-in/link",
       access: "anyone",
-      answer: (deps, request) => signInByLink(deps, request, request.form.get("token")),
+      answer: (_, request) => {
+        const { form } = request;
+        const given = { token: form.get("token"), code: form.get("code") ?? "" };
+        return answerLink(signInByLink, request, given);
+      },
     },
     {
       method: "POST",
@@ -116,34 +115,39 @@ function signInRoutes({ password: { signIn }, oidc }: SignIns): readonly Route[]
   ];
 }
 
-/** Uses the link up. Throws `PageError` where it was used, is over, or never was. */
-async function signInByLink(
-  { db, clock }: PageDeps,
+/** Begins a session, or asks for the code that the account takes. Throws `PageError` where the link is over. */
+async function answerLink(
+  signInByLink: OwnSignIn["signInByLink"],
   { actor, userAgent }: PageRequest<Visitor | null>,
-  given: string | null,
+  given: { token: string | null; code: string },
 ): Promise<PageAnswer> {
-  const now = clock.now();
-  const token = await inTransaction(db, async (trx) => {
-    const accountId = await useSignInLink(trx, given ?? "", now);
-    const account = accountId === null ? null : await findAccountById(trx, accountId);
-    if (account === null || account.disabledAt !== null) return null;
-    const who = { ...actor, accountId: account.id, name: account.email };
-    await recordAct(trx, who, { action: "sign-in.done", after: { method: "link" } });
-    const address = actor.address ?? "";
-    return beginSession(trx, {
-      accountId: account.id,
-      method: "link",
-      address,
-      userAgent,
-      now,
-    });
+  const token = given.token ?? "";
+  const address = actor.address ?? "";
+  const result = await signInByLink({ token, code: given.code, address, userAgent });
+  if (result.ok) return { kind: "redirect", to: "/", token: result.token };
+  const ask = (problem: string | null, status: number): PageAnswer => ({
+    kind: "page",
+    title: "Sign in",
+    body: renderLink(token, { asksCode: true, problem }),
+    status,
   });
-  if (token !== null) return { kind: "redirect", to: "/", token };
-  throw new PageError(
-    403,
-    "This link was used already or is older than ten minutes. Make another one: npx tallyhook users link EMAIL",
-  );
+  switch (result.reason) {
+    case "code needed":
+      return ask(null, 200);
+    case "wrong":
+      return ask("The code is wrong, or was used before. Wait for the next one.", 401);
+    case "throttled":
+      return ask(waitText(result.retryAfterSeconds), 429);
+    case "over":
+      throw new PageError(
+        403,
+        "This link was used already or is older than ten minutes. Make another one: npx tallyhook users link EMAIL",
+      );
+  }
 }
+
+const waitText = (seconds: number): string =>
+  `Too many attempts failed. Try again in ${durationText(Math.max(60_000, seconds * 1_000))}.`;
 
 function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
   return [

@@ -48,11 +48,34 @@ export function renderSignIn({ next, email, problem, hasOidc }: SignInForm): Htm
     </form>`;
 }
 
-/** Asks before a link is used up that something else than the address bar opened. Pure. */
-export function renderLink(token: string): Html {
+/** Asks before a link is used up that something else than the address bar opened, or for the code. Pure. */
+export function renderLink(
+  token: string,
+  { asksCode, problem }: { asksCode: boolean; problem: string | null },
+): Html {
   return html`<form class="card narrow" method="post" action="/sign-in/link">
+    ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
     <p>This link signs you in once. Use it only if you asked for it.</p>
     <input type="hidden" name="token" value="${token}" />
+    ${
+      asksCode &&
+      html`<label for="code">Code of your app</label>
+        <input
+          id="code"
+          name="code"
+          inputmode="numeric"
+          autocomplete="one-time-code"
+          maxlength="12"
+          required
+        />`
+    }
     <button>Sign in</button>
+    ${
+      asksCode &&
+      html`<p class="hint">
+        Is the app lost? Somebody with access to the server takes the code off your account:
+        <code>npx tallyhook users totp EMAIL --remove</code>
+      </p>`
+    }
   </form>`;
 }
