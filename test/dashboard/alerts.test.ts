@@ -371,7 +371,7 @@ describe("silencing", () => {
     expect(await silences()).toEqual([]);
   });
 
-  test("shows its reason to who answers alerts, and not to a viewer", async () => {
+  test("shows its reason to who may read what people write, which is recorded, and to nobody else", async () => {
     await raised("a");
     await beginSilence(database.db, {
       of: { key: "a" },
@@ -381,8 +381,15 @@ describe("silencing", () => {
       reason: "secret reason",
     });
     for (const path of ["/alerts/silences", "/alerts/1"]) {
-      expect(await textOf(path, "operator")).toContain("secret reason");
-      expect(await textOf(path, "viewer")).not.toContain("secret reason");
+      const before = (await acts()).length;
+      for (const role of ["operator", "viewer"] as const) {
+        const text = await textOf(path, role);
+        expect(text).not.toContain("secret reason");
+        expect(text).toContain("it takes the permission person:read");
+      }
+      expect(await acts()).toHaveLength(before);
+      expect(await textOf(path, "support")).toContain("secret reason");
+      expect(await acts()).toHaveLength(before + 1);
     }
   });
 });

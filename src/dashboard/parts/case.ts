@@ -16,6 +16,7 @@ import type { PageDeps, PageRequest } from "../route.ts";
 import { decidedOn } from "./decided-on.ts";
 import { state } from "./state.ts";
 import { time } from "./time.ts";
+import { hiddenText, mayReadTexts } from "./written-text.ts";
 
 /** What a visitor is shown of a case. */
 export interface CaseView {
@@ -47,7 +48,7 @@ export async function readCaseView(
   path: string,
 ): Promise<CaseView> {
   const mayWrite = visitor.permissions.has("case:write");
-  const mayRead = visitor.permissions.has("person:read");
+  const mayRead = mayReadTexts(visitor.permissions);
   const [current, notes, assignees] = await Promise.all([
     readCase(db, subject),
     readNotes(db, subject),
@@ -142,7 +143,7 @@ const selected: Html = html`selected`;
 function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
   const isHidden = notes.some(({ text }) => text === null);
   return html`${notes.length === 0 && html`<p class="hint">Nobody has written anything yet.</p>`}
-  ${isHidden && html`<p class="hint">What was written may name people: it takes the permission person:read.</p>`}
+  ${isHidden && html`<p class="hint">${hiddenText}</p>`}
   ${
     notes.length > 0 &&
     html`<ol class="notes plain-list">

@@ -79,7 +79,10 @@ const routes: readonly Route[] = [
       const { params, visitor, actor } = request;
       const alert = await requireAlert(db, params["id"] ?? "");
       const sight = sightOf(visitor.permissions);
-      if (sight.people && (alert.messages.length > 0 || alert.acknowledged_note !== null)) {
+      const silences = await silencesSince(db, alert, alert.opened_at);
+      const isWrittenOn =
+        alert.acknowledged_note !== null || silences.some(({ reason }) => reason !== null);
+      if (sight.people && (alert.messages.length > 0 || isWrittenOn)) {
         const subject = { kind: "alert", id: alert.id };
         await inTransaction(db, (trx) => recordAct(trx, actor, { action: "alert.read", subject }));
       }
@@ -89,7 +92,7 @@ const routes: readonly Route[] = [
         body: renderAlert({
           alert,
           caseView: await readCaseView(deps, request, { kind: "alert", id: alert.id }, alertPath),
-          silences: await silencesSince(db, alert, alert.opened_at),
+          silences,
           sight,
           mayWrite: visitor.permissions.has("alert:write"),
           now: clock.now(),

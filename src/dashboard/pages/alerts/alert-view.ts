@@ -6,6 +6,7 @@ import { decidedOn } from "../../parts/decided-on.ts";
 import { money } from "../../parts/money.ts";
 import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
+import { hiddenText } from "../../parts/written-text.ts";
 import { time } from "../../parts/time.ts";
 import { alertState, fact, objectLinks, severityState, titleOf } from "./alert-words.ts";
 import { type MessagesView, renderMessages, versionOfFailed } from "./message-view.ts";
@@ -42,7 +43,7 @@ export function renderAlert(page: AlertPage): Html {
       caption: "Silences since it was raised",
       empty: html`None.`,
       mayEnd: mayWrite,
-      showsReasons: page.sight.texts,
+      sight: page.sight,
       back: alert.id,
       timeZone: page.timeZone,
     })
@@ -76,12 +77,7 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
       }
       ${
         alert.acknowledged_note !== null &&
-        fact(
-          "Note",
-          sight.people
-            ? outside(alert.acknowledged_note, 2_000)
-            : "It may name people: it takes the permission person:read.",
-        )
+        fact("Note", sight.people ? outside(alert.acknowledged_note, 2_000) : hiddenText)
       }
       ${fact("Resolved", at(alert.resolved_at))} ${fact("Learned by", alert.found_by)}
       ${sight.texts && fact("Key", html`<span class="id">${outside(alert.key)}</span>`)}

@@ -5,19 +5,20 @@ import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { shortId } from "../../parts/id.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { time } from "../../parts/time.ts";
+import { mayReadTexts } from "../../parts/written-text.ts";
 
 /** What a visitor is shown of alerts. Their titles name nobody; messages and notes may. */
 export interface Sight {
-  /** Titles, advice and amounts: who sees people, or answers alerts. */
+  /** Titles, advice, amounts and keys: who sees people, or answers alerts. */
   texts: boolean;
-  /** What channels were told, and notes. */
+  /** What channels were told, notes, and reasons of silences. */
   people: boolean;
 }
 
 /** Pure. */
 export const sightOf = (permissions: ReadonlySet<Permission>): Sight => ({
   texts: permissions.has("person:read") || permissions.has("alert:write"),
-  people: permissions.has("person:read"),
+  people: mayReadTexts(permissions),
 });
 
 const severityTones: Readonly<Record<AlertSeverity, Tone>> = {

@@ -40,15 +40,21 @@ export const silenceRoutes = ({ requireToSilence, ruleNames }: OfAlerts): readon
     method: "GET",
     path: "/alerts/silences",
     access: "status:read",
-    async answer({ db, timeZone }, { visitor }) {
+    async answer({ db, timeZone }, { visitor, actor }) {
+      const silences = await listSilences(db, { all: true, limit: mostListed });
+      const sight = sightOf(visitor.permissions);
+      if (sight.people && silences.some(({ reason }) => reason !== null)) {
+        const subject = { kind: "page", id: "/alerts/silences" };
+        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "notes.read", subject }));
+      }
       return {
         kind: "page",
         title: "Silences",
         body: renderSilencesPage({
-          silences: await listSilences(db, { all: true, limit: mostListed }),
+          silences,
           rules: ruleNames(),
           mayWrite: visitor.permissions.has("alert:write"),
-          showsReasons: sightOf(visitor.permissions).texts,
+          sight,
           timeZone,
         }),
         command: "npx tallyhook alerts silences --all",

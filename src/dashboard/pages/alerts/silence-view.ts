@@ -6,13 +6,15 @@ import { outside } from "../../parts/outside.ts";
 import { state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
+import { hiddenText } from "../../parts/written-text.ts";
+import type { Sight } from "./alert-words.ts";
 
 export interface SilencesPage {
   /** The newest first. */
   silences: readonly SilenceRow[];
   rules: readonly string[];
   mayWrite: boolean;
-  showsReasons: boolean;
+  sight: Sight;
   timeZone: string;
 }
 
@@ -25,7 +27,7 @@ export const versionOfSilences = (silences: readonly SilenceRow[]): string =>
 
 /** Pure. */
 export function renderSilencesPage(page: SilencesPage): Html {
-  const { silences, rules, mayWrite, showsReasons, timeZone } = page;
+  const { silences, rules, mayWrite, sight, timeZone } = page;
   return html`<p class="lead">
       While a silence is in force, messages of an alert or of a rule wait. The alerts stay open and
       on their pages; what gets more severe is sent; what still holds at the end is sent then.
@@ -36,7 +38,7 @@ export function renderSilencesPage(page: SilencesPage): Html {
       empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the
         command line: <code>npx tallyhook alerts silence ID</code>`,
       mayEnd: mayWrite,
-      showsReasons,
+      sight,
       back: null,
       timeZone,
     })}
@@ -86,7 +88,7 @@ interface Listed {
   caption: string;
   empty: Html;
   mayEnd: boolean;
-  showsReasons: boolean;
+  sight: Sight;
   /** The alert whose page this is; null: the page of all silences. */
   back: string | null;
   timeZone: string;
@@ -94,7 +96,7 @@ interface Listed {
 
 /** Pure. */
 export const renderSilences = (listed: Listed): Html => {
-  const { silences, caption, empty, showsReasons, timeZone } = listed;
+  const { silences, caption, empty, sight, timeZone } = listed;
   return table<SilenceRow>(
     [
       { name: "Number", kind: "number", cell: ({ id }) => id },
@@ -103,7 +105,7 @@ export const renderSilences = (listed: Listed): Html => {
         cell: ({ rule, key }) =>
           rule !== null
             ? `the rule ${rule}`
-            : showsReasons
+            : sight.texts
               ? html`<span class="id">${outside(key ?? "", 120)}</span>`
               : "one alert",
       },
@@ -111,14 +113,15 @@ export const renderSilences = (listed: Listed): Html => {
       { name: "Began", cell: ({ began_at: at }) => time(at, timeZone) },
       { name: "By", cell: ({ began_by: by }) => outside(by) },
       { name: "Ends", cell: (silence) => renderEnd(silence, listed) },
-      ...(showsReasons
-        ? [
-            {
-              name: "Why",
-              cell: ({ reason }: SilenceRow) => (reason === null ? null : outside(reason)),
-            },
-          ]
-        : []),
+      {
+        name: "Why",
+        cell: ({ reason }) =>
+          reason === null
+            ? null
+            : sight.people
+              ? outside(reason)
+              : html`<span class="hint">${hiddenText}</span>`,
+      },
     ],
     silences,
     { caption, empty },

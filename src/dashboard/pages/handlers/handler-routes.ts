@@ -16,6 +16,7 @@ import type { PageGroup } from "../../page-group.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
 import { pageOf } from "../../parts/paging.ts";
+import { mayReadTexts } from "../../parts/written-text.ts";
 import { PageError, type PageRequest, type Route } from "../../route.ts";
 import { renderHandler, versionOfHandler } from "./handler-view.ts";
 import { renderHandlers } from "./list-view.ts";
@@ -44,7 +45,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
     method: "GET",
     path: "/handlers",
     access: "status:read",
-    async answer({ db, clock, timeZone }) {
+    async answer({ db, clock, timeZone }, request) {
       const [rows, healths] = await Promise.all([
         readHandlers(db),
         readHandlersHealth(db, { most: mostInHealth }),
@@ -54,10 +55,12 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
         const health = healths.find(({ name }) => name === row.name) ?? null;
         return words === null ? [] : [{ row, words, health }];
       });
+      await recordReasonRead(db, request, rows, { kind: "page", id: "/handlers" });
+      const readsTexts = mayReadTexts(request.visitor.permissions);
       return {
         kind: "page",
         title: "Handlers",
-        body: renderHandlers({ recipients, now: clock.now(), timeZone }),
+        body: renderHandlers({ recipients, readsTexts, now: clock.now(), timeZone }),
         command: "npx tallyhook handlers list",
       };
     },
@@ -76,6 +79,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
         readRuns(db, recipient, query),
       ]);
       if (row === undefined) throw unknown(words.name);
+      await recordReasonRead(db, request, [row], { kind: "handler", id: recipient });
       return {
         kind: "page",
         title: `${words.noun === "handler" ? "Handler" : "Destination"} ${words.name}`,
@@ -87,6 +91,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
           runs,
           query,
           mayWrite: visitor.permissions.has("handler:write"),
+          readsTexts: mayReadTexts(visitor.permissions),
           now: clock.now(),
           timeZone,
         }),
@@ -162,6 +167,18 @@ function requireWords(request: Pick<PageRequest, "params">, kinds: RecipientKind
 type Locked = NonNullable<Awaited<ReturnType<typeof lockHandler>>>;
 
 /** The handler, locked, where it is as the form's sender saw it. Throws `PageError`. */
+/** Records that somebody was shown the reason of a person's pause, where there is one. */
+async function recordReasonRead(
+  db: Knex,
+  { actor, visitor }: Pick<PageRequest, "actor" | "visitor">,
+  rows: readonly Pick<HandlerRow, "paused_by" | "pause_reason">[],
+  subject: { kind: string; id: string },
+): Promise<void> {
+  const isShown = rows.some((row) => row.paused_by === "person" && row.pause_reason !== null);
+  if (!isShown || !mayReadTexts(visitor.permissions)) return;
+  await inTransaction(db, (trx) => recordAct(trx, actor, { action: "notes.read", subject }));
+}
+
 async function requireDecided(
   trx: Knex.Transaction,
   request: Pick<PageRequest, "params" | "form">,
@@ -173,7 +190,7 @@ async function requireDecided(
   if (versionOf(request.form) === versionOfHandler(before)) return { words, before };
   throw outdated(
     words.name,
-    html`<p>Now: ${recipientState(before)}</p>
+    html`<p>Now: ${recipientState(before, { readsTexts: false })}</p>
       <p><a href="${recipientPath(before.name)}">Look at it again</a></p>`,
   );
 }

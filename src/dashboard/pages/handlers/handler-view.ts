@@ -31,6 +31,7 @@ export interface HandlerPage {
   runs: PageOf<OpenRunRow | ListedRun>;
   query: URLSearchParams;
   mayWrite: boolean;
+  readsTexts: boolean;
   now: Date;
   timeZone: string;
 }
@@ -54,12 +55,20 @@ export const versionOfRun = ({
 export const renderHandler = (page: HandlerPage): Html =>
   html`${renderFacts(page)} ${page.mayWrite && renderActions(page)} ${renderRuns(page)}`;
 
-function renderFacts({ row, words, health, pausedBy, now, timeZone }: HandlerPage): Html {
+function renderFacts({
+  row,
+  words,
+  health,
+  pausedBy,
+  readsTexts,
+  now,
+  timeZone,
+}: HandlerPage): Html {
   const at = (moment: Date | null) => (moment === null ? "never" : time(moment, timeZone));
   return html`<section class="card">
     <div class="row">
       <h2>${outside(words.name, 80)}</h2>
-      ${recipientState(row)}
+      ${recipientState(row, { readsTexts })}
     </div>
     <dl class="facts">
       ${

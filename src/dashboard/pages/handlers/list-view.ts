@@ -20,12 +20,14 @@ export interface ListedRecipient {
 
 export interface HandlersPage {
   recipients: readonly ListedRecipient[];
+  /** Whether the visitor may read the reasons of people. */
+  readsTexts: boolean;
   now: Date;
   timeZone: string;
 }
 
 /** Pure. */
-export function renderHandlers({ recipients, now, timeZone }: HandlersPage): Html {
+export function renderHandlers({ recipients, readsTexts, now, timeZone }: HandlersPage): Html {
   return table<ListedRecipient>(
     [
       {
@@ -34,7 +36,7 @@ export function renderHandlers({ recipients, now, timeZone }: HandlersPage): Htm
           html`<a href="${recipientPath(row.name)}">${outside(words.name, 80)}</a>
             <span class="hint">${words.noun}</span>`,
       },
-      { name: "State", cell: ({ row }) => recipientState(row) },
+      { name: "State", cell: ({ row }) => recipientState(row, { readsTexts }) },
       { name: "Dead", kind: "number", cell: ({ row }) => countText(row.dead, mostCounted) },
       { name: "Waiting", kind: "number", cell: ({ row }) => countText(row.waiting, mostCounted) },
       { name: "Not looked at", cell: ({ row, health }) => behindText(row, health, now) },

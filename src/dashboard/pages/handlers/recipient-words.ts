@@ -3,6 +3,7 @@ import { deliveryErrors, handlerErrors } from "../../../dispatch/own-errors.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { outside } from "../../parts/outside.ts";
 import { type Tone, state } from "../../parts/state.ts";
+import { hiddenText } from "../../parts/written-text.ts";
 
 /** A handler or a destination, as pages call it. */
 export interface RecipientWords {
@@ -61,15 +62,16 @@ const pauses: Readonly<
   subscriber: { words: "paused: it wants nothing more", tone: "bad" },
 };
 
-/** Pure. */
-export function recipientState({
-  paused_by: by,
-  pause_reason: reason,
-}: Pick<HandlerRow, "paused_by" | "pause_reason">): Html {
+/** The reason of a person is shown to who reads such texts. Pure. */
+export function recipientState(
+  { paused_by: by, pause_reason: reason }: Pick<HandlerRow, "paused_by" | "pause_reason">,
+  { readsTexts }: { readsTexts: boolean },
+): Html {
   if (by === null) return state("on", "good");
   const { words, tone } = pauses[by];
+  const isShown = readsTexts || by !== "person";
   return html`${state(words, tone)}
-  ${reason !== null && html`<span class="hint">${outside(reason)}</span>`}`;
+  ${reason !== null && html`<span class="hint">${isShown ? outside(reason) : hiddenText}</span>`}`;
 }
 
 /** The path of its page. Pure. */

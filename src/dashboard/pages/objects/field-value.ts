@@ -11,6 +11,8 @@ export interface ValueStyle {
   timeZone: string;
   /** Whether the visitor may see who the object is about. */
   showsPersons: boolean;
+  /** Whether the visitor may read what people wrote. */
+  readsTexts: boolean;
 }
 
 /** The name of a field, which breaks after its dots and underscores only. Pure. */

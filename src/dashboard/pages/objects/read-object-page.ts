@@ -22,6 +22,7 @@ import { resourceNamed } from "../../../mirror/resources.ts";
 import { bookedFields } from "../../../mirror/resources/resource.ts";
 import type { ObjectKey } from "../../../mirror/snapshot.ts";
 import { findingsOfObject } from "../../../reconcile/findings/search-findings.ts";
+import { mayReadTexts } from "../../parts/written-text.ts";
 import type { PageDeps, Visitor } from "../../route.ts";
 import { objectPath } from "../../parts/object-link.ts";
 import type { ObjectPage } from "./object-view.ts";
@@ -62,7 +63,8 @@ export async function readObjectPage(
     .map((name) => fields.find(({ field }) => field === name)?.value)
     .find((value) => typeof value === "string");
   const events = await eventsOf(db, [...known.states, ...known.refused]);
-  const style = { currency: currency ?? null, timeZone, showsPersons };
+  const readsTexts = mayReadTexts(visitor.permissions);
+  const style = { currency: currency ?? null, timeZone, showsPersons, readsTexts };
   const path = objectPath(key.resource, key.id);
   const noun = (nouns[key.resource] ?? key.resource).toLowerCase();
   const related = at === null ? await relatedOf(db, key) : [];

@@ -10,6 +10,7 @@ import { lossSentence } from "./blame-view.ts";
 import { type ValueStyle, fieldName, fieldValue } from "./field-value.ts";
 import { type EventsBySeq, moment, sourceOf } from "./source.ts";
 import { groupWords } from "./words.ts";
+import { hiddenText } from "../../parts/written-text.ts";
 
 /** A state, and what it changed against the one before it. */
 export interface TimelineEntry {
@@ -42,7 +43,7 @@ export function renderTimeline(section: TimelineSection): Html {
   const isFirstPage = !query.has("before");
   return html`<section id="timeline">
     <h2>Timeline</h2>
-    ${isFirstPage && heals.map((heal) => renderHeal(heal, style.timeZone))}
+    ${isFirstPage && heals.map((heal) => renderHeal(heal, style))}
     ${
       isFirstPage &&
       refused.length > 0 &&
@@ -66,9 +67,13 @@ export function renderTimeline(section: TimelineSection): Html {
   </section>`;
 }
 
-function renderHeal({ at, by, reason, changedColumns }: Heal, timeZone: string): Html {
+function renderHeal(
+  { at, by, reason, changedColumns }: Heal,
+  { timeZone, readsTexts }: ValueStyle,
+): Html {
   return html`<p class="notice">
-    Healed by ${outside(by, 100)} at ${moment(at.toISOString(), timeZone)}: ${outside(reason)}
+    Healed by ${outside(by, 100)} at ${moment(at.toISOString(), timeZone)}:
+    ${readsTexts ? outside(reason) : hiddenText}
     <span class="hint"
       >${changedColumns.length === 0 ? "Nothing changed." : `Changed: ${changedColumns.slice(0, 20).join(", ")}.`}</span
     >
