@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Router from "@koa/router";
 import Koa, { type Context, type Middleware } from "koa";
-import { permissionsOf } from "../people/permissions.ts";
+import { permissionsOf, roleNames } from "../people/permissions.ts";
 import { type ProxySettings, beginProxied, proxiedEmail } from "../people/proxy.ts";
 import { type Session, findSession } from "../people/sessions.ts";
 import { html } from "../platform/html.ts";
@@ -21,6 +21,7 @@ import {
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
+import { ownPath } from "./own-path.ts";
 import { readForm } from "./read-form.ts";
 import {
   type PageAnswer,
@@ -134,7 +135,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   for (const route of groups.flatMap(({ routes }) => routes)) {
     const handle: Middleware<State> = async (ctx) => {
       const visitor = authorized(route, ctx.state.visitor);
-      if (visitor === "sign in first") return askToSignIn(ctx);
+      if (visitor === "sign in first") return askToSignIn(ctx, formPageOf(ctx, router, origin));
       const request = {
         visitor: visitor as Visitor,
         actor: {
@@ -164,21 +165,43 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
 }
 
 /** The visitor, null where none is needed and none is there. Throws `PageError`. Pure. */
-function authorized({ access }: Route, visitor: Visitor | null): Visitor | null | "sign in first" {
+function authorized(
+  { access, method }: Route,
+  visitor: Visitor | null,
+): Visitor | null | "sign in first" {
   if (access === "anyone") return visitor;
   if (visitor === null) return "sign in first";
   if (access === "signed-in" || visitor.permissions.has(access)) return visitor;
+  const giving = roleNames.filter((role) => permissionsOf([role]).has(access));
   throw new PageError(
     403,
-    `Your roles (${visitor.session.roles.join(", ") || "none"}) do not allow this: it takes the permission ${access}. ` +
+    `${method === "POST" ? "Nothing was changed. " : ""}Your roles (${visitor.session.roles.join(", ") || "none"}) do ` +
+      `not allow this: it takes the role ${giving.join(" or ")}, which has the permission ${access}. ` +
       "Ask somebody with the role admin.",
   );
 }
 
-function askToSignIn(ctx: Context): void {
-  const next =
-    ctx.method === "GET" && ctx.path !== "/" ? `?next=${encodeURIComponent(ctx.url)}` : "";
-  ctx.redirect(`/sign-in${next}`);
+/** The page that a form was on, as the browser names it; null where it names none of this dashboard's. */
+function formPageOf(ctx: Context, router: Router, origin: string | null): string | null {
+  const given = ctx.get("referer");
+  if (!URL.canParse(given)) return null;
+  const page = new URL(given);
+  const isOwn = page.host === ctx.host || page.origin === origin;
+  // What a form's answer was cannot be read again.
+  return isOwn && router.match(page.pathname, "GET").route
+    ? `${page.pathname}${page.search}`
+    : null;
+}
+
+/** Signing in leads to the page that was asked for, or to that of the form, which says that it did not arrive. */
+function askToSignIn(ctx: Context, formPage: string | null): void {
+  const isForm = ctx.method === "POST";
+  const next = ownPath(isForm ? formPage : ctx.url);
+  const query = new URLSearchParams({
+    ...(next === "/" ? {} : { next }),
+    ...(isForm ? { unsaved: "yes" } : {}),
+  });
+  ctx.redirect(query.size === 0 ? "/sign-in" : `/sign-in?${query.toString()}`);
   ctx.status = 303;
 }
 

@@ -1,6 +1,6 @@
 import { generate } from "otplib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ownPath } from "../../src/dashboard/pages/sign-in/sign-in-routes.ts";
+import { ownPath } from "../../src/dashboard/own-path.ts";
 import { changeAccount, createAccount, requireAccount } from "../../src/people/accounts.ts";
 import { hashPassword } from "../../src/people/password.ts";
 import { createSignInLink } from "../../src/people/sign-in-links.ts";
@@ -278,6 +278,51 @@ describe("a session", () => {
     expect(rows.filter(({ row }: { row: string }) => row.includes(token))).toEqual([]);
     expect(rows.length).toBeGreaterThan(0);
   });
+});
+
+describe("a form that is sent after the session has ended", () => {
+  const sendFrom = (referer: string | null) =>
+    send(`${dashboard.url}/events/replay`, {
+      form: { seq: "1" },
+      headers: referer === null ? {} : { referer },
+    });
+
+  test("changes nothing, and leads back to its page, which says so once", async () => {
+    const asked = await sendFrom(`${dashboard.url}/me?x=1`);
+    const to = asked.headers.get("location") ?? "";
+    expect([asked.status, to]).toEqual([303, "/sign-in?next=%2Fme%3Fx%3D1&unsaved=yes"]);
+    const page = await (await send(`${dashboard.url}${to}`)).text();
+    expect(page).toContain("The change was not made: your session has ended");
+    expect(page).toContain('name="unsaved" value="yes"');
+    const answer = await signIn({ next: "/me?x=1", unsaved: "yes" });
+    expect(answer.headers.get("location")).toBe("/me?x=1");
+    const cookie = answer.headers
+      .getSetCookie()
+      .map((each) => each.split(";", 1)[0])
+      .join("; ");
+    const back = await (await send(`${dashboard.url}/me?x=1`, { cookie })).text();
+    expect(back).toContain("The change was not made: your session had ended");
+  });
+
+  test.each([
+    ["of another site", "https://evil.example/me", "/sign-in?unsaved=yes"],
+    ["that cannot be read again", "/sign-out", "/sign-in?unsaved=yes"],
+    ["that is not there", "/nowhere", "/sign-in?unsaved=yes"],
+    ["that the browser does not name", null, "/sign-in?unsaved=yes"],
+  ])("leads to no page %s", async (_, page, to) => {
+    const referer = page?.startsWith("/") === true ? `${dashboard.url}${page}` : page;
+    expect((await sendFrom(referer)).headers.get("location")).toBe(to);
+  });
+});
+
+test("a form that takes a role which was lost meanwhile changes nothing, and says which role", async () => {
+  const { cookie } = await signedIn(database.db, ["support", "viewer"]);
+  const answer = await send(`${dashboard.url}/events/replay`, { cookie, form: { seq: "1" } });
+  expect(answer.status).toBe(403);
+  const text = await answer.text();
+  expect(text).toContain("Nothing was changed.");
+  expect(text).toContain("Your roles (support, viewer) do not allow this");
+  expect(text).toContain("it takes the role operator, which has the permission event:replay");
 });
 
 test("a link signs in once, and not after ten minutes", async () => {

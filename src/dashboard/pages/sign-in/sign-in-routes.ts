@@ -16,7 +16,8 @@ import {
   type Route,
   type Visitor,
 } from "../../route.ts";
-import { type SignInForm, renderLink, renderSignIn } from "./view.ts";
+import { ownPath } from "../../own-path.ts";
+import { type SignInForm, renderLink, renderSignIn, unsavedText } from "./view.ts";
 
 /** The ways to sign in. */
 export interface SignIns {
@@ -46,7 +47,7 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
       access: "anyone",
       answer: async (_, { visitor, query }) =>
         visitor === null
-          ? page({ next: ownPath(query.get("next")), email: "", problem: null })
+          ? page({ ...wayBack(query), email: "", problem: null })
           : { kind: "redirect", to: ownPath(query.get("next")) },
     },
     {
@@ -54,10 +55,10 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
       path: "/sign-in",
       access: "anyone",
       async answer(_, { form, actor, userAgent }) {
-        const next = ownPath(form.get("next"));
+        const back = wayBack(form);
         const email = form.get("email") ?? "";
         const refuse = (problem: string, status: number) =>
-          page({ next, email: email.slice(0, 254), problem }, status);
+          page({ ...back, email: email.slice(0, 254), problem }, status);
         try {
           const result = await signIn({
             email: readEmail(email),
@@ -66,7 +67,7 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
             address: actor.address ?? "",
             userAgent,
           });
-          if (result.ok) return { kind: "redirect", to: next, token: result.token };
+          if (result.ok) return { ...leadBack(back), token: result.token };
           if (result.reason === "wrong") {
             return refuse("E-mail address, password or code is wrong.", 401);
           }
@@ -149,6 +150,17 @@ async function answerLink(
 const waitText = (seconds: number): string =>
   `Too many attempts failed. Try again in ${durationText(Math.max(60_000, seconds * 1_000))}.`;
 
+type WayBack = Pick<SignInForm, "next" | "isUnsaved">;
+
+/** Where somebody came from, as a form or an address says. Pure. */
+const wayBack = (given: URLSearchParams): WayBack => ({
+  next: ownPath(given.get("next")),
+  isUnsaved: given.get("unsaved") === "yes",
+});
+
+const leadBack = ({ next, isUnsaved }: WayBack) =>
+  ({ kind: "redirect", to: next, ...(isUnsaved ? { notice: unsavedText } : {}) }) as const;
+
 function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
   return [
     {
@@ -160,7 +172,7 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         return {
           kind: "leave",
           url,
-          keep: JSON.stringify({ ...attempt, next: query.get("next") }),
+          keep: JSON.stringify({ ...attempt, ...wayBack(query) }),
         };
       },
     },
@@ -180,9 +192,14 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         const from = { address: actor.address ?? "", userAgent };
         const result = await oidc.complete(url, attempt.data, from).catch(asPage);
         if (!result.ok) throw new PageError(403, result.problem);
-        const to = ownPath(attempt.data.next);
+        const { next, isUnsaved } = attempt.data;
         const notice = result.keepsAdmin ? { notice: keepsAdminNotice } : {};
-        return { kind: "redirect", to, token: result.token, isBack: true, ...notice };
+        return {
+          ...leadBack({ next: ownPath(next), isUnsaved }),
+          token: result.token,
+          isBack: true,
+          ...notice,
+        };
       },
     },
   ];
@@ -195,7 +212,8 @@ const keptAttempt = z.object({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  next: z.string().nullable(),
+  next: z.string(),
+  isUnsaved: z.boolean(),
 });
 
 function readJson(text: string | null): unknown {
@@ -210,10 +228,4 @@ function asPage(error: unknown): never {
   if (error instanceof ProviderUnreachable)
     throw new PageError(502, error.message, { cause: error });
   throw error;
-}
-
-/** A path of the dashboard itself: whoever sends a link decides what follows a sign-in. Pure. */
-export function ownPath(text: string | null): string {
-  if (text === null || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes("\\")) return "/";
-  return text.startsWith("/sign-in") ? "/" : text;
 }

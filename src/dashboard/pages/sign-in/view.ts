@@ -3,18 +3,27 @@ import { type Html, html } from "../../../platform/html.ts";
 export interface SignInForm {
   /** Where to go after it. */
   next: string;
+  /** Whether a form was sent after the session had ended. */
+  isUnsaved: boolean;
   email: string;
   problem: string | null;
   /** Whether people may sign in with the company's account. */
   hasOidc: boolean;
 }
 
+/** For whoever sent a form after the session had ended. */
+export const unsavedText =
+  "The change was not made: your session had ended before the form was sent. Fill it in again.";
+
 /** Pure. */
-export function renderSignIn({ next, email, problem, hasOidc }: SignInForm): Html {
-  return html`${hasOidc && html`<p><a class="button" href="/sign-in/oidc?next=${encodeURIComponent(next)}">Sign in with your company's account</a></p>`}
+export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignInForm): Html {
+  const way = new URLSearchParams({ next, ...(isUnsaved ? { unsaved: "yes" } : {}) });
+  return html`${isUnsaved && html`<p class="notice">The change was not made: your session has ended. Sign in, and fill the form in again.</p>`}
+    ${hasOidc && html`<p><a class="button" href="/sign-in/oidc?${way.toString()}">Sign in with your company's account</a></p>`}
     <form class="card narrow" method="post" action="/sign-in">
       ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
       <input type="hidden" name="next" value="${next}" />
+      ${isUnsaved && html`<input type="hidden" name="unsaved" value="yes" />`}
       <label for="email">E-mail address</label>
       <input
         id="email"

@@ -1,0 +1,5 @@
+/** A path of the dashboard itself: whoever sends a link decides what follows a sign-in. Pure. */
+export function ownPath(text: string | null): string {
+  if (text === null || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes("\\")) return "/";
+  return text.startsWith("/sign-in") ? "/" : text;
+}
