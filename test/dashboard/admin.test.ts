@@ -277,6 +277,24 @@ describe("the audit", () => {
     const leads = async (who: string) =>
       (await read("/admin/audit?by=joan", who)).includes('href="/reports/close/2026-10"');
     expect([await leads(admin.cookie), await leads(cookie)]).toEqual([false, true]);
+    expect(await read("/admin/audit?by=joan")).toContain("its page takes report:read");
+  });
+
+  test("leads to accounts by their addresses, and to pages of the dashboard alone", async () => {
+    const actor = { accountId: null, name: "june", via: "dashboard", address: null } as const;
+    const subjects = [
+      { kind: "account", id: admin.email },
+      { kind: "page", id: "/dunning" },
+      { kind: "page", id: "//evil.example" },
+    ];
+    for (const subject of subjects) {
+      await database.db.transaction((trx) => recordAct(trx, actor, { action: "seen", subject }));
+    }
+    const page = await read("/admin/audit?by=june");
+    expect(page).toContain('href="/admin/users/admin%40example.com"');
+    expect(page).toContain('href="/dunning"');
+    expect(page).not.toContain('href="//evil');
+    expect(await read("/admin/users/admin%40example.com")).toContain("<h1>admin@example.com</h1>");
   });
 
   test("is read page by page, each act once", async () => {

@@ -1,7 +1,9 @@
 import { type AuditRow, changedValues } from "../../../people/audit.ts";
 import { mirrorResources } from "../../../mirror/resources.ts";
 import { type Html, html } from "../../../platform/html.ts";
+import type { Permission } from "../../../people/permissions.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
+import { ownPath } from "../../own-path.ts";
 import { objectPath } from "../../parts/object-link.ts";
 import { type PageOf, pager, withQuery } from "../../parts/paging.ts";
 import { table } from "../../parts/table.ts";
@@ -64,39 +66,50 @@ const renderFilters = (query: URLSearchParams): Html =>
     <button class="second">Show</button>
   </form>`;
 
-/** Where the dashboard shows what an act was done to. */
-const pages: Readonly<Record<string, (id: string) => string>> = {
+/** Where the dashboard shows what an act was done to, and what reading it takes. */
+interface SubjectPage {
+  access: Permission;
+  /** Null where there is none of this id. */
+  address(id: string): string | null;
+}
+
+const shownTo = (access: Permission, address: SubjectPage["address"]): SubjectPage => ({
+  access,
+  address,
+});
+
+const pages: Readonly<Record<string, SubjectPage>> = {
   ...Object.fromEntries(
-    mirrorResources.map(({ name }) => [name, (id: string) => objectPath(name, id)]),
+    mirrorResources.map(({ name }) => [name, shownTo("status:read", (id) => objectPath(name, id))]),
   ),
-  event: (id) => `/events/${encodeURIComponent(id)}`,
-  finding: (id) => `/reconciliation/findings/${encodeURIComponent(id)}`,
-  dunning: (id) => `/dunning/${encodeURIComponent(id)}`,
-  chargeback: (id) => `/chargebacks/${encodeURIComponent(id)}`,
-  alert: (id) => `/alerts/${encodeURIComponent(id)}`,
-  handler: (id) => `/handlers/${encodeURIComponent(id)}`,
-  silence: () => "/alerts/silences",
-  "run-order": () => "/reconciliation/runs",
-  endpoint: () => "/endpoint",
-  secret: () => "/deliveries",
-  account: () => "/admin/users",
+  event: shownTo("status:read", (id) => `/events/${encodeURIComponent(id)}`),
+  finding: shownTo("status:read", (id) => `/reconciliation/findings/${encodeURIComponent(id)}`),
+  dunning: shownTo("status:read", (id) => `/dunning/${encodeURIComponent(id)}`),
+  chargeback: shownTo("status:read", (id) => `/chargebacks/${encodeURIComponent(id)}`),
+  alert: shownTo("status:read", (id) => `/alerts/${encodeURIComponent(id)}`),
+  handler: shownTo("status:read", (id) => `/handlers/${encodeURIComponent(id)}`),
+  silence: shownTo("status:read", () => "/alerts/silences"),
+  "run-order": shownTo("status:read", () => "/reconciliation/runs"),
+  endpoint: shownTo("status:read", () => "/endpoint"),
+  secret: shownTo("secret:read", () => "/deliveries"),
+  account: shownTo("account:read", (id) => `/admin/users/${encodeURIComponent(id)}`),
+  page: shownTo("status:read", (id) => (ownPath(id) === id ? id : null)),
+  month: shownTo("report:read", (id) => `/reports/close/${encodeURIComponent(id)}`),
+  report: shownTo("report:read", (id) => `/reports/${encodeURIComponent(id)}`),
 };
 
-/** Pages that not everybody who reads the audit may read. */
-const reportPages: typeof pages = {
-  month: (id) => `/reports/close/${encodeURIComponent(id)}`,
-  report: (id) => `/reports/${encodeURIComponent(id)}`,
-};
-
-/** A link where the kind has a page that the visitor may see. Pure. */
+/** A link where the kind has a page that the visitor may see; else what seeing it takes. Pure. */
 function subjectLink(
   { kind, id }: NonNullable<AuditRow["subject"]>,
   { permissions }: Visitor,
 ): Html {
-  const known = permissions.has("report:read") ? { ...pages, ...reportPages } : pages;
-  const address = Object.hasOwn(known, kind) ? known[kind]?.(id) : undefined;
+  const page = Object.hasOwn(pages, kind) ? pages[kind] : undefined;
+  const address = page?.address(id) ?? null;
   const shown = html`<bdi class="id">${withoutControls(id)}</bdi>`;
-  return html`${kind} ${address === undefined ? shown : html`<a href="${address}">${shown}</a>`}`;
+  if (page === undefined || address === null) return html`${kind} ${shown}`;
+  return permissions.has(page.access)
+    ? html`${kind} <a href="${address}">${shown}</a>`
+    : html`${kind} ${shown} <span class="hint">its page takes ${page.access}</span>`;
 }
 
 function renderChange(act: AuditRow): Html | string {

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import {
   type Account,
+  findAccount,
   findAccountById,
   listAccounts,
   readEmail,
@@ -84,7 +85,10 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
     path: "/admin/users/:id",
     access: "account:read",
     async answer({ db, clock, timeZone }, { visitor, params }) {
-      const account = await accountOf(db, params);
+      // The audit knows accounts by their addresses.
+      const { id = "" } = params;
+      const named = id.includes("@") ? await findAccount(db, id) : null;
+      const account = named ?? (await accountOf(db, params));
       const sessions = await listSessions(db, account.id, clock.now());
       return {
         kind: "page",
