@@ -1,6 +1,13 @@
 import type { Knex } from "knex";
 import { UsageError } from "../platform/errors.ts";
-import type { AccountChange } from "./accounts.ts";
+import type { Role } from "./permissions.ts";
+
+/** What changes of an account, as far as it counts here. */
+type Change =
+  | { roles: readonly Role[] }
+  | { isDisabled: boolean }
+  | { passwordHash: string }
+  | { totp: unknown };
 
 /** A change that nobody could take back on the dashboard. */
 export class LastAdmin extends UsageError {}
@@ -21,7 +28,7 @@ export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
 export async function takesLastAdmin(
   trx: Knex.Transaction,
   id: number,
-  change: AccountChange,
+  change: Change,
 ): Promise<boolean> {
   const takesAdmin =
     "roles" in change
