@@ -3,7 +3,7 @@ import type { EncryptedText } from "../platform/encryption.ts";
 import { UsageError } from "../platform/errors.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
-import { takesLastAdmin } from "./last-admin.ts";
+import { lockAdmins, takesLastAdmin } from "./last-admin.ts";
 import { type Role, isRole } from "./permissions.ts";
 
 /** A person who may sign in. */
@@ -191,13 +191,14 @@ export interface ProvidedAccount {
 
 /**
  * The account of a person whom the OpenID provider has named, made at the first time, with the roles that the provider
- * gives; the last who has the role admin keeps it all the same. An account of the same address that was added by hand becomes this person's if no other person of the provider
- * has it. Throws `UsageError` otherwise. Needs a transaction.
+ * gives; the last who has the role admin keeps it all the same. An account of the same address that was added by hand
+ * becomes this person's if no other person of the provider has it. Throws `UsageError` otherwise. Needs a transaction.
  */
 export async function accountOfProvider(
   trx: Knex.Transaction,
   { issuer, subject, email, roles: given }: ProviderIdentity,
 ): Promise<ProvidedAccount> {
+  await lockAdmins(trx);
   const { rows: known } = await trx.raw<Rows<AccountRow>>(
     `select ${columns} from people.accounts
      where (issuer = :issuer and subject = :subject) or (email = :email and issuer is null)
