@@ -9,6 +9,7 @@ import {
   endOrder,
   leave,
   openOrder,
+  takeOrder,
 } from "../reconcile/runs/run-orders.ts";
 import type { ReconcileSettings } from "../reconcile/settings.ts";
 
@@ -54,19 +55,31 @@ async function doOrder(
   const { id, kind, runKey, reportOnly } = order;
   try {
     const asked = { ...settings, reportOnly: reportOnly || settings.reportOnly };
-    const outcome = await reconcile(deps, asked, requestOf(order), { signal });
+    const outcome = await reconcile(deps, asked, requestOf(order), {
+      signal,
+      async before(trx) {
+        if (!(await takeOrder(trx, id))) throw new OrderEndedError(`order ${id} has ended`);
+      },
+    });
     if (outcome.kind === "busy") return;
     await endOrder(db, id, { outcome: "done" });
     log.info({ order: id, kind, runKey }, "an ordered run is done");
   } catch (err) {
     // The order stays open: whoever works next resumes its run.
     if (signal.aborted || err instanceof LeaseLostError) return;
+    if (err instanceof OrderEndedError) {
+      log.info({ order: id, kind, runKey }, "an order was taken back before its run began");
+      return;
+    }
     log.error({ err, order: id, kind, runKey }, "an ordered run failed");
     const error =
       err instanceof TallyhookError ? err.message : "an unexpected error: the worker's log has it";
     await endOrder(db, id, { outcome: "failed", error });
   }
 }
+
+/** Somebody took the order back after it was seen here. */
+class OrderEndedError extends Error {}
 
 const requestOf = ({ kind, runKey, rangeFrom, rangeTo }: RunOrder): ReconcileRequest => ({
   kind,

@@ -22,6 +22,7 @@ import type { RunListener } from "./run-listener.ts";
 import { type ReconcileResult, finishReconciliation } from "./runs/finish-run.ts";
 import { type LeaseHolder, withRunLease } from "./runs/run-lease.ts";
 import {
+  type BeforeRun,
   type Run,
   type RunKind,
   abandonOthers,
@@ -59,7 +60,11 @@ export interface ReconcileRequest {
 export interface ReconcileOptions {
   signal?: AbortSignal;
   onProgress?(progress: WalkProgress): void;
+  /** In the transaction that opens the run, not of one that is resumed. What it throws keeps the run from beginning. */
+  before?: BeforeRun;
 }
+
+type Steps = Required<Pick<ReconcileOptions, "signal" | "onProgress">>;
 
 export type ReconcileOutcome =
   | { kind: "done"; result: ReconcileResult }
@@ -84,7 +89,7 @@ export async function reconcile(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   request: ReconcileRequest,
-  { signal, onProgress = () => {} }: ReconcileOptions = {},
+  { signal, onProgress = () => {}, before }: ReconcileOptions = {},
 ): Promise<ReconcileOutcome> {
   const client = withBelievedDates(deps.client, deps.clock);
   const outcome = await withRunLease(
@@ -93,6 +98,7 @@ export async function reconcile(
       reconcileAlone({ ...deps, client, db: held.db }, settings, request, {
         signal: signal === undefined ? held.signal : AbortSignal.any([signal, held.signal]),
         onProgress,
+        ...(before === undefined ? {} : { before }),
       }),
     signal === undefined ? {} : { signal },
   );
@@ -103,7 +109,7 @@ async function reconcileAlone(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   request: ReconcileRequest,
-  { signal, onProgress }: Required<ReconcileOptions>,
+  { signal, onProgress, before }: Steps & Pick<ReconcileOptions, "before">,
 ): Promise<ReconcileOutcome> {
   const known = request.runKey === undefined ? null : await findRun(deps.db, request.runKey);
   if (known !== null && !(await canResume(deps.db, known.id))) {
@@ -111,8 +117,8 @@ async function reconcileAlone(
   }
   const probed = await probePageSize(deps.client, settings.pageSizes, signal);
   const problem = await accountProblem(deps, signal);
-  if (problem !== null) return refuse(deps, settings, request, probed, problem);
-  const run = known ?? (await resumeOrStart(deps.db, settings, request, probed));
+  if (problem !== null) return refuse(deps, settings, request, probed, { problem, before });
+  const run = known ?? (await resumeOrStart(deps.db, settings, request, probed, before));
   await inTransaction(deps.db, async (trx) => {
     if (known !== null) await reopenRun(trx, known.id);
     await abandonOthers(trx, run.id);
@@ -138,7 +144,7 @@ async function refuse(
   settings: ReconcileSettings,
   { kind, rangeFrom, rangeTo }: ReconcileRequest,
   { date, pageSize, calls }: ProbeResult,
-  problem: string,
+  { problem, before }: { problem: string; before: BeforeRun | undefined },
 ): Promise<ReconcileOutcome> {
   const { reportOnly, graceMs, rotationNights } = settings;
   const run = await openRun(
@@ -155,6 +161,7 @@ async function refuse(
       rotationNights,
     },
     [],
+    before,
   );
   if (run === null) throw new TallyhookError(problem);
   return { kind: "done", result: await finishReconciliation(deps, run, calls, problem) };
@@ -165,7 +172,7 @@ async function executeRun(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   run: Run,
-  { signal, onProgress }: Required<ReconcileOptions>,
+  { signal, onProgress }: Steps,
 ): Promise<string | null> {
   const { db } = deps;
   const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);

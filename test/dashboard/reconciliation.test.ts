@@ -332,9 +332,33 @@ describe("a run", () => {
       303,
     );
     expect(await db("reconcile.run_orders").pluck("outcome")).toEqual(["withdrawn"]);
-    expect((await post(`/reconciliation/orders/${open.id}/withdraw`, {}, "operator")).status).toBe(
-      409,
+    const again = await post(`/reconciliation/orders/${open.id}/withdraw`, {}, "operator");
+    expect(again.status).toBe(409);
+    expect(words(again.text)).toContain("This order was taken back before.");
+    expect((await post("/reconciliation/orders/x/withdraw", {}, "operator")).status).toBe(404);
+  });
+
+  test("that a worker has begun is not taken back, and the page says which run it is", async () => {
+    const path = "/reconciliation/runs";
+    const form = {
+      kind: "full",
+      "decided-on": decidedOn((await page(path, "operator")).text, path),
+    };
+    await post(path, form, "operator");
+    const order = await db("reconcile.run_orders").whereNull("ended_at").first("id", "run_key");
+    const [run] = await db("reconcile.runs")
+      .insert({ run_key: order.run_key, kind: "full", t0: new Date(0), state: "abandoned" })
+      .returning("id");
+    const { status, text } = await post(
+      `/reconciliation/orders/${order.id}/withdraw`,
+      {},
+      "operator",
     );
+    expect(status).toBe(409);
+    expect(words(text)).toContain(`A worker was faster: run ${run.id} has begun for this order`);
+    expect(text).toContain(`href="/reconciliation/runs/${run.id}"`);
+    await db("reconcile.run_orders").where({ id: order.id }).delete();
+    await db("reconcile.runs").where({ id: run.id }).delete();
   });
 
   test("is ordered for a range of local times", async () => {

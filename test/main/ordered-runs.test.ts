@@ -4,9 +4,21 @@ import { takeOrders } from "../../src/main/ordered-runs.ts";
 import { reconcileDeps, reconcileSettings } from "../../src/main/reconciliation.ts";
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { lastOrder, orderRun, orderTakers } from "../../src/reconcile/runs/run-orders.ts";
+import { inTransaction } from "../../src/platform/postgres/transactions.ts";
+import {
+  lastOrder,
+  orderRun,
+  orderTakers,
+  withdrawOrder,
+} from "../../src/reconcile/runs/run-orders.ts";
+import { readRunLease } from "../../src/reconcile/runs/run-lease.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
+import {
+  type HostileService,
+  never,
+  refusal,
+  startHostileService,
+} from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -65,6 +77,25 @@ test("an order for a range that only reports is such a run", async () => {
   await ended();
   const [run] = await database.db("reconcile.runs").orderBy("id", "desc").limit(1);
   expect(run).toMatchObject({ kind: "range", report_only: true, state: "complete" });
+});
+
+test("an order that is taken back after a worker has seen it is not begun", async () => {
+  const before = await database.db("reconcile.runs").pluck("run_key");
+  const asked = service.requests.length;
+  service.quirks = { instead: () => ({ body: never }) };
+  const made = await order("full");
+  await eventually("a worker asks the service", async () => service.requests.length > asked);
+  expect(
+    await inTransaction(database.db, (trx) => withdrawOrder(trx, made?.id ?? 0)),
+  ).toMatchObject({ outcome: "withdrawn" });
+  service.quirks = {};
+  service.breakConnections();
+  await eventually("the worker is done with it", async () => {
+    const lease = await readRunLease(database.db);
+    return lease?.isOver === true;
+  });
+  expect(await database.db("reconcile.runs").pluck("run_key")).toEqual(before);
+  expect(await lastOrder(database.db)).toMatchObject({ outcome: "withdrawn", error: null });
 });
 
 test("an order that the service refuses ends as failed, and says why", async () => {

@@ -71,14 +71,41 @@ export async function endOrder(
   return ended > 0;
 }
 
-/** Takes an order back that no run has begun. False where a run has, or where it has ended. One statement. */
-export async function withdrawOrder(db: Knex, id: number): Promise<boolean> {
-  const ended = await db("reconcile.run_orders as o")
-    .where("o.id", id)
-    .whereNull("o.ended_at")
-    .whereNotExists(db("reconcile.runs as r").whereRaw("r.run_key = o.run_key"))
-    .update({ outcome: "withdrawn", ended_at: db.raw("clock_timestamp()") });
-  return ended > 0;
+/**
+ * Whether an order may still be begun. Call it in the transaction that opens its run: until that ends, nobody can take
+ * the order back.
+ */
+export async function takeOrder(trx: Knex.Transaction, id: number): Promise<boolean> {
+  const open = await trx("reconcile.run_orders")
+    .where({ id })
+    .whereNull("ended_at")
+    .forUpdate()
+    .first("id");
+  return open !== undefined;
+}
+
+/** What became of an order that somebody wanted to take back. */
+export type Withdrawal =
+  | { outcome: "withdrawn" }
+  /** A worker was faster. */
+  | { outcome: "begun"; run: number }
+  | { outcome: "ended"; as: OrderOutcome };
+
+/** Takes an order back, unless a run has begun for it. Null where there is no such order. Needs a transaction. */
+export async function withdrawOrder(trx: Knex.Transaction, id: number): Promise<Withdrawal | null> {
+  // Who opens the run holds this lock (`takeOrder`), so the next statement sees a run that was being opened.
+  const order = await trx("reconcile.run_orders")
+    .where({ id })
+    .forUpdate()
+    .first<Pick<OrderRow, "run_key" | "outcome"> | undefined>("run_key", "outcome");
+  if (order === undefined) return null;
+  if (order.outcome !== null) return { outcome: "ended", as: order.outcome };
+  const run = await trx("reconcile.runs")
+    .where({ run_key: order.run_key })
+    .first<{ id: string } | undefined>("id");
+  if (run !== undefined) return { outcome: "begun", run: Number(run.id) };
+  await endOrder(trx, id, { outcome: "withdrawn" });
+  return { outcome: "withdrawn" };
 }
 
 /** How often a worker says that it is there to take orders, and how long that counts. */

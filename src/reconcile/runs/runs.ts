@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Slice, boundText } from "../coverage/slice.ts";
 
 export type RunKind = "nightly" | "full" | "range" | "import";
@@ -26,13 +27,20 @@ export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & {
   rotationNights: number;
 };
 
-/** Opens a run with its plan, in one transaction. Null when a run with this key exists. */
+export type BeforeRun = (trx: Knex.Transaction) => Promise<void>;
+
+/**
+ * Opens a run with its plan, in one transaction. Null when a run with this key exists. What `before` throws, in the same
+ * transaction, keeps it from being opened.
+ */
 export async function openRun(
   db: Knex,
   { rotationNights, ...run }: NewRun,
   slices: readonly Slice[],
+  before: BeforeRun = async () => {},
 ): Promise<Run | null> {
-  return db.transaction(async (trx) => {
+  return inTransaction(db, async (trx) => {
+    await before(trx);
     const [inserted] = await trx("reconcile.runs")
       .insert({
         run_key: run.runKey,

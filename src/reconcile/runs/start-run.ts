@@ -11,6 +11,7 @@ import { boundText } from "../coverage/slice.ts";
 import { makePlan } from "../plan.ts";
 import { type ReconcileSettings, dayMs } from "../settings.ts";
 import {
+  type BeforeRun,
   type Run,
   type RunKind,
   findInterrupted,
@@ -66,13 +67,15 @@ const resumedWithinMs = dayMs;
 
 /**
  * Resumes the interrupted run with the same request, or opens a new one with its plan. A run with its own key never
- * resumes another. Call it under the lease. Throws `UsageError` for a range of which nothing can be known.
+ * resumes another. Call it under the lease. Throws `UsageError` for a range of which nothing can be known, and what
+ * `before` throws, which is called in the transaction that opens a new run.
  */
 export async function resumeOrStart(
   db: Knex,
   settings: ReconcileSettings,
   { kind, runKey, rangeFrom = null, rangeTo = null }: RunRequest,
   { pageSize, date }: { pageSize: number; date: Date },
+  before?: BeforeRun,
 ): Promise<Run> {
   const { reportOnly, graceMs, rotationNights } = settings;
   const t0 = new Date(date.getTime() - graceMs);
@@ -90,7 +93,7 @@ export async function resumeOrStart(
   const slices = await makePlan(db, settings, wanted);
   const newKey = runKey ?? `${kind}:${boundText(date)}:${crypto.randomUUID()}`;
   const made = { ...wanted, runKey: newKey, isInitialImport, pageSize, rotationNights };
-  const run = await openRun(db, made, slices);
+  const run = await openRun(db, made, slices, before);
   if (run === null) {
     throw new TallyhookError(`Another process has just opened the run ${newKey}. Run it again.`);
   }

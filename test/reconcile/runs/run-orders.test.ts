@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { inTransaction } from "../../../src/platform/postgres/transactions.ts";
 import {
   beat,
   endOrder,
@@ -7,8 +8,10 @@ import {
   openOrder,
   orderRun,
   orderTakers,
+  takeOrder,
   withdrawOrder,
 } from "../../../src/reconcile/runs/run-orders.ts";
+import { untilWaiting } from "../../support/until-waiting.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -47,12 +50,45 @@ describe("an order", () => {
 
   test("is taken back as long as no run has begun for it", async () => {
     const { db } = database;
-    const order = await orderRun(db, nightly);
-    await db("reconcile.runs").insert({ run_key: order?.runKey, kind: "nightly", t0: new Date(0) });
-    expect(await withdrawOrder(db, order?.id ?? 0)).toBe(false);
+    const { id = 0, runKey } = (await orderRun(db, nightly)) ?? {};
+    const [run] = await db("reconcile.runs")
+      .insert({ run_key: runKey, kind: "nightly", t0: new Date(0) })
+      .returning<{ id: string }[]>("id");
+    const withdraw = () => inTransaction(db, (trx) => withdrawOrder(trx, id));
+    expect(await withdraw()).toEqual({ outcome: "begun", run: Number(run?.id) });
     await db("reconcile.runs").delete();
-    expect(await withdrawOrder(db, order?.id ?? 0)).toBe(true);
-    expect(await withdrawOrder(db, order?.id ?? 0)).toBe(false);
+    expect(await withdraw()).toEqual({ outcome: "withdrawn" });
+    expect(await withdraw()).toEqual({ outcome: "ended", as: "withdrawn" });
+    expect(await inTransaction(db, (trx) => takeOrder(trx, id))).toBe(false);
+    expect(await inTransaction(db, (trx) => withdrawOrder(trx, id + 1))).toBeNull();
+  });
+
+  test("whose run is being opened cannot be taken back any more", async () => {
+    const { db } = database;
+    const { id = 0, runKey } = (await orderRun(db, nightly)) ?? {};
+    const { withdrawn, run } = await inTransaction(db, async (trx) => {
+      expect(await takeOrder(trx, id)).toBe(true);
+      const [row] = await trx("reconcile.runs")
+        .insert({ run_key: runKey, kind: "nightly", t0: new Date(0) })
+        .returning<{ id: string }[]>("id");
+      const beside = inTransaction(db, (other) => withdrawOrder(other, id));
+      await untilWaiting(db);
+      return { withdrawn: { beside }, run: Number(row?.id) };
+    });
+    expect(await withdrawn.beside).toEqual({ outcome: "begun", run });
+    await db("reconcile.runs").delete();
+  });
+
+  test("that is being taken back is not begun", async () => {
+    const { db } = database;
+    const { id = 0 } = (await orderRun(db, nightly)) ?? {};
+    const { begun } = await inTransaction(db, async (trx) => {
+      expect(await withdrawOrder(trx, id)).toEqual({ outcome: "withdrawn" });
+      const beside = inTransaction(db, (other) => takeOrder(other, id));
+      await untilWaiting(db);
+      return { begun: { beside } };
+    });
+    expect(await begun.beside).toBe(false);
   });
 });
 

@@ -7,6 +7,7 @@ import { findRunById, listRuns, runSlices } from "../../../reconcile/runs/list-r
 import { type LeaseHolder, readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import {
   type NewOrder,
+  type Withdrawal,
   lastOrder,
   openOrder,
   orderRun,
@@ -131,23 +132,48 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
     async answer({ db }, { params, actor }) {
       const id = params["id"] ?? "";
       await inTransaction(db, async (trx) => {
-        const isBack = /^\d{1,15}$/.test(id) && (await withdrawOrder(trx, Number(id)));
-        if (!isBack) {
-          throw new PageError(
-            409,
-            "A run has begun for this order, or it has ended, so it cannot be taken back.",
-            { details: html`<p><a href="/reconciliation/runs">See the runs</a></p>` },
-          );
-        }
+        const done = /^\d{1,15}$/.test(id) ? await withdrawOrder(trx, Number(id)) : null;
+        if (done?.outcome !== "withdrawn") throw notWithdrawn(id, done);
         await recordAct(trx, actor, {
           action: "run.withdrawn",
           subject: { kind: "run-order", id },
         });
       });
-      return { kind: "redirect", to: "/reconciliation/runs", notice: "The order is taken back." };
+      return {
+        kind: "redirect",
+        to: "/reconciliation/runs",
+        notice: "The order is taken back. No run begins for it.",
+      };
     },
   },
 ];
+
+/** Why an order was not taken back. Pure. */
+function notWithdrawn(
+  id: string,
+  done: Exclude<Withdrawal, { outcome: "withdrawn" }> | null,
+): PageError {
+  if (done === null) return new PageError(404, `There is no order ${id.slice(0, 40)}.`);
+  if (done.outcome === "begun") {
+    return new PageError(
+      409,
+      `A worker was faster: run ${done.run} has begun for this order, so it was not taken back.`,
+      {
+        details: html`<p>
+          <a href="/reconciliation/runs/${done.run}">Look at run ${done.run}</a>
+        </p>`,
+      },
+    );
+  }
+  const ends = {
+    done: "The run of this order has ended, so it was not taken back.",
+    failed: "The run of this order has failed, so there is nothing to take back.",
+    withdrawn: "This order was taken back before. No run begins for it.",
+  };
+  return new PageError(409, ends[done.as], {
+    details: html`<p><a href="/reconciliation/runs">See the runs</a></p>`,
+  });
+}
 
 async function readOrdering(db: Knex, nextRunAt: Date): Promise<Ordering> {
   const [open, last, takers, holder] = await Promise.all([
