@@ -78,5 +78,24 @@ export function instantsOf(local: LocalMinute, timeZone: string): Date[] {
     .map((ms) => new Date(ms));
 }
 
+/**
+ * The first moment of a day in a zone. Where the clock skips midnight, that is when it jumps into the day; a day that a
+ * zone left out begins with the next one. Days and months out of range roll over. Pure.
+ */
+export function beginningOfDay(day: LocalDay, timeZone: string): Date {
+  const read = localTimeIn(timeZone);
+  const wanted = msOf({ ...day, hour: 0, minute: 0, second: 0 });
+  const isBefore = (ms: number) => msOf(read(new Date(ms))) < wanted;
+  // Where midnight is skipped and is not the beginning of the jump, this is some minutes after it.
+  let first = instantsOf({ ...day, hour: 0, minute: 0 }, timeZone)[0]?.getTime() ?? wanted;
+  if (isBefore(first - 1)) return new Date(first);
+  for (let last = first - dayMs; first - last > 1;) {
+    const middle = Math.floor((first + last) / 2);
+    if (isBefore(middle)) last = middle;
+    else first = middle;
+  }
+  return new Date(first);
+}
+
 const msOf = ({ year, month, day, hour, minute, second }: Omit<LocalTime, "weekday">): number =>
   Date.UTC(year, month - 1, day, hour, minute, second);

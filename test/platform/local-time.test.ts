@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { dayIn, localTimeIn, instantsOf } from "../../src/platform/local-time.ts";
+import { beginningOfDay, dayIn, localTimeIn, instantsOf } from "../../src/platform/local-time.ts";
 
 const minuteOf = (text: string) => {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number);
@@ -66,5 +66,61 @@ test("finds every moment again by what the wall clock shows then", () => {
       const found = instantsOf(localTimeIn(timeZone)(at), timeZone).map((each) => each.getTime());
       expect(found).toContain(at.getTime());
     }),
+  );
+});
+
+test.each([
+  ["an ordinary day", "Europe/Berlin", "2026-03-04", "2026-03-03T23:00"],
+  ["a day without midnight", "America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00"],
+  ["a day without midnight, east of Greenwich", "Africa/Cairo", "2026-04-24", "2026-04-23T22:00"],
+  ["another", "Asia/Beirut", "2026-03-29", "2026-03-28T22:00"],
+  [
+    "a day whose midnight is skipped in the midst of an hour",
+    "America/Toronto",
+    "1919-03-31",
+    "1919-03-31T04:30",
+  ],
+  ["a day with two midnights", "America/Havana", "2026-11-01", "2026-11-01T04:00"],
+  ["a day whose end is repeated", "America/Sao_Paulo", "2018-02-18", "2018-02-18T03:00"],
+  [
+    "a day whose first hour falls back into the day before",
+    "Asia/Beirut",
+    "2026-10-25",
+    "2026-10-24T22:00",
+  ],
+  ["a day that was left out is the next one", "Pacific/Apia", "2011-12-30", "2011-12-30T10:00"],
+])("%s: in %s %s begins at %s", (_name, timeZone, day, expected) => {
+  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
+  const at = beginningOfDay({ year, month, day: date }, timeZone);
+  expect(at.toISOString().slice(0, 16)).toBe(expected);
+});
+
+test("a day begins at the first moment that the clock shows it, in every zone", () => {
+  const days = fc.integer({
+    min: Date.UTC(1950, 0, 1) / 86_400_000,
+    max: Date.UTC(2037, 0) / 86_400_000,
+  });
+  const skipping = [
+    "America/Sao_Paulo",
+    "Africa/Cairo",
+    "Asia/Beirut",
+    "America/Havana",
+    "Asia/Gaza",
+  ];
+  const zones = fc.oneof(
+    fc.constantFrom(...skipping),
+    fc.constantFrom(...Intl.supportedValuesOf("timeZone")),
+  );
+  fc.assert(
+    fc.property(zones, days, (timeZone, number) => {
+      const wanted = new Date(number * 86_400_000).toISOString().slice(0, 10);
+      const [year = 0, month = 0, day = 0] = wanted.split("-").map(Number);
+      const at = beginningOfDay({ year, month, day }, timeZone);
+      const read = (ms: number) => dayIn(timeZone, new Date(at.getTime() + ms));
+      // A day that a zone left out has no moment: it ends where the next one begins.
+      expect(read(0) >= wanted).toBe(true);
+      expect(read(-1) < wanted).toBe(true);
+    }),
+    { numRuns: 300 },
   );
 });

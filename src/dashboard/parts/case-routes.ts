@@ -10,7 +10,7 @@ import {
   longestNote,
 } from "../../people/cases.ts";
 import { type Html, html } from "../../platform/html.ts";
-import { instantsOf, localTimeIn } from "../../platform/local-time.ts";
+import { beginningOfDay, localTimeIn } from "../../platform/local-time.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import {
   type PageAnswer,
@@ -153,7 +153,7 @@ function snoozeIn(form: URLSearchParams, { clock, timeZone }: PageDeps): Date | 
   function dayAhead(text: string): Date | null {
     if (!/^\d{1,3}$/.test(text)) return null;
     const { year, month, day } = localTimeIn(timeZone)(now);
-    return beginningOf({ year, month, day: day + Number(text) }, timeZone);
+    return beginningOfDay({ year, month, day: day + Number(text) }, timeZone);
   }
 }
 
@@ -161,10 +161,5 @@ function dayNamed(text: string, timeZone: string): Date | null {
   const parts = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text)?.slice(1).map(Number);
   if (parts === undefined) return null;
   const [year = 0, month = 0, day = 0] = parts;
-  return beginningOf({ year, month, day }, timeZone);
+  return beginningOfDay({ year, month, day }, timeZone);
 }
-
-const beginningOf = (
-  day: { year: number; month: number; day: number },
-  timeZone: string,
-): Date | null => instantsOf({ ...day, hour: 0, minute: 0 }, timeZone)[0] ?? null;

@@ -7,7 +7,7 @@ import {
 } from "../../../mirror/dunning/renewals.ts";
 import type { DunningSettings } from "../../../mirror/dunning/stages.ts";
 import { readCases } from "../../../people/cases.ts";
-import { instantsOf, localTimeIn } from "../../../platform/local-time.ts";
+import { beginningOfDay, localTimeIn } from "../../../platform/local-time.ts";
 import type { PageDeps } from "../../route.ts";
 import { type BoardCard, cardOf } from "./board.ts";
 
@@ -65,5 +65,5 @@ export async function readBoard(
 
 function beginningOfMonth(at: Date, timeZone: string): Date {
   const { year, month } = localTimeIn(timeZone)(at);
-  return instantsOf({ year, month, day: 1, hour: 0, minute: 0 }, timeZone)[0] ?? at;
+  return beginningOfDay({ year, month, day: 1 }, timeZone);
 }

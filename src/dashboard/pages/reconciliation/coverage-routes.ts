@@ -1,5 +1,10 @@
 import type { Knex } from "knex";
-import { type LocalTime, dayText, instantsOf, localTimeIn } from "../../../platform/local-time.ts";
+import {
+  type LocalTime,
+  beginningOfDay,
+  dayText,
+  localTimeIn,
+} from "../../../platform/local-time.ts";
 import { gapsOf } from "../../../reconcile/coverage/coverage.ts";
 import { dayOf, listProofs, provedParts } from "../../../reconcile/coverage/proof.ts";
 import { boundText, slicedResources } from "../../../reconcile/coverage/slice.ts";
@@ -59,8 +64,8 @@ async function readMonth(
   { year, month }: Month,
   { now, timeZone }: { now: Date; timeZone: string },
 ): Promise<CalendarMonth> {
-  const start = startOfDay({ year, month, day: 1 }, timeZone);
-  const end = startOfDay({ year, month: month + 1, day: 1 }, timeZone);
+  const start = beginningOfDay({ year, month, day: 1 }, timeZone);
+  const end = beginningOfDay({ year, month: month + 1, day: 1 }, timeZone);
   const parts = await provedParts(db, { from: start, before: end, now });
   const fresh = parts.filter(({ isFresh }) => isFresh);
   const until = boundText(end < now ? end : now);
@@ -77,8 +82,8 @@ async function readMonth(
       lists: slicedResources.map((resource) =>
         dayOf(parts, {
           resource,
-          from: startOfDay({ year, month, day }, timeZone),
-          before: startOfDay({ year, month, day: day + 1 }, timeZone),
+          from: beginningOfDay({ year, month, day }, timeZone),
+          before: beginningOfDay({ year, month, day: day + 1 }, timeZone),
           now,
         }),
       ),
@@ -91,11 +96,6 @@ async function readMonth(
 }
 
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-
-function startOfDay({ year, month, day }: Month & { day: number }, timeZone: string): Date {
-  const [start] = instantsOf({ year, month, day, hour: 0, minute: 0 }, timeZone);
-  return start as Date;
-}
 
 const daysOf = ({ year, month }: Month): number[] =>
   Array.from({ length: new Date(Date.UTC(year, month, 0)).getUTCDate() }, (_, n) => n + 1);
