@@ -75,6 +75,8 @@ export interface ListProof {
   gaps: Gap[];
   /** It was proved once, by reads that are too old to count. */
   isOutdated: boolean;
+  /** By how much reads that count end after `now`, which only clocks that disagree explain; 0 where none does. */
+  aheadMs: number;
 }
 
 /** How far each list is proved at `now`, service time. Two statements. */
@@ -114,6 +116,10 @@ export function proofOf(
     lastProved: last === null ? null : new Date(last),
     gaps,
     isOutdated: fresh.length === 0 && wasRead,
+    aheadMs: Math.max(
+      0,
+      ...ends.map((end) => (end === null ? 0 : Date.parse(end) - now.getTime())),
+    ),
   };
 }
 

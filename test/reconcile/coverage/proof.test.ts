@@ -40,6 +40,16 @@ describe("how far a list is proved", () => {
       lastProved: new Date("2026-11-22T03:41:00Z"),
       gaps: [{ resource: "order", from: at("03T14:00"), before: at("03T15:00") }],
       isOutdated: false,
+      aheadMs: 0,
+    });
+  });
+
+  test("is at most now, and says by how much reads are ahead of it", () => {
+    const parts = [part(2, "03T14:00", "22T14:30"), part(1, null, "03T14:00")];
+    expect(proofOf("order", parts, { wasRead: true, now })).toMatchObject({
+      provedUntil: now,
+      lastProved: now,
+      aheadMs: 2.5 * 3_600_000,
     });
   });
 

@@ -27,6 +27,9 @@ export interface Trust {
 /** A night and half a day: a proof that ends earlier shows that a run was left out. */
 export const usualLagMs = 36 * 3_600_000;
 
+/** Clocks that NTP keeps, and the grace of a run, differ by less. */
+const usualAheadMs = 60_000;
+
 export interface TrustFacts {
   proofs: readonly ListProof[];
   open: readonly OpenFindings[];
@@ -86,6 +89,10 @@ function headlineOf(proofs: readonly ListProof[], facts: TrustFacts): Html {
   if (differing.n > 0) {
     return html`${counted(differing.n, "object differs", "objects differ")} from the service`;
   }
+  const aheadMs = Math.max(...proofs.map((proof) => proof.aheadMs));
+  if (aheadMs > usualAheadMs) {
+    return html`In doubt: the clocks disagree by ${durationText(aheadMs)}`;
+  }
   const ends = untils.map((until) => until?.getTime() ?? Number.NEGATIVE_INFINITY);
   const first = Math.min(...ends);
   if (first === Number.NEGATIVE_INFINITY) return html`Proved in part`;
@@ -93,7 +100,7 @@ function headlineOf(proofs: readonly ListProof[], facts: TrustFacts): Html {
 }
 
 function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason: string | null } {
-  const { resource, provedUntil, lastProved, gaps, isOutdated } = proof;
+  const { resource, provedUntil, lastProved, gaps, isOutdated, aheadMs } = proof;
   const { now, timeZone } = facts;
   const drift = driftOf(facts.open, resource);
   const say = (tone: Tone, sentence: Html, reason: string | null) => ({
@@ -127,6 +134,17 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
   }
   if (drift.n > 0) {
     return say("bad", html`${proved}${differs(drift)}`, null);
+  }
+  if (aheadMs > usualAheadMs) {
+    const disagree = durationText(aheadMs);
+    const end = time(new Date(now.getTime() + aheadMs), timeZone);
+    return say(
+      "warn",
+      html`in doubt: it was read until ${end} by the service's clock, which is still to come here.
+        The clocks disagree by ${disagree}; <code>npx tallyhook doctor</code> compares them, and NTP
+        sets them`,
+      `the clocks of the service and of this machine disagree by ${disagree}; "npx tallyhook doctor" compares them`,
+    );
   }
   const lagMs = now.getTime() - lastProved.getTime();
   const accepted = acknowledgedOf(facts.open, resource);
