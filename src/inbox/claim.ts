@@ -237,16 +237,26 @@ export async function completeEvents(
  */
 export async function postponeEvent(
   db: Knex,
-  failed: { seq: number; attempt: number; reason: string; delayMs: number | null },
+  failed: {
+    seq: number;
+    attempt: number;
+    reason: string;
+    delayMs: number | null;
+    /** The object that it names, if that can be told. */
+    resourceType?: string | null;
+    resourceId?: string | null;
+  },
 ): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update inbox.progress
      set state = case when :delayMs::float8 is null then 'dead' else 'failed' end,
          attempts = :attempt, reason = :reason,
+         resource_type = coalesce(:resourceType, resource_type), resource_id = coalesce(:resourceId, resource_id),
+         object_known_at = coalesce(object_known_at, case when :resourceId::text is not null then now() end),
          settled_at = case when :delayMs::float8 is null then now() end,
          next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000)
      where seq = :seq and state in ('received', 'failed') and attempts = :attempt - 1`,
-    failed,
+    { resourceType: null, resourceId: null, ...failed },
   );
   return rowCount > 0;
 }

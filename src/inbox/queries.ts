@@ -182,6 +182,30 @@ export async function traceEvents(
   }));
 }
 
+/**
+ * The newest events about an object that failed and are tried again, or are dead, at most `limit`, newest first. An event
+ * of which nobody could tell its object is not among them. One statement.
+ */
+export async function failedEventsOf(
+  db: Knex,
+  { resource, id }: { resource: string; id: string },
+  limit: number,
+): Promise<{ seq: number; type: string | null; state: EventState; receivedAt: Date }[]> {
+  const { rows } = await db.raw<{ rows: TraceRow[] }>(
+    `select p.seq, r.type, p.state, r.received_at
+     from inbox.progress p join inbox.receipts r using (seq)
+     where p.resource_id = ? and p.resource_type = ? and p.state in ('failed', 'dead')
+     order by p.seq desc limit ?`,
+    [id, resource, limit],
+  );
+  return rows.map((row) => ({
+    seq: Number(row.seq),
+    type: row.type,
+    state: row.state,
+    receivedAt: row.received_at,
+  }));
+}
+
 interface TraceRow {
   resource_id: string;
   seq: string;

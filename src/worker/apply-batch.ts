@@ -16,7 +16,7 @@ import { rewriteBatch } from "../inbox/retention.ts";
 import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
 import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { parsedEventOf, redactErasedEvents } from "../mirror/privacy/redact-events.ts";
-import type { GroupState } from "../mirror/snapshot.ts";
+import type { GroupState, ObjectKey } from "../mirror/snapshot.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
 import { type WriterLimits, applySnapshots } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -28,7 +28,7 @@ import {
 } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
-import { type Interpretation, interpretEvent } from "./interpret-event.ts";
+import { type Interpretation, interpretEvent, objectNamedBy } from "./interpret-event.ts";
 import { refetchesForAlerts, completedEventsOf, requiredRefetches } from "./outcomes.ts";
 
 /** Up to 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes two to four hours after the first. */
@@ -185,10 +185,11 @@ async function postpone(
   const reason = `attempt ${attempt}: ${safeReason(error)}`;
   await listener.tellWithin(log, (tell) =>
     inTransaction(db, async (trx) => {
-      const bodies = await redactStoredBody(trx, places, seq);
-      const unknown = { seq, resourceType: null, resourceId: null };
-      const masked = maskedObjects([unknown], bodies, places);
-      const isPostponed = await postponeEvent(trx, { seq, attempt, reason, delayMs });
+      const stored = await redactStoredBody(trx, places, seq);
+      const object = namedObject(places, { seq, body: stored.body });
+      const named = { resourceType: object?.resource ?? null, resourceId: object?.id ?? null };
+      const masked = maskedObjects([{ seq, ...named }], stored.masked, places);
+      const isPostponed = await postponeEvent(trx, { seq, attempt, reason, delayMs, ...named });
       if (isPostponed) {
         log.error(
           { err: error, seq, attempt, delayMs },
@@ -199,6 +200,19 @@ async function postpone(
       await tell(trx, { masked, dead }, "event");
     }),
   );
+}
+
+/** So that whoever looks for the object finds the event that failed. Null as well where the event cannot be read. */
+function namedObject(
+  places: Readonly<EnvelopePaths>,
+  event: { seq: number; body: unknown },
+): ObjectKey | null {
+  try {
+    return objectNamedBy(interpretEvent(places, event));
+  } catch {
+    // What made the event fail must not keep it from being postponed.
+    return null;
+  }
 }
 
 /**
@@ -314,20 +328,20 @@ async function readRedacted(
 
 /**
  * Redacts and masks the stored body of an event that failed (`readRedacted`), so that no stored body keeps the personal
- * data of erased people, or card numbers, beyond its first attempt. Needs the transaction that postpones the event.
- * Idempotent.
+ * data of erased people, or card numbers, beyond its first attempt. Returns it parsed; absent where it is not kept.
+ * Needs the transaction that postpones the event. Idempotent.
  */
 async function redactStoredBody(
   trx: Knex.Transaction,
   places: Readonly<EnvelopePaths>,
   seq: number,
-): Promise<MaskedBodies> {
+): Promise<{ body?: unknown; masked: MaskedBodies }> {
   const stored = await trx("inbox.receipts")
     .where({ seq })
     .first<{ raw: Buffer | null } | undefined>("raw");
-  if (stored === undefined || stored.raw === null) return new Map();
-  const { masked } = await readRedacted(trx, places, [{ seq, raw: stored.raw }]);
-  return masked;
+  if (stored === undefined || stored.raw === null) return { masked: new Map() };
+  const { bodies, masked } = await readRedacted(trx, places, [{ seq, raw: stored.raw }]);
+  return { body: bodies[0]?.body, masked };
 }
 
 /**

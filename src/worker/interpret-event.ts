@@ -49,6 +49,22 @@ export function interpretEvent(
   return { kind: "state", observation, alsoRead };
 }
 
+/** The object that an event names, whether or not the rest of it can be read; null: none by a valid id. Pure. */
+export function objectNamedBy(interpretation: Interpretation): ObjectKey | null {
+  switch (interpretation.kind) {
+    case "state": {
+      const { resource, object } = interpretation.observation;
+      return named(resource, object["id"])[0] ?? null;
+    }
+    case "read":
+    case "dispute":
+      return interpretation.objects[0] ?? null;
+    case "ignored":
+    case "unreadable":
+      return null;
+  }
+}
+
 type Meaning =
   | { resource: Resource; alsoRead: ObjectKey[] }
   | Extract<Interpretation, { kind: "read" | "dispute" }>

@@ -4,7 +4,7 @@ import type { MissingFact } from "../mirror/listener.ts";
 import type { ApplyResult, Outcome } from "../mirror/write/apply.ts";
 import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
 import { confirmableFrom } from "../mirror/version.ts";
-import type { Interpretation } from "./interpret-event.ts";
+import { type Interpretation, objectNamedBy } from "./interpret-event.ts";
 
 /** Stands for a refetch of all disputes: the service's lists have only this filter for them. */
 export const disputedTransactions = { resource: "disputed-transactions", id: "*" } as const;
@@ -25,7 +25,8 @@ export function completedEventsOf(
     switch (interpretation?.kind) {
       case "state": {
         const resourceType = interpretation.observation.resource;
-        return { ...nothing, resourceType, ...outcomeOf(remaining.next().value) };
+        const resourceId = objectNamedBy(interpretation)?.id ?? null;
+        return { ...nothing, resourceType, resourceId, ...outcomeOf(remaining.next().value) };
       }
       case "read": {
         const [object] = interpretation.objects;
@@ -48,7 +49,7 @@ export function completedEventsOf(
 
 function outcomeOf(
   outcome: Outcome | undefined,
-): Pick<CompletedEvent, "state" | "reason" | "resourceId"> {
+): Pick<CompletedEvent, "state" | "reason"> & Partial<Pick<CompletedEvent, "resourceId">> {
   switch (outcome?.outcome) {
     case "applied":
     case "stale":
@@ -62,7 +63,7 @@ function outcomeOf(
     case "partial":
       return { state: "applied", reason: "partial: read from the service", resourceId: outcome.id };
     case "unreadable":
-      return { state: "dead", reason: outcome.reason, resourceId: null };
+      return { state: "dead", reason: outcome.reason };
     case undefined:
       throw new TypeError("an observation has no outcome");
   }

@@ -326,6 +326,36 @@ describe("the page of an object", () => {
   });
 });
 
+describe("an event that could not be applied", () => {
+  const about = (id: string, state: "failed" | "dead") =>
+    storeRow(database.db, { type: "order.paid", resourceType: "order", resourceId: id, state });
+
+  test("is named on the page of its object; of many the newest are", async () => {
+    await apply(database.db, shown("order", sampleOrder()));
+    const dead = await about("order-1", "dead");
+    const { text } = await open("/objects/order/order-1", viewer);
+    expect(text).toContain(`href="/events/${dead}"`);
+    expect(wordsOf(text)).toContain("order.paid, received");
+    expect(wordsOf(text)).toContain("it could not be applied, and is not tried any more");
+    for (let n = 0; n < 3; n++) await about("order-1", "failed");
+    const many = (await open("/objects/order/order-1", viewer)).text;
+    expect(wordsOf(many)).not.toContain("is not tried any more");
+    expect(wordsOf(many)).toContain("4 things are not right here");
+    expect(wordsOf(many)).toContain("More of its events were not applied");
+    expect(
+      (await open("/objects/order/order-1?as-of=2001-01-01T00:00", viewer)).text,
+    ).not.toContain("not applied");
+  });
+
+  test("is named where nothing else is known of its object", async () => {
+    const failed = await about("order-9", "failed");
+    const { status, text } = await open("/objects/order/order-9", viewer);
+    expect(status).toBe(404);
+    expect(wordsOf(text)).toContain("what the service said of it could not be applied");
+    expect(text).toContain(`href="/events/${failed}"`);
+  });
+});
+
 describe("the timeline and the blame", () => {
   test("say which state won each field, since when, what came late, and what it changed", async () => {
     const { db } = database;

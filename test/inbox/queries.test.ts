@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { requestRefetches } from "../../src/inbox/refetch.ts";
-import { countByState, countOpenWork, findEvents, listEvents } from "../../src/inbox/queries.ts";
+import {
+  countByState,
+  countOpenWork,
+  failedEventsOf,
+  findEvents,
+  listEvents,
+} from "../../src/inbox/queries.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
@@ -9,6 +15,21 @@ beforeEach(() => emptyInbox(database.db));
 
 const listed = async (filter: Omit<Parameters<typeof listEvents>[1], "limit">) =>
   (await listEvents(database.db, { ...filter, limit: 100 })).map(({ seq }) => seq);
+
+test("the failed events of an object are those that may still be applied, or are dead, the newest first", async () => {
+  const order = { type: "order.paid", resourceType: "order", resourceId: "ord_1" };
+  const dead = await storeRow(database.db, { ...order, state: "dead" });
+  await storeRow(database.db, { ...order, state: "applied" });
+  await storeRow(database.db, { ...order, state: "dead", resourceType: "customer" });
+  await storeRow(database.db, { state: "dead" });
+  const failed = await storeRow(database.db, { ...order, state: "failed" });
+  const found = await failedEventsOf(database.db, { resource: "order", id: "ord_1" }, 5);
+  expect(found).toEqual([
+    { seq: failed, type: "order.paid", state: "failed", receivedAt: expect.any(Date) },
+    { seq: dead, type: "order.paid", state: "dead", receivedAt: expect.any(Date) },
+  ]);
+  expect(await failedEventsOf(database.db, { resource: "order", id: "ord_1" }, 1)).toHaveLength(1);
+});
 
 describe("listing", () => {
   test("shows the newest first, at most as many as asked for, without their bytes", async () => {

@@ -163,8 +163,20 @@ describe("what an event says that cannot be applied", () => {
     expect(await progressOf(db, bad)).toMatchObject({
       state: "dead",
       reason: expect.stringMatching(/^total: /) as unknown,
+      resource_type: "order",
+      resource_id: "order-1",
     });
     expect(await statesOf([good])).toEqual(["applied"]);
+  });
+
+  test.each([
+    ["no text", 7],
+    ["too long", "x".repeat(300)],
+    ["control characters", "order\u0000-1"],
+  ])("an id that cannot be one (%s) is not kept", async (_name, id) => {
+    const seq = await storeEvent(db, "order.created", { ...sampleOrder({ total: "12.50" }), id });
+    await applyBatch(applyDeps(db), [seq]);
+    expect(await progressOf(db, seq)).toMatchObject({ state: "dead", resource_id: null });
   });
 
   test("hostile keys and deep nesting harm nobody", async () => {
@@ -370,6 +382,8 @@ describe("a poisonous event", () => {
       state: "dead",
       attempts: 16,
       next_attempt_at: null,
+      resource_type: "order",
+      resource_id: "poison",
     });
     await applyBatch(deps, [seq]);
     expect(await progressOf(db, seq)).toMatchObject({ state: "dead", attempts: 16 });

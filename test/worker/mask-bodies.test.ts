@@ -115,7 +115,7 @@ test.each([
       type: "order.created",
       data: { object: { ...sampleOrder(), total: "x", note: digits } },
     }),
-    "card-number:event:note",
+    "card-number:order:note",
   ],
   [
     "a key that is said again",
@@ -135,7 +135,7 @@ test("the bytes of an event that fails are masked at its first attempt", async (
   await applyBatch(applyDeps(db), [seq]);
   expect(await progressOf(db, seq)).toMatchObject({ state: "failed" });
   expect(await everythingStored()).not.toContain(digits);
-  expect(await alertKeys()).toEqual(["card-number:event:metadata.note"]);
+  expect(await alertKeys()).toEqual(["card-number:order:metadata.note"]);
   await healed();
   await makeEventsDue(db);
   await applyBatch(applyDeps(db), [seq]);

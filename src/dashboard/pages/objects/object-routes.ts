@@ -5,10 +5,11 @@ import {
   listRelated,
   relations,
 } from "../../../mirror/look-up.ts";
+import { failedEventsOf } from "../../../inbox/queries.ts";
 import { isResource } from "../../../mirror/resources.ts";
 import type { Resource } from "../../../mirror/snapshot.ts";
 import { recordAct } from "../../../people/audit.ts";
-import { html } from "../../../platform/html.ts";
+import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
@@ -17,6 +18,7 @@ import { recordPersonRead } from "../../parts/person.ts";
 import { pageOf, pager } from "../../parts/paging.ts";
 import { PageError, type Route } from "../../route.ts";
 import { objectPath } from "../../parts/object-link.ts";
+import { failedLines, mostFailed } from "./failed-events-view.ts";
 import { renderFound, renderObjects, renderRecent, renderSearch } from "./list-view.ts";
 import { renderChargeback, renderObject, titleOf } from "./object-view.ts";
 import { readObjectPage } from "./read-object-page.ts";
@@ -109,7 +111,10 @@ const routes: readonly Route[] = [
     async answer(deps, { params, query, visitor, actor }) {
       const key = requireKey(params);
       const page = await readObjectPage(deps, { key, query, visitor });
-      if (page === null) throw unknownObject(key);
+      if (page === null) {
+        const failed = await failedEventsOf(deps.db, key, mostFailed + 1);
+        throw unknownObject(key, failedLines(failed, key.id, deps.timeZone));
+      }
       if (visitor.permissions.has("person:read")) {
         await recordPersonRead(deps.db, actor, { kind: key.resource, id: key.id });
       }
@@ -173,15 +178,24 @@ function requireKey(params: Readonly<Record<string, string>>): Key {
   );
 }
 
-const unknownObject = ({ resource, id }: Key): PageError =>
+/** `failed`: events about it that were not applied. Pure. */
+const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageError =>
   new PageError(
     404,
-    `The mirror knows no ${resource} ${shown(id)}. Check the id. If the service has it, its webhook has not come: a reconciliation brings it.`,
+    failed.length > 0
+      ? `The mirror knows no ${resource} ${shown(id)}: what the service said of it could not be applied.`
+      : `The mirror knows no ${resource} ${shown(id)}. Check the id. If the service has it, its webhook has not come: a reconciliation brings it.`,
     {
-      details: html`<p>
-        <a href="/objects">Search again</a>, or see
-        <a href="/events?object=${encodeURIComponent(id)}">events about this id</a>.
-      </p>`,
+      details: html`${
+          failed.length > 0 &&
+          html`<ul>
+            ${failed.map((line) => html`<li>${line}</li>`)}
+          </ul>`
+        }
+        <p>
+          <a href="/objects">Search again</a>, or see
+          <a href="/events?object=${encodeURIComponent(id)}">events about this id</a>.
+        </p>`,
     },
   );
 

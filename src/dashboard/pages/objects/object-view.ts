@@ -15,6 +15,7 @@ import { time } from "../../parts/time.ts";
 import { type BlameSection, renderBlame } from "./blame-view.ts";
 import { type ValueStyle, fieldValue } from "./field-value.ts";
 import { objectLink, objectPath } from "../../parts/object-link.ts";
+import { type FailedEvent, failedLines } from "./failed-events-view.ts";
 import { renderObjects, statusBadge } from "./list-view.ts";
 import { type PastChoice, renderPastChoice, renderPastNotice } from "./past.ts";
 import { type TimelineSection, renderTimeline } from "./timeline-view.ts";
@@ -37,6 +38,7 @@ export interface ObjectPage {
   related: readonly RelatedList[];
   chargebacks: readonly StoredChargeback[];
   findings: readonly FindingRow[];
+  failed: readonly FailedEvent[];
   mayHeal: boolean;
   style: ValueStyle;
   past: PastChoice;
@@ -54,7 +56,14 @@ export function renderObject(page: ObjectPage): Html {
   ${renderBlame(blame)} ${renderPastChoice(past)}`;
 }
 
-function renderTroubles({ object, edited, findings, mayHeal }: ObjectPage): Html | null {
+function renderTroubles({
+  object,
+  edited,
+  findings,
+  failed,
+  mayHeal,
+  past,
+}: ObjectPage): Html | null {
   const { resource, id, hasMore, erasedAt } = object;
   const heal = `/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
   const troubles: Html[] = [];
@@ -72,6 +81,7 @@ function renderTroubles({ object, edited, findings, mayHeal }: ObjectPage): Html
         ${finding.state}${finding.amount_at_risk_minor !== null && html`, ${money(finding.amount_at_risk_minor, finding.currency)} at risk`}`,
     );
   }
+  troubles.push(...failedLines(failed, id, past.timeZone));
   return html`${
     troubles.length > 0 &&
     html`<section class="problem">

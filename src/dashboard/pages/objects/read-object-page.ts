@@ -1,4 +1,4 @@
-import { listEventsOf } from "../../../inbox/queries.ts";
+import { failedEventsOf, listEventsOf } from "../../../inbox/queries.ts";
 import { type FieldBlame, blameOf, inOrder } from "../../../mirror/blame/blame.ts";
 import { readComputedColumns } from "../../../mirror/blame/computed-columns.ts";
 import { changesBetween } from "../../../mirror/blame/fields.ts";
@@ -25,6 +25,7 @@ import { findingsOfObject } from "../../../reconcile/findings/search-findings.ts
 import { mayReadTexts } from "../../parts/written-text.ts";
 import type { PageDeps, Visitor } from "../../route.ts";
 import { objectPath } from "../../parts/object-link.ts";
+import { mostFailed } from "./failed-events-view.ts";
 import type { ObjectPage } from "./object-view.ts";
 import { pastOf, stopsOf } from "./past.ts";
 import type { EventsBySeq } from "./source.ts";
@@ -79,6 +80,7 @@ export async function readObjectPage(
     related,
     chargebacks: at === null ? await chargebacksOf(db, key, related, fields) : [],
     findings: await findingsOfObject(db, key),
+    failed: at === null ? await failedEventsOf(db, key, mostFailed + 1) : [],
     mayHeal: visitor.permissions.has("object:heal"),
     style,
     past: { path, stops, at, timeZone },
