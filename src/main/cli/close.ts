@@ -16,6 +16,7 @@ import {
   closeMonth,
   previewClose,
 } from "../../reports/close/close-month.ts";
+import { takesTwo, whatIsSkipped } from "../../reports/close/four-eyes.ts";
 import {
   approveMonth,
   findPreparation,
@@ -54,7 +55,7 @@ export function registerClose(program: Command, context: CliContext): void {
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
     .option(
       "--by <name>",
-      "who closes it, for the record (default: this system's user, if a person)",
+      "who closes it, for the record; nobody checks the name (default: this system's user, if a person)",
       parsePerson,
     )
     .option("--dry-run", "print what would be frozen, and freeze nothing")
@@ -111,7 +112,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
     async (runtime) => {
       const db = await migratedDatabase(runtime);
       const { timeZone, networkRegion: region, closeFourEyes } = runtime.config;
-      if (closeFourEyes === "always" && options.dryRun !== true) {
+      if (takesTwo(closeFourEyes, "command") && options.dryRun !== true) {
         assertOnlyApproves(options);
         const close = await approve(context, { db, timeZone, region }, { month, by, isAsking });
         context.stdout.write(
@@ -134,6 +135,8 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
         if (preview.refusal !== null) throw new UsageError(preview.refusal);
         return;
       }
+      const standing = await findPreparation(db, month);
+      context.stderr.write(whatIsSkipped(closeFourEyes, { month, by, standing }) ?? "");
       let shown: ClosePreview | undefined;
       if (isAsking) {
         shown = await previewClose(db, request);

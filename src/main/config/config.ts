@@ -26,6 +26,7 @@ import {
   secretPrefixes,
   settings,
 } from "./variables.ts";
+import type { FourEyes } from "../../reports/close/four-eyes.ts";
 
 // Before any value can be read, refused or logged.
 registerSecretShapes(secretShapes);
@@ -98,11 +99,7 @@ export interface Config {
   };
   /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
   readonly reportsMaxLagSeconds: number;
-  /**
-   * Who closes a month must be another than who prepared it: on the dashboard, or also on the command line, whose names
-   * nobody checks.
-   */
-  readonly closeFourEyes: "dashboard" | "always" | "off";
+  readonly closeFourEyes: FourEyes;
   /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */

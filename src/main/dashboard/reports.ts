@@ -7,6 +7,7 @@ import { once } from "../../platform/once.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
 import type { Runtime } from "../runtime.ts";
 import { reportsStandbyOf } from "../schema.ts";
+import { takesTwo } from "../../reports/close/four-eyes.ts";
 
 /** Reports that are read at once. Each may take 128 MB of the server's memory to sort, and a CPU. */
 const reading = { atOnce: 2, statementTimeoutMs: 60_000, waitMs: 15_000 };
@@ -21,7 +22,7 @@ export function reportPagesOf(runtime: Runtime): PageGroup {
     closingDb: once(() => openPool(runtime, closing)),
     standby: reportsStandbyOf(runtime),
     region: config.networkRegion,
-    fourEyes: config.closeFourEyes !== "off",
+    fourEyes: takesTwo(config.closeFourEyes, "dashboard"),
     turns: createTurns({ clock }, reading),
     work: createMonthWork({ clock, log }, closing),
   });

@@ -281,10 +281,17 @@ describe("where two people close a month", () => {
   });
 });
 
-test("a close by one person is on record as well, whatever the dashboard asks for", async () => {
+test("a close by one person says aloud what it passes over, and is on record", async () => {
   await coverAll(database.db, "2025-06-01T00:00:00Z");
-  await close(["2025-05", "--yes", "--by", "anna"]);
+  await close(["prepare", "2025-05", "--by", "ada"]);
+  expect((await close(["2025-05", "--dry-run"])).err).not.toContain("WARNING");
+  const { err, error } = await close(["2025-05", "--yes", "--by", "anna"]);
+  expect(error).toBeNull();
+  expect(err).toContain("WARNING: ONE PERSON CLOSES 2025-05.");
+  expect(err).toContain("The seal will name anna alone, and nobody checks that name.");
+  expect(err).toContain("ada has prepared 2025-05, and this does NOT close what was prepared");
   expect(await database.db("people.audit").select("action", "actor", "subject_id")).toEqual([
+    { action: "month.prepared", actor: "ada", subject_id: "2025-05" },
     { action: "month.closed", actor: "anna", subject_id: "2025-05" },
   ]);
 });
