@@ -89,7 +89,6 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/dispute-facts.ts",
     "mirror/dunning/**",
     "client/service-client.ts",
-    "client/service-errors.ts",
     "mirror/snapshot.ts",
     "reconcile/**",
     "alerts/message.ts",
