@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, inject } from "vitest";
+import { inject } from "vitest";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { cloneDatabase, withServer } from "../support/server-commands.ts";
+import { useDatabase } from "../support/use-database.ts";
 import { fillDatabase, filledClock } from "./fill-database.ts";
 
 /** A database in which a merchant's weeks have left their traces, and the service that they happened at. */
@@ -13,38 +14,7 @@ export interface FilledDatabase extends TestDatabase {
 }
 
 /** For the tests of a file. It is filled once a run; each file gets a copy of its own. */
-export function useFilledDatabase(): FilledDatabase {
-  let made: FilledDatabase | undefined;
-  const ready = (): FilledDatabase => {
-    if (made === undefined) throw new Error("The database is not there before the first test.");
-    return made;
-  };
-  beforeAll(async () => {
-    made = await openFilled();
-  });
-  afterAll(() => made?.destroy());
-  return {
-    get url() {
-      return ready().url;
-    },
-    get directUrl() {
-      return ready().directUrl;
-    },
-    get environment() {
-      return ready().environment;
-    },
-    get db() {
-      return ready().db;
-    },
-    get service() {
-      return ready().service;
-    },
-    get sandbox() {
-      return ready().sandbox;
-    },
-    destroy: () => ready().destroy(),
-  };
-}
+export const useFilledDatabase = (): FilledDatabase => useDatabase(openFilled);
 
 async function openFilled(): Promise<FilledDatabase> {
   const database = await createTestDatabase({ template: await filledTemplate() });

@@ -2,29 +2,19 @@ import { afterAll, beforeAll } from "vitest";
 import { type TestDatabase, createTestDatabase } from "./database.ts";
 
 /** A migrated database for the tests of a file: made before the first, dropped after the last. */
-export function useTestDatabase(): TestDatabase {
-  let made: TestDatabase | undefined;
-  const ready = (): TestDatabase => {
+export const useTestDatabase = (): TestDatabase => useDatabase(createTestDatabase);
+
+/** The same of a database that is made otherwise, with whatever it has besides. */
+export function useDatabase<Made extends TestDatabase>(make: () => Promise<Made>): Made {
+  let made: Made | undefined;
+  const ready = (): Made => {
     if (made === undefined) throw new Error("The database is not there before the first test.");
     return made;
   };
   beforeAll(async () => {
-    made = await createTestDatabase();
+    made = await make();
   });
   afterAll(() => made?.destroy());
-  return {
-    get url() {
-      return ready().url;
-    },
-    get directUrl() {
-      return ready().directUrl;
-    },
-    get environment() {
-      return ready().environment;
-    },
-    get db() {
-      return ready().db;
-    },
-    destroy: () => ready().destroy(),
-  };
+  // Tests hold this from the beginning of their file, when nothing is made yet.
+  return new Proxy({} as Made, { get: (_, name) => Reflect.get(ready(), name) });
 }
