@@ -69,7 +69,7 @@ test("what a window of this hour usually brings is learned once an hour", async 
   const dayBefore = new Date(Date.now() - 86_400_000);
   expect(
     await usualDeclines(db, alertContext, dayBefore),
-    "another day is counted anew",
+    "another day is counted again",
   ).toBeLessThan(10);
 });
 

@@ -31,7 +31,7 @@ test("what is slow is kept, with its age from the beginning of its reading", asy
   expect(await read(400)).toEqual({ value: 1, ageMs: 5_400 });
 });
 
-test("an older one is shown while it is read anew for the next page", async () => {
+test("an older one is shown while it is read again for the next page", async () => {
   const { read, pass } = stand();
   await read(400);
   pass(20_000);

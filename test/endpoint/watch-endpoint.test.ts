@@ -96,7 +96,7 @@ it("shows in doctor", async () => {
   });
   await stand.endpoint("register", "--events", "order.*");
   expect(await doctor()).toMatchObject({ status: "warning" });
-  await stand.sandbox.control("POST", "/reset", { seed: "anew" });
+  await stand.sandbox.control("POST", "/reset", { seed: "again" });
   await stand.endpoint("register");
   expect(await doctor()).toMatchObject({ status: "ok" });
 });

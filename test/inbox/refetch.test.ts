@@ -54,7 +54,7 @@ describe("ordering reads", () => {
     expect(tie).toMatchObject({ reason: "tie", notBefore: new Date(later), generation: 1 });
   });
 
-  test("a further order raises the generation, starts the attempts anew and never asks for less", async () => {
+  test("a further order raises the generation, starts the attempts again and never asks for less", async () => {
     await want(wanted({ notBefore: later }));
     const first = await takeOne();
     await want(wanted({ notBefore: earlier, reason: "dispute" }));
@@ -68,7 +68,7 @@ describe("ordering reads", () => {
     });
   });
 
-  test("useless answers are counted only where that is said, and anew from a further order on", async () => {
+  test("useless answers are counted only where that is said, and again from a further order on", async () => {
     await want(wanted());
     const error = "no object";
     await postponeRefetch(database.db, await takeOne(), { delayMs: 0, error, uselessAnswers: 3 });
@@ -142,7 +142,7 @@ describe("ending reads", () => {
     expect((await stored()).map(({ id }) => id)).toEqual(["ord_2"]);
   });
 
-  test("a read that was ordered anew while it was under way is due again at once", async () => {
+  test("a read that was ordered again while it was under way is due again at once", async () => {
     await want(wanted());
     const underWay = await takeOne();
     await want(wanted({ notBefore: later, reason: "tie" }));
@@ -150,7 +150,7 @@ describe("ending reads", () => {
     expect(await takeOne()).toMatchObject({ generation: 2, reason: "tie", attempts: 1 });
   });
 
-  test("of several that were applied together, only those that were not ordered anew are gone", async () => {
+  test("of several that were applied together, only those that were not ordered again are gone", async () => {
     await want(wanted(), wanted({ id: "ord_2" }), wanted({ resource: "customer" }));
     const underWay = await take();
     await want(wanted({ id: "ord_2" }));
@@ -186,7 +186,7 @@ describe("ending reads", () => {
     expect(await stored()).toMatchObject([{ last_error: "500", missing_since: null }]);
   });
 
-  test("putting a read off does not delay one that was ordered anew meanwhile", async () => {
+  test("putting a read off does not delay one that was ordered again meanwhile", async () => {
     await want(wanted());
     const underWay = await takeOne();
     await want(wanted({ reason: "tie" }));

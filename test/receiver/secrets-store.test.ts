@@ -49,7 +49,7 @@ describe("adding a secret", () => {
     expect(await listSecretRows(database.db)).toEqual([before]);
   });
 
-  it("again under another key, or after its bytes were altered, encrypts it anew and leaves its times", async () => {
+  it("again under another key, or after its bytes were altered, encrypts it again and leaves its times", async () => {
     const { id } = await add({ value, notBefore: now, note: "first" });
     await retireSecret(database.db, id, { now, at: now });
     const [before] = await listSecretRows(database.db);

@@ -135,7 +135,7 @@ test.each(["gateway_error", "internal_error"])(
   },
 );
 
-test("switches take the gateway away and want cards anew", async () => {
+test("switches take the gateway away and want cards again", async () => {
   const customer = await aCustomer(sandbox);
   const body = await orderFor(customer);
   const cases: [object, object, number, string][] = [

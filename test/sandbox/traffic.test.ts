@@ -160,7 +160,7 @@ describe("the API", () => {
 });
 
 describe("controls", () => {
-  test("a reset with a seed starts anew", async () => {
+  test("a reset with a seed starts again", async () => {
     const other = await startTestSandbox(1);
     const first = await other.control("GET", "/snapshot");
     await other.control("POST", "/traffic", { orders: 5, subscriptions: 1 });

@@ -176,7 +176,7 @@ describe("a wanted read", () => {
     expect(asked).toEqual([]);
   });
 
-  test("that was ordered anew while it was under way is made again", async () => {
+  test("that was ordered again while it was under way is made again", async () => {
     answers["/v1/orders/order-1"] = (response) => {
       void want().then(() => sendJson(response, 200, sampleOrder()));
     };
@@ -351,7 +351,7 @@ describe("an object that the service does not know", () => {
     ]);
   });
 
-  test("a customer that was asked for anew while it was found is missed from the start again", async () => {
+  test("a customer that was asked for again while it was found is missed from the start again", async () => {
     await want({ resource: "customer", id: "customer-1" });
     await fetchDue();
     answers["/v1/customers/customer-1"] = (response) => {
@@ -447,7 +447,7 @@ describe("a dispute without its object", () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test("a list without an end is left between two pages when the worker stops, and begun anew later", async () => {
+  test("a list without an end is left between two pages when the worker stops, and begun again later", async () => {
     const stop = new AbortController();
     let pages = 0;
     answers["/v1/transactions"] = (response) => {

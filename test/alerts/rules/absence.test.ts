@@ -44,7 +44,7 @@ describe("silence", () => {
     expect(await messagesOf(db, "silence:retry")).toEqual(["trigger opened", "resolve resolved"]);
   });
 
-  test("a renewal whose date passed, and each time it happens anew", async () => {
+  test("a renewal whose date passed, and each time it happens again", async () => {
     const { clock, alertContext } = standing("2025-04-01T12:00:00.000Z");
     const subscription = (fields: object) =>
       sampleSubscription({ id: "subscription-9", ...fields });

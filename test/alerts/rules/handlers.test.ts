@@ -141,7 +141,7 @@ describe("a destination", () => {
     expect(await sweepAfter(1)).toEqual([]);
   });
 
-  test("that failures had paused before is told of anew when it answers 410: nothing is tried any more", async () => {
+  test("that failures had paused before is told of again when it answers 410: nothing is tried any more", async () => {
     const { db } = database;
     const { sweepAfter } = watching();
     await db("dispatch.handlers").where(crm).update({

@@ -25,7 +25,7 @@ export async function keyboardFaults(page: Page): Promise<string[]> {
     if (stop?.place !== n) return [`Tab ${n + 1} reaches ${stop?.name ?? "nothing"}, not ${name}`];
     return stop.isSeen ? [] : [`nothing shows that Tab reached ${name}`];
   });
-  // Past the last it leaves the page, and begins anew.
+  // Past the last it leaves the page, and begins again.
   const next = stops[names.length];
   if (next !== undefined && next.place !== 0) faults.push(`Tab does not leave ${next.name}`);
   return faults.slice(0, 3);

@@ -208,7 +208,7 @@ describe("a handler that", () => {
   });
 });
 
-test("calls that go on after their deadlines are bounded: their process is started anew", async () => {
+test("calls that go on after their deadlines are bounded: their process is started again", async () => {
   for (const name of ["hangs", "hangs-too"]) {
     await file(name, "deadlineMs: 100, concurrency: 60", "await new Promise(() => {});");
   }

@@ -159,7 +159,7 @@ describe.runIf(userCanRun)("root in a data directory that a user owns", () => {
     expect(await victims.describeAll()).toEqual(before);
   });
 
-  test("makes anew what is not finished, and follows no link in its place", async () => {
+  test("makes again what is not finished, and follows no link in its place", async () => {
     const victims = await makeVictims();
     const before = await victims.describeAll();
     const { file, directory } = victims;
@@ -191,7 +191,7 @@ describe.runIf(userCanRun)("root in a data directory that a user owns", () => {
   });
 });
 
-test("what initdb says is in the cause when it fails, and the next start begins anew", async () => {
+test("what initdb says is in the cause when it fails, and the next start begins again", async () => {
   const dataDir = await dataDirectory();
   await installBinaries(await prepareBase(dataDir));
   // Blocks of 512 or 1024 bytes, by shell: too small for a WAL segment of 16 MiB in both.

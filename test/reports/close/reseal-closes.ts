@@ -3,7 +3,7 @@ import { manifestText, membersOf, sha256Of } from "../../../src/reports/close/ma
 import { readCloses } from "../../../src/reports/close/verify.ts";
 
 /**
- * Seals each close anew for what its row says by now, and links it to the one before, as somebody would who may
+ * Seals each close again for what its row says by now, and links it to the one before, as somebody would who may
  * change everything. What was frozen is not looked at. In a transaction in which triggers are off.
  */
 export async function resealCloses(trx: Knex.Transaction): Promise<void> {
@@ -14,10 +14,10 @@ export async function resealCloses(trx: Knex.Transaction): Promise<void> {
       continue;
     }
     const linked = { ...facts, previous_sha256: previous };
-    const anew = manifestText({ facts: linked, members: membersOf(manifest) });
+    const again = manifestText({ facts: linked, members: membersOf(manifest) });
     await trx("reports.closes")
       .where({ id: facts.snapshot })
-      .update({ previous_sha256: previous, manifest: anew, sha256: sha256Of(anew) });
-    previous = sha256Of(anew);
+      .update({ previous_sha256: previous, manifest: again, sha256: sha256Of(again) });
+    previous = sha256Of(again);
   }
 }

@@ -293,7 +293,7 @@ test.each([
   expect(found.join("\n")).toMatch(message);
 });
 
-describe("whoever seals a changed close anew", () => {
+describe("whoever seals a changed close again", () => {
   /** Makes the manifest of a close say what is stored. */
   async function forge(id: string): Promise<void> {
     const { db } = database;

@@ -52,8 +52,8 @@ export function renderHeal(page: HealPage): Html {
         seen.futureVersions.length > 0 &&
         html`<p class="problem">
           The mirror's row is dated in the future (${seen.futureVersions.join(", ")}), which keeps
-          newer states out. A heal dates it anew, and empties what the service does not show now
-          until it does.
+          newer states out. A heal gives it a date of now, and empties what the service does not
+          show now until it does.
         </p>`
       }
       ${
