@@ -197,7 +197,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
   test("one prepares a month and another closes it; print and command line have the same hashes", async () => {
     const joan = await comes("joan@example.com", "finance");
     await joan.opens("Reports");
-    await joan.follows("closed", "Close a month");
+    await joan.follows("Close a month", "Close a month");
     await joan.follows("October 2026", "October 2026");
     await joan.writes("Why it is closed although it is not proved", "the sandbox has gaps");
     await joan.presses("Prepare October 2026");

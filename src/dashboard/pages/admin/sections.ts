@@ -1,5 +1,6 @@
 import type { Permission } from "../../../people/permissions.ts";
 import { type Html, html } from "../../../platform/html.ts";
+import { tabs as tabsOf } from "../../parts/tabs.ts";
 import type { Visitor } from "../../route.ts";
 
 interface Section {
@@ -48,9 +49,7 @@ const sectionsOf = ({ permissions }: Visitor): Section[] =>
 
 /** Links to the parts that the visitor may see. Pure. */
 export const tabs = (visitor: Visitor, current: string): Html =>
-  html`<nav class="tabs" aria-label="Parts of Admin">
-    ${sectionsOf(visitor).map(({ path, name }) => html`<a href="${path}" ${path === current && html`aria-current="page"`}>${name}</a>`)}
-  </nav>`;
+  tabsOf("Admin", sectionsOf(visitor), current);
 
 /** Pure. */
 export const renderSections = (visitor: Visitor): Html =>

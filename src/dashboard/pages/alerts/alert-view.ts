@@ -6,9 +6,10 @@ import { decidedOn } from "../../parts/decided-on.ts";
 import { money } from "../../parts/money.ts";
 import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
-import { hiddenText } from "../../parts/written-text.ts";
+import { severityState } from "../../parts/state.ts";
 import { time } from "../../parts/time.ts";
-import { alertState, fact, objectLinks, severityState, titleOf } from "./alert-words.ts";
+import { hiddenText } from "../../parts/written-text.ts";
+import { alertState, fact, objectLinks, titleOf } from "./alert-words.ts";
 import { type MessagesView, renderMessages, versionOfFailed } from "./message-view.ts";
 import { renderSilences, silenceForm, versionOfSilences } from "./silence-view.ts";
 

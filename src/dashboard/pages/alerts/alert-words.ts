@@ -1,9 +1,9 @@
-import type { AlertSeverity } from "../../../alerts/message.ts";
 import type { AlertRow, AlertState } from "../../../alerts/store.ts";
 import type { Permission } from "../../../people/permissions.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { shortId } from "../../parts/id.ts";
 import { type Tone, state } from "../../parts/state.ts";
+import { tabs } from "../../parts/tabs.ts";
 import { time } from "../../parts/time.ts";
 import { mayReadTexts } from "../../parts/written-text.ts";
 
@@ -20,16 +20,6 @@ export const sightOf = (permissions: ReadonlySet<Permission>): Sight => ({
   texts: permissions.has("person:read") || permissions.has("alert:write"),
   people: mayReadTexts(permissions),
 });
-
-const severityTones: Readonly<Record<AlertSeverity, Tone>> = {
-  critical: "bad",
-  error: "warn",
-  warning: "calm",
-  info: "calm",
-};
-
-export const severityState = (severity: AlertSeverity): Html =>
-  state(severity, severityTones[severity]);
 
 const stateTones: Readonly<Record<AlertState, Tone>> = {
   open: "warn",
@@ -79,3 +69,14 @@ export const fact = (name: string, value: HtmlPart): Html | null =>
     ? null
     : html`<dt>${name}</dt>
         <dd>${value}</dd>`;
+
+/** Pure. */
+export const alertTabs = (current: "/alerts" | "/alerts/silences"): Html =>
+  tabs(
+    "Alerts",
+    [
+      { path: "/alerts", name: "Alerts" },
+      { path: "/alerts/silences", name: "Silences" },
+    ],
+    current,
+  );

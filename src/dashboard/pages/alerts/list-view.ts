@@ -5,9 +5,10 @@ import { counted } from "../../../platform/readable-text.ts";
 import { money } from "../../parts/money.ts";
 import { outside } from "../../parts/outside.ts";
 import { type PageOf, pager } from "../../parts/paging.ts";
+import { severityState } from "../../parts/state.ts";
 import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
-import { type Sight, alertState, objectLinks, severityState, titleOf } from "./alert-words.ts";
+import { type Sight, alertState, alertTabs, objectLinks, titleOf } from "./alert-words.ts";
 
 export interface AlertsPage {
   alerts: PageOf<AlertRow>;
@@ -45,7 +46,7 @@ export function renderAlerts(page: AlertsPage): Html {
     { name: "About", cell: (alert) => objectLinks(alert) },
     ...(sight.texts ? [{ name: "Amount", kind: "number" as const, cell: amountOf }] : []),
   ];
-  return html`${renderCounts(page)} ${renderFilter(page)}
+  return html`${alertTabs("/alerts")} ${renderCounts(page)} ${renderFilter(page)}
   ${table(columns, alerts.rows, {
     caption: "Newest first",
     empty: query.size === 0 ? noneYet : noneMatches,
@@ -67,12 +68,10 @@ function renderCounts({ counts, mostCounted, silences }: AlertsPage): Html {
         ? `More than ${mostCounted - 1} alerts are not resolved. Of the newest: ${parts.join(", ")}.`
         : `${counted(sum, "alert is", "alerts are")} not resolved: ${parts.join(", ")}. ` +
           `${counted(untaken, "is", "are")} not acknowledged.`;
-  return html`<div class="row">
-    <p class="lead">${total}</p>
-    <a class="button second end" href="/alerts/silences"
-      >Silences${silences > 0 && `: ${silences} in force`}</a
-    >
-  </div>`;
+  return html`<p class="lead">
+    ${total}
+    ${silences > 0 && html`<a href="/alerts/silences">${counted(silences, "silence is", "silences are")} in force.</a>`}
+  </p>`;
 }
 
 function renderFilter({ query, rules }: AlertsPage): Html {

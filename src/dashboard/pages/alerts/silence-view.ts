@@ -7,7 +7,7 @@ import { state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { hiddenText } from "../../parts/written-text.ts";
-import type { Sight } from "./alert-words.ts";
+import { type Sight, alertTabs } from "./alert-words.ts";
 
 export interface SilencesPage {
   /** The newest first. */
@@ -28,7 +28,8 @@ export const versionOfSilences = (silences: readonly SilenceRow[]): string =>
 /** Pure. */
 export function renderSilencesPage(page: SilencesPage): Html {
   const { silences, rules, mayWrite, sight, timeZone } = page;
-  return html`<p class="lead">
+  return html`${alertTabs("/alerts/silences")}
+    <p class="lead">
       While a silence is in force, messages of an alert or of a rule wait. The alerts stay open and
       on their pages; what gets more severe is sent; what still holds at the end is sent then.
     </p>

@@ -4,7 +4,7 @@ import { moneyText } from "../../../platform/money.ts";
 import { copyableId } from "../../parts/id.ts";
 import { objectPath } from "../../parts/object-link.ts";
 import { outside } from "../../parts/outside.ts";
-import { type Tone, state } from "../../parts/state.ts";
+import { severityState } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 
 /** What people were told, as far as a page needs it. */
@@ -74,13 +74,6 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
     { caption, empty },
   );
 
-const severityTones: Readonly<Record<string, Tone>> = {
-  critical: "bad",
-  error: "bad",
-  warning: "warn",
-  info: "calm",
-};
-
 /** Alerts that were told, or would be: those have no pages. Pure. */
 export const renderAlerts = (
   alerts: readonly ToldAlert[],
@@ -103,7 +96,7 @@ const alertsTable = (
       { name: "Rule", cell: ({ rule }) => rule },
       {
         name: "Severity",
-        cell: ({ severity }) => state(severity, severityTones[severity] ?? "calm"),
+        cell: ({ severity }) => severityState(severity),
       },
       { name: isPreview ? "Would be" : "Was", cell: ({ change }) => change },
       {

@@ -3,7 +3,6 @@ import { counted, durationText, withoutControls } from "../../../platform/readab
 import type { Case } from "../../../people/cases.ts";
 import {
   type FindingRow,
-  type Severity,
   findingClasses,
   findingStates,
   severities,
@@ -13,11 +12,11 @@ import { slicedResources } from "../../../reconcile/coverage/slice.ts";
 import { money } from "../../parts/money.ts";
 import { shortId } from "../../parts/id.ts";
 import { type PageOf, pager } from "../../parts/paging.ts";
-import { state } from "../../parts/state.ts";
+import { severityState, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { choice } from "./runs-view.ts";
 import { amountsOf } from "./trust.ts";
-import { className, findingTitle, severityTones, stateTones } from "./words.ts";
+import { className, findingTitle, stateTones } from "./words.ts";
 
 export interface FindingsPage {
   findings: PageOf<FindingRow>;
@@ -143,7 +142,7 @@ function renderFilters({ query, assignees }: FindingsPage): Html {
 const selected: Html = html`selected`;
 
 export const severityOf = ({ severity, mode }: FindingRow): Html =>
-  html`${state(severity, severityTones[severity as Severity] ?? "warn")}${mode === "observe" && html` <span class="hint">observed only</span>`}`;
+  html`${severityState(severity)}${mode === "observe" && html` <span class="hint">observed only</span>`}`;
 
 const objectOf = ({ resource, object_id: id }: FindingRow): Html | string =>
   id === null ? "–" : html`${resource} <bdi>${shortId(withoutControls(id))}</bdi>`;

@@ -2,7 +2,6 @@ import type {
   FindingClass,
   FindingRow,
   FindingState,
-  Severity,
 } from "../../../reconcile/findings/findings.ts";
 import type { RunRow } from "../../../reconcile/runs/list-runs.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
@@ -48,12 +47,6 @@ export const causeMeanings: Readonly<Record<string, string>> = {
   our_fault: "Tallyhook knew the state and did not show it",
   unexplained: "not explained",
   initial_import: "it was there before the mirror was filled",
-};
-
-export const severityTones: Readonly<Record<Severity, Tone>> = {
-  critical: "bad",
-  high: "bad",
-  warning: "warn",
 };
 
 export const stateTones: Readonly<Record<FindingState, Tone>> = {

@@ -6,7 +6,7 @@ import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import type { Verdict } from "../../../reports/base/report-facts.ts";
-import { verdict } from "./report-view.ts";
+import { reportTabs, verdict } from "./report-view.ts";
 
 export interface ClosedMonths {
   next: { month: string; headline: string; tone: Tone };
@@ -19,11 +19,12 @@ export interface ClosedMonths {
 
 /** Pure. */
 export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMonths): Html {
-  return html`<section class="card">
+  return html`${reportTabs("/reports/close")}
+    <section class="card">
       <div class="row">
         <h2><a href="${monthAddress(next.month)}">${monthName(next.month)}</a></h2>
         ${state(next.headline, next.tone)}
-        <a class="button end" href="${monthAddress(next.month)}">Look at it</a>
+        <a class="button end" href="${monthAddress(next.month)}">See what is left to do</a>
       </div>
       <p class="lead">
         A month is closed once and for ever: the rows of every report, under one seal. Months are

@@ -20,13 +20,15 @@ import { patterns, renderFigures } from "../../../reports/render/svg-figures.ts"
 import { withQuery } from "../../parts/paging.ts";
 import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
+import { tabs } from "../../parts/tabs.ts";
 import { accountField, accountNames } from "./report-options.ts";
 
 /** Pure. */
 export function renderReports(reports: readonly Report[]): Html {
-  return html`<p class="lead">
+  return html`${reportTabs("/reports")}
+    <p class="lead">
       Each report says above its rows how far it is proved, and has a SHA-256 that is the same in
-      every format. Months are <a href="/reports/close">closed</a> under one seal.
+      every format.
     </p>
     ${table(
       [
@@ -40,6 +42,17 @@ export function renderReports(reports: readonly Report[]): Html {
       { caption: counted(reports.length, "report"), empty: html`There is no report.` },
     )}`;
 }
+
+/** Pure. */
+export const reportTabs = (current: "/reports" | "/reports/close"): Html =>
+  tabs(
+    "Reports",
+    [
+      { path: "/reports", name: "All reports" },
+      { path: "/reports/close", name: "Close a month" },
+    ],
+    current,
+  );
 
 export const addressOf = (report: string): string => `/reports/${encodeURIComponent(report)}`;
 
