@@ -86,10 +86,11 @@ async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard
     title: "Deliveries",
     path: "/deliveries",
     tone: unmatched > 0 && accepted === 0 ? "bad" : unstored > 0 ? "warn" : "good",
-    headline: `${refused} refused`,
+    headline: `${accepted} new`,
     facts: [
-      { name: "New in 24 hours", value: accepted },
+      { name: "Within", value: "24 hours" },
       { name: "Repeats", value: timesOf(answers, "duplicate") },
+      { name: "Refused", value: refused },
     ],
     reasons,
   };

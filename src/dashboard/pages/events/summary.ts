@@ -35,12 +35,16 @@ function summaryOf(backlog: Backlog, receivedInADay: number, now: Date): Summary
     title: "Events",
     path: dead.n > 0 ? "/events?state=dead" : "/events",
     tone: dead.n > 0 ? "bad" : isLate ? "bad" : failed.n > 0 ? "warn" : "good",
-    headline: isLate ? `${durationText(lagMs)} behind` : "Up to date",
+    headline: isLate
+      ? `${durationText(lagMs)} behind`
+      : dead.n > 0
+        ? `${countText(dead)} dead`
+        : "Up to date",
     facts: [
       { name: "Received in 24 hours", value: receivedInADay },
       { name: "Waiting", value: countText(waiting) },
       { name: "Tried again soon", value: countText(failed) },
-      { name: "Dead", value: countText(dead) },
+      ...(isLate || dead.n === 0 ? [{ name: "Dead", value: countText(dead) }] : []),
       ...deadReasons.slice(0, 3).map(({ reason, n }) => ({
         name: "Dead for",
         value: `${(reason ?? "no reason").slice(0, 80)} (${n})`,

@@ -36,15 +36,16 @@ export function cardOf(known: readonly Known[], now: Date): SummaryCard {
   const dead = known.reduce((sum, { health }) => sum + health.dead, 0);
   const paused = known.filter(({ health }) => health.pausedBy !== null);
   const reasons = known.flatMap((each) => reasonsOf(each, now));
+  const isOn = `${known.length - paused.length} on`;
   const isBad = dead > 0 || paused.some(({ health }) => health.pausedBy !== "person");
   return {
     title: "Handlers",
     path: "/handlers",
     tone: isBad ? "bad" : reasons.length > 0 ? "warn" : "good",
-    headline: known.length === 0 ? "None" : `${known.length - paused.length} on`,
+    headline: dead > 0 ? `${countText(dead, most)} dead` : known.length === 0 ? "None" : isOn,
     facts: [
+      ...(dead === 0 ? [] : [{ name: "Recipients", value: isOn }]),
       ...(paused.length === 0 ? [] : [{ name: "Paused", value: String(paused.length) }]),
-      ...(dead === 0 ? [] : [{ name: "Dead", value: countText(dead, most) }]),
     ],
     reasons,
   };

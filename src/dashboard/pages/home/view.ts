@@ -2,6 +2,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { SummaryCard } from "../../page-group.ts";
 import { ageHint } from "../../parts/slow-reads.ts";
+import type { Tone } from "../../parts/state.ts";
 import { withWholeMoments } from "../../parts/time.ts";
 import { type Trust, renderTrust } from "../reconciliation/trust.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
@@ -46,18 +47,22 @@ const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trus
   <p>How far the mirror is proved could not be read; the log of the dashboard says why.</p>
 </section>`;
 
+/** The worst first. */
+const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 3 };
+
 /** Says that nothing is to be done only where everything could be read, is proved, and has no reason. */
 function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
+  const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
   const named = [
     ...(beginning === null
-      ? [{ path: "/events", text: "Whether webhooks come at all could not be read just now." }]
+      ? [events("Whether webhooks come at all could not be read just now.")]
       : []),
     ...(beginning?.hasEvents === false
-      ? [{ path: "/events", text: "No webhook has ever come: the service does not know where to." }]
+      ? [events("No webhook has ever come: the service does not know where to.")]
       : []),
-    ...(trust?.reasons ?? [unreadTrust]),
-    ...cards.flatMap(({ path, reasons }) => reasons.map((text) => ({ path, text }))),
-  ];
+    ...(trust?.reasons ?? [unreadTrust]).map((each) => ({ ...each, tone: trust?.tone ?? "bad" })),
+    ...cards.flatMap(({ path, tone, reasons }) => reasons.map((text) => ({ path, tone, text }))),
+  ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
   if (named.length === 0) {
     return html`<p class="notice">
       Nothing needs you
@@ -67,7 +72,7 @@ function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   return html`<section class="needs" aria-labelledby="needs">
     <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
     <ul>
-      ${named.map(({ path, text }) => html`<li><a href="${path}">${withWholeMoments(text)}</a></li>`)}
+      ${named.map(({ path, tone, text }) => html`<li class="${tone}"><a href="${path}">${withWholeMoments(text)}</a></li>`)}
     </ul>
   </section>`;
 }
