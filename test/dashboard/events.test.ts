@@ -34,7 +34,9 @@ const post = (path: string, form: Record<string, string>, cookie = operator) =>
 
 /** The numbers of the events that a list shows. */
 const listed = ({ text }: { text: string }): number[] =>
-  [...text.matchAll(/<td class="number"><a href="\/events\/(\d+)"/g)].map(([, seq]) => Number(seq));
+  [...text.matchAll(/<td class="number"[^>]*><a href="\/events\/(\d+)"/g)].map(([, seq]) =>
+    Number(seq),
+  );
 
 const fieldOf = (text: string, name: string): string =>
   new RegExp(`name="${name}"\\s+value="([^"]*)"`).exec(text)?.[1] ?? "";

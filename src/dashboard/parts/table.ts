@@ -11,19 +11,21 @@ export interface TableOptions {
   caption: string;
   /** What to say, and what to do, where there is no row. */
   empty: Html;
+  /** On a phone it stays a table, as where values are compared side by side; others show a row as lines of text. */
+  staysTable?: boolean;
   /** Below the rows, a list of cells each; the first cell says what it is. */
   sums?: readonly (readonly HtmlPart[])[];
 }
 
-/** A table that scrolls in its own frame where the window is narrow. Pure. */
+/** A table. Where the window is narrow it scrolls in its own frame, or on a phone names each cell beside it. Pure. */
 export function table<Row>(
   columns: readonly TableColumn<Row>[],
   rows: readonly Row[],
-  { caption, empty, sums = [] }: TableOptions,
+  { caption, empty, staysTable = false, sums = [] }: TableOptions,
 ): Html {
   if (rows.length === 0) return html`<div class="empty">${empty}</div>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-    <table>
+    <table class="${staysTable ? "columns" : "rows"}">
       <caption>
         ${caption}
       </caption>
@@ -36,7 +38,7 @@ export function table<Row>(
         ${rows.map(
           (row) =>
             html`<tr>
-              ${columns.map(({ cell, kind }) => html`<td class="${kind ?? "text"}">${cell(row)}</td>`)}
+              ${columns.map(({ name, cell, kind }) => html`<td class="${kind ?? "text"}" data-name="${name}">${cell(row)}</td>`)}
             </tr>`,
         )}
       </tbody>
@@ -47,7 +49,7 @@ export function table<Row>(
             ([first = "", ...rest]) =>
               html`<tr>
                 <th scope="row">${first}</th>
-                ${rest.map((cell, n) => html`<td class="${columns[n + 1]?.kind ?? "text"}">${cell}</td>`)}
+                ${rest.map((cell, n) => html`<td class="${columns[n + 1]?.kind ?? "text"}" data-name="${columns[n + 1]?.name ?? null}">${cell}</td>`)}
               </tr>`,
           )}
         </tfoot>`

@@ -53,11 +53,19 @@ const isLive = (query: URLSearchParams): boolean =>
 function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPage): Html {
   const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");
   const isAllLookedThrough = stoppedAt === null;
-  const found = table([...(mayReplay ? [choice] : []), ...columns(query, timeZone)], events.rows, {
-    caption: isFiltered ? "Events that match, the newest first" : "Newest first",
-    empty:
-      !isFiltered && !query.has("before") ? noneYet : isAllLookedThrough ? noneMatches : noneSoFar,
-  });
+  const found = table(
+    [...(mayReplay ? [choice] : []), ...columns(events.rows, query, timeZone)],
+    events.rows,
+    {
+      caption: isFiltered ? "Events that match, the newest first" : "Newest first",
+      empty:
+        !isFiltered && !query.has("before")
+          ? noneYet
+          : isAllLookedThrough
+            ? noneMatches
+            : noneSoFar,
+    },
+  );
   return html`${
     mayReplay && events.rows.length > 0
       ? html`<form method="get" action="/events/replay/confirm" class="stack">
@@ -91,13 +99,19 @@ const choice: TableColumn<EventRow> = {
     html`<input type="checkbox" name="seq" value="${seq}" aria-label="Choose event ${seq}" />`,
 };
 
-const columns = (query: URLSearchParams, timeZone: string): TableColumn<EventRow>[] => [
+const columns = (
+  rows: readonly EventRow[],
+  query: URLSearchParams,
+  timeZone: string,
+): TableColumn<EventRow>[] => [
   { name: "Number", kind: "number", cell: ({ seq }) => html`<a href="/events/${seq}">${seq}</a>` },
   { name: "Received", cell: ({ received_at: at }) => time(at, timeZone) },
   { name: "Type", cell: ({ type }) => (type === null ? "unreadable" : outside(type, 80)) },
   { name: "State", cell: (event) => state(event.state, stateTones[event.state]) },
   { name: "Object", kind: "id", cell: (event) => objectFilter(event, query) },
-  { name: "Late by", kind: "number", cell: latenessOf },
+  ...(rows.some((event) => latenessOf(event) !== "")
+    ? [{ name: "Late by", kind: "number" as const, cell: latenessOf }]
+    : []),
   { name: "Why", cell: ({ reason }) => (reason === null ? "" : outside(reason, 200)) },
 ];
 
@@ -132,7 +146,6 @@ function renderFilters({ query, timeZone }: EventsPage): Html {
       <input id="until" name="until" type="datetime-local" value="${value("until")}" />
     </div>
     <button class="second">Show</button>
-    <a class="button second" href="${withQuery("/events", query, { before: null })}">Refresh</a>
   </form>`;
 }
 
@@ -156,7 +169,7 @@ const objectFilter = ({ resource_id: id }: EventRow, query: URLSearchParams): Ht
 
 /** How long after its own time an event was received. */
 function latenessOf({ event_created_at: created, received_at: received }: EventRow): string {
-  if (created === null) return "–";
+  if (created === null) return "";
   const ms = received.getTime() - created.getTime();
   return ms < 60_000 ? "" : durationText(ms);
 }
