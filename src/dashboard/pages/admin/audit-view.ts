@@ -30,18 +30,18 @@ export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html
   ${table<AuditRow>(
     [
       { name: "When", cell: ({ at }) => time(at, timeZone) },
-      { name: "Who", cell: ({ actor }) => html`<bdi class="id">${only("by", actor)}</bdi>` },
+      {
+        name: "Who",
+        cell: ({ actor, via, address }) =>
+          html`<bdi>${only("by", actor)}</bdi><br />
+            <span class="hint">${via}${address !== null && ` from ${address}`}</span>`,
+      },
       { name: "What", cell: ({ action }) => only("action", action) },
       {
         name: "On",
         cell: ({ subject }) => (subject === null ? "–" : subjectLink(subject, visitor)),
       },
-      { name: "Change", cell: renderChange },
-      {
-        name: "From",
-        cell: ({ via, address }) =>
-          address === null ? via : html`${via}<br /><span class="hint">${address}</span>`,
-      },
+      { name: "Change", kind: "long", cell: renderChange },
     ],
     acts.rows,
     { caption: "Newest first", empty: query.size === 0 ? noneYet : noneMatches },

@@ -1,5 +1,5 @@
 import type { Account } from "../../../people/accounts.ts";
-import { type Role, permissions, roles } from "../../../people/permissions.ts";
+import { type Permission, type Role, permissions, roles } from "../../../people/permissions.ts";
 import type { ListedSession, SessionOfAccount, SignInMethod } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
@@ -22,7 +22,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       [
         {
           name: "E-mail",
-          cell: ({ id, email }) => html`<a class="id" href="/admin/users/${id}">${email}</a>`,
+          cell: ({ id, email }) => html`<a href="/admin/users/${id}">${email}</a>`,
         },
         { name: "Roles", cell: ({ roles: names }) => names.join(", ") || "none" },
         { name: "Signs in with", cell: waysOf },
@@ -139,8 +139,7 @@ export function renderSessions({ sessions, mostSessions, visitor, timeZone }: Se
     [
       {
         name: "Who",
-        cell: ({ account }) =>
-          html`<a class="id" href="/admin/users/${account.id}">${account.email}</a>`,
+        cell: ({ account }) => html`<a href="/admin/users/${account.id}">${account.email}</a>`,
       },
       ...sessionColumns(timeZone, (session: SessionOfAccount) =>
         session.id === visitor.session.id
@@ -207,4 +206,9 @@ const roleBoxes = (checked: readonly Role[]): Html =>
     )}
   </fieldset>`;
 
-const mayText = (role: Role): string => roles[role].map((name) => permissions[name]).join("; ");
+/** What it adds to what everybody may, which is what a viewer may. */
+const mayText = (role: Role): string =>
+  (roles[role] as readonly Permission[])
+    .filter((name) => role === "viewer" || !(roles.viewer as readonly Permission[]).includes(name))
+    .map((name) => permissions[name])
+    .join("; ");

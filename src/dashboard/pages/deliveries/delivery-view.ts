@@ -1,11 +1,11 @@
-import type { Lag, Percentiles } from "../../../inbox/lag.ts";
+import type { DayOfLag, Lag, Percentiles } from "../../../inbox/lag.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { SecretOverview, SecretState } from "../../../receiver/secrets-overview.ts";
 import { outside } from "../../parts/outside.ts";
 import { type Read, ageHint } from "../../parts/slow-reads.ts";
 import { type Tone, state } from "../../parts/state.ts";
-import { table } from "../../parts/table.ts";
+import { type TableColumn, table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { type Answers, refusalsOf, timesOf } from "./answers.ts";
 import type { StatementFound } from "./statement.ts";
@@ -66,24 +66,20 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
 
 function renderLag({ lag, timeZone }: DeliveriesPage): Html {
   const { days, everyNth } = lag.value;
-  const three = ({ p50, p95, p99 }: Percentiles): string =>
-    [p50, p95, p99].map((ms) => (ms === null ? "–" : lagText(ms))).join(" · ");
+  const lags = (said: string, of: (day: DayOfLag) => Percentiles) =>
+    (["p50", "p95", "p99"] as const).map((part): TableColumn<DayOfLag> => ({
+      name: `${said}, ${partNames[part]}`,
+      kind: "number",
+      cell: (day) => lagText(of(day)[part]),
+    }));
   return html`<section class="stack">
     <h2>How late</h2>
     ${table(
       [
         { name: `Day (${timeZone})`, kind: "moment", cell: ({ day }) => day },
         { name: "Events", kind: "number", cell: ({ events }) => events },
-        {
-          name: "Received after its time: half · 95 % · 99 %",
-          kind: "number",
-          cell: ({ untilReceived }) => three(untilReceived),
-        },
-        {
-          name: "Applied after receipt: half · 95 % · 99 %",
-          kind: "number",
-          cell: ({ untilApplied }) => three(untilApplied),
-        },
+        ...lags("Received", ({ untilReceived }) => untilReceived),
+        ...lags("Applied", ({ untilApplied }) => untilApplied),
       ],
       days,
       {
@@ -94,16 +90,20 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
     )}
     <p class="hint">
       ${everyNth === 1 ? "All events" : `Every ${everyNth}th number`} of these days that a worker
-      has completed. Half of them were as fast as the first number or faster. The time of an event
-      is the service's, and its clock need not agree with ours. One that was replayed counts until
-      it was applied again.
+      has completed. Received: after the event's own time, which is the service's; its clock need
+      not agree with ours. Applied: after receipt; of one that was replayed, until it was applied
+      again.
     </p>
     ${ageHint(lag.ageMs)}
   </section>`;
 }
 
+/** So many of the events were as fast or faster. */
+const partNames = { p50: "half", p95: "95 %", p99: "99 %" } as const;
+
 /** Below a second in milliseconds. Pure. */
-function lagText(ms: number): string {
+function lagText(ms: number | null): string {
+  if (ms === null) return "–";
   if (ms < 0) return `−${lagText(-ms)}`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms);

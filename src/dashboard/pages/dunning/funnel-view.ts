@@ -42,7 +42,7 @@ export function renderFunnel(
       ],
       currencies,
       {
-        caption: `Renewals first declined in ${month}, as the report dunning-funnel has them`,
+        caption: `Renewals first declined in ${month}, as the report Dunning funnel has them`,
         empty: html`No renewal was declined for the first time in ${month}.`,
       },
     )}

@@ -41,7 +41,7 @@ export function renderRetryAll({
     ${isPaused && html`<p class="hint">It is paused: they are tried once somebody resumes it.</p>`}
     <div class="row">
       ${mayWrite && html`<button>Retry all</button>`}
-      <a href="${path}">Do nothing</a>
+      <a href="${path}">Leave them as they are</a>
     </div>
   </form>`;
 }
@@ -80,7 +80,7 @@ export function renderSkip({ recipient, words, run, mayWrite }: SkipPage): Html 
     </dl>
     <div class="row">
       ${mayWrite && html`<button class="danger">Skip it for good</button>`}
-      <a href="${path}">Do nothing</a>
+      <a href="${path}">Leave it as it is</a>
     </div>
   </form>`;
 }

@@ -1,6 +1,7 @@
 import { permissions } from "../../../people/permissions.ts";
 import type { ListedSession } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../platform/html.ts";
+import { counted } from "../../../platform/readable-text.ts";
 import { time } from "../../parts/time.ts";
 import { type Theme, type Visitor, themes } from "../../route.ts";
 
@@ -55,9 +56,12 @@ export function renderAccount({ visitor, sessions, theme, timeZone }: AccountPag
         <dd>${session.roles.join(", ") || "none"}</dd>
         <dt>You may</dt>
         <dd>
-          <ul class="plain-list">
-            ${[...visitor.permissions].map((name) => html`<li>${permissions[name]}</li>`)}
-          </ul>
+          <details>
+            <summary>${counted(visitor.permissions.size, "thing")}</summary>
+            <ul>
+              ${[...visitor.permissions].map((name) => html`<li>${permissions[name]}</li>`)}
+            </ul>
+          </details>
         </dd>
       </dl>
     </section>
