@@ -107,7 +107,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     expect(await lin.reads()).toContain("Put back.");
     await applyBatch({ ...applyDeps(db), isClockMovable: true }, [Number(seq)]);
     await lin.reloads();
-    expect(await lin.reads()).toMatch(/applied .*It changed the mirror/);
+    expect(await lin.reads()).toMatch(/Applied .*It changed the mirror/);
     await lin.follows("order", /^Order /);
     expect(await lin.reads()).toMatch(/refund/i);
     done.push({ by: "lin@example.com", act: "event.replayed", on: seq, page: `Event ${seq}` });
@@ -283,7 +283,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
       const row = grace.main.getByRole("row").filter({ hasText: on }).first();
       expect(spaced(await row.innerText())).toMatch(
         new RegExp(
-          `^\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2} UTC .*${by} .*${act} .*${on} .*127\\.0\\.0\\.1`,
+          `^\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2} UTC .*${by} .*127\\.0\\.0\\.1 .*${act} .*${on}`,
         ),
       );
       if (page !== null) await grace.follows(on, page);

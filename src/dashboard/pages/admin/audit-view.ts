@@ -34,7 +34,7 @@ export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html
         name: "Who",
         cell: ({ actor, via, address }) =>
           html`<bdi>${only("by", actor)}</bdi><br />
-            <span class="hint">${via}${address !== null && ` from ${address}`}</span>`,
+            <span class="hint moment">${via}${address !== null && ` from ${address}`}</span>`,
       },
       { name: "What", cell: ({ action }) => only("action", action) },
       {

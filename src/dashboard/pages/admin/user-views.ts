@@ -105,7 +105,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
       </div>
     </section>
     <form class="card" method="post" action="/admin/users/${id}/roles">
-      <h2>Roles</h2>
+      <h2>What this person may do</h2>
       ${account.issuer !== null && html`<p class="hint">This person signs in with the company's account, which gives them their roles again each time: what you change here holds until then.</p>`}
       ${decidedOn(version)} ${roleBoxes(account.roles)}
       <button>Save the roles</button>

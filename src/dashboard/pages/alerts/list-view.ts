@@ -37,6 +37,7 @@ export function renderAlerts(page: AlertsPage): Html {
       ? [
           {
             name: "What",
+            kind: "long" as const,
             cell: (alert: AlertRow) =>
               html`${outside(titleOf(alert), 200)}
                 <p class="hint">${alert.rule}</p>`,

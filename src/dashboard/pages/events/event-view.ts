@@ -47,20 +47,6 @@ export function renderEvent(page: EventPage): Html {
       </div>
       <p class="lead">${meanings[event.state]}</p>
       <dl class="facts">
-        <dt>Id</dt>
-        <dd>${copyableId(event.event_id)}</dd>
-        <dt>Object</dt>
-        <dd>${objectLink(event.resource_type, event.resource_id)}</dd>
-        <dt>Signed with</dt>
-        <dd class="id">${event.secret_id}</dd>
-        <dt>Deliveries</dt>
-        <dd>
-          ${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same bytes again`}
-        </dd>
-        <dt>Attempts</dt>
-        <dd>
-          ${event.attempts}${event.next_attempt_at !== null && html`, the next at ${time(event.next_attempt_at, timeZone)}`}
-        </dd>
         <dt>Why</dt>
         <dd>
           ${event.reason === null ? "–" : outside(event.reason, 1_000)}
@@ -72,6 +58,20 @@ export function renderEvent(page: EventPage): Html {
               ${event.seq}.
             </p>`
           }
+        </dd>
+        <dt>Attempts</dt>
+        <dd>
+          ${event.attempts}${event.next_attempt_at !== null && html`, the next at ${time(event.next_attempt_at, timeZone)}`}
+        </dd>
+        <dt>Object</dt>
+        <dd>${objectLink(event.resource_type, event.resource_id)}</dd>
+        <dt>Id</dt>
+        <dd>${copyableId(event.event_id)}</dd>
+        <dt>Signed with</dt>
+        <dd class="id">${event.secret_id}</dd>
+        <dt>Deliveries</dt>
+        <dd>
+          ${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same bytes again`}
         </dd>
         ${
           sameId.length > 0 &&
