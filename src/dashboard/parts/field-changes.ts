@@ -27,7 +27,7 @@ export function fieldChanges(
       { name: "After", cell: ({ after, isPersonal }) => cell(after, isPersonal) },
     ],
     changes.slice(0, mostRows),
-    { caption, empty: html`No field differs.` },
+    { caption, empty: html`No field differs.`, staysTable: true },
   )}
   ${
     changes.length > mostRows &&

@@ -67,7 +67,8 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
     <dl class="facts">
       ${fact("Rule", alert.rule)} ${fact("About", objectLinks(alert, { whole: true }))}
       ${sight.texts && minor !== null && fact("Amount", money(minor, currency))}
-      ${fact("Raised", at(alert.opened_at))} ${fact("Changed", at(alert.updated_at))}
+      ${fact("Raised", at(alert.opened_at))}
+      ${alert.updated_at > alert.opened_at && fact("Changed", at(alert.updated_at))}
       ${fact("Escalated", at(alert.escalated_at))}
       ${
         alert.acknowledged_at !== null &&

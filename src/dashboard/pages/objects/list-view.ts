@@ -119,10 +119,10 @@ export function statusBadge(resource: string, status: string | null): Html | str
 export function renderRecent(changes: readonly Change[], timeZone: string): Html {
   return table<Change>(
     [
-      { name: "Learned", cell: ({ recordedAt }) => time(recordedAt, timeZone) },
+      { name: "Recorded", cell: ({ recordedAt }) => time(recordedAt, timeZone) },
       { name: "What happened", cell: whatHappened },
       { name: "Id", kind: "id", cell: ({ resource, id }) => objectLink(resource, id) },
-      { name: "State then", cell: ({ resource, toStatus }) => statusBadge(resource, toStatus) },
+      { name: "State", cell: ({ resource, toStatus }) => statusBadge(resource, toStatus) },
     ],
     changes,
     {

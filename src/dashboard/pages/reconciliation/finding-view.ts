@@ -146,6 +146,7 @@ function renderDifferences(finding: FindingRow, seesPersons: boolean): Html {
     {
       caption: kind === "identity" ? "The rule's two sides" : "What differed when it was last seen",
       empty: html`The finding names no field.`,
+      staysTable: true,
     },
   )}
   ${

@@ -72,11 +72,13 @@ export function renderHeal(page: HealPage): Html {
             cell: ({ field }) => fieldCell(field),
           },
           { name: "Mirror now", cell: ({ field, mirror }) => valueCell(mirror, of(field)) },
-          { name: "Service now", cell: ({ field, service }) => valueCell(service, of(field)) },
-          { name: "After a heal", cell: ({ field, service }) => valueCell(service, of(field)) },
+          {
+            name: "Service now, as after a heal",
+            cell: ({ field, service }) => valueCell(service, of(field)),
+          },
         ],
         differences,
-        { caption: "What a heal would change, money first", empty: html`` },
+        { caption: "What a heal would change, money first", empty: html``, staysTable: true },
       )
     }
     ${

@@ -83,15 +83,16 @@ export function renderReportForm({ report, query, timeZone, problem }: ReportFor
   return html`<p class="lead">${capital(report.explains)}.</p>
     ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
     <form class="filters" method="get" action="${addressOf(report.name)}">
-      ${field("from", "From, a day or a month", "2026-10")}
-      ${field("to", "To, the last day", "today")} ${field("as-of", "As of, with its offset", "now")}
+      ${field("from", "From", "2026-10")} ${field("to", "To", "today")}
+      ${field("as-of", "As of", "now")}
       ${hasCurrency(report) && field("currency", "Currency", "all")}
       <button class="second">Show</button>
       ${report.takesAccounts === true && renderAccounts(query)}
     </form>
     <p class="hint">
-      Days are those of ${timeZone}. Without days it is the month so far. “As of” repeats what was
-      known at a time, byte for byte: it must be a minute past.
+      From and to are days in ${timeZone}, both included, or months; without them it is the month so
+      far. “As of” repeats what was known at a time, as in 2026-11-01T00:00:00Z, byte for byte: it
+      must be a minute past.
     </p>`;
 }
 
