@@ -276,8 +276,8 @@ async function people(db: Knex): Promise<void> {
 const at = (hours: number): string => new Date(filledAt.getTime() + hours * hourMs).toISOString();
 
 /**
- * What the database dated by its own clock while it was filled happened around `filledAt`and events arrived a moment
- * after their own time.
+ * What the database dated by its own clock while it was filled happened around `filledAt`, and events arrived a moment
+ * after their own time and were applied at once.
  */
 async function moveToFilledAt(db: Knex, begunAt: Date): Promise<void> {
   await db.transaction(async (trx) => {
@@ -307,5 +307,10 @@ async function moveToFilledAt(db: Knex, begunAt: Date): Promise<void> {
         [filledAt],
       );
     }
+    await trx.raw(
+      `update inbox.progress set settled_at = least(arrived_at + interval '90 milliseconds', ?)
+       where settled_at is not null`,
+      [filledAt],
+    );
   });
 }
