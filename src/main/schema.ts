@@ -29,6 +29,7 @@ const objects: readonly URL[] = [
     "resources",
     "append-only",
     "retry-due",
+    "awaits",
     "chargebacks",
     "changes/readable-until",
   ),

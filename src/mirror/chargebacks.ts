@@ -61,21 +61,103 @@ export async function findChargebacks(db: Knex, ids: readonly string[]): Promise
   return rows.map(toChargeback);
 }
 
+/** Where a page of open chargebacks begins: after the one with these. */
+export interface OpenCursor {
+  /** Microseconds since 1970, as text. */
+  notedAt: string;
+  key: string;
+}
+
 /**
- * Chargebacks that are open, or ended at or after `endedSince`; the open ones first, and the oldest first, at most `limit`. Reads every chargeback
- * that ever was, which are few. One statement.
+ * The keys of chargebacks to answer, up to `limit`, by when an order, or else its sale, first showed each. An order's
+ * chargeback is here as soon as the order itself shows it. One statement, by indexes alone, however many have ended.
  */
-export async function listChargebacks(
+export async function listOpenKeys(
   db: Knex,
-  { endedSince, limit }: { endedSince: Date | "open alone"; limit: number },
-): Promise<Chargeback[]> {
+  { after, limit }: { after?: OpenCursor | undefined; limit: number },
+): Promise<OpenCursor[]> {
+  const { rows } = await db.raw<{ rows: { key: string; noted_at: string }[] }>(
+    // Materialized: else its condition is looked at for every sale that ever was charged back.
+    `with shown as materialized (
+       select o.id as key, (
+           select min(v.source_updated_at) from mirror.versions v
+           where v.resource = 'order' and v.id = o.id and v.data->>'status' like 'chargeback%') as at
+       from mirror.orders o where o.awaits = 'answer'
+       union all
+       select coalesce(t.order_id, t.id), (
+           select min(v.source_updated_at) from mirror.versions v
+           where v.resource in ('transaction', 'transaction.inline') and v.id = t.id
+             and v.data->>'status' like 'chargeback%')
+       from mirror.transactions t
+       where t.status like 'chargeback%' and not exists (
+         select from mirror.versions v
+         where v.resource = 'order' and v.id = t.order_id and v.data->>'status' like 'chargeback%')
+     ), noted as (
+       select key, (extract(epoch from min(at)) * 1000000)::bigint as noted_at from shown where at is not null group by key
+     )
+     select key, noted_at from noted
+     ${after === undefined ? "" : "where (noted_at, key) > (:notedAt::bigint, :key)"}
+     order by noted_at, key limit :limit`,
+    { ...after, limit },
+  );
+  return rows.map(({ key, noted_at: notedAt }) => ({ key, notedAt }));
+}
+
+/** An open chargeback, as far as sums need it. */
+export type OpenChargeback = Pick<Chargeback, "key" | "amountMinor" | "currency" | "openedAt">;
+
+/** Those of these keys that are open, the oldest first. One statement, of some 40 µs a key. */
+export async function findOpenChargebacks(
+  db: Knex,
+  keys: readonly string[],
+): Promise<OpenChargeback[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await db.raw<{
+    rows: Pick<ChargebackRow, "key" | "amount" | "currency" | "opened_at">[];
+  }>(
+    `select c.key, c.amount, c.currency, c.opened_at from mirror.chargebacks c
+     where c.key = any(?::text[]) and c.opened_at is not null and c.state = 'opened' order by c.opened_at, c.key`,
+    [sqlArray(keys)],
+  );
+  return rows.map(({ key, amount, currency, opened_at: openedAt }) => ({
+    key,
+    amountMinor: amount === null ? null : BigInt(amount),
+    currency,
+    openedAt,
+  }));
+}
+
+/**
+ * Chargebacks that ended at or after `since`, the last ended first, among the `lookThrough` that were shown last.
+ * `isCut`: there are more than those. Two statements, of some 60 µs a chargeback.
+ */
+export async function listEndedChargebacks(
+  db: Knex,
+  { since, lookThrough }: { since: Date; lookThrough: number },
+): Promise<{ ended: Chargeback[]; isCut: boolean }> {
+  // Most have three states: opened and ended of the order, and its sale's.
+  const mostStates = 4 * lookThrough;
+  const { rows: keys } = await db.raw<{ rows: { key: string; states: string }[] }>(
+    `with state as materialized (
+       select v.resource, v.id, v.source_updated_at as at from mirror.versions v
+       where v.data->>'status' like 'chargeback%' order by v.source_updated_at desc limit :mostStates
+     )
+     select key, (select count(*) from state) as states from (
+       select s.id as key, s.at from state s where s.resource = 'order'
+       union all
+       select coalesce(t.order_id, t.id), s.at from state s join mirror.transactions t on t.id = s.id
+       where s.resource <> 'order'
+     ) shown group by key order by max(at) desc limit :most`,
+    { mostStates, most: lookThrough + 1 },
+  );
   const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
     `${chargebackColumns}
-     where c.opened_at is not null and (c.state = 'opened' or c.resolved_at >= ?)
-     order by c.state <> 'opened', c.opened_at, c.key limit ?`,
-    [endedSince === "open alone" ? "infinity" : endedSince, limit],
+     where c.key = any(?::text[]) and c.opened_at is not null and c.state <> 'opened' and c.resolved_at >= ?
+     order by c.resolved_at desc, c.key`,
+    [sqlArray(keys.slice(0, lookThrough).map(({ key }) => key)), since],
   );
-  return rows.map(toChargeback);
+  const isCut = keys.length > lookThrough || Number(keys[0]?.states ?? 0) === mostStates;
+  return { ended: rows.map(toChargeback), isCut };
 }
 
 /** The chargeback of this key: its order's id, or its transaction's where it has no order. One statement. */

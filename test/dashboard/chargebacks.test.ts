@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { strFromU8, unzipSync } from "fflate";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readAudit } from "../../src/people/audit.ts";
 import { apply, sampleCustomer, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -118,18 +118,33 @@ beforeAll(async () => {
 });
 
 describe("the list", () => {
-  test("has what is to answer with its age, and how others ended", async () => {
+  test("has what is to answer with its age", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page("/chargebacks", cookie));
     expect(text).toMatch(/Up to two weeks 1 10\.00 USD/);
     expect(text).toMatch(
       /Order DISPUTED 10\.00 USD visa 10 days since 2026-11-12 12:00 UTC unassigned/,
     );
+    expect(text).not.toMatch(/Jane|Doe/);
+  });
+
+  test("has the networks' thresholds once they are summed up", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    await vi.waitFor(
+      async () =>
+        expect(await page("/chargebacks", cookie)).toContain("This month against each network"),
+      { timeout: 10_000 },
+    );
+  });
+
+  test("has how others ended on a page of its own", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    const text = textOf(await page("/chargebacks?show=ended", cookie));
     expect(text).toMatch(
       /last twelve months: 2 chargebacks .* visa USD 1 10\.00 USD 1 10\.00 USD 50 %/,
     );
-    expect(text).toContain("This month against each network");
-    expect(text).not.toMatch(/Jane|Doe/);
+    expect(text).toMatch(/Order (WON|LOST) 10\.00 USD visa (won|lost) 2026-11-20/);
+    expect(text).not.toMatch(/DISPUTED|Jane|Doe/);
   });
 
   test("names customers to whoever may see them, and records it", async () => {
@@ -291,4 +306,22 @@ test("home says how many are to answer, and that nobody has them", async () => {
     /chargebacks? to answer with nobody looking after it: the oldest is open for 10 days/,
   );
   expect(text).toMatch(/\d to answer Disputed \d+\.00 USD The oldest open for 10 days/);
+});
+
+test("more open chargebacks than a page has go on, the oldest first, until all were shown", async () => {
+  for (let n = 0; n < 60; n++) await sold(`many-${n}`, { status: "chargeback" });
+  const { cookie } = await signedIn(database.db, ["viewer"]);
+  const seen: string[] = [];
+  let path: string | undefined = "/chargebacks";
+  for (let pages = 0; path !== undefined && pages < 5; pages++) {
+    const html = await page(path, cookie);
+    expect(html.includes("Up to two weeks")).toBe(pages === 0);
+    seen.push(
+      ...[...textOf(html).matchAll(/Order (MANY-\d+|DISPUTED)/g)].map(([, name]) => name ?? ""),
+    );
+    path = /rel="next" href="([^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&");
+  }
+  expect(path).toBeUndefined();
+  expect(new Set(seen).size).toBe(61);
+  expect(seen).toHaveLength(61);
 });

@@ -1,4 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import {
+  findOpenChargebacks,
+  listEndedChargebacks,
+  listOpenKeys,
+} from "../../src/mirror/chargebacks.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
@@ -191,4 +196,83 @@ test("a refund's failure and another order's chargeback do not mix in", async ()
   );
   expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
   expect(await db("mirror.chargebacks").where("key", "order-2")).toEqual([]);
+});
+
+describe("the list of what is to answer", () => {
+  const disputed = (id: string, seconds: number, status = "chargeback") =>
+    shown(
+      "order",
+      sampleOrder({
+        id,
+        status,
+        updated_at: at(seconds),
+        transactions: [
+          sampleEntry({ id: `${id}-sale`, status: "chargeback", updated_at: at(seconds) }),
+        ],
+      }),
+    );
+  const keysOf = async (after?: Parameters<typeof listOpenKeys>[1]["after"], limit = 10) =>
+    listOpenKeys(database.db, { after, limit });
+  const names = async () => (await keysOf()).map(({ key }) => key);
+
+  test("has open ones alone, the oldest first, and goes on behind any of them", async () => {
+    const { db } = database;
+    await apply(db, disputed("b", 5), disputed("a", 7), disputed("c", 5), disputed("over", 3));
+    await apply(db, disputed("over", 9, "chargeback_accepted"));
+    const all = await keysOf();
+    expect(all.map(({ key }) => key)).toEqual(["b", "c", "a"]);
+    const [first] = await keysOf(undefined, 1);
+    expect(first).toEqual(all[0]);
+    expect((await keysOf(first, 1)).map(({ key }) => key)).toEqual(["c"]);
+    expect(await keysOf(all.at(-1))).toEqual([]);
+  });
+
+  test("has one that its sale alone shows, with an order and without", async () => {
+    const { db } = database;
+    await apply(db, order("succeeded", 0));
+    await apply(
+      db,
+      shown("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) })),
+      shown(
+        "transaction",
+        sampleTransaction({
+          id: "alone",
+          order_id: null,
+          status: "chargeback",
+          updated_at: at(4),
+        }),
+      ),
+    );
+    expect(await names()).toEqual(["alone", "order-1"]);
+    await apply(db, order("chargeback_dismissed", 9, "chargeback"));
+    expect(await names()).toEqual(["alone"]);
+  });
+
+  test("sums what is open of what it is asked for", async () => {
+    const { db } = database;
+    await apply(db, disputed("a", 7), disputed("b", 5), disputed("over", 3, "chargeback_accepted"));
+    expect(await findOpenChargebacks(db, ["a", "b", "over", "none"])).toMatchObject([
+      { key: "b", amountMinor: 1_000n, currency: "usd", openedAt: time(5) },
+      { key: "a", openedAt: time(7) },
+    ]);
+    expect(await findOpenChargebacks(db, [])).toEqual([]);
+  });
+
+  test("of those that ended has what was shown last, and says when there is more", async () => {
+    const { db } = database;
+    await apply(db, disputed("won", 3), disputed("lost", 2), disputed("open", 1));
+    await apply(db, disputed("won", 8, "chargeback_dismissed"));
+    await apply(db, disputed("lost", 9, "chargeback_accepted"));
+    const ended = async (seconds: number, lookThrough: number) => {
+      const found = await listEndedChargebacks(db, { since: time(seconds), lookThrough });
+      return [found.ended.map(({ key, state }) => [key, state]), found.isCut];
+    };
+    const [lost, won] = [
+      ["lost", "accepted"],
+      ["won", "dismissed"],
+    ];
+    expect(await ended(0, 10)).toEqual([[lost, won], false]);
+    expect(await ended(9, 10)).toEqual([[lost], false]);
+    expect(await ended(0, 1)).toEqual([[lost], true]);
+  });
 });

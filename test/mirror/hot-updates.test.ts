@@ -45,14 +45,11 @@ async function updatesSoFar(trx: Knex.Transaction, table: string): Promise<Updat
 const hot = { updated: 1, hot: 1 };
 
 describe("a state leaves the table's indexes alone", () => {
-  test.each(["succeeded", "refunded", "chargeback", "failed"])(
-    "of an order that is now %s",
-    async (status) => {
-      await apply(database.db, shown("order", sampleOrder({ status: "pending" })));
-      const later = shown("order", sampleOrder({ status, updated_at: at(1) }));
-      expect(await updatesBy("orders", later)).toEqual(hot);
-    },
-  );
+  test.each(["succeeded", "refunded", "failed"])("of an order that is now %s", async (status) => {
+    await apply(database.db, shown("order", sampleOrder({ status: "pending" })));
+    const later = shown("order", sampleOrder({ status, updated_at: at(1) }));
+    expect(await updatesBy("orders", later)).toEqual(hot);
+  });
 
   test("of a transaction, as its order shows it once more", async () => {
     const order = (seconds: number) =>
@@ -122,5 +119,42 @@ describe("the time at which a failed order's retry is due", () => {
     await apply(database.db, failed());
     await apply(database.db, failed({ attempt_count: 2, next_retry_at: null, updated_at: at(1) }));
     expect(await dueAt()).toBeNull();
+  });
+});
+
+describe("what an order waits for", () => {
+  const waitsFor = async () => (await rowOf(database.db, "orders", "order-1"))?.["awaits"];
+  const order = (status: string, seconds: number, cycle: number | null = 2) =>
+    shown(
+      "order",
+      sampleOrder({
+        status,
+        subscription_id: "subscription-1",
+        subscription_cycle: cycle,
+        updated_at: at(seconds),
+      }),
+    );
+
+  test("is its payment while it is a declined renewal, and nothing once it is paid", async () => {
+    await apply(database.db, order("failed", 0));
+    expect(await waitsFor()).toBe("payment");
+    await apply(database.db, order("succeeded", 1));
+    expect(await waitsFor()).toBeNull();
+  });
+
+  test.each([1, null])("is nothing for a declined charge of cycle %s", async (cycle) => {
+    await apply(database.db, order("failed", 0, cycle));
+    expect(await waitsFor()).toBeNull();
+  });
+
+  test("is an answer while a chargeback is open, also when it is opened again", async () => {
+    await apply(database.db, order("chargeback", 0));
+    expect(await waitsFor()).toBe("answer");
+    await apply(database.db, order("chargeback_dismissed", 1));
+    expect(await waitsFor()).toBeNull();
+    await apply(database.db, order("chargeback", 2));
+    expect(await waitsFor()).toBe("answer");
+    await apply(database.db, order("chargeback_accepted", 3));
+    expect(await waitsFor()).toBeNull();
   });
 });

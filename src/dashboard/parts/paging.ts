@@ -19,13 +19,34 @@ export function pageOf<Row>(
   return { rows: shown, older: hasOlder ? String(keyOf(last)) : null };
 }
 
-/** Links to the newest and to older rows, with the filters of this view. Pure. */
-export function pager(path: string, query: URLSearchParams, older: string | null): Html | null {
-  const isFirst = !query.has("before");
-  if (isFirst && older === null) return null;
+/** What a list calls its pages, and the parameter by which an address names where one begins. */
+interface PagerWords {
+  parameter: string;
+  first: string;
+  next: string;
+}
+
+const newestFirst: PagerWords = { parameter: "before", first: "Newest", next: "Older" };
+/** For a list in another order than the newest first. */
+export const oldestFirst: PagerWords = {
+  parameter: "after",
+  first: "First page",
+  next: "Next page",
+};
+
+/** Links to the first and to the next rows, with the filters of this view; `next`: where they begin. Pure. */
+export function pager(
+  path: string,
+  query: URLSearchParams,
+  next: string | null,
+  words: PagerWords = newestFirst,
+): Html | null {
+  const isFirst = !query.has(words.parameter);
+  if (isFirst && next === null) return null;
+  const at = (value: string | null) => withQuery(path, query, { [words.parameter]: value });
   return html`<nav class="pager" aria-label="Pages of the list">
-    ${isFirst ? html`<span></span>` : html`<a href="${withQuery(path, query, { before: null })}">Newest</a>`}
-    ${older !== null && html`<a rel="next" href="${withQuery(path, query, { before: older })}">Older</a>`}
+    ${isFirst ? html`<span></span>` : html`<a href="${at(null)}">${words.first}</a>`}
+    ${next !== null && html`<a rel="next" href="${at(next)}">${words.next}</a>`}
   </nav>`;
 }
 

@@ -1,32 +1,36 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
 import type { PageGroup } from "../../dashboard/page-group.ts";
 import { chargebackPages } from "../../dashboard/pages/chargebacks/chargeback-routes.ts";
-import type { Ratio } from "../../dashboard/pages/chargebacks/list-view.ts";
+import type { Ratios } from "../../dashboard/pages/chargebacks/list-view.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** How long an answer stands: it sums the sales of two months. */
 const freshMs = 10 * 60_000;
+/** No page waits longer for it: it goes on beside the pages. */
+const waitsMs = 50;
 const statementTimedOut = "57014";
 
 /** The pages about disputed sales; without reports, without the networks' thresholds. */
-export function chargebackPagesOf({ config }: Pick<Runtime, "config">): PageGroup {
+export function chargebackPagesOf({ config, log }: Pick<Runtime, "config" | "log">): PageGroup {
   const programmesNear = optionalRooms.reports?.questions.programmesNear;
   if (programmesNear === undefined) return chargebackPages({});
-  let known: { at: Date; answer: readonly Ratio[] | "unknown" } | null = null;
+  const region = config.networkRegion;
+  const compute = (db: Knex, at: Date, timeZone: string): Promise<Ratios> =>
+    programmesNear(db, { at, timeZone, region, share: 0 }).catch((err: unknown) => {
+      if (errorCode(err) !== statementTimedOut) {
+        log.warn({ err }, "the networks' thresholds could not be compared");
+      }
+      return "unknown";
+    });
+  let kept: { at: Date; answer: Promise<Ratios> } | null = null;
   return chargebackPages({
     async ratios(db, at, timeZone) {
-      const age = known === null ? Infinity : Math.abs(at.getTime() - known.at.getTime());
-      if (known !== null && age < freshMs) return known.answer;
-      const region = config.networkRegion;
-      const answer = await programmesNear(db, { at, timeZone, region, share: 0 }).catch(
-        (err: unknown) => {
-          if (errorCode(err) === statementTimedOut) return "unknown" as const;
-          throw err;
-        },
-      );
-      known = { at, answer };
-      return answer;
+      const age = kept === null ? Infinity : Math.abs(at.getTime() - kept.at.getTime());
+      if (kept === null || age >= freshMs) kept = { at, answer: compute(db, at, timeZone) };
+      return Promise.race([kept.answer, sleep(waitsMs, "computing" as const, { ref: false })]);
     },
   });
 }

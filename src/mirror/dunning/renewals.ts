@@ -55,19 +55,21 @@ export async function unpaidRenewals(
   { now, limit }: { now: Date; limit: number },
 ): Promise<DeclinedRenewal[]> {
   const { rows } = await db.raw<{ rows: Row[] }>(
-    `with declined as materialized (
-       select t.order_id as id from mirror.transactions t
-       where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?
-       -- Before a read has shown the declined charge, only its order tells of it.
-       union select o.id from mirror.orders o where o.retry_due_at is not null
-       union select o.id from mirror.orders o where o.created_at >= ? and o.status = 'failed'
+    `with waiting as materialized (
+       select w.id from mirror.orders w
+       where w.awaits = 'payment' and (
+         w.id in (
+           select t.order_id from mirror.transactions t
+           where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?)
+         -- Before a read has shown the declined charge, only its order tells of it.
+         or w.created_at >= ? or w.id in (select r.id from mirror.orders r where r.retry_due_at is not null))
      )
      ${renewalColumns}, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
             null::timestamptz as recovered_at
      from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
      ${salesOf}
      ${retryOf}
-     where o.id = any(array(select id from declined)) and o.status = 'failed' and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
+     where o.id = any(array(select id from waiting)) and o.status = 'failed' and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
        and reports.dunning_state(o.status, s.status) = 'in progress'
      order by retry.at nulls last, o.created_at desc, o.id limit ?`,
     [daysBefore(now, dunningDays), daysBefore(now, newDays), limit],
@@ -85,16 +87,20 @@ export async function recoveredRenewals(
 ): Promise<DeclinedRenewal[]> {
   const { rows } = await db.raw<{ rows: Row[] }>(
     `with declined as materialized (
-       select distinct t.order_id as id from mirror.transactions t
+       select t.order_id as id from mirror.transactions t
        where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?
+     ), paid as materialized (
+       select distinct t.order_id as id from mirror.transactions t
+       where reports.is_sale_that_stands(t.type, t.status) and t.deleted_at is null and t.created_at >= ?
+         and t.order_id in (select id from declined)
      )
      ${renewalColumns}, null::timestamptz as next_retry_at, true as is_retry_unknown, sale.paid_at as recovered_at
      from mirror.orders o
      ${salesOf}
-     where o.id = any(array(select id from declined)) and o.subscription_id is not null and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
+     where o.id = any(array(select id from paid)) and o.subscription_id is not null and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
        and reports.is_paid(o.status) and sale.paid_at >= ?
      order by sale.paid_at desc, o.id limit ?`,
-    [daysBefore(since, dunningDays), since, limit],
+    [daysBefore(since, dunningDays), since, since, limit],
   );
   return rows.map(toRenewal);
 }

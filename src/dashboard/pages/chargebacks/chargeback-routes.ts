@@ -1,5 +1,14 @@
 import type { Knex } from "knex";
-import { type Chargeback, findChargeback, listChargebacks } from "../../../mirror/chargebacks.ts";
+import {
+  type Chargeback,
+  type OpenCursor,
+  findChargeback,
+  findChargebacks,
+  findOpenChargebacks,
+  listEndedChargebacks,
+  listOpenKeys,
+} from "../../../mirror/chargebacks.ts";
+import { isWireId } from "../../../contract/wire-types.ts";
 import { customerNames } from "../../../mirror/customer-names.ts";
 import { readDisputeFacts } from "../../../mirror/dispute-facts.ts";
 import { recordAct } from "../../../people/audit.ts";
@@ -10,75 +19,108 @@ import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
-import { createSlowReads } from "../../parts/slow-reads.ts";
+import { pageOf } from "../../parts/paging.ts";
 import { recordPersonRead } from "../../parts/person.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { renderChargeback } from "./case-view.ts";
 import { evidenceFiles, evidenceJson, evidenceOf, sha256, zipped } from "./evidence.ts";
 import { evidencePage, renderEvidence } from "./evidence-view.ts";
-import { type Ratio, renderChargebacks, shownChargebacks } from "./list-view.ts";
+import { renderEndedChargebacks } from "./ended-view.ts";
+import { type Ratios, renderOpenChargebacks, shownChargebacks } from "./list-view.ts";
 import { chargebackSummary } from "./summary.ts";
 
 /** What the pages need beside the mirror. */
 export interface ChargebackParts {
   /** How near this month's chargebacks are to the networks' thresholds; absent without reports. */
-  ratios?(db: Knex, now: Date, timeZone: string): Promise<readonly Ratio[] | "unknown">;
+  ratios?(db: Knex, now: Date, timeZone: string): Promise<Ratios>;
 }
 
 const path = "/chargebacks/:id";
-/** More are not read: the page shows the oldest. */
-const mostChargebacks = 2_000;
+const pageSize = 50;
+/** A page looks through so many open chargebacks, and so many that ended. */
+const lookThrough = 1_000;
 const yearMs = 365 * 86_400_000;
 
 /** Disputed sales: which to answer, and with what. */
 export function chargebackPages(parts: ChargebackParts): PageGroup {
-  const listed = createSlowReads<"all", Chargeback[]>();
+  const open = async (deps: PageDeps, { visitor, actor, query }: PageRequest): Promise<Html> => {
+    const { db, clock, serviceClock, timeZone } = deps;
+    const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
+    const filter = {
+      who: oneOf(query.get("who"), ["mine", "unassigned"]),
+      snoozed: oneOf(query.get("snoozed"), ["hide", "only"]),
+    };
+    const after = cursorOf(query.get("after"));
+    const [found, ratios] = await Promise.all([
+      listOpenKeys(db, { after, limit: lookThrough + 1 }),
+      after === undefined ? (parts.ratios?.(db, now, timeZone) ?? null) : null,
+    ]);
+    const looked = found.slice(0, lookThrough);
+    const cases = await readCases(
+      db,
+      "chargeback",
+      looked.map(({ key }) => key),
+    );
+    const matching = shownChargebacks(looked, cases, filter, { own, wallNow });
+    const page = pageOf(matching, pageSize, cursorText);
+    const [rows, summed] = await Promise.all([
+      findChargebacks(
+        db,
+        page.rows.map(({ key }) => key),
+      ),
+      after === undefined
+        ? findOpenChargebacks(
+            db,
+            matching.map(({ key }) => key),
+          )
+        : null,
+    ]);
+    const mayRead = visitor.permissions.has("person:read");
+    const names = mayRead
+      ? await customerNames(
+          db,
+          rows.flatMap(({ customerId }) => customerId ?? []),
+        )
+      : new Map<string, never>();
+    if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/chargebacks" });
+    const last = looked.at(-1);
+    const isMore = found.length > lookThrough && last !== undefined;
+    return renderOpenChargebacks({
+      open: rows
+        .filter(({ state }) => state === "opened")
+        .sort((a, b) => a.openedAt.getTime() - b.openedAt.getTime()),
+      next: page.older ?? (isMore ? cursorText(last) : null),
+      summed,
+      isMore,
+      lookThrough,
+      cases,
+      names,
+      filter,
+      query,
+      ratios,
+      own,
+      now,
+      wallNow,
+      timeZone,
+    });
+  };
+  const ended = async ({ db, serviceClock, timeZone }: PageDeps): Promise<Html> => {
+    const since = new Date(serviceClock.now().getTime() - yearMs);
+    const found = await listEndedChargebacks(db, { since, lookThrough });
+    return renderEndedChargebacks({ ...found, lookThrough, timeZone });
+  };
   const routes: readonly Route[] = [
     {
       method: "GET",
       path: "/chargebacks",
       access: "status:read",
-      async answer(deps, { visitor, actor, query }) {
-        const { db, clock, serviceClock, timeZone } = deps;
-        const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
-        const endedSince = new Date(now.getTime() - yearMs);
-        const [{ value: all, ageMs }, ratios] = await Promise.all([
-          listed(deps, "all", () => listChargebacks(db, { endedSince, limit: mostChargebacks })),
-          parts.ratios?.(db, now, timeZone) ?? null,
-        ]);
-        const unanswered = all.filter(({ state }) => state === "opened");
-        const keys = unanswered.map(({ key }) => key);
-        const cases = await readCases(db, "chargeback", keys);
-        const filter = {
-          who: oneOf(query.get("who"), ["mine", "unassigned"]),
-          snoozed: oneOf(query.get("snoozed"), ["hide", "only"]),
-        };
-        const open = shownChargebacks(unanswered, cases, filter, { own, wallNow });
-        const mayRead = visitor.permissions.has("person:read");
-        const names = mayRead
-          ? await customerNames(
-              db,
-              open.flatMap(({ customerId }) => customerId ?? []),
-            )
-          : new Map<string, never>();
-        if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/chargebacks" });
-        const ended = all.filter(({ state }) => state !== "opened");
+      async answer(deps, request) {
+        const body =
+          request.query.get("show") === "ended" ? await ended(deps) : await open(deps, request);
         return {
           kind: "page",
           title: "Chargebacks",
-          body: renderChargebacks({
-            open,
-            ended,
-            ageMs,
-            cases,
-            names,
-            filter,
-            ratios,
-            own,
-            now,
-            wallNow,
-            timeZone,
-          }),
+          body,
           command: "npx tallyhook report chargebacks",
         };
       },
@@ -171,6 +213,16 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
     routes,
     summary: chargebackSummary,
   };
+}
+
+const cursorText = ({ notedAt, key }: OpenCursor): string => `${notedAt}.${key}`;
+
+/** What cannot be read in the address is left out: the list then begins at its beginning. */
+function cursorOf(text: string | null): OpenCursor | undefined {
+  const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text ?? "") ?? [];
+  return notedAt === undefined || key === undefined || !isWireId(key)
+    ? undefined
+    : { notedAt, key };
 }
 
 const titleOf = (what: string, { orderNumber, key }: Chargeback): string =>

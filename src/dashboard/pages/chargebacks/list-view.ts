@@ -1,12 +1,12 @@
-import type { Chargeback } from "../../../mirror/chargebacks.ts";
+import type { Chargeback, OpenChargeback } from "../../../mirror/chargebacks.ts";
 import type { CustomerName } from "../../../mirror/customer-names.ts";
 import { type Case, untouched } from "../../../people/cases.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { counted, durationText } from "../../../platform/readable-text.ts";
+import { durationText } from "../../../platform/readable-text.ts";
 import { caseMarks, isResting } from "../../parts/case.ts";
 import { shortId } from "../../parts/id.ts";
 import { money } from "../../parts/money.ts";
-import { ageHint } from "../../parts/slow-reads.ts";
+import { oldestFirst, pager } from "../../parts/paging.ts";
 import { outside } from "../../parts/outside.ts";
 import { state } from "../../parts/state.ts";
 import { sums } from "../../parts/sums.ts";
@@ -29,17 +29,25 @@ export interface ChargebackFilter {
   snoozed: "hide" | "only" | null;
 }
 
+/** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
+export type Ratios = readonly Ratio[] | "unknown" | "computing" | null;
+
 export interface ListPage {
+  /** Of this page. */
   open: readonly Chargeback[];
-  ended: readonly Chargeback[];
-  /** How old both are; who looks after them is as it is now. */
-  ageMs: number;
+  /** Where the next page begins; null where there is none. */
+  next: string | null;
+  /** All that match, for the sums; null on a page after the first. */
+  summed: readonly OpenChargeback[] | null;
+  /** There are more than `lookThrough`: those were looked through, the oldest. */
+  isMore: boolean;
+  lookThrough: number;
   cases: ReadonlyMap<string, Case>;
   /** Empty for whoever may not see who customers are. */
   names: ReadonlyMap<string, CustomerName>;
   filter: ChargebackFilter;
-  /** Null without reports; unknown where the database was too slow. */
-  ratios: readonly Ratio[] | "unknown" | null;
+  query: URLSearchParams;
+  ratios: Ratios;
   own: number;
   now: Date;
   wallNow: Date;
@@ -55,12 +63,12 @@ const ages = [
 ] as const;
 
 /** Pure. */
-export function shownChargebacks(
-  chargebacks: readonly Chargeback[],
+export function shownChargebacks<Row extends { key: string }>(
+  chargebacks: readonly Row[],
   cases: ReadonlyMap<string, Case>,
   { who, snoozed }: ChargebackFilter,
   { own, wallNow }: { own: number; wallNow: Date },
-): Chargeback[] {
+): Row[] {
   return chargebacks.filter(({ key }) => {
     const current = cases.get(key) ?? untouched;
     return (
@@ -72,25 +80,42 @@ export function shownChargebacks(
 }
 
 /** Pure. */
-export function renderChargebacks(page: ListPage): Html {
+export function renderOpenChargebacks(page: ListPage): Html {
+  const { query, next, isMore, lookThrough, summed } = page;
   return html`<p class="lead">
       The service says neither why a customer disputes a sale nor until when to answer: look both up
       there on the day a chargeback comes. Card networks give a few weeks, counted from a day that
       may lie before the one shown here.
     </p>
-    ${ageHint(page.ageMs)} ${renderAges(page)} ${renderFilters(page.filter)} ${renderOpen(page)}
-    ${renderRatios(page.ratios)} ${renderEnded(page)}`;
+    <p><a href="/chargebacks?show=ended">How chargebacks ended</a></p>
+    ${renderAges(page)} ${renderFilters(page.filter)}
+    ${
+      isMore &&
+      html`<p class="problem">
+        More than ${lookThrough.toLocaleString("en-GB")} chargebacks are open. This page looked
+        through that many of them, the oldest${summed !== null && ", and the sums are of these"}:
+        the next page goes on.
+      </p>`
+    }
+    ${renderOpen(page)} ${pager("/chargebacks", query, next, oldestFirst)}
+    ${renderRatios(page.ratios)}`;
 }
 
-const amountOf = ({ amountMinor, currency }: Chargeback) => ({ totalMinor: amountMinor, currency });
+export const amountOf = ({
+  amountMinor,
+  currency,
+}: Pick<Chargeback, "amountMinor" | "currency">) => ({
+  totalMinor: amountMinor,
+  currency,
+});
 
-function renderAges({ open, now }: ListPage): Html | null {
-  if (open.length === 0) return null;
-  const daysOf = ({ openedAt }: Chargeback) => (now.getTime() - openedAt.getTime()) / dayMs;
+function renderAges({ summed, now }: ListPage): Html | null {
+  if (summed === null || summed.length === 0) return null;
+  const daysOf = ({ openedAt }: OpenChargeback) => (now.getTime() - openedAt.getTime()) / dayMs;
   return html`<ul class="cards stats plain-list">
     ${ages.map(([name, most], n) => {
       const least = ages[n - 1]?.[1] ?? -Infinity;
-      const these = open.filter((each) => daysOf(each) > least && daysOf(each) <= most);
+      const these = summed.filter((each) => daysOf(each) > least && daysOf(each) <= most);
       return html`<li class="card">
         <h2>${name}</h2>
         <p class="stat">${these.length}</p>
@@ -123,12 +148,13 @@ const renderFilters = ({ who, snoozed }: ChargebackFilter): Html =>
     <button class="second">Show</button>
   </form>`;
 
-const chargebackLink = ({ key, orderNumber }: Chargeback): Html =>
+export const chargebackLink = ({ key, orderNumber }: Chargeback): Html =>
   html`<a href="/chargebacks/${encodeURIComponent(key)}"
     >${orderNumber === null || orderNumber.trim() === "" ? shortId(key) : html`Order ${outside(orderNumber)}`}</a
   >`;
 
-function renderOpen({ open, cases, names, filter, own, now, wallNow, timeZone }: ListPage): Html {
+function renderOpen(page: ListPage): Html {
+  const { open, cases, names, filter, query, next, own, now, wallNow, timeZone } = page;
   const isFiltered = filter.who !== null || filter.snoozed !== null;
   const nameOf = ({ customerId }: Chargeback): Html | string => {
     const found = names.get(customerId ?? "");
@@ -161,15 +187,24 @@ function renderOpen({ open, cases, names, filter, own, now, wallNow, timeZone }:
     {
       caption: "To answer, the oldest first",
       empty: isFiltered
-        ? html`No open chargeback matches. <a href="/chargebacks">Show all</a>`
-        : html`No chargeback is open. Try it on the sandbox:
-            <code>npx tallyhook trigger order.disputed</code>`,
+        ? html`No open chargeback matches${next !== null && " so far"}.
+            <a href="/chargebacks">Show all</a>`
+        : query.has("after")
+          ? html`No further chargeback is open. <a href="/chargebacks">Show the first ones</a>`
+          : html`No chargeback is open. Try it on the sandbox:
+              <code>npx tallyhook trigger order.disputed</code>`,
     },
   );
 }
 
-function renderRatios(ratios: ListPage["ratios"]): Html | null {
+function renderRatios(ratios: Ratios): Html | null {
   if (ratios === null) return null;
+  if (ratios === "computing") {
+    return html`<p class="hint">
+      How near the card networks' thresholds are is being summed up.
+      <a href="/chargebacks">Look again in a moment</a>
+    </p>`;
+  }
   if (ratios === "unknown") {
     return html`<p class="hint">
       How near the card networks' thresholds are takes longer than a page may:
@@ -202,45 +237,6 @@ function renderRatios(ratios: ListPage["ratios"]): Html | null {
       caption:
         "This month against each network's threshold, without the fraud reports that the service does not know",
       empty: html`No network counts a chargeback of this month, as far as the mirror knows.`,
-    },
-  );
-}
-
-/** How chargebacks ended, by the card's network and currency: the service gives no reason to go by. */
-function renderEnded({ ended }: ListPage): Html {
-  const groups = new Map<string, Chargeback[]>();
-  for (const each of ended) {
-    const key = JSON.stringify([each.cardBrand ?? "unknown", each.currency]);
-    groups.set(key, [...(groups.get(key) ?? []), each]);
-  }
-  const rows = [...groups.values()].sort((a, b) => b.length - a.length);
-  const part = (these: readonly Chargeback[]): Html =>
-    html`${these.length} <span class="hint">${sums(these.map(amountOf))}</span>`;
-  return table<Chargeback[]>(
-    [
-      { name: "Network", cell: ([first]) => outside(first?.cardBrand ?? "unknown") },
-      { name: "Currency", cell: ([first]) => first?.currency?.toUpperCase() ?? "unknown" },
-      {
-        name: "Won",
-        kind: "number",
-        cell: (these) => part(these.filter(({ state: end }) => end === "dismissed")),
-      },
-      {
-        name: "Lost",
-        kind: "number",
-        cell: (these) => part(these.filter(({ state: end }) => end === "accepted")),
-      },
-      {
-        name: "Share won",
-        kind: "number",
-        cell: (these) =>
-          `${Math.round((100 * these.filter(({ state: end }) => end === "dismissed").length) / these.length)} %`,
-      },
-    ],
-    rows,
-    {
-      caption: `Won and lost in the last twelve months: ${counted(ended.length, "chargeback")}`,
-      empty: html`No chargeback ended in the last twelve months.`,
     },
   );
 }

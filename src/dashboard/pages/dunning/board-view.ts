@@ -25,7 +25,7 @@ export interface BoardPage {
   currencies: readonly string[];
   /** There are more renewals than the board reads. */
   isCut: boolean;
-  /** How old all but the cases is. */
+  /** How old the funnel and what was recovered are. */
   ageMs: number;
   own: number;
   /** The service's time, by which it retries; and the wall clock, by which cases rest. */

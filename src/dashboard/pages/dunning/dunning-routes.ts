@@ -7,7 +7,7 @@ import type { PageGroup } from "../../page-group.ts";
 import { PageError, type Route } from "../../route.ts";
 import { customerNames } from "../../../mirror/customer-names.ts";
 import { findDeclinedOrders, mergedOrders } from "../../../mirror/dunning/declined-orders.ts";
-import { findRenewal } from "../../../mirror/dunning/renewals.ts";
+import { type DeclinedRenewal, findRenewal } from "../../../mirror/dunning/renewals.ts";
 import { readCase } from "../../../people/cases.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
@@ -15,14 +15,14 @@ import { cardOf, filterOf, shownCards } from "./board.ts";
 import { renderBoard, visibleCards } from "./board-view.ts";
 import { renderFunnel } from "./funnel-view.ts";
 import { renderRenewal } from "./renewal-view.ts";
-import { type BoardRenewals, type DunningParts, readBoard, readRenewals } from "./read-board.ts";
+import { type DunningParts, readCards, readRecovered, readUnpaid } from "./read-board.ts";
 import { dunningSummary } from "./summary.ts";
 
 const path = "/dunning/:id";
 
 /** Renewals that were declined: who has them, what to do, and what became of them. */
 export function dunningPages(parts: DunningParts): PageGroup {
-  const renewals = createSlowReads<"all", BoardRenewals>();
+  const recovered = createSlowReads<"month", DeclinedRenewal[]>();
   const funnels = createSlowReads<string, Funnel | null>();
   const routes: readonly Route[] = [
     {
@@ -32,17 +32,22 @@ export function dunningPages(parts: DunningParts): PageGroup {
       async answer(deps, { visitor, actor, query }) {
         const { db, clock, serviceClock, timeZone } = deps;
         const filter = filterOf(query);
-        const board = await renewals(deps, "all", () => readRenewals(deps));
-        const { cards, isCut } = await readBoard(deps, await parts.settings(), board.value);
+        const month = monthIn(query.get("month"), serviceClock.now(), timeZone);
+        const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
+        // What is over is kept where it is slow; who is to pay is read each time.
+        const [unpaid, paid, funnel] = await Promise.all([
+          readUnpaid(deps),
+          recovered(deps, "month", () => readRecovered(deps)),
+          funnels(deps, month, readFunnel),
+        ]);
+        const settings = await parts.settings();
+        const { cards, isCut } = await readCards(deps, settings, [unpaid, paid.value]);
         const [own, wallNow, now] = [visitor.session.accountId, clock.now(), serviceClock.now()];
         const shown = shownCards(cards, filter, { own, now: wallNow });
         const mayRead = visitor.permissions.has("person:read");
         const ids = visibleCards(shown, filter).flatMap(({ customerId }) => customerId ?? []);
         const names = mayRead ? await customerNames(db, ids) : new Map<string, never>();
         if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/dunning" });
-        const month = monthIn(query.get("month"), now, timeZone);
-        const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
-        const funnel = await funnels(deps, month, readFunnel);
         return {
           kind: "page",
           title: "Dunning",
@@ -57,7 +62,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             now,
             wallNow,
             timeZone,
-            ageMs: Math.max(board.ageMs, funnel.ageMs),
+            ageMs: Math.max(paid.ageMs, funnel.ageMs),
             funnel: funnel.value === null ? null : renderFunnel(funnel.value, month, query),
           }),
           command: "npx tallyhook report past-due-aging",

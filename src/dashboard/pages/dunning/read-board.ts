@@ -21,35 +21,27 @@ export interface DunningParts {
 /** How many renewals the board reads; more is a fault that no board helps with. */
 const mostRenewals = 5_000;
 
-/** What the mirror has of the board, apart from who looks after it. */
-export interface BoardRenewals {
-  unpaid: DeclinedRenewal[];
-  recovered: DeclinedRenewal[];
-}
+type When = Pick<PageDeps, "db" | "serviceClock" | "timeZone">;
 
-/** Two statements, which look at the declined orders of months. */
-export async function readRenewals({
-  db,
-  serviceClock,
-  timeZone,
-}: Pick<PageDeps, "db" | "serviceClock" | "timeZone">): Promise<BoardRenewals> {
-  const now = serviceClock.now();
-  const since = beginningOfMonth(now, timeZone);
-  const [unpaid, recovered] = await Promise.all([
-    unpaidRenewals(db, { now, limit: mostRenewals + 1 }),
-    recoveredRenewals(db, { since, limit: mostRenewals + 1 }),
-  ]);
-  return { unpaid, recovered };
-}
+/** What is unpaid now, by what the mirror has. One statement. */
+export const readUnpaid = ({ db, serviceClock }: Pick<When, "db" | "serviceClock">) =>
+  unpaidRenewals(db, { now: serviceClock.now(), limit: mostRenewals + 1 });
 
-/** Everything on the board, with who looks after it now. One statement. */
-export async function readBoard(
+/** What was paid after all this month. One statement, which looks at all sales of the month. */
+export const readRecovered = ({ db, serviceClock, timeZone }: When) =>
+  recoveredRenewals(db, {
+    since: beginningOfMonth(serviceClock.now(), timeZone),
+    limit: mostRenewals + 1,
+  });
+
+/** Cards of these renewals, with who looks after them now. One statement. */
+export async function readCards(
   { db, serviceClock }: Pick<PageDeps, "db" | "serviceClock">,
   settings: DunningSettings,
-  { unpaid, recovered }: BoardRenewals,
+  found: readonly (readonly DeclinedRenewal[])[],
 ): Promise<{ cards: BoardCard[]; isCut: boolean }> {
   const now = serviceClock.now();
-  const renewals = [...unpaid.slice(0, mostRenewals), ...recovered.slice(0, mostRenewals)];
+  const renewals = found.flatMap((each) => each.slice(0, mostRenewals));
   const cases = await readCases(
     db,
     "dunning",
@@ -59,7 +51,7 @@ export async function readBoard(
     cards: renewals.map((renewal) =>
       cardOf(renewal, cases.get(renewal.orderId), { settings, now }),
     ),
-    isCut: unpaid.length > mostRenewals || recovered.length > mostRenewals,
+    isCut: found.some(({ length }) => length > mostRenewals),
   };
 }
 

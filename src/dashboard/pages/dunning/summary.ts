@@ -3,15 +3,14 @@ import { counted } from "../../../platform/readable-text.ts";
 import { sums } from "../../parts/sums.ts";
 import type { Summary } from "../../page-group.ts";
 import type { BoardCard } from "./board.ts";
-import { type DunningParts, readBoard, readRenewals } from "./read-board.ts";
+import { type DunningParts, readCards, readUnpaid } from "./read-board.ts";
 
 /** What home says of dunning: the amount at stake, what the service retries today, and what nobody looks after. */
 export const dunningSummary = (parts: DunningParts): Summary => ({
   access: "status:read",
   async read(deps) {
     const settings = await parts.settings();
-    const { cards } = await readBoard(deps, settings, await readRenewals(deps));
-    const unpaid = cards.filter(({ stage }) => stage !== "recovered");
+    const { cards: unpaid } = await readCards(deps, settings, [await readUnpaid(deps)]);
     const today = dayIn(deps.timeZone, deps.serviceClock.now());
     const dueToday = unpaid.filter(
       ({ nextRetryAt }) =>
