@@ -1,5 +1,6 @@
 -- One row for each time that a finding was opened, healed since or not: the latest, and those before it (`history`).
-create or replace function reports.finding_lives(p_as_of timestamptz default null)
+-- p_findings: only of these; null: of all.
+create or replace function reports.finding_lives_of(p_as_of timestamptz, p_findings bigint[])
 returns table (finding bigint, class text, identity text, severity text, resource text, object_id text,
                differences jsonb, amount_at_risk bigint, currency text, first_seen timestamptz,
                healed_at timestamptz, cause text, ack_by text, ack_note text, mode text, object_at timestamptz)
@@ -8,11 +9,11 @@ language sql stable parallel safe as $$
          f.currency, l.first_seen, case when l.healed_at <= coalesce(p_as_of, 'infinity') then l.healed_at end,
          l.cause, l.ack_by, l.ack_note, f.evidence->>'mode', f.object_at
   from (
-    select n.* from reconcile.findings n where p_as_of is null
+    select n.* from reconcile.findings n where p_as_of is null and (p_findings is null or n.id = any(p_findings))
     union all
     select v.* from (
       select distinct on (k.finding) k.content from reconcile.finding_versions k
-      where k.recorded_at <= p_as_of order by k.finding, k.recorded_at desc, k.id desc
+      where k.recorded_at <= p_as_of and (p_findings is null or k.finding = any(p_findings)) order by k.finding, k.recorded_at desc, k.id desc
     ) k cross join lateral jsonb_populate_record(null::reconcile.findings, k.content) v
   ) f
   cross join lateral (
@@ -25,4 +26,12 @@ language sql stable parallel safe as $$
     from jsonb_array_elements(f.history) h
   ) l
   where l.first_seen <= coalesce(p_as_of, 'infinity')
+$$;
+
+create or replace function reports.finding_lives(p_as_of timestamptz default null)
+returns table (finding bigint, class text, identity text, severity text, resource text, object_id text,
+               differences jsonb, amount_at_risk bigint, currency text, first_seen timestamptz,
+               healed_at timestamptz, cause text, ack_by text, ack_note text, mode text, object_at timestamptz)
+language sql stable parallel safe as $$
+  select l.* from reports.finding_lives_of(p_as_of, null) l
 $$;
