@@ -34,7 +34,7 @@ const defaultLookThrough = 100_000;
 
 /**
  * The newest events that match. Fast at any size: state, object and id have an index, and all else is looked for among
- * `lookThrough` events. Up to 100 statements with a time, else two or three; outside of a transaction.
+ * `lookThrough` events. Up to seven statements; outside of a transaction.
  */
 export async function searchEvents(
   db: Knex,
@@ -58,7 +58,7 @@ export interface NumberSpan {
 /** Rows with a number above a position are dated at most twice a minute before its time (`eventPositionAt`). */
 const untilMarginMs = 120_000;
 
-/** The numbers between which the events of a search are. Some 80 statements with both times, none without. */
+/** The numbers between which the events of a search are. Two statements for each time. */
 export async function spanOf(
   db: Knex,
   { before, receivedFrom, receivedUntil }: EventSearch,

@@ -66,6 +66,19 @@ const jsonLines = `{
   "d": []
 }`;
 
+/** Applied events that nothing tells apart. */
+async function storeMany(count: number): Promise<void> {
+  await database.db.raw(
+    `with stored as (
+       insert into inbox.receipts (seq, event_id, raw_sha256, type, received_at, secret_id)
+       select nextval('inbox.event_numbers'), 'evt_many_' || n, sha256(n::text::bytea), 'order.created', now(), 'env-1'
+       from generate_series(1, ?::int) n returning seq
+     )
+     insert into inbox.progress (seq, state) select seq, 'applied' from stored`,
+    [count],
+  );
+}
+
 describe("the list of events", () => {
   test("filters by state, type, object, event id and time, and says in its address which", async () => {
     const { db } = database;
@@ -105,6 +118,19 @@ describe("the list of events", () => {
     const older = /rel="next" href="([^"]*)"/.exec(first.text)?.[1]?.replaceAll("&amp;", "&") ?? "";
     expect(older).toContain("state=dead");
     expect(listed(await page(older))).toEqual([seqs[1], seqs[0]]);
+  });
+
+  test("says how far back it searched for what no index finds, and searches on by a link", async () => {
+    const wanted = await storeRow(database.db, { type: "rare.type", state: "applied" });
+    await storeMany(10_000);
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    const first = await (await send(`${dashboard.url}/events?type=rare.type`, { cookie })).text();
+    expect(first).toContain(`Searched back to event ${wanted + 1}, of `);
+    expect(first).not.toContain(`href="/events/${wanted}"`);
+    const on = /href="([^"]*)"\s*>\s*Search on/.exec(first)?.[1]?.replaceAll("&amp;", "&") ?? "";
+    const second = await (await send(`${dashboard.url}${on}`, { cookie })).text();
+    expect(second).toContain(`href="/events/${wanted}"`);
+    expect(second).not.toContain("Searched back");
   });
 
   test("shows boxes to choose by and the replay of all only to who may replay", async () => {

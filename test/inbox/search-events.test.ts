@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { readBacklog } from "../../src/inbox/backlog.ts";
 import { readLag } from "../../src/inbox/lag.ts";
+import { eventPositionAt } from "../../src/inbox/read-by-number.ts";
 import { findReplayable } from "../../src/inbox/replay-search.ts";
 import { type EventSearch, searchEvents } from "../../src/inbox/search-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -66,6 +67,21 @@ describe("a search for events", () => {
     const after = await findReplayable(database.db, { state: "dead" });
     expect(after.digest).not.toBe(before.digest);
   });
+});
+
+test("a position at a time is before every event of it or later, and behind nearly all older ones", async () => {
+  const seqs = await several([900, 700, 500, 300, 0].map((ago) => ({ receivedAgoSeconds: ago })));
+  // Numbers between them were never stored.
+  await database.db.raw("delete from inbox.receipts where seq = ?", [seqs[1]!]);
+  const at = async (ago: number) =>
+    eventPositionAt(database.db, new Date(Date.now() - ago * 1_000));
+  expect(await at(1_000)).toBeLessThan(seqs[0]!);
+  for (const ago of [600, 650]) {
+    expect(await at(ago)).toBeGreaterThanOrEqual(seqs[0]!);
+    expect(await at(ago)).toBeLessThan(seqs[2]!);
+  }
+  expect(await at(100)).toBe(seqs[3]);
+  expect(await at(-1_000)).toBeGreaterThanOrEqual(seqs[4]!);
 });
 
 test("the backlog counts what waits, failed and is dead, and says why", async () => {

@@ -1,6 +1,12 @@
 import type { Knex } from "knex";
 import { type Change, changesOfCause } from "../../../feed/changes.ts";
-import { type EventWork, type StoredEvent, readWork, seqsOfIds } from "../../../inbox/queries.ts";
+import {
+  type EventWork,
+  type StoredEvent,
+  listEventsOf,
+  readWork,
+  seqsOfIds,
+} from "../../../inbox/queries.ts";
 import { searchEvents } from "../../../inbox/search-events.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -17,6 +23,8 @@ import { replayRoutes } from "./replay-routes.ts";
 import { readEventSummary } from "./summary.ts";
 
 const pageSize = 50;
+/** A page looks through so many events for what no index finds; the next one goes on from there. */
+const lookThrough = 10_000;
 
 /** What the service announced, and what became of it. */
 export const eventPages = (tools: EventTools): PageGroup => ({
@@ -34,14 +42,15 @@ const list: Route = {
     const found =
       problems.length > 0
         ? { events: [], stoppedAt: null }
-        : await searchEvents(db, search, { limit: pageSize + 1 });
+        : await searchEvents(db, search, { limit: pageSize + 1, lookThrough });
+    const [stop] = found.stoppedAt === null ? [] : await listEventsOf(db, [found.stoppedAt]);
     return {
       kind: "page",
       title: "Events",
       status: problems.length > 0 ? 400 : 200,
       body: renderEvents({
         events: pageOf(found.events, pageSize, ({ seq }) => seq),
-        stoppedAt: found.stoppedAt,
+        stop: stop ?? null,
         query,
         problems,
         mayReplay: visitor.permissions.has("event:replay"),

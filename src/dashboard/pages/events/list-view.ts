@@ -15,8 +15,8 @@ export interface EventsPage {
   events: PageOf<EventRow>;
   query: URLSearchParams;
   problems: readonly string[];
-  /** Where the search stopped for want of time. */
-  stoppedAt: number | null;
+  /** The event at which the search stopped, since it had looked through as many as a page may; null: at the end. */
+  stop: EventRow | null;
   mayReplay: boolean;
   timeZone: string;
 }
@@ -50,9 +50,9 @@ export function renderEvents(page: EventsPage): Html {
 const isLive = (query: URLSearchParams): boolean =>
   !query.has("before") && (query.get("until") ?? "") === "";
 
-function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPage): Html {
+function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): Html {
   const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");
-  const isAllLookedThrough = stoppedAt === null;
+  const isAllLookedThrough = stop === null;
   const found = table(
     [...(mayReplay ? [choice] : []), ...columns(events.rows, query, timeZone)],
     events.rows,
@@ -84,10 +84,11 @@ function renderFound({ events, query, stoppedAt, mayReplay, timeZone }: EventsPa
       : found
   }
   ${
-    stoppedAt !== null &&
+    stop !== null &&
     html`<p class="hint">
-      Looked through the newest 100,000 events down to number ${stoppedAt}.
-      <a href="${withQuery("/events", query, { before: String(stoppedAt) })}">Look further back</a>
+      Searched back to event ${stop.seq}, of ${time(stop.received_at, timeZone)}; there may be older
+      ones that match.
+      <a href="${withQuery("/events", query, { before: String(stop.seq) })}">Search on</a>
     </p>`
   }
   ${(query.get("object") ?? "") !== "" && objectHint} ${pager("/events", query, events.older)}`;
