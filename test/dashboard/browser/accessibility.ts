@@ -6,13 +6,17 @@ import { inPage } from "./in-page.ts";
 
 const axe = readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Rules whose answer colours and width can change; the others read the document alone. */
-const rulesOfLayout = [
-  "color-contrast",
-  "link-in-text-block",
-  "scrollable-region-focusable",
-  "target-size",
-];
+/** Rules whose answer colours can change, and those whose answer the width can; the others read the document alone. */
+const rulesOfColours = ["color-contrast", "link-in-text-block"];
+const rulesOfLayout = [...rulesOfColours, "scrollable-region-focusable", "target-size"];
+
+const rules = { all: null, layout: rulesOfLayout, colours: rulesOfColours } as const;
+
+export interface AskedRules {
+  asked: keyof typeof rules;
+  /** The content without the frame around it, and of rows that differ by their words alone the first. */
+  onlyContent: boolean;
+}
 
 /**
  * What axe-core finds on the page as it is shown now. It comes by way of the debugger, which the content policy does
@@ -20,14 +24,15 @@ const rulesOfLayout = [
  */
 export async function accessibilityFaults(
   page: Page,
-  { onlyLayout }: { onlyLayout: boolean },
+  { asked, onlyContent }: AskedRules,
 ): Promise<string[]> {
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(await axe);
+  const values = rules[asked];
   const options: RunOptions = {
     resultTypes: ["violations"],
     // It would read the stylesheets once more.
     preload: false,
-    ...(onlyLayout ? { runOnly: { type: "rule", values: rulesOfLayout } } : {}),
+    ...(values === null ? {} : { runOnly: { type: "rule", values: [...values] } }),
   };
-  return inPage(page, "axeFaults", options);
+  return inPage(page, "axeFaults", { options, onlyContent });
 }

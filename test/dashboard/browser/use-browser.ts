@@ -1,6 +1,7 @@
 import { type Browser, type BrowserContextOptions, type Page, chromium } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
 import { chromiumPath } from "../../support/chromium.ts";
+import { send } from "../dashboard-stand.ts";
 import { inPageFile } from "./in-page.ts";
 
 /** A page that notes whatever a person must not meet. */
@@ -8,6 +9,8 @@ export interface WatchedPage {
   page: Page;
   /** Opens an address of the dashboard, and gives back the status of its answer. */
   go(address: string): Promise<number>;
+  /** What the browser would get there, without it: a fraction of the work. */
+  read(address: string): Promise<{ status: number; html: string }>;
   /** What went wrong since it was last asked: scripts, styles and requests that were refused, errors, dialogs. */
   complaints(): string[];
   close(): Promise<void>;
@@ -65,6 +68,10 @@ export function useBrowser({ keepsPages = false } = {}): TestBrowser {
         async go(address) {
           const answer = await page.goto(`${url}${address}`);
           return answer?.status() ?? 0;
+        },
+        async read(address) {
+          const answer = await send(`${url}${address}`, cookie === null ? {} : { cookie });
+          return { status: answer.status, html: await answer.text() };
         },
         close: () => context.close(),
       };
