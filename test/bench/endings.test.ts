@@ -3,10 +3,12 @@ import { once } from "node:events";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { expect, inject, test } from "vitest";
 import { placement } from "../../bench/support/pinning.ts";
 import { startProcess } from "../../bench/support/processes.ts";
 import { untilAnswers } from "../../bench/support/tallyhook.ts";
+import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { projectRoot } from "../support/project-root.ts";
 
@@ -25,23 +27,59 @@ async function processesWith(text: string): Promise<string[]> {
 
 const endings: Record<string, (bench: ChildProcess) => void> = {
   "its reader is gone": (bench) => bench.stdout?.destroy(),
-  ...(inject("isTorture")
-    ? {
-        "it gets SIGHUP": (bench: ChildProcess) => void bench.kill("SIGHUP"),
-        "it gets SIGTERM": (bench: ChildProcess) => void bench.kill("SIGTERM"),
-      }
-    : {}),
+  "it gets SIGHUP": (bench) => void bench.kill("SIGHUP"),
+  "it gets SIGTERM": (bench) => void bench.kill("SIGTERM"),
 };
 
+const run = (args: readonly string[]): ChildProcess & { stdout: Readable } =>
+  spawn(process.execPath, ["--import", "tsx", ...args], {
+    cwd: projectRoot,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+
+/** What ends a benchmark, around one program that is no server. */
+const program = (folder: string): string => `
+  import { writeFile } from "node:fs/promises";
+  import { placement } from "${projectRoot}/bench/support/pinning.ts";
+  import { startProcess } from "${projectRoot}/bench/support/processes.ts";
+  import { endInAnyCase } from "${projectRoot}/bench/support/ending.ts";
+  endInAnyCase(() => writeFile("${folder}/closed", ""));
+  const file = "${folder}/silent.mjs";
+  startProcess({ name: "silent", file, directory: "${folder}", cpus: placement.others });
+  setInterval(() => console.log("running"), 20);
+`;
+
 test.skipIf(process.platform !== "linux").each(Object.entries(endings))(
+  "what a benchmark has started is ended when %s",
+  async (_, end) => {
+    const folder = await mkdtemp(join(tmpdir(), "tallyhook-endings-"));
+    try {
+      await writeFile(join(folder, "silent.mjs"), "setInterval(() => {}, 1_000);");
+      await writeFile(join(folder, "program.ts"), program(folder));
+      const bench = run([join(folder, "program.ts")]);
+      const exited = once(bench, "exit");
+      await Promise.race([once(bench.stdout, "data"), exited]);
+      const silent = join(folder, "silent.mjs");
+      expect(await processesWith(silent)).not.toEqual([]);
+      end(bench);
+      const [code] = (await exited) as [number | null];
+      await eventually("it is gone", async () => (await processesWith(silent)).length === 0);
+      expect(await readdir(folder)).toContain("closed");
+      expect(code).toBeGreaterThan(0);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+);
+
+/** A real one makes its build and its servers first. */
+const realEndings = inject("isTorture") ? Object.entries(endings) : [];
+
+test.skipIf(process.platform !== "linux").each(realEndings)(
   "a benchmark leaves no server and no process when %s",
   { timeout: 240_000 },
   async (_, end) => {
-    const bench = spawn(
-      process.execPath,
-      ["--import", "tsx", "bench/run.ts", "memory", "--minutes", "1"],
-      { cwd: projectRoot, stdio: ["ignore", "pipe", "ignore"] },
-    );
+    const bench = run(["bench/run.ts", "memory", "--minutes", "1"]);
     const exited = once(bench, "exit");
     // Its servers run by then.
     await Promise.race([once(bench.stdout, "data"), exited]);

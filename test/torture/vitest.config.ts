@@ -50,6 +50,7 @@ export default defineConfig(({ mode }) => ({
                 include: [
                   "test/torture/**/*.test.ts",
                   // What these leave out in `npm test` (see isTorture).
+                  "test/bench/endings.test.ts",
                   "test/bench/smoke.test.ts",
                   "test/e2e/exit-codes.test.ts",
                   "test/e2e/postgres-outages.test.ts",
