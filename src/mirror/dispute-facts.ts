@@ -11,7 +11,15 @@ export interface DisputeFacts {
   earlier: EarlierOrder[];
   /** The oldest first. */
   timeline: DisputeState[];
+  /** What is not all here: the last of it is missing, in the order of its list. */
+  cut: readonly CutList[];
 }
+
+/** The lists that end at a number of rows. */
+export type CutList = keyof typeof mostRows;
+
+/** A pack for a bank is read by a person. */
+export const mostRows = { transactions: 200, earlier: 200, timeline: 500 } as const;
 
 /** Fields are as the service has them; what it did not say is null. */
 export interface DisputedOrder {
@@ -82,9 +90,6 @@ export interface DisputeState {
   type: string | null;
 }
 
-/** How many earlier orders are read. */
-const mostEarlier = 200;
-
 /** What belongs to a chargeback. Five statements. */
 export async function readDisputeFacts(
   db: Knex,
@@ -104,7 +109,16 @@ export async function readDisputeFacts(
       transactions.map(({ id }) => id),
     ),
   ]);
-  return { order, customer, transactions, earlier, timeline };
+  const lists = { transactions, earlier, timeline };
+  const names = ["transactions", "earlier", "timeline"] as const;
+  return {
+    order,
+    customer,
+    transactions: transactions.slice(0, mostRows.transactions),
+    earlier: earlier.slice(0, mostRows.earlier),
+    timeline: timeline.slice(0, mostRows.timeline),
+    cut: names.filter((name) => lists[name].length > mostRows[name]),
+  };
 }
 
 type Raw = Record<string, unknown>;
@@ -160,8 +174,8 @@ async function readTransactions(
             t.data->'processor_response' as response
      from mirror.transactions t where t.id = any(array(
        select x.id from mirror.transactions x where x.order_id = ? union select ?)) and t.deleted_at is null
-     order by t.created_at, t.id limit 200`,
-    [orderId, transactionId],
+     order by t.created_at, t.id limit ?`,
+    [orderId, transactionId, mostRows.transactions + 1],
   );
   return rows.map((row) => {
     const response = isObject(row["response"]) ? row["response"] : {};
@@ -196,7 +210,7 @@ async function readEarlier(
        and not exists (select from mirror.versions v
                        where v.resource = 'order' and v.id = o.id and v.data->>'status' like 'chargeback%')
      order by o.created_at desc, o.id limit ?`,
-    [customerId, before, mostEarlier],
+    [customerId, before, mostRows.earlier + 1],
   );
   return rows.flatMap((row) => {
     const createdAt = time(row["created_at"]);
@@ -232,8 +246,8 @@ async function readTimeline(
      from mirror.versions v
      where (v.resource = 'order' and v.id = ?)
         or (v.resource in ('transaction', 'transaction.inline') and v.id = any(?::text[]))
-     group by 2, 3, 4 order by 1, 2, 3, 4 limit 500`,
-    [orderId, sqlArray(transactionIds)],
+     group by 2, 3, 4 order by 1, 2, 3, 4 limit ?`,
+    [orderId, sqlArray(transactionIds), mostRows.timeline + 1],
   );
   return rows.map(({ at, is_order: isOrder, id, status, type }) => ({
     at,

@@ -219,6 +219,19 @@ describe("the evidence", () => {
     expect(compared).not.toMatch(/LATER|STRANGE|DISPUTED/);
   });
 
+  test("says where a list goes on beyond what it shows, on the page and in its data", async () => {
+    const entry = (n: number) =>
+      sampleEntry({ id: `long-${String(n).padStart(3, "0")}`, created_at: days(-30) });
+    const transactions = Array.from({ length: 201 }, (_, n) => entry(n));
+    await sold("long", { customer: "patient", status: "chargeback", order: { transactions } });
+    const { cookie } = await signedIn(database.db, ["support"]);
+    const { files } = await zipOf("long", cookie);
+    expect(files["evidence.html"]).toContain("Payments and refunds: the first 200, there are more");
+    expect(files["evidence.html"]).not.toContain("What happened:");
+    const { transactions: shownOnes, cut } = JSON.parse(files["evidence.json"] ?? "");
+    expect([shownOnes.length, cut]).toEqual([200, ["transactions"]]);
+  });
+
   test("as a ZIP has the same bytes each time, with sums of its files, and is recorded with its hash", async () => {
     const { cookie, email } = await signedIn(database.db, ["support"]);
     const first = await zipOf("disputed", cookie);

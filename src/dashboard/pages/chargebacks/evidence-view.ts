@@ -1,4 +1,4 @@
-import type { Address } from "../../../mirror/dispute-facts.ts";
+import { type Address, type CutList, mostRows } from "../../../mirror/dispute-facts.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
@@ -94,7 +94,11 @@ const renderItems = ({ order }: Evidence): Html =>
     { caption: "Items", empty: html`The mirror does not have the items of this order.` },
   );
 
-const renderTransactions = ({ transactions }: Evidence, timeZone: string): Html =>
+/** A caption, with what is missing of its list. */
+const captionOf = (caption: string, { cut }: Evidence, list: CutList): string =>
+  cut.includes(list) ? `${caption}: the first ${mostRows[list]}, there are more` : caption;
+
+const renderTransactions = (evidence: Evidence, timeZone: string): Html =>
   table(
     [
       {
@@ -120,13 +124,16 @@ const renderTransactions = ({ transactions }: Evidence, timeZone: string): Html 
       { name: "Address check", cell: ({ avsResult }) => outside(avsResult ?? "–") },
       { name: "Security code", cell: ({ cvvResult }) => outside(cvvResult ?? "–") },
     ],
-    transactions,
-    { caption: "Payments and refunds", empty: html`No transaction of this sale is known.` },
+    evidence.transactions,
+    {
+      caption: captionOf("Payments and refunds", evidence, "transactions"),
+      empty: html`No transaction of this sale is known.`,
+    },
   );
 
 const yesOrNo = (is: boolean): string => (is ? "yes" : "no");
 
-const renderEarlier = ({ earlier }: Evidence, timeZone: string): Html =>
+const renderEarlier = (evidence: Evidence, timeZone: string): Html =>
   html`${table(
       [
         { name: "Order", cell: ({ orderNumber, id }) => outside(orderNumber ?? id) },
@@ -141,9 +148,13 @@ const renderEarlier = ({ earlier }: Evidence, timeZone: string): Html =>
         { name: "Same address", cell: ({ isSameAddress }) => yesOrNo(isSameAddress) },
         { name: "May count", cell: ({ mayCount }) => yesOrNo(mayCount) },
       ],
-      earlier,
+      evidence.earlier,
       {
-        caption: "Earlier orders of this customer that nobody disputed",
+        caption: captionOf(
+          "Earlier orders of this customer that nobody disputed, the latest first",
+          evidence,
+          "earlier",
+        ),
         empty: html`This customer has no earlier order that was paid and never disputed.`,
       },
     )}
@@ -153,7 +164,7 @@ const renderEarlier = ({ earlier }: Evidence, timeZone: string): Html =>
       service knows neither: add what your shop knows.
     </p>`;
 
-const renderTimeline = ({ timeline }: Evidence, timeZone: string): Html =>
+const renderTimeline = (evidence: Evidence, timeZone: string): Html =>
   table(
     [
       { name: "When", cell: ({ at }) => time(at, timeZone) },
@@ -168,8 +179,11 @@ const renderTimeline = ({ timeline }: Evidence, timeZone: string): Html =>
       },
       { name: "Id", kind: "id", cell: ({ id }) => outside(id) },
     ],
-    timeline,
-    { caption: "What happened", empty: html`No state of this sale is known.` },
+    evidence.timeline,
+    {
+      caption: captionOf("What happened", evidence, "timeline"),
+      empty: html`No state of this sale is known.`,
+    },
   );
 
 const style = `body{font:14px/1.5 sans-serif;margin:32px;color:#1a1f24}table{border-collapse:collapse;width:100%;margin:16px 0}
