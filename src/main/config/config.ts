@@ -26,7 +26,6 @@ import {
   secretPrefixes,
   settings,
 } from "./variables.ts";
-import type { FourEyes } from "../../reports/close/four-eyes.ts";
 
 // Before any value can be read, refused or logged.
 registerSecretShapes(secretShapes);
@@ -99,7 +98,8 @@ export interface Config {
   };
   /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
   readonly reportsMaxLagSeconds: number;
-  readonly closeFourEyes: FourEyes;
+  /** Where a month is closed by another person than the one who prepared it (reports/close/four-eyes.ts). */
+  readonly closeFourEyes: "dashboard" | "always" | "off";
   /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */

@@ -154,6 +154,13 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     const [order] = await db("mirror.orders")
       .where({ status: "succeeded", subscription_id: null })
       .whereNotIn("id", db("reconcile.findings").whereNotNull("object_id").select("object_id"))
+      .whereNotIn(
+        "id",
+        db("inbox.progress")
+          .where("state", "failed")
+          .whereNotNull("resource_id")
+          .select("resource_id"),
+      )
       .orderBy("created_at", "desc")
       .limit(1)
       .select("id", "order_number", "total");
@@ -176,7 +183,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
       new RegExp(`total .*${before} .*(event|reconciliation run) \\d+`),
     );
     await lin.follows("Compare with the service and heal", "Mirror and service now");
-    expect(await lin.reads()).toMatch(new RegExp(`total .*${before} .*${after} .*${after} `));
+    expect(await lin.reads()).toMatch(new RegExp(`total .*${before} .*${after} `));
     await lin.writes("Why; name no customer", "the service changed it without an event");
     await lin.presses("Heal it from the service");
     expect(await lin.reads()).toMatch(/healed by lin@example\.com.*It has no open finding/);
