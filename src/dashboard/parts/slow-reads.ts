@@ -2,8 +2,8 @@ import { type Html, html } from "../../platform/html.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import type { PageDeps } from "../route.ts";
 
-/** What took so long to read is kept. */
-const slowMs = 100;
+/** What took so long to read is kept. Sums of days and months are kept sooner: nobody sees an act of theirs in them. */
+export const slowMs = { usual: 100, sums: 40 } as const;
 /** What is older is read again, beside the page that shows it. */
 const freshMs = 10_000;
 /** What is older is not shown: the page waits for the new one. */
@@ -28,7 +28,7 @@ export type SlowReads<K, T> = (
  * read quickly is read each time; what is slow is kept for up to a minute, and a page says how old it is. A key stands
  * for one answer that is the same to all who may see it. What outlasts the patience of a page is there for the next.
  */
-export function createSlowReads<K, T>(): SlowReads<K, T> {
+export function createSlowReads<K, T>(keptFromMs: number = slowMs.usual): SlowReads<K, T> {
   const kept = new Map<K, { value: T; atMs: number }>();
   const reading = new Map<K, Promise<T>>();
 
@@ -42,7 +42,7 @@ export function createSlowReads<K, T>(): SlowReads<K, T> {
       // Its age counts from the beginning: what happened since then may be missing.
       kept.delete(key);
       if (kept.size >= mostKept) kept.clear();
-      if (clock.now().getTime() - beganMs >= slowMs) kept.set(key, { value, atMs: beganMs });
+      if (clock.now().getTime() - beganMs >= keptFromMs) kept.set(key, { value, atMs: beganMs });
       return value;
     })().finally(() => reading.delete(key));
     reading.set(key, began);

@@ -60,7 +60,9 @@ const amountOf = ({ amount_minor: minor, currency }: AlertRow): Html | null =>
 
 function renderCounts({ counts, mostCounted, silences }: AlertsPage): Html {
   const sum = counts.reduce((all, { alerts }) => all + alerts, 0);
-  const parts = counts.map(({ severity, alerts }) => `${alerts} ${severity}`);
+  const parts = counts.map(({ severity, alerts }) =>
+    counted(alerts, severity, severalOf[severity]),
+  );
   const untaken = counts.reduce((all, { open }) => all + open, 0);
   const total =
     sum === 0
@@ -101,6 +103,8 @@ function renderFilter({ query, rules }: AlertsPage): Html {
     <button class="second">Show</button>
   </form>`;
 }
+
+const severalOf = { critical: "critical", error: "errors", warning: "warnings", info: "info" };
 
 const selected: Html = html`selected`;
 

@@ -5,7 +5,7 @@ import type { SecretOverview } from "../../../receiver/secrets-overview.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup, SummaryCard } from "../../page-group.ts";
 import type { PageDeps } from "../../route.ts";
-import { createSlowReads } from "../../parts/slow-reads.ts";
+import { createSlowReads, slowMs } from "../../parts/slow-reads.ts";
 import { timesOf } from "./answers.ts";
 import { renderDeliveries } from "./delivery-view.ts";
 import type { StatementFound } from "./statement.ts";
@@ -22,7 +22,7 @@ export interface DeliveryTools {
 
 /** How webhooks arrive here: how many, how late, and with which secrets. */
 export function deliveryPages(tools: DeliveryTools): PageGroup {
-  const lags = createSlowReads<"week", Lag>();
+  const lags = createSlowReads<"week", Lag>(slowMs.sums);
   return {
     place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
     routes: [

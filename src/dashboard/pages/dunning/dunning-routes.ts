@@ -2,7 +2,7 @@ import type { Funnel } from "../../../mirror/dunning/funnel.ts";
 import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
 import { recordPersonRead } from "../../parts/person.ts";
-import { createSlowReads } from "../../parts/slow-reads.ts";
+import { createSlowReads, slowMs } from "../../parts/slow-reads.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { PageError, type Route } from "../../route.ts";
 import { customerNames } from "../../../mirror/customer-names.ts";
@@ -22,8 +22,8 @@ const path = "/dunning/:id";
 
 /** Renewals that were declined: who has them, what to do, and what became of them. */
 export function dunningPages(parts: DunningParts): PageGroup {
-  const recovered = createSlowReads<"month", DeclinedRenewal[]>();
-  const funnels = createSlowReads<string, Funnel | null>();
+  const recovered = createSlowReads<"month", DeclinedRenewal[]>(slowMs.sums);
+  const funnels = createSlowReads<string, Funnel | null>(slowMs.sums);
   const routes: readonly Route[] = [
     {
       method: "GET",
