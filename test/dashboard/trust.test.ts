@@ -24,7 +24,7 @@ test("a proof from the future is doubted, and says by how much the clocks disagr
     proved({ resource: "customer" }),
   );
   expect(tone).toBe("warn");
-  expect(headline.markup).toContain("In doubt: the clocks disagree by 2 hours");
+  expect(headline.markup).toContain("Not certain: the clocks disagree by 2 hours");
   expect(lists.map((list) => list.tone)).toEqual(["warn", "good"]);
   expect(lists[0]?.sentence.markup).toContain("2026-11-22 14:00");
   expect(lists[0]?.sentence.markup).toContain("npx tallyhook doctor");

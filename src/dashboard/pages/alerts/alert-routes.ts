@@ -210,6 +210,13 @@ async function requireAlert(db: Knex, id: string): Promise<AlertDetails> {
   return found;
 }
 
+async function requireLocked(trx: Knex.Transaction, id: string): Promise<AlertRow> {
+  const number = numberOf(id);
+  const found = number === null ? null : await lockAlert(trx, number);
+  if (found === null) throw noAlert(id);
+  return found;
+}
+
 /** The alert, locked, where it is as the form's sender saw it. Throws `PageError`. */
 async function requireDecided(
   trx: Knex.Transaction,
@@ -217,9 +224,7 @@ async function requireDecided(
   form: URLSearchParams,
   timeZone: string,
 ): Promise<AlertRow> {
-  const number = numberOf(id);
-  const found = number === null ? null : await lockAlert(trx, number);
-  if (found === null) throw noAlert(id);
+  const found = await requireLocked(trx, id);
   if (versionOf(form) !== versionOfAlert(found)) throw alertOutdated(found, timeZone);
   return found;
 }
@@ -231,9 +236,7 @@ async function requireToSilence(
   form: URLSearchParams,
   timeZone: string,
 ): Promise<AlertRow> {
-  const number = numberOf(id);
-  const found = number === null ? null : await lockAlert(trx, number);
-  if (found === null) throw noAlert(id);
+  const found = await requireLocked(trx, id);
   const silences = await silencesSince(trx, found, found.opened_at);
   if (versionOf(form) !== versionToSilence(found, silences)) throw alertOutdated(found, timeZone);
   return found;

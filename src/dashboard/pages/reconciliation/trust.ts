@@ -91,7 +91,7 @@ function headlineOf(proofs: readonly ListProof[], facts: TrustFacts): Html {
   }
   const aheadMs = Math.max(...proofs.map((proof) => proof.aheadMs));
   if (aheadMs > usualAheadMs) {
-    return html`In doubt: the clocks disagree by ${durationText(aheadMs)}`;
+    return html`Not certain: the clocks disagree by ${durationText(aheadMs)}`;
   }
   const ends = untils.map((until) => until?.getTime() ?? Number.NEGATIVE_INFINITY);
   const first = Math.min(...ends);
@@ -140,9 +140,9 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
     const end = time(new Date(now.getTime() + aheadMs), timeZone);
     return say(
       "warn",
-      html`in doubt: it was read until ${end} by the service's clock, which is still to come here.
-        The clocks disagree by ${disagree}; <code>npx tallyhook doctor</code> compares them, and NTP
-        sets them`,
+      html`not certain: it was read until ${end} by the service's clock, which is still to come
+        here. The clocks disagree by ${disagree}; <code>npx tallyhook doctor</code> compares them,
+        and NTP sets them`,
       `the clocks of the service and of this machine disagree by ${disagree}; "npx tallyhook doctor" compares them`,
     );
   }
