@@ -25,6 +25,7 @@ import { peer } from "./peer.ts";
 import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
 import { reports } from "./reports.ts";
+import { tracing } from "./tracing.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
 import { endInAnyCase } from "./support/ending.ts";
 import { formatTable } from "./support/format.ts";
@@ -48,6 +49,7 @@ const benchmarks: readonly Benchmark[] = [
   reports,
   grown,
   dashboard,
+  tracing,
 ];
 
 interface Flags extends Omit<BenchOptions, "settings"> {
@@ -57,7 +59,7 @@ interface Flags extends Omit<BenchOptions, "settings"> {
 
 const program = new Command("bench")
   .addArgument(
-    new Argument("[names...]", "all when left out, but not grown and dashboard").choices(
+    new Argument("[names...]", "all when left out, but not grown, dashboard and tracing").choices(
       benchmarks.map(({ name }) => name),
     ),
   )

@@ -12,6 +12,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const pages = [
   "README.md",
+  "SECURITY.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
   ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
 ].filter((path) => path.endsWith(".md"));
 
@@ -70,16 +73,19 @@ describe("commands", () => {
 
   test("every command line of the documents can be typed: its command and its options are there", () => {
     const wrong = pages.flatMap((page) =>
-      [...read(page).matchAll(/(?:npx |`)tallyhook ([a-z][^`\n]*)/g)].flatMap(([, line = ""]) => {
-        const words = line.split(/\s+/).map((word) => word.replace(/[.,;:)"]+$/, ""));
-        const { command, rest } = find(words);
-        const options = rest.filter((word) => /^--[a-z]/.test(word));
-        const unknown = options.filter(
-          (name) => name !== "--help" && !optionsOf(command).some(({ long }) => long === name),
-        );
-        const isComplete = command !== program && (runsByItself(command) || rest[0] !== undefined);
-        return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
-      }),
+      [...read(page).matchAll(/(?:`tallyhook|src\/bin\/tallyhook\.js) ([a-z][^`\n]*)/g)].flatMap(
+        ([, line = ""]) => {
+          const words = line.split(/\s+/).map((word) => word.replace(/[.,;:)"]+$/, ""));
+          const { command, rest } = find(words);
+          const options = rest.filter((word) => /^--[a-z]/.test(word));
+          const unknown = options.filter(
+            (name) => name !== "--help" && !optionsOf(command).some(({ long }) => long === name),
+          );
+          const isComplete =
+            command !== program && (runsByItself(command) || rest[0] !== undefined);
+          return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
+        },
+      ),
     );
     expect(wrong).toEqual([]);
   });
@@ -107,7 +113,11 @@ test("the glossary explains every state of an event, and no other", () => {
 });
 
 test("no line of a page is longer than 120 characters", () => {
-  const generated = new Set(["docs/sandbox-cards.md", "docs/sandbox-coverage.md"]);
+  const generated = new Set([
+    "docs/promises.md",
+    "docs/sandbox-cards.md",
+    "docs/sandbox-coverage.md",
+  ]);
   const long = pages
     .filter((page) => !generated.has(page))
     .flatMap((page) =>
@@ -178,4 +188,10 @@ test("every link between the documents leads somewhere", () => {
     ),
   );
   expect(dead).toEqual([]);
+});
+
+test("the changelog and the page on upgrades have the version of package.json", () => {
+  const { version } = JSON.parse(read("package.json")) as { version: string };
+  expect(read("CHANGELOG.md")).toContain(`\n## [${version}] - `);
+  expect(read("docs/upgrading.md")).toContain(`\n### To ${version}, from `);
 });

@@ -3,6 +3,7 @@ import { isChargebackStatus } from "../contract/resources/orders.ts";
 import type { MissingFact, ToldState, WrittenState } from "../mirror/listener.ts";
 import { mirrorResources } from "../mirror/resources.ts";
 import type { Known } from "../mirror/resources/resource.ts";
+import { knownUntil } from "../mirror/restores.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
 import { writeTimelines } from "./raise-conditions.ts";
@@ -13,7 +14,7 @@ import { findDeclinedOrders, mergedOrders } from "../mirror/dunning/declined-ord
 import { declineTimeline } from "./rules/declines.ts";
 import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { newestAlerts } from "./store.ts";
-import { type Timeline, isNews, planChange } from "./timeline.ts";
+import { type Timeline, isNews, lastTransition, planChange } from "./timeline.ts";
 
 /**
  * Assesses everything that was written by what is known of it now, and writes the difference: alerts, their histories
@@ -84,9 +85,14 @@ async function writeAll(
     timelines.map(({ key }) => key),
   );
   const now = alertContext.serviceClock.now();
+  const toldUntil = timelines.length === 0 ? null : await knownUntil(trx);
   const planned = timelines
     .filter((timeline) => known.has(timeline.key) || isNews(timeline, foundBy, now))
-    .map((timeline) => planChange(timeline, known.get(timeline.key) ?? null));
+    .map((timeline) => planChange(timeline, known.get(timeline.key) ?? null))
+    .map((change) => ({
+      ...change,
+      isTold: toldUntil !== null && lastTransition(change.timeline).at <= toldUntil,
+    }));
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 

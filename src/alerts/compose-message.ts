@@ -54,7 +54,7 @@ export function composeMessage({
     ...(noticed === undefined || !isCondition ? [] : [{ label: "Noticed", value: noticed }]),
     ...(alertId === undefined
       ? []
-      : [{ label: "Acknowledge", value: `npx tallyhook alerts ack ${alertId}` }]),
+      : [{ label: "Acknowledge", value: `node src/bin/tallyhook.js alerts ack ${alertId}` }]),
   ];
   return {
     dedupKey,

@@ -264,7 +264,7 @@ function namedObject(states: readonly ToldState[]): ObjectInBrief {
     money: isShown
       ? `${amount} minor units${typeof currency === "string" ? ` of ${currency}` : ""}`
       : null,
-    command: `npx tallyhook events list --resource ${id}`,
+    command: `node src/bin/tallyhook.js events list --resource ${id}`,
   };
 }
 
@@ -274,21 +274,21 @@ const namedCardNumber = ({ resource, id }: MaskedObject): ObjectInBrief => ({
   ...nothingShown,
   resource: `card number in the ${resource}`,
   id,
-  command: `npx tallyhook events list --resource ${id}`,
+  command: `node src/bin/tallyhook.js events list --resource ${id}`,
 });
 
 const namedFuture = ({ group, id }: FutureState): ObjectInBrief => ({
   ...nothingShown,
   resource: `state of the future of the ${resourceOf({ group })}`,
   id,
-  command: `npx tallyhook events list --resource ${id}`,
+  command: `node src/bin/tallyhook.js events list --resource ${id}`,
 });
 
 const namedEvent = ({ seq }: DeadEvent): ObjectInBrief => ({
   ...nothingShown,
   resource: "dead event",
   id: String(seq),
-  command: `npx tallyhook events show ${seq}`,
+  command: `node src/bin/tallyhook.js events show ${seq}`,
 });
 
 interface Limits {

@@ -41,4 +41,12 @@ export interface AlertMessage {
   /** When the reported thing happened: ISO 8601, UTC. */
   readonly at: string;
   readonly items?: readonly AlertItem[];
+  /** The span that wrote it, as W3C Trace Context writes one; only where spans are made. */
+  readonly traceparent?: string;
+}
+
+/** A message as a channel shows it. What waits in the outbox has no address: the setting may change meanwhile. */
+export interface SentMessage extends AlertMessage {
+  /** Where the section about its rule is: a URL, or a path in the program's folder. */
+  readonly runbook: string;
 }

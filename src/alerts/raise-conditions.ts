@@ -3,6 +3,7 @@ import { storable } from "../platform/postgres/values.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
 import type { AlertSeverity } from "./message.ts";
 import { type Announcement, announce } from "./outbox/announce.ts";
+import { presumeTold, presumedTold } from "./presume-told.ts";
 import type { RuleName } from "./settings.ts";
 import { type NewestAlert, newestAlerts, writeAlerts, writeHistory } from "./store.ts";
 import { holdBack } from "./storms/hold-back.ts";
@@ -186,30 +187,33 @@ export async function writeTimelines(
   };
   await writeHistory(
     trx,
-    wanted.flatMap(({ timeline, newStages }) =>
+    wanted.flatMap(({ timeline, newStages, isTold }) =>
       newStages.map(({ name, change, at }) => ({
         alertId: idOf(timeline),
         change,
         stage: name,
         at,
+        ...(isTold === true ? { detail: presumedTold } : {}),
       })),
     ),
     foundBy,
   );
-  const announcements = wanted.flatMap(({ timeline, occurrence, announced }): Announcement[] =>
-    announced === null
-      ? []
-      : [
-          {
-            alertId: idOf(timeline),
-            occurrence,
-            openedAt: timeline.stages[0].at,
-            timeline,
-            stage: announced,
-          },
-        ],
-  );
-  await announce(trx, alertContext, await holdBack(trx, alertContext, announcements));
+  const announcementsOf = (told: boolean): Announcement[] =>
+    wanted.flatMap(({ timeline, occurrence, announced, isTold = false }) =>
+      announced === null || isTold !== told
+        ? []
+        : [
+            {
+              alertId: idOf(timeline),
+              occurrence,
+              openedAt: timeline.stages[0].at,
+              timeline,
+              stage: announced,
+            },
+          ],
+    );
+  await presumeTold(trx, alertContext, announcementsOf(true));
+  await announce(trx, alertContext, await holdBack(trx, alertContext, announcementsOf(false)));
 }
 
 /** A timeline becomes an alert if any of its rules is on. */

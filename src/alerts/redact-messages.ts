@@ -29,6 +29,7 @@ const keptLabels = new Set([
   "Recovered",
   "Refunded before",
   "Subscription",
+  "Trace",
 ]);
 
 /** Facts of a message that people wrote. */

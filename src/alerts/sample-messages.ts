@@ -1,3 +1,4 @@
+import { diskSpaceCondition, diskSpaceEnd } from "./rules/disk-space.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { type CustomerInMessage, composeMessage, linksOf, noticedText } from "./compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
@@ -293,7 +294,7 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     id: "sample-order",
     orderNumber: "TEST0006",
     money: "4900 minor units of EUR",
-    command: "npx tallyhook events list --resource sample-order",
+    command: "node src/bin/tallyhook.js events list --resource sample-order",
     reason: "TypeError",
     failed: null,
   };
@@ -356,6 +357,17 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
       "no partition ready in the feed",
       [partitionsCondition(rules, "feed", { spansAhead: 0, isOverflowing: false }, at)],
       partitionsEnd("feed"),
+    ),
+    ...conditionSamples(
+      "a disk nearly full",
+      [
+        diskSpaceCondition(
+          rules,
+          { folder: "/srv/tallyhook", freeBytes: 1_400_000_000, totalBytes: 20_000_000_000 },
+          at,
+        ),
+      ],
+      diskSpaceEnd,
     ),
     ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
     ...conditionSamples(

@@ -84,6 +84,8 @@ const ruleSettings = settingsObject({
   alert_undescribed: rule("error", {}),
   /** The inbox or the feed has no partition ready for what comes next, or rows lie outside of all. */
   inbox_partitions: rule("error", {}),
+  /** The disk that holds the embedded database has less than this share free. */
+  disk_space: rule("critical", { freePercent: count(1, 50, 10) }),
   /** A consumer of the feed has not read a change for so long. */
   feed_consumer_behind: rule("error", { afterHours: count(1, 240, 1) }),
   /** Changes failed for a handler at their last attempt. */

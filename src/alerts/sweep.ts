@@ -3,6 +3,7 @@ import type { Log } from "../platform/log.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
+import { type DiskQuestions, watchDiskSpace } from "./rules/disk-space.ts";
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
@@ -21,6 +22,7 @@ const sweepLock = 7_255_011_936;
 
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
 export type SweepQuestions = AbsenceQuestions &
+  DiskQuestions &
   FeedQuestions &
   HandlerQuestions &
   InboxQuestions &
@@ -40,6 +42,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchAbsence,
   watchSignatures,
   watchPartitions,
+  watchDiskSpace,
   watchConsumers,
   watchHandlers,
   endDeadEvents,

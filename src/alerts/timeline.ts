@@ -94,6 +94,8 @@ export interface PlannedChange {
   newStages: readonly Transition[];
   /** What is to be sent: the end of the timeline where that is new. */
   announced: Transition | null;
+  /** It happened before the system stopped that this database was restored in place of: people were told then. */
+  isTold?: boolean;
 }
 
 /**

@@ -123,7 +123,7 @@ function subjectOf(resource: string, id: string): Subject {
 
 export const describedEnd: End = {
   title: "An alert that could not be composed has been composed",
-  advice: 'What happened is in an alert of its own: "npx tallyhook alerts list".',
+  advice: 'What happened is in an alert of its own: "node src/bin/tallyhook.js alerts list".',
 };
 
 /** The most alerts of one step: those that still fail must not delay the others, nor the sweep. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The committed entry of `npx tallyhook`: plain JavaScript, so that it runs right after `npm ci`.
+ * The committed entry: plain JavaScript, so that it runs right after `npm ci`.
  *
  * It runs the build in dist/ if that is newer than everything under src/ and migrations/, otherwise the sources through
  * tsx. Both run in this process, so signals, exit codes and the terminal need no forwarding. NODE_ENV does not affect

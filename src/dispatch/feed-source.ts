@@ -51,3 +51,9 @@ export function changeOf({ item }: Pick<ClaimedRun, "item">): Change {
     state: state === null ? null : { ...state, at: new Date(state.at) },
   };
 }
+
+/** The event that caused the change of a run that was made from the feed; null where it was no event. */
+export function eventSeqOf({ item }: Pick<ClaimedRun, "item">): number | null {
+  const [, seq] = /^event:(\d{1,15})$/.exec((item as StoredChange).cause) ?? [];
+  return seq === undefined ? null : Number(seq);
+}

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { type AttemptDeps, attemptRun, idempotencyKeyOf } from "./attempt.ts";
 import type { Handler } from "./define-handler.ts";
-import { changeOf, feedSource } from "./feed-source.ts";
+import { changeOf, eventSeqOf, feedSource } from "./feed-source.ts";
 import { readObjects } from "./read-objects.ts";
 import type { Work } from "./recipient.ts";
 
@@ -13,6 +13,7 @@ export const handlerWork = (deps: AttemptDeps & { db: Knex }): Work<Handler> => 
     const objects = await readObjects(deps.db, changes);
     return claimed.map(({ recipient, run }, n) => ({
       removesRun: recipient.transactional,
+      eventSeq: eventSeqOf(run),
       make(removeRun) {
         const change = changeOf(run);
         const idempotencyKey = idempotencyKeyOf(recipient.name, change);

@@ -72,6 +72,8 @@ export interface Attempt {
    */
   make(removeRun: (trx: Knex.Transaction) => Promise<void>): Promise<void>;
   removesRun: boolean;
+  /** The number of the event that led to it; null where none did. */
+  eventSeq: number | null;
 }
 
 export interface FailureFacts {

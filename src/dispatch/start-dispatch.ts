@@ -4,6 +4,13 @@ import { type Log, safeReason } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { runEvery } from "../platform/run-every.ts";
+import {
+  appliedContext,
+  endSpan,
+  isTracing,
+  startSpan,
+  withinSpan,
+} from "../platform/tracing/tracing.ts";
 import { DeadlineExceeded } from "./attempt.ts";
 import { retryLaterMs } from "./define-handler.ts";
 import { planRuns, registerRecipient } from "./plan-runs.ts";
@@ -175,19 +182,27 @@ export function startDispatch<R extends Recipient>(
   }
 
   async function execute(run: ClaimedRun, attempt: Attempt, most: number): Promise<void> {
+    const span = isTracing() ? startRunSpan(run, attempt) : null;
     try {
       // Killed processes have used up its attempts: it may be what kills them.
       if (run.attempt > most && !run.isProbe) throw new ProcessEnded();
-      await attempt.make((trx) => finishOwn(trx, run));
+      await withinSpan(span, () => attempt.make((trx) => finishOwn(trx, run)));
+      endSpan(span);
+      // Not within the span: what begins here goes on when it has ended.
       completer.add(run, { isRemoved: attempt.removesRun });
     } catch (error) {
-      if (error instanceof TakenOver) {
-        log.warn({ handler: run.handler, change: run.seq }, takenOver);
-        return;
-      }
-      if (error instanceof DeadlineExceeded) noteOverdue(run.handler, error.call);
-      await fail(run, most, error);
+      await withinSpan(span, () => executionFailed(run, most, error));
+      endSpan(span, retryLaterMs(error) === null ? safeReason(error) : null);
     }
+  }
+
+  async function executionFailed(run: ClaimedRun, most: number, error: unknown): Promise<void> {
+    if (error instanceof TakenOver) {
+      log.warn({ handler: run.handler, change: run.seq }, takenOver);
+      return;
+    }
+    if (error instanceof DeadlineExceeded) noteOverdue(run.handler, error.call);
+    await fail(run, most, error);
   }
 
   function noteOverdue(name: string, call: Promise<void>): void {
@@ -253,6 +268,22 @@ export function startDispatch<R extends Recipient>(
     },
   };
 }
+
+/** A trace of its own, since a run may come long after what led to it, and again. */
+const startRunSpan = (run: ClaimedRun, { eventSeq }: Attempt) =>
+  startSpan(`process ${run.handler}`, {
+    kind: "consumer",
+    facts: {
+      "messaging.system": "tallyhook",
+      "messaging.operation.type": "process",
+      "messaging.operation.name": "run",
+      "messaging.destination.name": run.handler,
+      "tallyhook.run.seq": run.seq,
+      "tallyhook.run.attempt": run.attempt,
+      "tallyhook.inbox.seq": eventSeq,
+    },
+    links: [eventSeq === null ? null : appliedContext(eventSeq)],
+  });
 
 const takenOver = "a handler took so long that another process has its change now";
 

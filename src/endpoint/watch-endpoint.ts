@@ -133,7 +133,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "high",
       subject: openCall.endpointId ?? url,
       says: `the command to ${openCall.kind} was begun at ${openCall.createdAt.toISOString()} and not finished`,
-      remedy: `run "npx tallyhook endpoint ${openCall.kind}" again: it continues where it stopped`,
+      remedy: `run "node src/bin/tallyhook.js endpoint ${openCall.kind}" again: it continues where it stopped`,
     });
   }
   const enabled = endpoints.filter(({ status }) => status === "enabled");
@@ -143,7 +143,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "critical",
       subject: url,
       says: `no endpoint of the account has the address ${url}: no event arrives`,
-      remedy: 'run "npx tallyhook endpoint register"',
+      remedy: 'run "node src/bin/tallyhook.js endpoint register"',
     });
   } else if (enabled.length > 1) {
     problems.push({
@@ -151,7 +151,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "warning",
       subject: url,
       says: `${enabled.length} endpoints have the address ${url}: each event arrives ${enabled.length} times`,
-      remedy: 'keep one: "npx tallyhook endpoint remove ID"',
+      remedy: 'keep one: "node src/bin/tallyhook.js endpoint remove ID"',
     });
   }
   return [...problems, ...endpoints.flatMap((endpoint) => checkOne(endpoint, facts))];
@@ -211,7 +211,7 @@ function checkSecret(
         severity: "critical",
         subject: id,
         says: `the newest secret of ${id} was lost: its deliveries ${expiresAt == null ? "no longer verify" : `verify until ${expiresAt}`}`,
-        remedy: `run "npx tallyhook endpoint rotate ${id}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
+        remedy: `run "node src/bin/tallyhook.js endpoint rotate ${id}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
       },
     ];
   }
@@ -224,7 +224,8 @@ function checkSecret(
       severity: "high",
       subject: id,
       says: `the secret of ${id} was rotated elsewhere: the former one verifies until ${expiresAt ?? "an unknown time"}`,
-      remedy: 'add the new one ("npx tallyhook secrets add"), unless it is already stored',
+      remedy:
+        'add the new one ("node src/bin/tallyhook.js secrets add"), unless it is already stored',
     },
   ];
 }

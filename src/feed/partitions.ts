@@ -11,6 +11,7 @@ import {
   partitionSteps,
   readSpanHealth,
   readSpans,
+  skipLostNumbers,
 } from "../platform/postgres/number-partitions.ts";
 import { readableUntil } from "./changes.ts";
 
@@ -96,6 +97,12 @@ async function readByAll(db: Knex): Promise<{ until: number; position: number }>
   const [{ position }] = rows;
   return { until, position: position === null ? until : Math.min(until, Number(position)) };
 }
+
+/** Numbers of changes go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
+export const skipLostChanges = (
+  trx: Knex.Transaction,
+  span: { since: Date; now: Date },
+): Promise<void> => skipLostNumbers(trx, feedTables, span);
 
 /** Whether partitions are there for the changes that come next. Two statements. */
 export const readFeedHealth = (db: Knex): Promise<SpanHealth> => readSpanHealth(db, feedTables);

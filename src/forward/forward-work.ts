@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { idempotencyKeyOf } from "../dispatch/attempt.ts";
-import { changeOf, feedSource } from "../dispatch/feed-source.ts";
+import { changeOf, eventSeqOf, feedSource } from "../dispatch/feed-source.ts";
 import { type HandledObject, readObjects } from "../dispatch/read-objects.ts";
 import { AttemptFailed, type Source, type Work } from "../dispatch/recipient.ts";
 import type { ClaimedRun } from "../dispatch/runs.ts";
@@ -18,8 +18,9 @@ export const forwardWork = ({ db }: { db: Knex }): Work<Destination> => ({
       db,
       claimed.map(({ recipient: { name, settings }, run }) => ({ name, settings, run })),
     );
-    return claimed.map(({ recipient }, n) => ({
+    return claimed.map(({ recipient, run }, n) => ({
       removesRun: false,
+      eventSeq: recipient.settings.send === "webhooks" ? run.seq : eventSeqOf(run),
       async make() {
         const delivery = deliveries[n] ?? new AttemptFailed("nothing is known of it");
         if (delivery instanceof AttemptFailed) throw delivery;

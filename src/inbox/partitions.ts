@@ -13,6 +13,7 @@ import {
   partitionSteps,
   readSpanHealth,
   readSpans,
+  skipLostNumbers,
 } from "../platform/postgres/number-partitions.ts";
 
 const dayMs = 86_400_000;
@@ -281,3 +282,9 @@ export async function readPartitionHealth(db: Knex, now: Date): Promise<Partitio
     weeksAhead: weeks.filter((week) => week.getTime() > now.getTime()).length,
   };
 }
+
+/** Numbers of events go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
+export const skipLostEvents = (
+  trx: Knex.Transaction,
+  span: { since: Date; now: Date },
+): Promise<void> => skipLostNumbers(trx, inboxTables, span);

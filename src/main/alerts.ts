@@ -14,12 +14,13 @@ import { listConsumers } from "../feed/consumers.ts";
 import { readFeedHealth } from "../feed/partitions.ts";
 import { firstNumberOfPrevious, readPartitionHealth } from "../inbox/partitions.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
+import { type DiskSpace, readDiskSpace } from "../platform/disk-space.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Config } from "./config/config.ts";
-import type { AlertsRoom } from "./rooms/room-interfaces.ts";
+import type { AlertWatch, AlertsRoom } from "./rooms/room-interfaces.ts";
 import { retentionEveryMs } from "./retention.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -68,6 +69,7 @@ export function alertChannelDeps(
     secretOf: (variable) => alertSecrets[variable] ?? null,
     smtp: url === null || from === null ? null : { url, from },
     scheme: signatureScheme(config.signature.scheme),
+    runbooksUrl: config.runbooksUrl,
     writeLine: (line) => void process.stdout.write(line),
   };
 }
@@ -92,6 +94,10 @@ export const sweepQuestions = {
 const sweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
+/** Of the embedded database: nothing here can see the disk of another one. */
+const databaseDiskOf = async ({ config }: Pick<Runtime, "config">): Promise<DiskSpace | null> =>
+  config.database === "embedded" ? readDiskSpace(config.dataDir) : null;
+
 /**
  * Sweeps until the runtime ends, for alerts that no event causes, such as absences. Each worker has its own timer, as
  * for the relay, because a scheduler that has stopped is one of the things a sweep detects.
@@ -99,13 +105,14 @@ const beatEveryMs = 60_000;
 export async function runAlertWatch(
   runtime: Runtime,
   ofRooms: Parameters<AlertsRoom["watch"]>[1],
+  { everyMs = sweepEveryMs, databaseDisk = () => databaseDiskOf(runtime) }: AlertWatch = {},
 ): Promise<void> {
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { ...sweepQuestions, ...ofRooms };
+  const questions = { ...sweepQuestions, ...ofRooms, databaseDisk };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
-  const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
+  const watch = runEvery({ log, name: "alerts" }, everyMs, async () => {
     await recordHeartbeat(db, name);
     return sweepAlerts({ db, log, ...questions }, alertContext);
   });

@@ -24,7 +24,16 @@ export const commandModules: readonly CommandModule[] = [
     names: ["upgrade"],
     load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade,
   },
+  { names: ["backup"], load: async () => (await import("./cli/backup/backup.ts")).registerBackup },
+  {
+    names: ["restore", "restored"],
+    load: async () => (await import("./cli/backup/restore.ts")).registerRestore,
+  },
   { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
+  {
+    names: ["gameday"],
+    load: async () => (await import("./cli/gameday/gameday.ts")).registerGameday,
+  },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },
   { names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges },

@@ -15,6 +15,7 @@ import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts"
 import type { Config } from "./config/config.ts";
 import { handlerFolders, ownHandlers } from "./handler-folders.ts";
 import type { Runtime } from "./runtime.ts";
+import { runTracing } from "./tracing.ts";
 
 /** Connections of a process: for the engine, and for handlers; transactional ones keep one each while they run. */
 const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
@@ -50,6 +51,7 @@ export async function hostOwnHandlers(
   try {
     await withRuntime(async (runtime) => {
       const { config, log, wallClock: clock } = runtime;
+      await runTracing(runtime);
       await runHost({
         log,
         channel,

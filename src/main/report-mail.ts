@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { Knex } from "knex";
 import { lastDue } from "../platform/cron.ts";
 import { type Mailer, openMailer } from "../platform/mail.ts";
 import { latestAsOf } from "../reports/base/period.ts";
+import { presumeMailed } from "../reports/mail/after-restore.ts";
 import {
   hasEverMailed,
   mailPlanOf,
@@ -61,6 +63,25 @@ export async function reportMailTasks(
       },
     },
   };
+}
+
+/** Longer than from one mail of a month to the next. */
+const longestPauseMs = 32 * 86_400_000;
+
+/** As `ReportsRoom.presumeMailed`. Does nothing where no mails are configured. */
+export async function presumeReportsMailed(
+  trx: Knex.Transaction,
+  { config }: Pick<Runtime, "config">,
+  ranUntil: Date,
+): Promise<void> {
+  const { reportMail: mail, timeZone } = config;
+  const due =
+    mail === null
+      ? null
+      : lastDue(mail.cron, { timeZone, now: ranUntil, withinMs: longestPauseMs });
+  const periods =
+    mail === null || due === null ? [] : periodsBefore(due, timeZone, mailPlanOf(mail.reports));
+  await presumeMailed(trx, periods, ranUntil);
 }
 
 /** The mailer, closed with the runtime. Throws if no mail server is configured, so a command checks that first. */

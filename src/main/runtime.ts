@@ -1,7 +1,12 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
 import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
-import { type Clock, type ServiceClock, createServiceClock, wallClock } from "../platform/clock.ts";
+import {
+  type Clock,
+  type ServiceClock,
+  createServiceClock,
+  wallClock as trueClock,
+} from "../platform/clock.ts";
 import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
@@ -61,12 +66,14 @@ export interface RuntimeSettings {
   statementSilenceLimitMs?: (config: Config) => number;
   /** The database as the process that started this one reaches it. It is neither started nor looked for again. */
   databaseUrl?: string;
+  /** The machine's clock, where it is not to be the true one. */
+  wallClock?: Clock;
 }
 
 export function createRuntime(
   { config, secrets, settings }: LoadedConfig,
   log: Log,
-  { statementSilenceLimitMs, databaseUrl: givenUrl }: RuntimeSettings = {},
+  { statementSilenceLimitMs, databaseUrl: givenUrl, wallClock = trueClock }: RuntimeSettings = {},
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const serviceClock = createServiceClock(wallClock);

@@ -3,11 +3,14 @@ import { ConfigurationError, UnreachableError } from "../platform/errors.ts";
 import type { MigrateOptions } from "../platform/postgres/migration-session.ts";
 import {
   type Migrated,
+  type RefusingMigration,
   type Schema,
   migrateToLatest,
   migrationsFolder,
+  newerMigrations,
   ownMigrationsFolder,
   pendingMigrations,
+  refusingMigrations,
 } from "../platform/postgres/migrations.ts";
 import { pendingObjects } from "../platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../platform/postgres/sql-file.ts";
@@ -81,16 +84,46 @@ export async function pendingSchema(db: Knex): Promise<string[]> {
   return [...migrations, ...(await pendingObjects(db, files))];
 }
 
-/** Returns the database. Throws `ConfigurationError` if it is not migrated: a command must not guess at a schema. */
+/**
+ * Returns the database. Throws `ConfigurationError` if its schema is older than this version, or newer by more than this
+ * version can run beside: a command must not guess at a schema.
+ */
 export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
   const db = await runtime.db();
-  const pending = await pendingSchema(db);
-  if (pending.length > 0) {
-    throw new ConfigurationError(
-      `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,
+  const problem = schemaProblem({
+    pending: await pendingSchema(db),
+    unknown: await newerMigrations(db),
+    refusing: await refusingMigrations(db),
+  });
+  if (problem !== null) throw new ConfigurationError(problem);
+  return db;
+}
+
+interface SchemaState {
+  /** What the database lacks of this version. */
+  pending: readonly string[];
+  /** What it has of another one. */
+  unknown: readonly string[];
+  /** What of that this version must not run beside. */
+  refusing: readonly RefusingMigration[];
+}
+
+/** Why a process of this version must not start, and what to do; null: it may. Pure. */
+function schemaProblem({ pending, unknown, refusing }: SchemaState): string | null {
+  const [first] = refusing;
+  if (first !== undefined) {
+    return (
+      `The database was migrated by a newer version of Tallyhook: ${someOf(refusing.map(({ name }) => name))} took away ` +
+      `what this version may need (it would have to know ${first.needs}). Start the version that migrated it, or a ` +
+      "later one. The way back to this version is a backup (docs/upgrading.md)."
     );
   }
-  return db;
+  if (pending.length === 0) return null;
+  // `migrate` of this version would refuse as well.
+  return unknown.length > 0
+    ? `The database was migrated by another version of Tallyhook: it has ${someOf(unknown)}, which this version does ` +
+        `not know, and lacks ${someOf(pending)}. Start the version that migrated it, or a later one.`
+    : `The database lacks ${someOf(pending)}. Run "node src/bin/tallyhook.js migrate" first.`;
 }
 
 /** The standby that reports are read from; null without REPORTS_DATABASE_URL. */

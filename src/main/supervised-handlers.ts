@@ -1,18 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { setPriority } from "node:os";
-import { fileURLToPath } from "node:url";
 import { listHandlerFiles } from "../dispatch/load-handlers.ts";
 import { type RunningHandlers, superviseHandlers } from "../dispatch/host/supervise.ts";
 import { handlerFolders } from "./handler-folders.ts";
+import { programEntry } from "./program-entry.ts";
 import type { Runtime } from "./runtime.ts";
-
-/** The program's entry, from here and from where the compiler puts this file. */
-const entry = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith(".ts") ? "../bin/tallyhook.js" : "../../../src/bin/tallyhook.js",
-    import.meta.url,
-  ),
-);
 
 /** With what a worker takes, it fits into the gigabyte of a container. */
 const heapLimitMb = 256;
@@ -45,7 +37,7 @@ export async function superviseOwnHandlers(
 }
 
 function startHost(): ChildProcess {
-  const child = fork(entry, ["handlers", "host"], {
+  const child = fork(programEntry, ["handlers", "host"], {
     execArgv: [`--max-old-space-size=${heapLimitMb}`],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

@@ -3,6 +3,7 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pin
 import { errorCode } from "./postgres/errors.ts";
 import { withoutControls } from "./readable-text.ts";
 import { shortenedTo, redacted, redactSecrets } from "./redaction.ts";
+import { traceFields } from "./tracing/tracing.ts";
 
 export type Log = Logger;
 
@@ -21,13 +22,14 @@ export interface LogOptions {
  * A log of JSON lines. Nothing should log a secret. In case something does, values under well-known secret keys are
  * replaced, and known secrets and whatever has the shape of one are removed from every text and key, at any depth.
  * Errors lose the parts that quote people's data. Every line is bounded by `lineLimits`, and costs time in proportion
- * to what was given.
+ * to what was given. It names the span in which it was written, if there is one.
  */
 export function createLog({ level, name, destination }: LogOptions): Log {
   const options = {
     level,
     base: { name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
+    mixin: traceFields,
     formatters: { level: (label: string) => ({ level: label }), log: withLoggableErrors },
     // Also covers child loggers, whose fields do not pass through `formatters.log`.
     serializers: { err: (error: unknown) => loggableError(error) },

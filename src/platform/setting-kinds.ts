@@ -2,6 +2,7 @@ import { isLoopbackHost } from "./http/loopback.ts";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isCronExpression } from "./cron.ts";
+import { parseHeaderPairs } from "./tracing/header-pairs.ts";
 
 /** How the text of an environment variable becomes a value. */
 export interface SettingKind<T> {
@@ -163,6 +164,25 @@ export const headerName: SettingKind<string> = kind(
     (text) => text.toLowerCase(),
   ),
   "the name of a header, such as X-Forwarded-Email",
+);
+
+export const headerPairs: SettingKind<string> = kind(
+  check((text) => parseHeaderPairs(text) !== null, "has a part that is not name=value"),
+  "headers as name=value, separated by commas, what is no plain text percent-encoded",
+);
+
+export const oneLineOfText: SettingKind<string> = kind(
+  check((text) => !/\p{Cc}/u.test(text), "has line breaks or other control characters in it"),
+  "one line of text",
+);
+
+export const fraction: SettingKind<number> = kind(
+  z
+    .string()
+    .regex(/^\d(\.\d{1,10})?$/)
+    .transform(Number)
+    .pipe(z.number().max(1)),
+  "a number from 0 to 1, such as 0.1",
 );
 
 export const addressList: SettingKind<readonly string[]> = kind(

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Pool } from "pg";
 import { CommitsHang, assertCommitsEnd, insertNoRows } from "../inbox/store-batch.ts";
 import type { Log } from "../platform/log.ts";
-import { pendingMigrations } from "../platform/postgres/migrations.ts";
+import { pendingMigrations, refusingMigrations } from "../platform/postgres/migrations.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 
 /** A dependency to watch. `check` rejects when it is down. Its name is public. */
@@ -137,4 +137,7 @@ async function assertCurrentSchema(db: Knex): Promise<void> {
   const pending = await pendingMigrations(db);
   if (pending.length > 0)
     throw new Error(`the database lacks ${pending.join(", ")}: run "tallyhook migrate"`);
+  const [refusing] = await refusingMigrations(db);
+  if (refusing !== undefined)
+    throw new Error(`the database has ${refusing.name} of a newer version: start that one`);
 }

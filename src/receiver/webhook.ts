@@ -14,6 +14,7 @@ import { type AppendResult, type VerifiedEvent, maxExtractLength } from "../inbo
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
+import { isTracing } from "../platform/tracing/tracing.ts";
 import {
   type RefusalDeps,
   refuseOverBudget,
@@ -34,6 +35,7 @@ import {
   createWaitingPlaces,
 } from "./limits.ts";
 import type { LiveSecrets } from "./live-secrets.ts";
+import { withinWebhookSpan } from "./webhook-span.ts";
 
 /**
  * `POST /webhooks`: the checks a request must pass, in order, each with the status that a failure gets. The content of
@@ -61,6 +63,8 @@ export type WebhookStep = Middleware<WebhookState>;
 
 /** State that the steps pass on. A field is set once the step named beside it has run. */
 export interface WebhookState {
+  /** `answerAlways`, where spans are made */
+  arrivedAt?: Date;
   /** `readBody`: the bytes as received. */
   raw: Buffer;
   /** `verifySignature` */
@@ -94,9 +98,10 @@ export interface WebhookOptions {
  * Koa. Closing waits for the requests counted here. This is one step and not three, because each step costs every event
  * a promise.
  */
-function answerAlways({ counters, deadlines, log }: WebhookDeps): WebhookStep {
+function answerAlways({ counters, deadlines, clock, log }: WebhookDeps): WebhookStep {
   return async (ctx, next) => {
     ctx.respond = false;
+    if (isTracing()) ctx.state.arrivedAt = clock.now();
     counters.inFlight += 1;
     const ticket = deadlines.start(ctx.res);
     try {
@@ -310,9 +315,13 @@ function storeEvent(deps: WebhookDeps, { places }: Pick<WebhookOptions, "places"
       state.appended = await appender.append(state.event);
     } catch (error) {
       if (!(error instanceof InboxUnavailable)) throw error;
-      return refuseUnavailable(deps, res, error.message);
+      const { message } = error;
+      const refuse = (): void => refuseUnavailable(deps, res, message);
+      return isTracing() ? withinWebhookSpan(res, { state, fate: "refused" }, refuse) : refuse();
     }
-    await next();
+    if (!isTracing()) return next();
+    const fate = state.appended.duplicate ? "duplicate" : "stored";
+    await withinWebhookSpan(res, { state, fate }, next);
   };
 }
 

@@ -56,7 +56,8 @@ export async function proposeHeal(
   const name = `${resource} ${id}`;
   if (!isObjectId(id)) {
     throw new UsageError(
-      `"${id}" cannot be an object's id: no URL can be made of it. "npx tallyhook findings list" shows the ids.`,
+      `"${id}" cannot be an object's id: no URL can be made of it. "node src/bin/tallyhook.js findings list" shows ` +
+        `the ids.`,
     );
   }
   const problem = await accountProblem({ db, client }, signal);
@@ -69,7 +70,8 @@ export async function proposeHeal(
   );
   if (answer.status === 404) {
     throw new UsageError(
-      `The service does not know the ${name}, so nothing was written. Check the id. "npx tallyhook reconcile" finds ` +
+      `The service does not know the ${name}, so nothing was written. Check the id. "node src/bin/tallyhook.js ` +
+        `reconcile" finds ` +
         "what the service no longer has.",
     );
   }

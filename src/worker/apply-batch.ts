@@ -27,7 +27,9 @@ import {
   retryOnConflict,
 } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
+import { isTracing } from "../platform/tracing/tracing.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
+import { traceBatch, tracePostponed } from "./batch-trace.ts";
 import { type Interpretation, interpretEvent, objectNamedBy } from "./interpret-event.ts";
 import { refetchesForAlerts, completedEventsOf, requiredRefetches } from "./outcomes.ts";
 
@@ -122,18 +124,24 @@ function applyClaimed<T>(
   deps: ApplyDeps,
   work: (trx: Knex.Transaction, apply: (claim: Claim) => Promise<void>) => Promise<T>,
 ): Promise<T> {
-  return deps.listener.tellWithin(deps.log, (tell) =>
+  const trace = isTracing() ? traceBatch(deps) : null;
+  const committed = deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(deps.db, (trx) =>
         work(trx, async ({ events }) => {
-          const { completed } = await applyInTransaction(deps, tell, trx, events);
-          for (const { seq, state, reason } of completed) {
-            if (state === "dead") deps.log.error({ seq, reason }, "an event is dead");
-          }
+          const apply = async (): Promise<readonly CompletedEvent[]> => {
+            const { completed } = await applyInTransaction(deps, tell, trx, events);
+            for (const { seq, state, reason } of completed) {
+              if (state === "dead") deps.log.error({ seq, reason }, "an event is dead");
+            }
+            return completed;
+          };
+          await (trace === null ? apply() : trace.within(events, apply));
         }),
       ),
     ),
   );
+  return trace === null ? committed : trace.until(committed);
 }
 
 /** How long an event waits whose object another transaction keeps locked. */
@@ -152,7 +160,10 @@ async function applyOthers(
     deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
     return applyHalves(deps, seqs);
   }
-  if (!isLocked) return postpone(deps, only, error);
+  if (!isLocked) {
+    const postponed = (): Promise<void> => postpone(deps, only, error);
+    return isTracing() ? tracePostponed(only, postponed) : postponed();
+  }
   deps.log.warn({ err: error, seq: only }, "an event waits for a lock");
   await deferEvent(deps.db, {
     seq: only,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { alertText } from "../../src/alerts/channels/email.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
+import { runbookOf } from "../../src/alerts/runbook.ts";
 import { sampleMessages } from "../../src/alerts/sample-messages.ts";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
@@ -66,14 +67,16 @@ describe.each(samples)("%s", (_what, message) => {
   test("says what to do, and names a page or a command for it", () => {
     expect(advice).toMatch(/^["A-Z1-9].{20,}\.$/s);
     const said = [advice, ...facts.map(({ value }) => value)].join(" ");
-    if (action === "trigger") expect(said).toMatch(/npx tallyhook [a-z]+/);
-    else if (pages.length === 0) expect(said).toMatch(/npx tallyhook [a-z]+|Nothing is left to do/);
+    if (action === "trigger") expect(said).toMatch(/node src\/bin\/tallyhook\.js [a-z]+/);
+    else if (pages.length === 0)
+      expect(said).toMatch(/node src\/bin\/tallyhook\.js [a-z]+|Nothing is left to do/);
   });
 });
 
 test("all messages, as a mail shows them", async () => {
   const blocks = samples.map(([what, message]) => {
-    const body = alertText({ ...message, idempotencyKey: what }).trimEnd();
+    const runbook = runbookOf(message.rule, null);
+    const body = alertText({ ...message, idempotencyKey: what, runbook }).trimEnd();
     return `${"=".repeat(100)}\n${what}\n${"=".repeat(100)}\n${body}\n`;
   });
   await expect(blocks.join("\n")).toMatchFileSnapshot("./every-message.txt");

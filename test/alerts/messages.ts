@@ -1,11 +1,11 @@
-import type { AlertMessage } from "../../src/alerts/message.ts";
+import type { SentMessage } from "../../src/alerts/message.ts";
 
 /** What an attacker may have put into a name. */
 export const hostile =
   `<!channel> <script>alert('1')</script> & "q" | @channel @everyone\r\nBcc: thief@example.com\u0000` +
   `\u202Egpj.exe\u2066 <https://evil.example|click> \ud800 ${"long ".repeat(2_000)}`;
 
-export const message: AlertMessage = {
+export const message: SentMessage = {
   dedupKey: "dunning:sub_1:7#1",
   idempotencyKey: "dunning:sub_1:7#1/attempt-2/team",
   action: "trigger",
@@ -20,10 +20,11 @@ export const message: AlertMessage = {
   advice: "Ask for a new card now.",
   links: [{ label: "Dashboard", url: "https://tallyhook.example.com/alerts/7?a=1&b=2" }],
   at: "2026-11-21T10:00:00.000Z",
+  runbook: "docs/runbooks.md#dunning_renewal",
 };
 
 /** The same, hostile wherever a person's words can be. */
-export const hostileMessage: AlertMessage = {
+export const hostileMessage: SentMessage = {
   ...message,
   dedupKey: `decline:${hostile}`,
   idempotencyKey: `decline:${hostile}/team`,

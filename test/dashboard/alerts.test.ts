@@ -121,7 +121,7 @@ describe("the list", () => {
     expect(await shown(`?before=${b}`)).toEqual([a]);
     const text = await textOf("/alerts?severity=critical");
     expect(text).toContain("2 alerts are not resolved: 1 critical, 1 error.");
-    expect(text).toContain("npx tallyhook alerts list --severity critical");
+    expect(text).toContain("node src/bin/tallyhook.js alerts list --severity critical");
     expect(await textOf("/alerts")).toContain("1 silence is in force.");
   });
 

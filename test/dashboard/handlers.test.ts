@@ -67,8 +67,10 @@ test("the list has handlers and destinations, and how each does", async () => {
   expect(text).toContain('href="/handlers/forward%3Acrm"');
   expect(text).toMatch(/<bdi class="outside">crm<\/bdi><\/a\s*>\s*<span class="hint">destination/);
   expect(text).toContain("paused");
-  expect(text).toContain("npx tallyhook handlers list");
-  expect(await textOf("/handlers/forward%3Acrm")).toContain("npx tallyhook forward show crm");
+  expect(text).toContain("node src/bin/tallyhook.js handlers list");
+  expect(await textOf("/handlers/forward%3Acrm")).toContain(
+    "node src/bin/tallyhook.js forward show crm",
+  );
 });
 
 test("a handler's page lists what it has not done, by state, with its object, and offers nothing to a viewer", async () => {

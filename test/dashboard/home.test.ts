@@ -47,8 +47,8 @@ const quiet = "Nothing needs you now";
 describe("home", () => {
   test("of a new deployment says what to do first, and no wall of zeros", async () => {
     const text = await home();
-    expect(text).toContain("npx tallyhook import");
-    expect(text).toContain("npx tallyhook endpoint register");
+    expect(text).toContain("node src/bin/tallyhook.js import");
+    expect(text).toContain("node src/bin/tallyhook.js endpoint register");
     expect(text).not.toContain(quiet);
     expect(text).not.toContain("Proved");
     expect(text).not.toContain("Nothing open");

@@ -150,7 +150,7 @@ describe("search", () => {
     expect((await find("  ")).headers.get("location")).toBe("/objects");
     const { text } = await open("/objects");
     expect(text).toContain("Nothing has changed yet");
-    expect(text).toContain("npx tallyhook trigger order.paid");
+    expect(text).toContain("node src/bin/tallyhook.js trigger order.paid");
   });
 
   test("begins with what changed last", async () => {

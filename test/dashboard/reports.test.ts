@@ -53,7 +53,7 @@ test("a report is read in place: facts, hash, rows and sums, without script or s
   expect(read).toMatch(/<dt>SHA-256<\/dt>\s*<dd class="id">[0-9a-f]{64}</);
   expect(read).toContain("19.99");
   expect(read).toContain("Sum usd");
-  expect(read).toContain("npx tallyhook report month-end --from 2025-05");
+  expect(read).toContain("node src/bin/tallyhook.js report month-end --from 2025-05");
   expect(read).not.toMatch(/<style|\sstyle=|\son\w+=/);
 });
 

@@ -27,12 +27,12 @@ test("a proof from the future is doubted, and says by how much the clocks disagr
   expect(headline.markup).toContain("Not certain: the clocks disagree by 2 hours");
   expect(lists.map((list) => list.tone)).toEqual(["warn", "good"]);
   expect(lists[0]?.sentence.markup).toContain("2026-11-22 14:00");
-  expect(lists[0]?.sentence.markup).toContain("npx tallyhook doctor");
+  expect(lists[0]?.sentence.markup).toContain("node src/bin/tallyhook.js doctor");
   expect(reasons).toEqual([
     {
       text:
         "Orders: the clocks of the service and of this machine disagree by 2 hours; " +
-        '"npx tallyhook doctor" compares them.',
+        '"node src/bin/tallyhook.js doctor" compares them.',
       path: "/reconciliation",
     },
   ]);

@@ -198,6 +198,14 @@ describe("docker-compose.yml", () => {
       "ALERT_SETTINGS_FILE",
       // docker-compose.forward.yml
       "FORWARD_SETTINGS_FILE",
+      // For who has a collector of traces (docs/tracing.md).
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "OTEL_EXPORTER_OTLP_HEADERS",
+      "OTEL_SERVICE_NAME",
+      "OTEL_RESOURCE_ATTRIBUTES",
+      "OTEL_TRACES_SAMPLER",
+      "OTEL_TRACES_SAMPLER_ARG",
+      "OTEL_SDK_DISABLED",
     ]);
   });
 

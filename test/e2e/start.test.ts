@@ -1,6 +1,8 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { stopAbandonedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { eventually } from "../support/eventually.ts";
@@ -106,6 +108,48 @@ describe("tallyhook start", () => {
     await interrupted(await started(), "SIGHUP");
     expect(leftRunning()).toEqual([]);
   });
+
+  test("a service manager's SIGTERM, which only the process itself gets, ends all of it with 0", async () => {
+    const program = await started();
+    process.kill(program.pid, "SIGTERM");
+    expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
+    expect(leftRunning()).toEqual([]);
+    await expect(fetch(readyUrl)).rejects.toThrow();
+  });
+
+  // npm waits for its program at a SIGINT and sends it nothing: a terminal sends Ctrl-C to both.
+  test.each([
+    ["SIGTERM to npm alone, as a service manager may send it", "SIGTERM", 1],
+    ["Ctrl-C, which a terminal sends to npm and to the program", "SIGINT", -1],
+  ] as const)(
+    "npm start ends by %s, and leaves no process and no server behind",
+    async (_, signal, group) => {
+      const npm = spawn("npm", ["start"], {
+        cwd: inject("image"),
+        env: { PATH: process.env["PATH"], HOME: dataDir, ...environment },
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      let output = "";
+      for (const stream of [npm.stdout, npm.stderr]) {
+        stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+      }
+      // The program holds the pipes until it ends, also where npm ends before it.
+      const closed = once(npm, "close");
+      try {
+        await eventually("it runs", () => output.includes("Stop with Ctrl-C"), {
+          withinMs: 120_000,
+        });
+        process.kill(group * (npm.pid ?? 0), signal);
+        await closed;
+        expect(output).toContain("Stopped. Nothing that was acknowledged is lost.");
+        expect(leftRunning()).toEqual([]);
+        await expect(fetch(readyUrl)).rejects.toThrow();
+      } finally {
+        if (isGroupAlive(npm.pid ?? 0)) process.kill(-(npm.pid ?? 0), "SIGKILL");
+      }
+    },
+  );
 
   test("--reset is refused beside a sandbox that runs on another database, and removes nothing", async () => {
     const seed = await seedKept();

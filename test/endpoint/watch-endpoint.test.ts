@@ -92,7 +92,7 @@ it("shows in doctor", async () => {
   expect(await doctor()).toMatchObject({
     status: "failed",
     detail: `no endpoint of the account has the address ${url}: no event arrives`,
-    remedy: 'run "npx tallyhook endpoint register"',
+    remedy: 'run "node src/bin/tallyhook.js endpoint register"',
   });
   await stand.endpoint("register", "--events", "order.*");
   expect(await doctor()).toMatchObject({ status: "warning" });

@@ -16,6 +16,17 @@ test("no new migration keeps running processes from their tables, or says why th
   }
 });
 
+test("what a migration says that programs must know is an earlier file", async () => {
+  const names = (await readdir(migrationsFolder)).filter((name) => /^\d{4}_.*\.sql$/.test(name));
+  for (const name of names) {
+    const text = await readFile(new URL(name, migrationsFolder), "utf8");
+    for (const [, needed = ""] of text.matchAll(/^-- needs (.*)$/gm)) {
+      expect(names, name).toContain(`${needed}.sql`);
+      expect(`${needed}.sql` < name, name).toBe(true);
+    }
+  }
+});
+
 describe("in a transaction", () => {
   test.each([
     ["create index i on mirror.orders (a);", /stops all writes/],

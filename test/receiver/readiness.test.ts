@@ -152,6 +152,13 @@ test("a schema that lacks a migration is not ready", async () => {
   await own.destroy();
 });
 
+test("a schema of a newer version that took something away is not ready", async () => {
+  const own = await createTestDatabase();
+  await own.db("tallyhook_migrations").insert({ name: "9002_contract", needs: "9001_expand" });
+  expect((await reportOf(own.url)).report).toEqual({ status: "unavailable", reasons: ["schema"] });
+  await own.destroy();
+});
+
 test("without a database it says so in time", async () => {
   const url = new URL(database.directUrl);
   url.port = "1";

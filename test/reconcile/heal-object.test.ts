@@ -115,7 +115,7 @@ describe("heal", () => {
     expect((await stand.run()).totals.left).toEqual({ mismatch: 1, edited_row: 1 });
     const [finding] = await db("reconcile.findings").where({ state: "open", class: "mismatch" });
     expect(finding.evidence.remedy).toContain(
-      `npx tallyhook heal order ${order().id} --from-service`,
+      `node src/bin/tallyhook.js heal order ${order().id} --from-service`,
     );
     const { proposal, done } = await heal();
     expect(proposal).toMatchObject({

@@ -34,7 +34,8 @@ test("docs/sandbox-cards.md has the same list", async () => {
   const text = [
     "# Test cards of the sandbox",
     "",
-    "`npx tallyhook sandbox cards` prints this list; `npx vitest run test/sandbox/cards-list.test.ts -u` writes it again.",
+    "`node src/bin/tallyhook.js sandbox cards` prints this list; `npm test -- test/sandbox/cards-list.test.ts -u` " +
+      "writes it again.",
     "",
     "A token goes where a gateway vault id or a billing id goes, a number where cards are captured. Outcomes come in turn, one a",
     "charge or refund of the stored card, and the last one repeats. Any other number succeeds.",

@@ -68,7 +68,7 @@ export function coverageDocument(reasons: Readonly<Record<number, string>>): str
   return [
     "# What the sandbox's tests cover",
     "",
-    "Generated from test/sandbox/covered-statements.ts by `npx vitest run test/sandbox/coverage.test.ts -u`; a test fails while it is out of date.",
+    "Generated from test/sandbox/covered-statements.ts by `npm test -- test/sandbox/coverage.test.ts -u`; a test fails while it is out of date.",
     "[S] is stated in the interface, [A] a default where the interface shows nothing.",
     "",
     `Tested: ${share(all, tested, "S")} [S], ${share(all, tested, "A")} [A].`,

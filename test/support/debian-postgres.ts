@@ -35,6 +35,22 @@ export interface DebianPostgres {
   destroy(): Promise<void>;
 }
 
+/** A server of Debian's package with nothing in it. It has the pg_dump that its version needs. */
+export async function startDebianServer(): Promise<{ url: string; destroy(): Promise<void> }> {
+  const directory = await mkdtemp(join(tmpdir(), "tallyhook-debian-"));
+  await chmod(directory, 0o777);
+  const data = join(directory, "data");
+  initialize(data);
+  const server = await start(data, { fsync: "off" });
+  return {
+    url: `postgres://tallyhook:none@127.0.0.1:${server.port}/postgres`,
+    async destroy() {
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
 const settings = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
@@ -55,16 +71,7 @@ export async function startDebianPostgres(): Promise<DebianPostgres> {
     await rm(directory, { recursive: true, force: true });
   };
   try {
-    run("initdb", [
-      "-D",
-      primaryData,
-      "-U",
-      "tallyhook",
-      "--auth=trust",
-      "-E",
-      "UTF8",
-      "--locale=C",
-    ]);
+    initialize(primaryData);
     const primary = await start(primaryData);
     stops.push(primary.stop);
     const base = `postgres://tallyhook:none@127.0.0.1:${primary.port}`;
@@ -101,16 +108,23 @@ const account = (): { uid: number; gid: number } | Record<string, never> => {
   return { uid: id("-u"), gid: id("-g") };
 };
 
+const initialize = (dataDir: string): void =>
+  run("initdb", ["-D", dataDir, "-U", "tallyhook", "--auth=trust", "-E", "UTF8", "--locale=C"]);
+
 function run(program: string, args: readonly string[]): void {
   execFileSync(join(programs ?? "", program), args, { ...account(), cwd: "/", stdio: "pipe" });
 }
 
 async function start(
   dataDir: string,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<{ pid: number; port: number; stop(): Promise<void> }> {
   const port = await freePort();
   const log = openSync(`${dataDir}.log`, "a", 0o644);
-  const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const options = Object.entries({ ...settings, ...more }).flatMap(([name, value]) => [
+    "-c",
+    `${name}=${value}`,
+  ]);
   const args = ["-D", dataDir, "-p", String(port), ...options];
   const child = spawn(join(programs ?? "", "postgres"), args, {
     ...account(),

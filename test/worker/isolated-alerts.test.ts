@@ -85,7 +85,7 @@ describe("an alert that cannot be written", () => {
         message: { title: string; advice: string; facts: { label: string; value: string }[] };
       }>("message");
     expect(message.title).toContain("1000 minor units of usd");
-    expect(message.advice).toContain("npx tallyhook events list --resource bad");
+    expect(message.advice).toContain("node src/bin/tallyhook.js events list --resource bad");
     expect(message.facts).toContainEqual({ label: "Reason", value: "database error 23514" });
     expect(deps.logged()).toContain("an alert could not be composed");
   });

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { SignatureScheme } from "../../contract/signature/verification.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { AlertItem } from "../message.ts";
+import type { AlertItem, SentMessage } from "../message.ts";
 import type { Channel } from "./channel.ts";
 import type { DestinationGuard } from "../../platform/http/destination-guard.ts";
 import { type HttpPost, createHttpPost } from "./http-post.ts";
@@ -15,7 +15,7 @@ export interface ChannelKind<Settings extends KindSettings = KindSettings> {
   /** Messages of one alert are an incident there, which stays open and may keep waking people until its end is sent. */
   readonly keepsIncidents?: true;
   /** Opens a channel without contacting it. Throws `CannotOpen`. */
-  open(settings: z.infer<Settings>, deps: ChannelDeps): Channel;
+  open(settings: z.infer<Settings>, deps: ChannelDeps): Channel<SentMessage>;
 }
 
 type KindSettings = z.ZodObject<{ kind: z.ZodLiteral<string> }>;
@@ -35,6 +35,8 @@ export interface ChannelDeps {
   smtp: { url: string; from: string } | null;
   /** The scheme by which this deployment verifies webhooks. */
   scheme: SignatureScheme;
+  /** The address of the runbooks: `RUNBOOKS_URL`. Null: their path. */
+  runbooksUrl: string | null;
   writeLine: (line: string) => void;
 }
 

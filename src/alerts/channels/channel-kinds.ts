@@ -5,6 +5,8 @@ import { ofKind } from "../../platform/setting-schemas.ts";
 import { type Channel, maxItems } from "./channel.ts";
 import { CannotOpen, type ChannelDeps } from "./channel-kind.ts";
 import { email } from "./email.ts";
+import type { SentMessage } from "../message.ts";
+import { runbookOf } from "../runbook.ts";
 import { pagerDuty } from "./pagerduty.ts";
 import { slack } from "./slack.ts";
 import { standardOutput } from "./standard-output.ts";
@@ -61,12 +63,24 @@ export type Opened = { channel: Channel; problem?: never } | { problem: string; 
 export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
   try {
     // The kind is the one of these settings, which the type of a list of kinds cannot express.
-    return { channel: kindNamed(settings.kind).open(settings as never, deps) };
+    return { channel: withRunbooks(kindNamed(settings.kind).open(settings as never, deps), deps) };
   } catch (error) {
     if (error instanceof CannotOpen) return { problem: error.message };
     throw error;
   }
 }
+
+/** Adds to each message where its rule is explained, when it is sent: also to those that were queued before. */
+const withRunbooks = (
+  channel: Channel<SentMessage>,
+  { runbooksUrl }: Pick<ChannelDeps, "runbooksUrl">,
+): Channel => ({
+  kind: channel.kind,
+  host: channel.host,
+  send: (message, options) =>
+    channel.send({ ...message, runbook: runbookOf(message.rule, runbooksUrl) }, options),
+  close: () => channel.close(),
+});
 
 /** Whether a kind of channel keeps incidents. False for a channel that the settings no longer have. Pure. */
 export const keepsIncidents = (kind: ChannelSettings["kind"] | undefined): boolean =>

@@ -6,8 +6,8 @@ import type { AlertAction, AlertMessage } from "../message.ts";
 /** No channel shows more items in one message. Longer lists are split into several messages. */
 export const maxItems = 500;
 
-/** Where messages go. A channel owns its connections. */
-export interface Channel {
+/** Where messages go. A channel owns its connections. A kind of channel shows messages with their runbooks. */
+export interface Channel<Message extends AlertMessage = AlertMessage> {
   readonly kind: string;
   /** The host that the channel connects to; null where there is none. */
   readonly host: string | null;
@@ -15,7 +15,7 @@ export interface Channel {
    * Resolves with a short form of the answer once the other side has accepted the message. Throws `DeliveryFailed`. A
    * repeat has the same key, so that the receiver can recognize it.
    */
-  send(message: AlertMessage, options: { signal: AbortSignal }): Promise<string>;
+  send(message: Message, options: { signal: AbortSignal }): Promise<string>;
   close(): Promise<void>;
 }
 

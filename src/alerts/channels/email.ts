@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Html, html } from "../../platform/html.ts";
 import { MailNotSent, type Mailer, openMailer } from "../../platform/mail.ts";
-import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import type { AlertFact, AlertItem, AlertMessage, SentMessage } from "../message.ts";
 import { listOf, settingsObject, expected } from "../../platform/setting-schemas.ts";
 import { oneLine } from "../../platform/one-line.ts";
 import {
@@ -52,12 +52,17 @@ interface EmailChannelOptions {
   domain: string;
 }
 
-function createEmailChannel({ mailer, host, to, domain }: EmailChannelOptions): Channel {
+function createEmailChannel({
+  mailer,
+  host,
+  to,
+  domain,
+}: EmailChannelOptions): Channel<SentMessage> {
   const idOf = (text: string): string => `${digestOf(text, 40)}@${domain}`;
   return {
     kind: "email",
     host,
-    async send(message: AlertMessage, { signal }) {
+    async send(message, { signal }) {
       const mail = {
         messageId: idOf(message.idempotencyKey),
         inReplyTo: idOf(`thread ${message.dedupKey}`),
@@ -115,6 +120,7 @@ const maxFacts = 60;
 const maxFactsOfItem = 5;
 const maxValueOfItem = 200;
 const maxValue = 400;
+const maxRunbook = 2_000;
 
 const factLine = ({ label, value }: AlertFact): string =>
   `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
@@ -134,8 +140,8 @@ const moreItems = (count: number): string[] =>
   count > maxItems ? [`… and ${count - maxItems} more.`] : [];
 
 /** The body in plain text. */
-export function alertText(message: AlertMessage): string {
-  const { facts, items = [], advice, links } = message;
+export function alertText(message: SentMessage): string {
+  const { facts, items = [], advice, links, runbook } = message;
   const paragraphs = [
     headlineOf(message),
     facts.slice(0, maxFacts).map(factLine).join("\n"),
@@ -151,6 +157,7 @@ export function alertText(message: AlertMessage): string {
     ...moreItems(items.length),
     advice === "" ? "" : `What to do: ${oneLine(advice, 2_000)}`,
     links.flatMap(linkLine).join("\n"),
+    `Runbook: ${oneLine(runbook, maxRunbook)}`,
     footerOf(message),
   ];
   return `${paragraphs.filter((paragraph) => paragraph !== "").join("\n\n")}\n`;
@@ -165,8 +172,8 @@ const colours = { critical: "#b3261e", error: "#b3261e", warning: "#8a6100", inf
 const resolvedColour = "#1b6e3c";
 
 /** The body in HTML, with inline styles: mail programs ignore style sheets. */
-export function alertHtml(message: AlertMessage): string {
-  const { facts, items = [], advice, links } = message;
+export function alertHtml(message: SentMessage): string {
+  const { facts, items = [], advice, links, runbook } = message;
   const colour = message.action === "resolve" ? resolvedColour : colours[message.severity];
   const told = items.slice(0, maxItems).map(itemHtml);
   const more = moreItems(items.length).map((text) => html`<p>${text}</p>`);
@@ -176,7 +183,7 @@ export function alertHtml(message: AlertMessage): string {
         <h2 style="color:${colour};font-size:18px">${headlineOf(message)}</h2>
         ${facts.length > 0 && factTable(facts.slice(0, maxFacts))}${told}${more}
         ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`}
-        ${links.flatMap(anchor)}
+        ${links.flatMap(anchor)} ${runbookHtml(runbook)}
         <p style="color:#666;font-size:12px">${oneLine(footerOf(message), 500)}</p>
       </body>
     </html>`;
@@ -197,6 +204,11 @@ const factRow = ({ label, value }: AlertFact): Html =>
     <th align="left" style="padding-right:12px">${oneLine(label, 80)}</th>
     <td>${oneLine(value, maxValue)}</td>
   </tr>`;
+
+function runbookHtml(runbook: string): Html {
+  const [link] = anchor({ label: "Runbook", url: runbook });
+  return link ?? html`<p>Runbook: ${oneLine(runbook, maxRunbook)}</p>`;
+}
 
 function anchor({ label, url }: { label: string; url: string }): Html[] {
   const link = safeLink(url);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AlertMessage } from "../message.ts";
+import type { SentMessage } from "../message.ts";
 import { oneLine } from "../../platform/one-line.ts";
 import { type Channel, digestOf, headerKey, maxItems, safeLink, titleOf } from "./channel.ts";
 import { settingsObject, shouldHidden } from "../../platform/setting-schemas.ts";
@@ -31,7 +31,7 @@ export const pagerDuty = channelKind({
     createPagerDutyChannel(httpTo(url, "url", deps), secret(routingKeyFrom, deps)),
 });
 
-function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
+function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel<SentMessage> {
   return {
     kind: "pagerduty",
     host: http.host,
@@ -48,7 +48,7 @@ function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
 const maxDedupKey = 255;
 
 /** The event without the routing key. */
-export function pagerDutyEvent(message: AlertMessage): object {
+export function pagerDutyEvent(message: SentMessage): object {
   const { action, dedupKey, severity, rule, at } = message;
   const event = { event_action: action, dedup_key: dedupKeyOf(dedupKey) };
   if (action !== "trigger") return event;
@@ -63,23 +63,26 @@ export function pagerDutyEvent(message: AlertMessage): object {
       class: rule,
       custom_details: detailsOf(message),
     },
-    links: message.links.flatMap(({ label, url }) => {
-      const href = safeLink(url);
-      return href === null ? [] : [{ href, text: oneLine(label, 100) }];
-    }),
+    links: [...message.links, { label: "Runbook", url: message.runbook }].flatMap(
+      ({ label, url }) => {
+        const href = safeLink(url);
+        return href === null ? [] : [{ href, text: oneLine(label, 100) }];
+      },
+    ),
   };
 }
 
 const dedupKeyOf = (key: string): string =>
   key.length <= maxDedupKey ? key : `sha256:${digestOf(key, 64)}`;
 
-function detailsOf({ facts, advice, stage, items = [] }: AlertMessage): object {
+function detailsOf({ facts, advice, stage, runbook, items = [] }: SentMessage): object {
   const told = facts.map(
     ({ label, value }) => [oneLine(label, 80), oneLine(value, 1_000)] as const,
   );
   return {
     ...Object.fromEntries(told),
     ...(advice === "" ? {} : { "What to do": oneLine(advice, 2_000) }),
+    Runbook: oneLine(runbook, 2_000),
     Stage: oneLine(stage, 100),
     ...(items.length === 0
       ? {}

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import type { AlertFact, AlertItem, SentMessage } from "../message.ts";
 import { oneLine } from "../../platform/one-line.ts";
 import {
   type Channel,
@@ -27,7 +27,7 @@ export const slack = channelKind({
   open: ({ urlFrom }, deps) => createSlackChannel(httpTo(secret(urlFrom, deps), urlFrom, deps)),
 });
 
-function createSlackChannel(http: HttpPost): Channel {
+function createSlackChannel(http: HttpPost): Channel<SentMessage> {
   return {
     kind: "slack",
     host: http.host,
@@ -59,7 +59,7 @@ const maxLinks = 4;
 const maxLinkCharacters = 400;
 
 /** The message in blocks, with a plain text for notifications and for chats without blocks. */
-export function slackPayload(message: AlertMessage): object {
+export function slackPayload(message: SentMessage): object {
   const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];
   const { sections, left } = itemSections(message.items ?? []);
   const links = message.links.flatMap(linkText);
@@ -73,12 +73,17 @@ export function slackPayload(message: AlertMessage): object {
     ...(left === 0 ? [] : [section(`… and ${left} more.`)]),
     ...(message.advice === "" ? [] : [section(`*What to do:* ${escaped(message.advice, 580)}`)]),
     ...(links.length === 0 ? [] : [section(links.slice(0, maxLinks).join("  ·  "))]),
-    { type: "context", elements: [markdown(contextText(message))] },
+    { type: "context", elements: [markdown(runbookText(message)), markdown(contextText(message))] },
   ];
   return { text: `${emoji} ${escaped(headlineOf(message), 250)} ${shortMark(message)}`, blocks };
 }
 
-const contextText = (message: AlertMessage): string =>
+/** A link where the runbooks have an address, else their path. */
+const runbookText = ({ runbook, rule }: SentMessage): string =>
+  linkText({ label: `Runbook: ${rule}`, url: runbook })[0] ??
+  `Runbook: ${escaped(runbook, maxLinkCharacters)}`;
+
+const contextText = (message: SentMessage): string =>
   [
     wordsOfAction[message.action],
     escaped(message.rule, 60),

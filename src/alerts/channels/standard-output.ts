@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AlertItem, AlertMessage } from "../message.ts";
+import type { AlertItem, SentMessage } from "../message.ts";
 import { oneOf, settingsObject } from "../../platform/setting-schemas.ts";
 import { oneLine } from "../../platform/one-line.ts";
 import { type Channel, headlineOf, maxItems, shortMark, titleOf } from "./channel.ts";
@@ -19,7 +19,7 @@ export const standardOutput = channelKind({
 function createStandardOutputChannel(
   write: (line: string) => void,
   format: "json" | "text",
-): Channel {
+): Channel<SentMessage> {
   return {
     kind: "stdout",
     host: null,
@@ -33,8 +33,8 @@ function createStandardOutputChannel(
   };
 }
 
-function textLine(message: AlertMessage): string {
-  const { facts, items = [], advice, links, at } = message;
+function textLine(message: SentMessage): string {
+  const { facts, items = [], advice, links, runbook, at } = message;
   const parts = [
     `${oneLine(at, 40)} ${headlineOf(message)}`,
     ...facts.map(({ label, value }) => `${oneLine(label, 60)}: ${oneLine(value, 200)}`),
@@ -42,6 +42,7 @@ function textLine(message: AlertMessage): string {
     ...(items.length > maxItems ? [`… and ${items.length - maxItems} more`] : []),
     ...(advice === "" ? [] : [oneLine(advice, 500)]),
     ...links.map(({ url }) => oneLine(url, 300)),
+    `Runbook: ${oneLine(runbook, 300)}`,
     shortMark(message),
   ];
   return parts.join(" | ");

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type SignatureScheme, secretProblem } from "../../contract/signature/verification.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { AlertMessage } from "../message.ts";
+import type { SentMessage } from "../message.ts";
 import { settingsObject } from "../../platform/setting-schemas.ts";
 import { fromVariable } from "../setting-schemas.ts";
 import { type Channel, headerKey, titleOf } from "./channel.ts";
@@ -33,7 +33,7 @@ export const webhook = channelKind({
 function createSignedWebhookChannel(
   http: HttpPost,
   { scheme, secret, clock }: { scheme: SignatureScheme; secret: string; clock: Clock },
-): Channel {
+): Channel<SentMessage> {
   return {
     kind: "webhook",
     host: http.host,
@@ -53,7 +53,7 @@ function createSignedWebhookChannel(
 }
 
 /** The message, with only its title cleaned: JSON needs no further escaping, and the reader's markup is unknown. */
-function webhookEvent(message: AlertMessage): object {
+function webhookEvent(message: SentMessage): object {
   const { idempotencyKey, dedupKey, at, items, ...rest } = message;
   const told = { ...rest, title: titleOf(message), dedup_key: dedupKey };
   return {

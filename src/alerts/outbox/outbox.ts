@@ -1,7 +1,9 @@
 import type { Knex } from "knex";
 import { sqlArray, storableJson } from "../../platform/postgres/values.ts";
+import { isTracing } from "../../platform/tracing/tracing.ts";
 import type { AlertAction, AlertMessage } from "../message.ts";
 import { holding } from "../silences.ts";
+import { withinWriteSpan } from "./message-spans.ts";
 
 export interface OutboxRow {
   channel: string;
@@ -16,6 +18,11 @@ export interface OutboxRow {
 /** Puts messages into the outbox, each at most once ever. Needs the transaction of the change that they report. */
 export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<void> {
   if (rows.length === 0) return;
+  const insert = (given: readonly OutboxRow[]): Promise<void> => insertMessages(trx, given);
+  await (isTracing() ? withinWriteSpan(rows, insert) : insert(rows));
+}
+
+async function insertMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<void> {
   const given = rows.map(({ channel, alertId, message, notBefore, isList }, n) => {
     const { stage, action } = message;
     const is_list = isList === true;

@@ -5,7 +5,9 @@ import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import { type Loop, runEvery } from "../../platform/run-every.ts";
 import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
+import { isTracing } from "../../platform/tracing/tracing.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
+import { withinSendSpan } from "./message-spans.ts";
 import {
   type ClaimedRow,
   type SendOutcome,
@@ -150,7 +152,8 @@ function startChannelSender(
       await store(row, { state: "dropped", reason: decision.reason, maybeSent: false });
       return null;
     }
-    const failed = await sendOne(row);
+    const send = (): Promise<FailedAttempt | null> => sendOne(row);
+    const failed = await (isTracing() ? withinSendSpan({ ...row, channel: name }, send) : send());
     if (failed === null) await store(row, { state: "sent" });
     return { row, failed };
   }

@@ -26,7 +26,8 @@ export function missingRetries(missing: AbsentThings, context: AbsenceContext): 
       cause: `the oldest since ${context.shortTime(missing.oldest)}`,
     }),
     advice:
-      'Run "npx tallyhook reconcile": it finds retries whose events were lost. If orders are still unpaid after it, ' +
+      'Run "node src/bin/tallyhook.js reconcile": it finds retries whose events were lost. If orders are still ' +
+      "unpaid after it, " +
       "the service has stopped retrying. Ask its support today, and retry the largest orders there by hand.",
   };
 }
@@ -40,7 +41,8 @@ export function missingRenewals(missing: AbsentThings, context: AbsenceContext):
       cause: `the oldest since ${context.shortTime(missing.oldest)}`,
     }),
     advice:
-      'Run "npx tallyhook reconcile": perhaps the charges are only missing here. If subscriptions are still due after ' +
+      'Run "node src/bin/tallyhook.js reconcile": perhaps the charges are only missing here. If subscriptions are ' +
+      "still due after " +
       "it, the service has not billed them. Ask its support at once: nobody collects this revenue.",
   };
 }
@@ -88,9 +90,9 @@ export function missingEvents(
       cause: "this hour usually brings them",
     }),
     advice:
-      'Check in this order: "npx tallyhook endpoint list" (is it enabled, is the address right?), the receiver\'s ' +
+      'Check in this order: "node src/bin/tallyhook.js endpoint list" (is it enabled, is the address right?), the receiver\'s ' +
       "/readyz, the proxy and the network in front of it, the service's status page. When webhooks arrive again, run " +
-      '"npx tallyhook reconcile". It corrects the mirror where webhooks were missed.',
+      '"node src/bin/tallyhook.js reconcile". It corrects the mirror where webhooks were missed.',
     facts: [{ label: "No webhooks since", value: localTime(hour) }],
     storedFacts: { since: hour.toISOString() },
     at,
@@ -117,7 +119,7 @@ export function missingHeartbeats(
         }),
     advice: isWorker
       ? "Read its log, and check the memory of its machine. Then start it again: " +
-        '"npx tallyhook worker". The other workers apply the events that it held.'
+        '"node src/bin/tallyhook.js worker". The other workers apply the events that it held.'
       : schedulerAdvice,
   };
 }
@@ -136,8 +138,9 @@ export function neverScheduled(since: Date, context: AbsenceContext): Condition 
 }
 
 const schedulerAdvice =
-  'Workers run, but the queue starts no scheduled tasks. "npx tallyhook doctor" checks the queue. Check Redis if you ' +
-  'use it, and restart a worker. If the nightly run was due meanwhile, run "npx tallyhook reconcile".';
+  'Workers run, but the queue starts no scheduled tasks. "node src/bin/tallyhook.js doctor" checks the queue. Check ' +
+  "Redis if you " +
+  'use it, and restart a worker. If the nightly run was due meanwhile, run "node src/bin/tallyhook.js reconcile".';
 
 /** No reconciliation for too long, or none at all since watching began. Pure. */
 export function missingRun(
@@ -157,7 +160,7 @@ export function missingRun(
     }),
     advice:
       "Until a run is complete, nothing proves that mirror and service are equal. Check that a worker runs " +
-      '("npx tallyhook doctor"), then run "npx tallyhook reconcile".',
+      '("node src/bin/tallyhook.js doctor"), then run "node src/bin/tallyhook.js reconcile".',
     facts: [{ label: "Last complete run", value: last === null ? "none" : localTime(last) }],
     storedFacts: { last_run: last?.toISOString() ?? null },
     at,
@@ -190,13 +193,13 @@ export const absenceEnds = {
     title: "Retries are no longer overdue",
     advice:
       "The retries came, or their orders were paid or given up. If you charged an order by hand meanwhile, check that " +
-      'nobody paid twice: "npx tallyhook report exceptions".',
+      'nobody paid twice: "node src/bin/tallyhook.js report exceptions".',
   },
   "silence:renewal": {
     title: "Renewals are no longer overdue",
     advice:
       "They were charged, or their subscriptions ended. If you charged one by hand meanwhile, check that nobody paid " +
-      'twice: "npx tallyhook report exceptions".',
+      'twice: "node src/bin/tallyhook.js report exceptions".',
   },
   "silence:events": {
     title: "Webhooks arrive again",
@@ -206,15 +209,16 @@ export const absenceEnds = {
     title: "The missing worker is back, or is no longer expected",
     advice:
       "A worker is no longer expected once it has been missing for an hour. Check that enough workers run: " +
-      '"npx tallyhook doctor". If nobody stopped the worker on purpose, its log says why it stopped.',
+      '"node src/bin/tallyhook.js doctor". If nobody stopped the worker on purpose, its log says why it stopped.',
   },
   "silence:scheduler": {
     title: "Scheduled tasks start again",
     advice:
-      'If the nightly run was due meanwhile, it did not start: run "npx tallyhook reconcile".',
+      'If the nightly run was due meanwhile, it did not start: run "node src/bin/tallyhook.js reconcile".',
   },
   "silence:reconcile": {
     title: "Reconciliation is complete again",
-    advice: '"npx tallyhook findings list" shows what is open. Nothing else is left to do.',
+    advice:
+      '"node src/bin/tallyhook.js findings list" shows what is open. Nothing else is left to do.',
   },
 } as const satisfies Readonly<Record<string, End>>;

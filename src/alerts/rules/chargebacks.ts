@@ -164,10 +164,12 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
     severity: rules.chargeback_ratio.severity,
     title: titleOf(found, "near"),
     advice:
-      'Over the threshold the card network fines the merchant. "npx tallyhook report chargebacks" lists them. Look ' +
+      'Over the threshold the card network fines the merchant. "node src/bin/tallyhook.js report chargebacks" lists ' +
+      "them. Look " +
       "for what they have in common (a product, a country, an unfamiliar name on the statement, a cancellation that " +
       "is hard to find) and stop it. Refund customers who complain before they dispute. " +
-      '"npx tallyhook report network-monitor" shows the distance to each threshold. The true number may be higher: ' +
+      '"node src/bin/tallyhook.js report network-monitor" shows the distance to each threshold. The true number may ' +
+      "be higher: " +
       "fraud reports are not counted here.",
     facts: [
       { label: "Chargebacks this month", value: String(disputes) },
@@ -193,5 +195,5 @@ export const ratioEnd: End = {
   title: "Chargebacks are no longer at a card network's threshold",
   advice:
     "Each month counts from zero, so perhaps only the month has changed. Keep working on the cause. " +
-    '"npx tallyhook report network-monitor" shows the figures of this month.',
+    '"node src/bin/tallyhook.js report network-monitor" shows the figures of this month.',
 };

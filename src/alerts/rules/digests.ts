@@ -166,7 +166,9 @@ const entryOf = (
 });
 
 /** Items gathered before this time are sent now. Pure. */
-function lastBoundary(alertContext: AlertContext): Date {
+export function lastBoundary(
+  alertContext: Pick<AlertContext, "settings" | "timeZone" | "clock">,
+): Date {
   const { when, dailyAt } = alertContext.settings.digests;
   const now = alertContext.clock.now();
   if (when !== "daily") return new Date(Math.floor(now.getTime() / hourMs) * hourMs);
@@ -302,13 +304,13 @@ const labels: Readonly<Record<DigestSection, string>> = {
 const advice: Readonly<Record<Asking, string>> = {
   lost:
     "LOST: ask the customer to pay another way, or cancel the subscription " +
-    '(all that are open: "npx tallyhook alerts list --rule dunning_final").',
+    '(all that are open: "node src/bin/tallyhook.js alerts list --rule dunning_final").',
   "last-try":
     "Before the last retry: write to the customer or call today, or the renewal is lost " +
-    '("npx tallyhook alerts list --rule dunning_renewal").',
+    '("node src/bin/tallyhook.js alerts list --rule dunning_renewal").',
   order:
     "Orders not paid: the service does not retry them. Write to the customers who did not come back " +
-    '("npx tallyhook alerts list --rule decline").',
+    '("node src/bin/tallyhook.js alerts list --rule decline").',
   over: "Ended: stop reminding these customers.",
 };
 
@@ -333,7 +335,7 @@ function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
       { label: "Last decline", value: causeOf(failureCode) },
       ...(entry.section === "over"
         ? []
-        : [{ label: "Acknowledge", value: `npx tallyhook alerts ack ${alertId}` }]),
+        : [{ label: "Acknowledge", value: `node src/bin/tallyhook.js alerts ack ${alertId}` }]),
     ],
   };
 }

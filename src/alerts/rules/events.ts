@@ -211,8 +211,9 @@ export function deadEventCondition(
       cause: shortened(withoutIds(reason)),
     }),
     advice:
-      `Its change is missing from the mirror. "npx tallyhook events show ${seq}" shows the event and why it failed. ` +
-      `Fix the cause, then run "npx tallyhook events replay ${seq}".`,
+      `Its change is missing from the mirror. "node src/bin/tallyhook.js events show ${seq}" shows the event and why ` +
+      `it failed. ` +
+      `Fix the cause, then run "node src/bin/tallyhook.js events replay ${seq}".`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Reason", value: reason },
@@ -238,7 +239,8 @@ export function duplicateIdCondition(
       next: "Ask the service",
     }),
     advice:
-      `All were stored and applied. "npx tallyhook events show ${eventId}" shows them. Send that to the service's ` +
+      `All were stored and applied. "node src/bin/tallyhook.js events show ${eventId}" shows them. Send that to the ` +
+      `service's ` +
       `support: an id should name one event. ${endsByAcknowledging}`,
     facts: [
       { label: "Event", value: eventId },
@@ -267,7 +269,7 @@ export function futureStateCondition(
     advice:
       `The mirror did not change. The ${resource} is read from the service again. If the service itself shows this ` +
       "time, tell its support, and write what else it shows with " +
-      `"npx tallyhook heal ${resource} ${id} --from-service --reason WHY": that ends this alert. ` +
+      `"node src/bin/tallyhook.js heal ${resource} ${id} --from-service --reason WHY": that ends this alert. ` +
       "If it does not, acknowledge this alert.",
     facts: [
       { label: "Object", value: `${resource} ${id}` },
@@ -295,7 +297,7 @@ export function deadEventEnd({ seq, type }: { seq: string; type: string | null }
     }),
     advice:
       "The mirror has its change, or a newer one. Check whether others failed for the same reason: " +
-      '"npx tallyhook events list --state dead".',
+      '"node src/bin/tallyhook.js events list --state dead".',
   };
 }
 

@@ -72,7 +72,7 @@ export function consumerBehindCondition(
     advice:
       "Start the program that reads under this name, or look into its log: it does not run, or it fails at one change. " +
       "Nothing is lost: the feed keeps what it has not read, and grows until it has. If nobody needs the consumer any " +
-      `more, remove it: "npx tallyhook changes consumers remove ${commandWord(name)}".`,
+      `more, remove it: "node src/bin/tallyhook.js changes consumers remove ${commandWord(name)}".`,
     facts: [
       { label: "Consumer", value: withoutControls(name) },
       { label: "Oldest unread change", value: localTime(unreadSince) },

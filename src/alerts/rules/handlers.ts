@@ -46,10 +46,11 @@ const destinationWords = (name: string): Words => ({
 });
 
 const commandsOf = (family: string, name: string) => ({
-  list: `"npx tallyhook ${family} list"`,
+  list: `"node src/bin/tallyhook.js ${family} list"`,
   command: (label: string, verb: string, options = ""): AlertFact => ({
     label,
-    value: `npx tallyhook ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
+    value:
+      `node src/bin/tallyhook.js ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
   }),
 });
 
@@ -287,7 +288,8 @@ const pausedHandler =
 
 const slowHandler =
   "No process runs it, or it is slower than its changes come. Check that a process runs that has its code: a worker " +
-  'or "npx tallyhook handlers run". A file that was deleted or renamed runs nowhere. One that is only slow needs ' +
+  'or "node src/bin/tallyhook.js handlers run". A file that was deleted or renamed runs nowhere. One that is only ' +
+  "slow needs " +
   'more "concurrency" or another process. Everything waits in its order; the feed keeps it, and grows until then. ' +
   "If nobody needs it any more, remove it; that throws away what waits.";
 

@@ -36,7 +36,7 @@ export async function assessRun(
       id: `run ${run.id}`,
       orderNumber: null,
       money: null,
-      command: "npx tallyhook findings list",
+      command: "node src/bin/tallyhook.js findings list",
     };
     await describedOrNamed(deps, alertContext, named, async () => {
       const conditions = await part.find();
@@ -133,10 +133,13 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
       title: driftTitle(run, { left, healed }),
       advice:
         left > 0
-          ? '"npx tallyhook report exceptions" lists them with both values and the cause. An object that the service ' +
-            'no longer knows stays there until you accept it: "npx tallyhook findings ack ID --note WHY". ' +
+          ? '"node src/bin/tallyhook.js report exceptions" lists them with both values and the cause. An object that ' +
+            "the service " +
+            'no longer knows stays there until you accept it: "node src/bin/tallyhook.js findings ack ID --note ' +
+            'WHY". ' +
             "Until then the month-end report does not pass."
-          : 'The mirror is correct again. "npx tallyhook report exceptions" names the cause of each. If many webhooks ' +
+          : 'The mirror is correct again. "node src/bin/tallyhook.js report exceptions" names the cause of each. If ' +
+            "many webhooks " +
             "were missed, check the endpoint, the receiver and the network today.",
       facts: [
         ...counts("Left", run.left),
@@ -165,7 +168,8 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
     }),
     advice:
       "No report passes until a run has read everything. Fix the reason first: often the service was down, or it " +
-      'refused the API key ("npx tallyhook doctor" checks both). Then run "npx tallyhook reconcile". It resumes where ' +
+      'refused the API key ("node src/bin/tallyhook.js doctor" checks both). Then run "node src/bin/tallyhook.js ' +
+      'reconcile". It resumes where ' +
       "the last run stopped.",
     facts: [
       { label: "Reason", value: run.error ?? "a part of history was not read in time" },
@@ -202,7 +206,8 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
       lead: `${counted(breaches, "record breaks", "records break")} the invariant ${shortened(name)}${atRisk}`,
     }),
     advice:
-      '"npx tallyhook report exceptions" lists them with the amounts. Ask the service about each: it did something ' +
+      '"node src/bin/tallyhook.js report exceptions" lists them with the amounts. Ask the service about each: it did ' +
+      "something " +
       "that should not happen, such as charging twice. If your shop intends it, set the invariant to observe or off " +
       "in RECONCILE_IDENTITIES.",
     facts: [
@@ -244,7 +249,8 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
     }),
     advice:
       `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
-      '"npx tallyhook endpoint list" shows its state. "npx tallyhook reconcile" corrects the mirror where webhooks ' +
+      '"node src/bin/tallyhook.js endpoint list" shows its state. "node src/bin/tallyhook.js reconcile" corrects the ' +
+      "mirror where webhooks " +
       "were missed.",
     facts: [{ label: "Found", value: finding.says }],
     at,
@@ -282,9 +288,10 @@ export function driftEnd({ id, complete }: { id: number; complete: boolean }): E
     title: `Differences of an earlier run: compared again by run ${id}`,
     advice: complete
       ? `Run ${id} read everything. If it left differences, it has an alert of its own: ` +
-        '"npx tallyhook alerts list --rule reconcile_drift". If there is none, mirror and service are equal.'
+        '"node src/bin/tallyhook.js alerts list --rule reconcile_drift". If there is none, mirror and service are ' +
+        "equal."
       : `Run ${id} did not read everything, so differences may remain. It has an alert of its own: ` +
-        '"npx tallyhook alerts list --rule reconcile_incomplete".',
+        '"node src/bin/tallyhook.js alerts list --rule reconcile_incomplete".',
   };
 }
 
@@ -294,20 +301,22 @@ export function incompleteEnd({ id, complete }: { id: number; complete: boolean 
     ? {
         title: `Reconciliation complete again (run ${id})`,
         advice:
-          'Everything has been read now. "npx tallyhook findings list" shows what is open. Nothing else is left to do.',
+          'Everything has been read now. "node src/bin/tallyhook.js findings list" shows what is open. Nothing else ' +
+          "is left to do.",
       }
     : {
         title: `A later reconciliation was INCOMPLETE too (run ${id})`,
         advice:
           `The alert on run ${id} has the present reason: ` +
-          '"npx tallyhook alerts list --rule reconcile_incomplete".',
+          '"node src/bin/tallyhook.js alerts list --rule reconcile_incomplete".',
       };
 }
 
 export const identityEnd: End = {
   title: "A broken invariant holds again",
   advice:
-    'It has no open finding any more. "npx tallyhook findings list" shows what else is open. If a customer was charged ' +
+    'It has no open finding any more. "node src/bin/tallyhook.js findings list" shows what else is open. If a ' +
+    "customer was charged " +
     "twice, check that the refund was paid.",
 };
 

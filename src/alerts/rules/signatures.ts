@@ -70,14 +70,16 @@ export function signatureCondition(
       next: isStale ? "Wrong clock, or a replay?" : "Rotated secret, or someone probing?",
     }),
     advice: isStale
-      ? 'Compare the clocks: "npx tallyhook doctor" shows how far this machine is from the service. If it is off, set ' +
+      ? 'Compare the clocks: "node src/bin/tallyhook.js doctor" shows how far this machine is from the service. If ' +
+        "it is off, set " +
         "it by NTP. If the clocks agree, someone is sending old deliveries again: they change nothing. " +
         correctsRefused
       : (accepted === 0
           ? "No webhook was accepted, so our secret is probably wrong. "
           : "Others were accepted, so our secret is probably right and someone is guessing. ") +
-        '"npx tallyhook endpoint list" shows whether the secret was rotated elsewhere. "npx tallyhook secrets add" ' +
-        'stores the new one. "npx tallyhook signature explain" says why a captured request was refused. ' +
+        '"node src/bin/tallyhook.js endpoint list" shows whether the secret was rotated elsewhere. "node ' +
+        'src/bin/tallyhook.js secrets add" ' +
+        'stores the new one. "node src/bin/tallyhook.js signature explain" says why a captured request was refused. ' +
         correctsRefused,
     facts: [
       { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },
@@ -90,7 +92,7 @@ export function signatureCondition(
 }
 
 const correctsRefused =
-  '"npx tallyhook reconcile" corrects the mirror where real events were refused.';
+  '"node src/bin/tallyhook.js reconcile" corrects the mirror where real events were refused.';
 
 export const signatureEnds = {
   failed: {

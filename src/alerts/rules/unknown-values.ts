@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { isCatchingUp } from "../../mirror/restores.ts";
 import { isResource, mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import { allColumns } from "../../mirror/resources/resource.ts";
 import { sqlArray, storable } from "../../platform/postgres/values.ts";
@@ -13,7 +14,8 @@ import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./word
 export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
- * Reports each value that was never seen before, once ever. An initial import only remembers them. Needs a transaction.
+ * Reports each value that was never seen before, once ever. An initial import only remembers them, and so does what
+ * a restored database reads until it has caught up. Needs a transaction.
  * Costs nothing where there are none.
  */
 export async function reportUnknownValues(
@@ -28,6 +30,8 @@ export async function reportUnknownValues(
   if (values.length === 0) return;
   const { fresh, fullKinds } = await remember(trx, values);
   if (foundBy === "import") return;
+  // What a restored database has yet to read was new to the system before it.
+  if (foundBy !== "event" && (await isCatchingUp(trx))) return;
   const { rules } = alertContext.settings;
   const at = alertContext.serviceClock.now();
   const conditions = [

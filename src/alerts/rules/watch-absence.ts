@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { isCatchingUp } from "../../mirror/restores.ts";
 import { type AlertContext, wordingOf } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
@@ -60,6 +61,9 @@ export async function watchAbsence(
 /** Absences that cannot be established while arrived events are still unprocessed: after downtime, or under load. */
 async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
   const unsure = new Set<string>();
+  // What a restored database lacks may have happened.
+  if (await isCatchingUp(trx))
+    unsure.add("silence:retry").add("silence:renewal").add("silence:events");
   if (await isApplyingLate(trx)) unsure.add("silence:retry").add("silence:renewal");
   if (!(await isInboxScanned(trx))) unsure.add("silence:events");
   return unsure;

@@ -82,7 +82,7 @@ export const withoutIds = (text: string): string =>
 
 /** Advice for the time after webhooks did not arrive or were refused. */
 export const reconcileAfterMissedWebhooks =
-  'Run "npx tallyhook reconcile" now. It corrects the mirror where webhooks were missed';
+  'Run "node src/bin/tallyhook.js reconcile" now. It corrects the mirror where webhooks were missed';
 
 /** Advice of alerts that nothing resolves, because what they report is never undone. */
 export const endsByAcknowledging =

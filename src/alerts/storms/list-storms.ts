@@ -362,7 +362,7 @@ export function listTransition(
 function adviceOn(alerts: readonly ListedAlert[]): string {
   const all = new Set(alerts.map(({ advice }) => advice));
   const [common = ""] = all.size === 1 ? all : [];
-  return `${common} Start at the top. "npx tallyhook alerts show NUMBER" says what to do about each.`.trim();
+  return `${common} Start at the top. "node src/bin/tallyhook.js alerts show NUMBER" says what to do about each.`.trim();
 }
 
 const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {

@@ -1,3 +1,4 @@
+import { isNotPresumedTold } from "../presume-told.ts";
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
@@ -81,7 +82,7 @@ const moneyInStorm =
 /** The command that lists the alerts of these rules. It takes one rule; the others are named. Pure. */
 export function listCommand([first, ...others]: readonly RuleName[]): string {
   const also = others.length === 0 ? "" : ` (also ${others.join(", ")})`;
-  return `"npx tallyhook alerts list --rule ${first}"${also}`;
+  return `"node src/bin/tallyhook.js alerts list --rule ${first}"${also}`;
 }
 
 /** What the alerts of a family have in common, and how their storm is described. */
@@ -111,9 +112,9 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: null,
     title: (count, minutes) => `${count} declines in ${minutes} min, far above the usual rate`,
     advice:
-      "Look at the codes. One code for nearly all: the gateway or our setup is broken. Check " +
-      '"npx tallyhook doctor" and the service\'s status page. Fraud codes: someone is testing stolen cards. Turn on ' +
-      "the checkout's protection.",
+      "Look at the codes. Nearly all alike: the gateway or our setup is broken. Check " +
+      '"node src/bin/tallyhook.js doctor" and the service\'s status page. Fraud codes: stolen cards are tested. ' +
+      "Protect the checkout.",
     end: "Declines are back to their usual rate",
   },
   "late-declines": {
@@ -125,7 +126,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     title: (count, minutes) => `${count} declines arrived late, within ${minutes} min`,
     advice:
       "This is no attack: the charges were made at the usual rate, and their events came together. The receiver or the " +
-      'service was down. "npx tallyhook reconcile" finds what is still missing.',
+      'service was down. "node src/bin/tallyhook.js reconcile" finds what is still missing.',
     end: "Late declines have stopped",
   },
   dead: {
@@ -136,8 +137,9 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} events could not be applied in ${minutes} min`,
     advice:
-      'They usually have one cause, such as a new format: "npx tallyhook events list --state dead" shows it. ' +
-      'Fix it, then run "npx tallyhook events replay --dead".',
+      'They usually have one cause, such as a new format: "node src/bin/tallyhook.js events list --state dead" shows ' +
+      "it. " +
+      'Fix it, then run "node src/bin/tallyhook.js events replay --dead".',
     end: "Dead-event storm over",
   },
   chargebacks: {
@@ -149,7 +151,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     title: (count, minutes) => `${count} chargebacks in ${minutes} min`,
     advice:
       "Possible causes: stolen cards, a batch from one bank, the initial import. Each chargeback has its own deadline: " +
-      'start with "npx tallyhook report chargebacks".',
+      'start with "node src/bin/tallyhook.js report chargebacks".',
     end: "Chargeback storm over",
   },
   "new-values": {
@@ -216,6 +218,7 @@ export async function countArrivals(
     `select count(*) as n from (
        select 1 from alerts.history h join alerts.alerts a on a.id = h.alert_id
        where h.recorded_at > now() - make_interval(mins => :withinMinutes) and ${ofFamily}
+         and ${isNotPresumedTold("h.detail")}
          and (:countsDigests or not exists (
            select from alerts.digest_items d where d.alert_id = h.alert_id and d.stage = h.stage))
        limit :limit) few`,

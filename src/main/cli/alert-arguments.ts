@@ -31,5 +31,5 @@ export async function alertId(runtime: Pick<Runtime, "db">, given: string): Prom
 
 export const noAlert = (given: string): UsageError =>
   new UsageError(
-    `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
+    `No alert has the number or key "${given}". "node src/bin/tallyhook.js alerts list --all" shows them.`,
   );

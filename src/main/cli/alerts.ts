@@ -6,6 +6,7 @@ import { type Channel, DeliveryFailed } from "../../alerts/channels/channel.ts";
 import { acknowledgeAlert } from "../../alerts/escalation.ts";
 import type { AlertSeverity } from "../../alerts/message.ts";
 import { resendFailed } from "../../alerts/outbox/outbox.ts";
+import { runbookOf } from "../../alerts/runbook.ts";
 import { sampleMessages } from "../../alerts/sample-messages.ts";
 import { unknownChannel } from "../../alerts/settings.ts";
 import {
@@ -148,16 +149,23 @@ export async function printAlert(
   given: string,
   { json }: { json?: boolean },
 ): Promise<void> {
-  const alert = await context.withRuntime(
+  const shown = await context.withRuntime(
     "alerts",
-    async (runtime) => findAlert(await runtime.db(), await alertId(runtime, given)),
+    async (runtime) => {
+      const alert = await findAlert(await runtime.db(), await alertId(runtime, given));
+      if (alert === null) return null;
+      return { alert, runbook: runbookOf(alert.rule, runtime.config.runbooksUrl) };
+    },
     { logLevel: "warn" },
   );
-  if (alert === null) throw noAlert(given);
-  context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
+  if (shown === null) throw noAlert(given);
+  const { alert, runbook } = shown;
+  context.stdout.write(
+    json === true ? `${JSON.stringify({ ...alert, runbook })}\n` : textOf(alert, runbook),
+  );
 }
 
-function textOf(details: AlertDetails): string {
+function textOf(details: AlertDetails, runbook: string): string {
   const { history, messages, digests, stormListings, facts, ...alert } = details;
   const lines = [withoutControls(titleOf({ facts, key: alert.key })), ""];
   for (const [name, value] of Object.entries({ ...alert, ...facts })) {
@@ -168,6 +176,7 @@ function textOf(details: AlertDetails): string {
   const advice = facts["advice"];
   if (typeof advice === "string" && advice !== "")
     lines.push("", `What to do: ${withoutControls(advice)}`);
+  lines.push("", `Runbook: ${runbook}`);
   lines.push("", "Timeline");
   for (const { at, change, stage, found_by: foundBy } of history) {
     lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);

@@ -102,7 +102,8 @@ function assertOwnPlace(name: string): void {
       ? ["handler", `handlers remove ${recipient}`]
       : ["destination", `forward remove ${destination}`];
   throw new UsageError(
-    `"${withoutControls(name)}" is the place of a ${noun}. "npx tallyhook ${withoutControls(command)}" removes both.`,
+    `"${withoutControls(name)}" is the place of a ${noun}. "node src/bin/tallyhook.js ${withoutControls(command)}" ` +
+      `removes both.`,
   );
 }
 

@@ -91,6 +91,6 @@ export function withServiceAdvice(
     service.kind === "remote"
       ? `SVC_BASE_URL is ${service.baseUrl}: check it, and that this machine reaches it.`
       : `No service is configured, so the sandbox at 127.0.0.1:${sandbox.port} was asked. Start it ` +
-        '("npx tallyhook start"), or set SVC_BASE_URL and SVC_API_KEY.';
+        '("node src/bin/tallyhook.js start"), or set SVC_BASE_URL and SVC_API_KEY.';
   return new UnreachableError(`${error.message}. ${advice}`, { cause: error });
 }

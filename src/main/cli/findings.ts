@@ -147,7 +147,9 @@ async function acknowledge(
 }
 
 const noFinding = (id: number): UsageError =>
-  new UsageError(`There is no finding ${id}. "npx tallyhook findings list --all" shows them.`);
+  new UsageError(
+    `There is no finding ${id}. "node src/bin/tallyhook.js findings list --all" shows them.`,
+  );
 
 function parseState(text: string): FindingState {
   const state = findingStates.find((known) => known === text);

@@ -97,7 +97,7 @@ async function readItem(db: Knex, { settings }: Destination, seq: number): Promi
 
 const noEvent = (seq: number): UsageError =>
   new UsageError(
-    `The inbox has no event ${seq} that a worker has tried. "npx tallyhook events list" has their numbers.`,
+    `The inbox has no event ${seq} that a worker has tried. "node src/bin/tallyhook.js events list" has their numbers.`,
   );
 
 /** Under another id than that of the real delivery, which must not be taken for a repeat of it. */

@@ -69,7 +69,7 @@ export const handlerWords: RecipientWords = {
   items: "changes",
   numberOption: "--change",
   place: "its place in the feed",
-  starter: 'a worker or "npx tallyhook handlers run"',
+  starter: 'a worker or "node src/bin/tallyhook.js handlers run"',
   howToStop: "Stop the processes that have its code, or start them without it",
   stillDefined: "Its file is still here",
   undefinedState: "no code here",

@@ -9,6 +9,7 @@ import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
+import { runTracing } from "../tracing.ts";
 import type { SigningSecret } from "../../contract/signature/verification.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -27,6 +28,7 @@ export function registerReceiver(program: Command, context: CliContext): void {
       const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
+        await runTracing(runtime);
         const { url } = await runReceiver(runtime);
         runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
         const signal = await stopped;
@@ -78,7 +80,7 @@ export async function runReceiver(
     const [problem] = live.problems();
     throw new ConfigurationError(
       problem ??
-        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "npx tallyhook secrets add".',
+        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "node src/bin/tallyhook.js secrets add".',
     );
   }
 

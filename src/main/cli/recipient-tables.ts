@@ -66,7 +66,8 @@ function notesOn({ command, item, items }: TableWords, row: ListedRecipient): st
       ? []
       : [
           `${shown}: ${counted(countText(dead), `dead ${item} holds`, `dead ${items} hold`)} up the later ones of the ` +
-            `same object. "npx tallyhook ${command} show ${shown}" lists them; "retry" or "skip" frees them.\n`,
+            `same object. "node src/bin/tallyhook.js ${command} show ${shown}" lists them; "retry" or "skip" frees ` +
+            `them.\n`,
         ]),
     ...(pausedBy === null ? [] : [`${shown} is paused: ${withoutControls(reason ?? "")}\n`]),
   ];

@@ -270,7 +270,7 @@ async function retry(
   const when =
     pausedBy === null
       ? "at once."
-      : `once it is not paused: "npx tallyhook ${command} resume ${name}".`;
+      : `once it is not paused: "node src/bin/tallyhook.js ${command} resume ${name}".`;
   context.stdout.write(`${counted(again, item, items)} of ${name} will be tried again ${when}\n`);
 }
 
@@ -312,7 +312,7 @@ async function pause(
     });
   });
   deps.context.stdout.write(
-    `${name} is paused. "npx tallyhook ${deps.kind.words.command} resume ${name}" ends it.\n`,
+    `${name} is paused. "node src/bin/tallyhook.js ${deps.kind.words.command} resume ${name}" ends it.\n`,
   );
 }
 
@@ -395,7 +395,7 @@ async function unknown({ kind }: Deps, db: Knex, name: string): Promise<UsageErr
   return new UsageError(
     `No ${noun} "${shown}" has run on this database. ` +
       (nearest === null
-        ? `"npx tallyhook ${command} list" shows those that have.`
+        ? `"node src/bin/tallyhook.js ${command} list" shows those that have.`
         : `Did you mean "${withoutControls(nearest)}"?`),
   );
 }
@@ -409,7 +409,8 @@ async function whyNot({ kind }: Deps, db: Knex, name: string, seq: number): Prom
   const run = await readRun(db, kind.recipientOf(name), seq);
   if (run === null) {
     return new UsageError(
-      `${name} has nothing to do with ${item} ${seq}: it has done or skipped it, or never wanted it. "npx tallyhook ` +
+      `${name} has nothing to do with ${item} ${seq}: it has done or skipped it, or never wanted it. "node ` +
+        `src/bin/tallyhook.js ` +
         `${command} show ${name}" lists those that are not done.`,
     );
   }

@@ -105,7 +105,7 @@ function welcome(url: string, stateFile: string | undefined): string {
   return `The sandbox answers at ${url} (Ctrl-C stops it; ${kept}).
 Keys: ${testKey} (test), ${liveKey} (live). Gateway: ${gatewayKey(firstMerchant, "test")}
 Documentation: ${url}/docs, controls: ${url}/_sandbox, tutorial: docs/sandbox.md
-Test cards: npx tallyhook sandbox cards
+Test cards: node src/bin/tallyhook.js sandbox cards
 
 A customer with a test card:
   curl ${url}/v1/customers ${api} -d '{"email":"ada@example.test","svc_gateway_customer_vault_id":"card_visa"}'

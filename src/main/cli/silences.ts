@@ -115,7 +115,8 @@ async function begin(
     options.json === true
       ? `${JSON.stringify(silence)}\n`
       : `Silence ${silence.id}: messages of ${nameOf(silence)} wait until ${silence.ends_at.toISOString()}, ` +
-          `those up to ${silence.up_to_severity}. "npx tallyhook alerts unsilence ${silence.id}" ends it.\n`,
+          `those up to ${silence.up_to_severity}. "node src/bin/tallyhook.js alerts unsilence ${silence.id}" ends ` +
+          `it.\n`,
   );
 }
 
@@ -192,7 +193,9 @@ async function end(context: CliContext, id: number, by: string | undefined): Pro
     { logLevel: "warn" },
   );
   if (outcome === "unknown") {
-    throw new UsageError(`There is no silence ${id}. "npx tallyhook alerts silences" lists them.`);
+    throw new UsageError(
+      `There is no silence ${id}. "node src/bin/tallyhook.js alerts silences" lists them.`,
+    );
   }
   context.stdout.write(
     outcome === "over"

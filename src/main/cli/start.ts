@@ -8,6 +8,7 @@ import { optionalPages } from "../optional-pages.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
+import { runTracing } from "../tracing.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { migrateAll } from "./migrate.ts";
@@ -92,6 +93,7 @@ interface Running {
 async function startEverything(runtime: Runtime): Promise<Running> {
   const { config, secrets } = runtime;
   await migrateAll(runtime);
+  await runTracing(runtime);
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime);
     await runWorker(runtime);
@@ -138,7 +140,7 @@ function banner(
       ? []
       : [
           `  dashboard  ${dashboardLink}`,
-          "             (signs you in once; later: npx tallyhook users link owner@localhost)",
+          "             (signs you in once; later: node src/bin/tallyhook.js users link owner@localhost)",
         ]),
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
@@ -148,7 +150,8 @@ function banner(
     lines.push(`  sandbox    ${sandbox.url}/v1   (key ${sandboxApiKey})`);
     if (config.database === "embedded") {
       lines.push(
-        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "npx tallyhook start --reset"`,
+        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "node src/bin/tallyhook.js ` +
+          `start --reset"`,
       );
     }
     lines.push(
@@ -157,9 +160,9 @@ function banner(
       sandbox.isNew ? "Make a month of traffic, up to now:" : "Make more traffic:",
       trafficCommand(sandbox),
       "See it arrive, report on it, and prove that the mirror equals the service:",
-      "  npx tallyhook events list",
-      "  npx tallyhook report refunds",
-      "  npx tallyhook reconcile",
+      "  node src/bin/tallyhook.js events list",
+      "  node src/bin/tallyhook.js report refunds",
+      "  node src/bin/tallyhook.js reconcile",
     );
   }
   return `${lines.join("\n")}\n\nStop with Ctrl-C.\n`;

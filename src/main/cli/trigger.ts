@@ -108,7 +108,7 @@ export async function runScenario(
   scenario: Scenario,
   { amount, signal, say, warn, limitSeconds = 30 }: Run,
 ): Promise<ToldStep[]> {
-  assertSandbox(runtime.config);
+  assertSandbox(runtime.config, "trigger", "makes orders and charges cards");
   const { baseUrl, apiKey } = serviceLocation(runtime.config, runtime.secrets);
   const { control } = createSandboxCalls(baseUrl, apiKey, signal);
   await assertAnswers(control, baseUrl);
@@ -141,12 +141,17 @@ export async function runScenario(
   return steps;
 }
 
-/** It makes orders and charges cards: never at a service that may be real. */
-function assertSandbox({ service }: Pick<Config, "service">): void {
+/** For commands that do harm: never at a service that may be real. Throws `UsageError`. */
+export function assertSandbox(
+  { service }: Pick<Config, "service">,
+  command: string,
+  does: string,
+): void {
   if (service.kind === "sandbox") return;
   throw new UsageError(
-    `"trigger" makes orders and charges cards, so it runs against the sandbox alone, and SVC_BASE_URL is set ` +
-      `(${service.baseUrl}). Nothing was done. Leave SVC_BASE_URL and SVC_API_KEY unset and run "npx tallyhook start"; ` +
+    `"${command}" ${does}, so it runs against the sandbox alone, and SVC_BASE_URL is set ` +
+      `(${service.baseUrl}). Nothing was done. Leave SVC_BASE_URL and SVC_API_KEY unset and run "node ` +
+      `src/bin/tallyhook.js start"; ` +
       "SANDBOX_PORT is where the sandbox is.",
   );
 }
@@ -156,7 +161,8 @@ async function assertAnswers(control: SandboxCalls["control"], baseUrl: string):
     await control("GET", "");
   } catch (cause) {
     throw new UnreachableError(
-      `No sandbox answers at ${baseUrl}. Start everything with "npx tallyhook start"; SANDBOX_PORT is where the ` +
+      `No sandbox answers at ${baseUrl}. Start everything with "node src/bin/tallyhook.js start"; SANDBOX_PORT is ` +
+        `where the ` +
         "sandbox is.",
       { cause },
     );
@@ -201,18 +207,18 @@ async function untilTold(
 async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<string> {
   const { endpoints } = await control<{ endpoints: unknown[] }>("GET", "");
   if (endpoints.length === 0) {
-    return 'The sandbox sends its webhooks nowhere: "npx tallyhook start" runs receiver and worker and tells it where.';
+    return 'The sandbox sends its webhooks nowhere: "node src/bin/tallyhook.js start" runs receiver and worker and tells it where.';
   }
   const { events, fetches } = await countOpenWork(db);
   if (events + fetches > 0) {
     const waiting = `${counted(events, "event")} and ${counted(fetches, "refetch", "refetches")}`;
-    return `In the inbox wait ${waiting}: is the worker running ("npx tallyhook worker")?`;
+    return `In the inbox wait ${waiting}: is the worker running ("node src/bin/tallyhook.js worker")?`;
   }
   const path = "/deliveries?status=pending";
   const { data } = await control<{ data: unknown[] }>("GET", path);
   if (data.length > 0) {
     const waiting = counted(data.length, "webhook");
-    return `The receiver has not accepted ${waiting} of the sandbox: is it running ("npx tallyhook receiver")?`;
+    return `The receiver has not accepted ${waiting} of the sandbox: is it running ("node src/bin/tallyhook.js receiver")?`;
   }
   return (
     "All webhooks were accepted, and all events of this database are applied. Does the receiver use this database " +

@@ -225,7 +225,7 @@ async function list(context: CliContext, json: boolean): Promise<void> {
     }
     if (accounts.length === 0) {
       context.stdout.write(
-        "Nobody can sign in yet. Add somebody: npx tallyhook users add EMAIL --role admin\n",
+        "Nobody can sign in yet. Add somebody: node src/bin/tallyhook.js users add EMAIL --role admin\n",
       );
       return;
     }

@@ -14,9 +14,11 @@ import {
   reconcileSettings,
 } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
+import type { AlertWatch } from "../rooms/room-interfaces.ts";
 import { retentionTasks } from "../retention.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
+import { runTracing } from "../tracing.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -28,6 +30,7 @@ export function registerWorker(program: Command, context: CliContext): void {
       const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
+        await runTracing(runtime);
         const worker = await runWorker(runtime);
         const health = await startHealthServer(worker, runtime.config.admin);
         runtime.onClose(() => health.close());
@@ -50,6 +53,8 @@ export interface WorkerRole {
   isNightly?: boolean;
   /** False: alerts are written and stay in the outbox, and nothing detects absences. */
   sendsAlerts?: boolean;
+  /** How alerts watch for absences and the like. */
+  alertWatch?: AlertWatch;
   /** False: no handler of the merchant runs. */
   runsHandlers?: boolean;
   /** False: nothing is forwarded. */
@@ -99,11 +104,12 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     );
     runtime.onClose(() => orders.close());
   }
-  await alerts?.watch(runtime, {
+  const ofRooms = {
     ...optionalRooms.reports?.questions,
     ...optionalRooms.handlers?.questions,
     ...optionalRooms.forward?.questions,
-  });
+  };
+  await alerts?.watch(runtime, ofRooms, role.alertWatch);
   if (role.runsHandlers !== false) await optionalRooms.handlers?.run(runtime, role.service);
   if (role.forwards !== false) await optionalRooms.forward?.run(runtime);
   return worker;

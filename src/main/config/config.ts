@@ -77,6 +77,8 @@ export interface Config {
   };
   /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
+  /** The address of docs/runbooks.md, for messages. Null: they name its path. */
+  readonly runbooksUrl: string | null;
   /** An absolute path. */
   readonly dataDir: string;
   /**
@@ -111,6 +113,8 @@ export interface Config {
   /** An absolute path. Null: nothing is forwarded. */
   readonly forward: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
+  /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
+  readonly tracing: { readonly endpoint: string } | null;
 }
 
 export interface ReportMail {
@@ -142,6 +146,7 @@ export interface Secrets {
   readonly encryptionKey: string | null;
   readonly previousEncryptionKeys: readonly string[];
   readonly smtpUrl: string | null;
+  readonly tracingHeaders: string | null;
   /** By the names of their variables, ALERT_…, to which the channels in the alert settings refer. */
   readonly alertSecrets: Readonly<Record<string, string | null>>;
   /** By the names of their variables, FORWARD_…, to which the destinations refer. */
@@ -168,8 +173,16 @@ export function loadOwnConfig(): LoadedConfig {
   const read = withEnvFile(process.env, ".env", readEnvFile);
   const loaded = loadConfig(read.environment, readText, process.env);
   if (read.fromFile === null) return loaded;
+  showSdk(read.environment);
   const settingsRead = `${counted(read.fromFile, "setting comes", "settings come")}`;
   return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
+}
+
+/** OpenTelemetry's SDK reads its settings from the environment by itself, and knows no `.env` file. */
+function showSdk(environment: Environment): void {
+  for (const [name, value] of Object.entries(environment)) {
+    if (name.startsWith("OTEL_")) process.env[name] ??= value;
+  }
 }
 
 const readText: ReadFile = (file) => readFileSync(file, "utf8");
@@ -254,6 +267,7 @@ function configOf(values: Values): Config {
       oidc: oidcOf(values),
     },
     publicUrl: values.PUBLIC_URL,
+    runbooksUrl: values.RUNBOOKS_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
     encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
     timeZone: values.TALLYHOOK_TIME_ZONE,
@@ -280,6 +294,7 @@ function configOf(values: Values): Config {
         values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
     },
     logLevel: values.LOG_LEVEL,
+    tracing: tracingOf(values),
   };
 }
 
@@ -307,6 +322,7 @@ function secretsOf(
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
+    tracingHeaders: values.OTEL_EXPORTER_OTLP_HEADERS,
     alertSecrets: redact(alertSecrets),
     forwardSecrets: redact(forwardSecrets),
   };
@@ -318,6 +334,13 @@ function reportMailOf(
   const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
   if (cronText === null || to === null) return null;
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
+}
+
+function tracingOf({
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  OTEL_SDK_DISABLED: disabled,
+}: Values): Config["tracing"] {
+  return endpoint === null || disabled === "true" ? null : { endpoint };
 }
 
 function oidcOf(values: Values): Config["dashboard"]["oidc"] {

@@ -5,7 +5,9 @@ import {
   choices,
   cron,
   file,
+  fraction,
   headerName,
+  headerPairs,
   headerToken,
   hexKey,
   hexKeyList,
@@ -14,6 +16,7 @@ import {
   mailAddress,
   mailAddressList,
   namedItems,
+  oneLineOfText,
   oneOf,
   orWord,
   path,
@@ -84,6 +87,9 @@ export const settings = {
   DASHBOARD_PROXY_PEERS: optional(addressList),
   DASHBOARD_PROXIES: setting(integer(0, 10, "proxies"), 0),
   PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
+  RUNBOOKS_URL: optional(
+    baseUrl("https://github.com/example/tallyhook/blob/main/docs/runbooks.md"),
+  ),
   TALLYHOOK_DATA_DIR: setting(path, ".data"),
   TALLYHOOK_HANDLERS: optional(path),
   TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
@@ -121,6 +127,24 @@ export const settings = {
   ALERT_SETTINGS_FILE: optional(file),
   FORWARD_SETTINGS_FILE: optional(file),
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
+  // By OpenTelemetry's own names. The SDK reads what is not here from the environment by itself (docs/tracing.md).
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(urlWithScheme(["http", "https"], "http://127.0.0.1:4318")),
+  OTEL_EXPORTER_OTLP_HEADERS: secret(headerPairs),
+  OTEL_SERVICE_NAME: optional(oneLineOfText),
+  OTEL_RESOURCE_ATTRIBUTES: optional(oneLineOfText),
+  OTEL_TRACES_SAMPLER: setting(
+    oneOf([
+      "always_on",
+      "always_off",
+      "traceidratio",
+      "parentbased_always_on",
+      "parentbased_always_off",
+      "parentbased_traceidratio",
+    ]),
+    "parentbased_always_on",
+  ),
+  OTEL_TRACES_SAMPLER_ARG: optional(fraction),
+  OTEL_SDK_DISABLED: setting(oneOf(["true", "false"]), "false"),
 } as const;
 
 export type Values = ReadSettings<typeof settings>["values"];

@@ -33,7 +33,7 @@ export function pageGroups(
     reconciliationPagesOf(runtime, service),
     dunningPagesOf(runtime),
     chargebackPagesOf(runtime),
-    alertPages,
+    alertPages(runtime.config.runbooksUrl),
     reportPagesOf(runtime),
     handlerPages,
     adminPagesOf(runtime),

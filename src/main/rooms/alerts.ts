@@ -4,12 +4,19 @@ import type { AlertsRoom } from "./room-interfaces.ts";
 export const alertsRoom: AlertsRoom = {
   listener: async (runtime) => (await import("../alerts.ts")).createListener(runtime),
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
-  watch: async (runtime, ofRooms) => (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms),
+  watch: async (runtime, ofRooms, options) =>
+    (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms, options),
   tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
   dunning: async (runtime) => {
     const { rules } = (await import("../alerts.ts")).alertSettings(runtime);
     const { lastAttempt, withinHours } = rules.dunning_last_retry;
     return { lastAttempt, withinHours, contactAtAttempt: rules.dunning_renewal.contactAtAttempt };
+  },
+  presumeSent: async (trx, runtime, ranUntil) => {
+    const settings = (await import("../alerts.ts")).alertSettings(runtime);
+    const { timeZone } = runtime.config;
+    const { presumeSent } = await import("../../alerts/after-restore.ts");
+    return presumeSent(trx, { settings, timeZone }, ranUntil);
   },
   about: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),

@@ -25,6 +25,8 @@ export const reportsRoom: ReportsRoom = {
   check: examineProof,
   eraseReasons: async (...args) =>
     (await import("../../reports/close/erase-reasons.ts")).eraseReasons(...args),
+  presumeMailed: async (...args) =>
+    (await import("../report-mail.ts")).presumeReportsMailed(...args),
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
     recompute: async (db, months) =>
@@ -64,7 +66,10 @@ async function examineProof(runtime: Pick<Runtime, "db">): Promise<CheckResult> 
     .orderBy("id", "desc")
     .first<{ t0: Date } | undefined>("t0");
   if (last === undefined)
-    return skipped("proof", 'nothing was read from the service yet: run "npx tallyhook import"');
+    return skipped(
+      "proof",
+      'nothing was read from the service yet: run "node src/bin/tallyhook.js import"',
+    );
   const t0 = last.t0.toISOString();
   const { verdict, readUntil, openFindings } = await readProof(
     db,
@@ -78,11 +83,11 @@ async function examineProof(runtime: Pick<Runtime, "db">): Promise<CheckResult> 
         readUntil === null
           ? `INCOMPLETE: what was created before ${t0} is not proved from the first record on`
           : `INCOMPLETE: what was created before ${t0} is proved only until ${readUntil}`,
-        'run "npx tallyhook reconcile"',
+        'run "node src/bin/tallyhook.js reconcile"',
       )
     : warning(
         "proof",
         `FAIL: ${counted(openFindings, "finding is", "findings are")} open`,
-        'run "npx tallyhook findings list"',
+        'run "node src/bin/tallyhook.js findings list"',
       );
 }

@@ -7,6 +7,7 @@ import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
 import type { CheckResult } from "../cli/doctor/check-result.ts";
 import type { Config } from "../config/config.ts";
+import type { DiskSpace } from "../../platform/disk-space.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** What the program needs from its optional rooms. A deleted room is absent. */
@@ -90,6 +91,12 @@ export interface ReportsRoom {
     trx: Knex.Transaction,
     named: (text: string) => boolean,
   ): Promise<{ redacted: number; sealed: string[] }>;
+  /** Takes mails for sent that the system sent which this database was restored in place of. Needs a transaction. */
+  presumeMailed(
+    trx: Knex.Transaction,
+    runtime: Pick<Runtime, "config">,
+    ranUntil: Date,
+  ): Promise<void>;
   /** What a rehearsed upgrade must leave as it was. */
   readonly closes: {
     /** Every closed month with its seal, and what is not as it was sealed. */
@@ -112,6 +119,14 @@ interface PersonInAlerts {
   names: readonly string[];
 }
 
+/** What a game day does otherwise than a worker as a rule. */
+export interface AlertWatch {
+  /** Between two sweeps. */
+  everyMs?: number;
+  /** The disk that holds the database; null where nobody can tell. */
+  databaseDisk?: () => Promise<DiskSpace | null>;
+}
+
 export interface AlertsRoom {
   /** Who is told of changes and runs. Throws `ConfigurationError` for wrong settings. */
   listener(runtime: Runtime): Promise<RunListener>;
@@ -121,6 +136,7 @@ export interface AlertsRoom {
   watch(
     runtime: Runtime,
     ofRooms: Partial<ReportsRoom["questions"] & ForwardRoom["questions"]>,
+    options?: AlertWatch,
   ): Promise<void>;
   /** The scheduler's heartbeat, and what removes old alerts. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
@@ -131,6 +147,15 @@ export interface AlertsRoom {
   redact(trx: Knex.Transaction, person: PersonInAlerts): Promise<Record<string, number>>;
   /** When a last retry is near, and from when on somebody writes to the customer. */
   dunning(runtime: Pick<Runtime, "config">): Promise<DunningSettings>;
+  /**
+   * Takes for told what the system has told that this database was restored in place of. Needs a transaction. Throws
+   * `ConfigurationError` for wrong settings.
+   */
+  presumeSent(
+    trx: Knex.Transaction,
+    runtime: Pick<Runtime, "config">,
+    ranUntil: Date,
+  ): Promise<{ messages: number; digestItems: number }>;
   /** The alerts about a person: what people wrote on them goes with an erasure. */
   about(trx: Knex.Transaction, person: PersonInAlerts): Promise<string[]>;
   /** What people are told of an event. */

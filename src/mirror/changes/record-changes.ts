@@ -3,6 +3,7 @@ import { takeTurn } from "../../platform/postgres/number-turns.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";
+import { knownUntilSql } from "../restores.ts";
 import { clockToleranceMs } from "../version.ts";
 import { type Fact, factsOf, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
@@ -193,7 +194,8 @@ const changeNumbers = { sequence: "feed.change_numbers", lockClass: 7_255 };
 
 /**
  * Numbers and writes the changes, in one statement. What happened an hour or more before the first event is history: a
- * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened.
+ * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened. So is what
+ * happened before the system stopped that the database was restored in place of (`recordRestore`): it was told then.
  */
 async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<void> {
   await trx
@@ -205,6 +207,7 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
          state_hash, transaction_id, amount, currency, is_superseded)
        select nextval('feed.change_numbers'), g.resource, g.id, g.kind,
          case when g.happened_at < (select inbox.first_event_at()) - make_interval(secs => ${clockToleranceMs / 1_000})
+                or coalesce(g.happened_at, g.state_at) <= ${knownUntilSql}
               then 'import' else g.cause end,
          g.from_status, g.to_status, g.state_group, g.state_at, g.state_hash, g.transaction_id, g.amount, g.currency,
          g.is_superseded

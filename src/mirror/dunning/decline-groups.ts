@@ -148,7 +148,7 @@ function requestText(advice: DeclineAdvice): string {
     case "page-engineering":
       return (
         "Do not write to the customer: the fault is ours. Page engineering. " +
-        '"npx tallyhook report declines" shows how many charges fail with this code.'
+        '"node src/bin/tallyhook.js report declines" shows how many charges fail with this code.'
       );
     case "ask-service":
       return (

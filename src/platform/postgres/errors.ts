@@ -114,7 +114,7 @@ export function withRoleAdvice(error: unknown): unknown {
   if (code === "25006") {
     return new ConfigurationError(
       "The database of DATABASE_URL is read-only (25006): it is a standby, or default_transaction_read_only is on. " +
-        '"npx tallyhook doctor" says which.',
+        '"node src/bin/tallyhook.js doctor" says which.',
       { cause: error },
     );
   }

@@ -168,7 +168,7 @@ async function applyFiles(
     for (const statement of splitStatements(file.text)) {
       await runStep(session, run, file, statement, false);
     }
-    await trx(ledger).insert({ name });
+    await trx(ledger).insert({ name, needs: neededBy(file.text) });
   }
 }
 
@@ -190,7 +190,10 @@ async function applyOnline(session: MigrationSession, { name, file }: NumberedFi
     session.watcher?.released();
   }
   await session.run(`set lock_timeout = ${session.lockTimeoutMs}`);
-  await session.run(`insert into ${ledger} (name) values ('${name.replaceAll("'", "''")}')`);
+  const values = [name, neededBy(file.text)].map((value) =>
+    value === null ? "null" : `'${value.replaceAll("'", "''")}'`,
+  );
+  await session.run(`insert into ${ledger} (name, needs) values (${values.join(", ")})`);
 }
 
 /** A `create index concurrently` that broke off leaves an index that is kept up and never used. */
@@ -228,10 +231,48 @@ export async function newerMigrations(
   db: Knex,
   migrations: URL = migrationsFolder,
 ): Promise<string[]> {
-  const known = new Set(await migrationNames(migrations));
-  const applied = await appliedMigrations(db);
-  return applied.filter((name) => !known.has(name) && !name.startsWith(ownPrefix));
+  return unknownMigrations(await appliedMigrations(db), migrations);
 }
+
+/** Those that this version does not know, without the merchant's. */
+export async function unknownMigrations(
+  names: readonly string[],
+  migrations: URL = migrationsFolder,
+): Promise<string[]> {
+  const known = new Set(await migrationNames(migrations));
+  return names.filter((name) => !known.has(name) && !name.startsWith(ownPrefix));
+}
+
+/** A migration that this version does not know, and beside which it must not run. */
+export interface RefusingMigration {
+  name: string;
+  /** The migration that a program has to know to run beside it. */
+  needs: string;
+}
+
+/**
+ * Applied migrations of a newer version that took away what this one may need: they name, by a line `-- needs NAME`, a
+ * migration that this version does not know either. All others only add, so processes of this version go on beside them
+ * (docs/upgrading.md). Only reads.
+ */
+export async function refusingMigrations(
+  db: Knex,
+  migrations: URL = migrationsFolder,
+): Promise<RefusingMigration[]> {
+  if (!(await tableExists(db, ledger))) return [];
+  const known = new Set(await migrationNames(migrations));
+  // As JSON, since a database that an earlier version migrated last has no such column.
+  const { rows } = await db.raw<{ rows: RefusingMigration[] }>(
+    `select name, to_jsonb(m) ->> 'needs' as needs from ${ledger} m
+     where to_jsonb(m) ->> 'needs' is not null order by id`,
+  );
+  return rows.filter(
+    ({ name, needs }) => !name.startsWith(ownPrefix) && !known.has(name) && !known.has(needs),
+  );
+}
+
+/** The migration that a program has to know to run beside this file: its line `-- needs NAME`. Pure. */
+const neededBy = (text: string): string | null => /^-- needs (\d{4}_\w+)$/m.exec(text)?.[1] ?? null;
 
 interface NumberedFile extends PendingMigration {
   file: SqlFile;
@@ -285,6 +326,16 @@ async function appliedMigrations(db: Knex): Promise<string[]> {
 }
 
 /**
+ * What tells this database from all others: when it was first migrated, to the microsecond. Its copies have the same.
+ */
+export async function databaseName(db: Knex): Promise<string> {
+  const { rows } = await db.raw<{ rows: [{ name: string | null }] }>(
+    `select extract(epoch from min(applied_at))::text as name from ${ledger}`,
+  );
+  return rows[0].name ?? "";
+}
+
+/**
  * Names of applied migrations, by which the schema can be made again. For a database of version 0.1 those that make the
  * same. Only reads.
  */
@@ -333,6 +384,13 @@ async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void>
        applied_at timestamptz not null default now()
      )`,
   );
+  // Not by `if not exists`: that would lock the table, which every start reads, each time.
+  if (!(await trx.schema.hasColumn(ledger, "needs"))) {
+    await trx.raw(
+      `alter table ${ledger} add column needs text;
+       comment on column ${ledger}.needs is 'Programs that do not know this migration must not start any more.'`,
+    );
+  }
   if (isOfVersion01) {
     await runSqlFile(trx, await readSqlFile(new URL("from-version-0.1.sql", migrations)));
   }

@@ -145,6 +145,25 @@ export async function advanceSpans(
   return created;
 }
 
+/**
+ * Goes on in a new partition, above every number that was given out since then in a database that is lost, so that none
+ * means two things: whoever kept a number waits for a higher one. Such a database went on to the next partition each
+ * week. Needs a transaction, while nobody takes numbers.
+ */
+export async function skipLostNumbers(
+  trx: Knex.Transaction,
+  numbered: NumberedTables,
+  { since, now }: { since: Date; now: Date },
+): Promise<void> {
+  const spans = await readSpans(trx, numbered);
+  const sizes = spans.map(({ from, to }) => to - Math.max(from, 0));
+  const weeks = Math.ceil(Math.max(0, now.getTime() - since.getTime()) / weekMs);
+  const end = Math.max(await readLastNumber(trx, numbered), spans.at(-1)?.to ?? 0);
+  const first = roundUp(end + (weeks + 1) * Math.max(leastNumbers, ...sizes), leastNumbers);
+  await trx.raw(`select setval('${numbered.schema}.${numbered.sequence}', ?)`, [first - 1]);
+  await advanceSpans(trx, numbered, now);
+}
+
 /** Attached and not created in place: that would lock out all readers and writers of the other partitions. */
 function creation(
   schema: string,

@@ -312,6 +312,6 @@ export const withRemedy = (finding: Finding): Finding => ({
     remedy:
       "No read can correct this row: its version is later than the service's, or no read shows the fields at fault. " +
       "To write it as the service shows it: " +
-      `npx tallyhook heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
+      `node src/bin/tallyhook.js heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
   },
 });

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
+import { noteCaughtUp } from "../../mirror/restores.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Slice, boundText } from "../coverage/slice.ts";
 
@@ -192,7 +193,18 @@ export async function finishRun(
     await row().update({ state: "incomplete", ...ended });
     const isWhole = await isComplete(trx);
     const complete = error === null && isWhole;
-    if (complete) await row().update({ state: "complete" });
+    if (complete) {
+      const [ended] = await row()
+        .update({ state: "complete" })
+        .returning<(Pick<RunRow, "kind" | "report_only"> & { started_at: Date })[]>([
+          "kind",
+          "report_only",
+          "started_at",
+        ]);
+      // Others do not read what has long been settled.
+      const readsAll = ended?.kind === "full" || ended?.kind === "import";
+      if (readsAll && !ended.report_only) await noteCaughtUp(trx, ended.started_at);
+    }
     await forgetSeen(trx, runId);
     return complete;
   });

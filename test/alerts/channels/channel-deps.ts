@@ -25,6 +25,7 @@ export function channelDeps({
     secretOf: (variable) => secrets[variable] ?? null,
     smtp: null,
     scheme: signatureScheme("svc"),
+    runbooksUrl: null,
     writeLine: () => {},
     ...given,
   };

@@ -17,6 +17,7 @@ test("a message is a trigger as Events API v2 documents it", () => {
         Customer: "j•••@example.com",
         Card: "•••• 4242",
         "What to do": "Ask for a new card now.",
+        Runbook: "docs/runbooks.md#dunning_renewal",
         Stage: "attempt-2",
       },
     },

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { standardOutput } from "../../../src/alerts/channels/standard-output.ts";
 import { titleOf } from "../../../src/alerts/channels/channel.ts";
-import type { AlertMessage } from "../../../src/alerts/message.ts";
+import type { SentMessage } from "../../../src/alerts/message.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { hostileMessage, message } from "../messages.ts";
 
-async function written(format: "json" | "text", sent: AlertMessage): Promise<string> {
+async function written(format: "json" | "text", sent: SentMessage): Promise<string> {
   const lines: string[] = [];
   const deps = channelDeps({ writeLine: (line) => void lines.push(line) });
   const channel = standardOutput.open({ kind: "stdout", format }, deps);
@@ -17,7 +17,7 @@ test("as JSON, a line holds the whole message, with a title of one line", async 
   for (const each of [message, hostileMessage]) {
     const line = await written("json", each);
     expect(line.indexOf("\n")).toBe(line.length - 1);
-    const { title } = (JSON.parse(line) as { alert: AlertMessage }).alert;
+    const { title } = (JSON.parse(line) as { alert: SentMessage }).alert;
     expect(JSON.parse(line)).toEqual({ alert: { ...JSON.parse(JSON.stringify(each)), title } });
     expect(title).toBe(titleOf(each));
     expect(title).toMatch(/^[^\p{Cc}]{1,250}$/u);

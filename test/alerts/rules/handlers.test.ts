@@ -186,9 +186,10 @@ describe("a destination", () => {
     };
     const condition = conditionOf({ ...works, ...crm, pausedAt, ...is }, context);
     expect(condition?.title).toMatch(/the destination "crm"/i);
-    const commands = condition?.facts.flatMap(({ value }) => /^npx .*/.exec(value) ?? []) ?? [];
+    const commands = condition?.facts.flatMap(({ value }) => /^node .*/.exec(value) ?? []) ?? [];
     expect(commands.length).toBeGreaterThan(0);
-    for (const each of commands) expect(each).toMatch(/^npx tallyhook forward [a-z]+ crm\b/);
+    for (const each of commands)
+      expect(each).toMatch(/^node src\/bin\/tallyhook\.js forward [a-z]+ crm\b/);
     expect(JSON.stringify(condition?.advice)).not.toMatch(/handler|\bits code\b/);
   });
 });
@@ -236,7 +237,7 @@ describe("a handler that is behind", () => {
     expect(condition?.title).toContain("a person paused it");
     const values = condition?.facts.map(({ value }) => value);
     expect(values).toContain("the shop\ufffd[2J moves");
-    expect(values).toContain("npx tallyhook handlers resume receipts");
+    expect(values).toContain("node src/bin/tallyhook.js handlers resume receipts");
   });
 });
 

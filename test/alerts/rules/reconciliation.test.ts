@@ -98,7 +98,7 @@ describe("what a run tells", () => {
         { label: "At risk", value: "9.00 USD" },
         { label: "For example", value: "order order-1, order order-2" },
         { label: "Noticed", value: expect.any(String) },
-        { label: "Acknowledge", value: "npx tallyhook alerts ack 1" },
+        { label: "Acknowledge", value: "node src/bin/tallyhook.js alerts ack 1" },
       ],
     });
     await db("reconcile.findings").update({ state: "healed" });

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { assess } from "../../../src/alerts/assess.ts";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
+import { runbookOf } from "../../../src/alerts/runbook.ts";
 import { slackPayload } from "../../../src/alerts/channels/slack.ts";
 import { findAlert } from "../../../src/alerts/store.ts";
 import { redactMessages } from "../../../src/alerts/redact-messages.ts";
@@ -252,9 +253,10 @@ test("Slack shows every item of a list: none is cut", async () => {
     ),
   );
   await sweep(db, alertContext);
-  const lists = await db("alerts.outbox")
+  const queued = await db("alerts.outbox")
     .where({ is_list: true, channel: "team" })
     .pluck<AlertMessage[]>("message");
+  const lists = queued.map((each) => ({ ...each, runbook: runbookOf(each.rule, null) }));
   const said = lists.map((message) => JSON.stringify(slackPayload(message))).join("\n");
   expect(said).not.toMatch(/… and \d+ more/);
   const own = (await tellings(db)).filter(
@@ -362,7 +364,7 @@ test("the message of a storm names the rules that are held back, and how to list
   await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
   const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
   expect(message?.advice).toContain(
-    '"npx tallyhook alerts list --rule decline" (also dunning_first, dunning_renewal, dunning_final)',
+    '"node src/bin/tallyhook.js alerts list --rule decline" (also dunning_first, dunning_renewal, dunning_final)',
   );
   expect(message?.facts).toContainEqual({ label: "Total", value: "407.80 USD" });
 });

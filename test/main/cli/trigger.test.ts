@@ -47,7 +47,7 @@ const customersMade = async (): Promise<number> =>
   (await sandbox.control("GET", "")).counts.test.customers as number;
 
 test("says that the sandbox sends its webhooks nowhere", async () => {
-  expect(await triggered()).toMatch(/The feed has no customer\.created of .* nowhere: "npx/);
+  expect(await triggered()).toMatch(/The feed has no customer\.created of .* nowhere: "node/);
 });
 
 test("asks for the receiver while webhooks are not accepted", async () => {

@@ -52,6 +52,7 @@ const complete: Env = {
   DASHBOARD_PROXY_PEERS: "10.0.0.7",
   DASHBOARD_PROXIES: "1",
   PUBLIC_URL: "http://127.0.0.1:3000/hooks/",
+  RUNBOOKS_URL: "https://github.com/example/tallyhook/blob/main/docs/runbooks.md",
   TALLYHOOK_DATA_DIR: "/srv/tallyhook",
   TALLYHOOK_HANDLERS: "/srv/handlers",
   TALLYHOOK_ENCRYPTION_KEY: key.toUpperCase(),
@@ -76,6 +77,13 @@ const complete: Env = {
   FORWARD_SETTINGS_FILE: "/srv/forward.jsonc",
   ALERT_SLACK_URL: "https://hooks.slack.com/services/T0/B0/hunter2",
   LOG_LEVEL: "debug",
+  OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+  OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20hunter2-of-the-collector,x-tenant=shop",
+  OTEL_SERVICE_NAME: "shop webhooks",
+  OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=production",
+  OTEL_TRACES_SAMPLER: "traceidratio",
+  OTEL_TRACES_SAMPLER_ARG: "0.1",
+  OTEL_SDK_DISABLED: "false",
 };
 
 /** The message of the refusal. */
@@ -118,6 +126,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     changesKeepDays: 30,
     sandbox: { port: 4010 },
     publicUrl: null,
+    runbooksUrl: null,
     dataDir: `${process.cwd()}/.data`,
     handlersDir: null,
     encryptionKey: "local",
@@ -131,6 +140,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     alerts: { settingsFile: null },
     forward: { settingsFile: null },
     logLevel: "info",
+    tracing: null,
   });
   expect(secrets.databaseUrl).toBeNull();
   expect(secrets.webhookSecrets).toEqual([]);
@@ -171,6 +181,7 @@ test("everything set is taken", () => {
     changesKeepDays: 1,
     sandbox: { port: 65_535 },
     publicUrl: "http://127.0.0.1:3000/hooks",
+    runbooksUrl: "https://github.com/example/tallyhook/blob/main/docs/runbooks.md",
     dataDir: "/srv/tallyhook",
     handlersDir: "/srv/handlers",
     encryptionKey: "environment",
@@ -197,7 +208,9 @@ test("everything set is taken", () => {
     alerts: { settingsFile: "/srv/alerts.jsonc" },
     forward: { settingsFile: "/srv/forward.jsonc" },
     logLevel: "debug",
+    tracing: { endpoint: "http://collector:4318" },
   });
+  expect(secrets.tracingHeaders).toBe(complete["OTEL_EXPORTER_OTLP_HEADERS"]);
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
   expect(secrets.reportsDatabaseUrl).toBe(complete["REPORTS_DATABASE_URL"]);
   expect(secrets.webhookSecrets).toEqual([webhookSecret, `older-${webhookSecret}`]);
@@ -205,6 +218,10 @@ test("everything set is taken", () => {
   expect(secrets.alertSecrets["ALERT_SLACK_URL"]).toBe(complete["ALERT_SLACK_URL"]);
   expect(secrets.previousEncryptionKeys).toEqual(["a".repeat(64), "b".repeat(64)]);
   expect(warnings).toEqual([]);
+});
+
+test("OTEL_SDK_DISABLED switches traces off, whatever else is set", () => {
+  expect(loadConfig({ ...complete, OTEL_SDK_DISABLED: "true" }).config.tracing).toBeNull();
 });
 
 test("an external database without a key has none: each machine would make another", () => {
@@ -299,6 +316,9 @@ describe("bad values", () => {
     ["REPORTS_MAIL_FORMAT", "html,pdf"],
     ["REPORTS_CLOSE_FOUR_EYES", "yes"],
     ["LOG_LEVEL", ""],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],
+    ["OTEL_TRACES_SAMPLER", "sometimes"],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
   ])("%s=%j is refused and shown", (name, value) => {
     const message = refusal({ [name]: value });
     expect(message).toMatch(new RegExp(`One setting is wrong:\n  - ${name} is `));
@@ -321,6 +341,9 @@ describe("bad values", () => {
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret},,${webhookSecret}`],
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret}\n${webhookSecret}`],
     ["METRICS_TOKEN", "hunter2"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "hunter2"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x-key=hunter2,"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "x-key=hunter2%0a"],
     ["METRICS_TOKEN", "hunter2 hunter2 hunter2"],
     ["TALLYHOOK_ENCRYPTION_KEY", "hunter2"],
     ["TALLYHOOK_ENCRYPTION_KEY", `${key}0`],

@@ -79,7 +79,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "people.notes": "subject_kind subject_id",
   "people.sessions": "token_hash method address user_agent",
   "people.sign_in_links": "token_hash",
-  "public.tallyhook_migrations": "name",
+  "public.tallyhook_migrations": "name needs",
   "public.tallyhook_schema_objects": "owner kind name file file_sha256 sha256",
   "public.tallyhook_schema_texts": "file file_sha256",
   "receiver.answers_by_minute": "reason",

@@ -10,6 +10,7 @@ import {
   type Schema,
   migrateToLatest,
   pendingMigrations,
+  refusingMigrations,
 } from "../../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
 import { changedObjects, migratedSchemas } from "../../../src/platform/postgres/schema-objects.ts";
@@ -100,6 +101,40 @@ describe("numbered files", () => {
     await expect(refused).rejects.toThrow(
       /newer version of Tallyhook \(it has 0002_from_the_future\)/,
     );
+  });
+});
+
+describe("a newer version's files", () => {
+  const removed = async (name: string) => rm(join(folder, `${name}.sql`));
+  const refusing = async () =>
+    (await refusingMigrations(database.db, schema.migrations)).map(({ name }) => name);
+
+  test("that need a file which this version does not know refuse it, online or not; others do not", async () => {
+    await write("0001_a.sql", "create table a (id int);");
+    await write("0002_b.sql", "alter table a add column b int;");
+    await write("0003_c.sql", "-- Why.\n-- needs 0002_b\nalter table a drop column id;");
+    await write("0004_d.sql", "-- online\n-- needs 0002_b\ndrop index concurrently if exists i;");
+    await migrate();
+    expect(await refusing()).toEqual([]);
+    // The release before: it knows what 0003 and 0004 need.
+    await removed("0004_d");
+    await removed("0003_c");
+    expect(await refusing()).toEqual([]);
+    // The one before that.
+    await removed("0002_b");
+    expect(await refusing()).toEqual(["0003_c", "0004_d"]);
+  });
+
+  test("are asked for also where an earlier version migrated last, and migrating goes on there", async () => {
+    await write("0001_a.sql", "select 1;");
+    await migrate();
+    await database.db.raw("alter table tallyhook_migrations drop column needs");
+    expect(await refusing()).toEqual([]);
+    await write("0002_b.sql", "-- needs 0001_a\nselect 1;");
+    expect((await migrate()).applied).toEqual(["0002_b"]);
+    await removed("0002_b");
+    await removed("0001_a");
+    expect(await refusing()).toEqual(["0002_b"]);
   });
 });
 

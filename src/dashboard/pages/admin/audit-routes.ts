@@ -56,5 +56,5 @@ function commandOf({ actor, action, subject, since }: Omit<AuditQuery, "limit">)
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name} ${quoted(value)}`],
   );
-  return ["npx tallyhook audit list", ...given].join(" ");
+  return ["node src/bin/tallyhook.js audit list", ...given].join(" ");
 }

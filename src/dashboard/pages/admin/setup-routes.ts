@@ -47,7 +47,7 @@ export function setupRoutes({
         kind: "page",
         title: "Doctor",
         body: renderDoctor({ last, isRunning: running !== null, visitor, timeZone }),
-        command: "npx tallyhook doctor",
+        command: "node src/bin/tallyhook.js doctor",
       }),
     },
     {

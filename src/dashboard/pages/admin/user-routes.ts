@@ -51,7 +51,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: "Users",
         body: renderUsers({ accounts: await listAccounts(db), visitor, timeZone }),
-        command: "npx tallyhook users list",
+        command: "node src/bin/tallyhook.js users list",
       };
     },
   },
@@ -94,7 +94,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: account.email,
         body: renderUser({ account, sessions, visitor, timeZone }),
-        command: `npx tallyhook users show ${account.email}`,
+        command: `node src/bin/tallyhook.js users show ${account.email}`,
       };
     },
   },
@@ -159,7 +159,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: "Sessions",
         body: renderSessions({ sessions, mostSessions, visitor, timeZone }),
-        command: "npx tallyhook users list",
+        command: "node src/bin/tallyhook.js users list",
       };
     },
   },

@@ -32,7 +32,8 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       accounts,
       {
         caption: "Who may sign in",
-        empty: html`Nobody may sign in. <code>npx tallyhook users add EMAIL --role admin</code>`,
+        empty: html`Nobody may sign in.
+          <code>node src/bin/tallyhook.js users add EMAIL --role admin</code>`,
       },
     )}
     <form class="card narrow" method="post" action="/admin/users">
@@ -48,7 +49,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
           Show me a link that signs them in once
           <span class="hint">
             Not needed by those who sign in with the company's account. A password is set on the
-            command line: <code>npx tallyhook users password EMAIL</code>
+            command line: <code>node src/bin/tallyhook.js users password EMAIL</code>
           </span>
         </span>
       </label>

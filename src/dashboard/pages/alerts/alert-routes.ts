@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { acknowledgeAlert } from "../../../alerts/escalation.ts";
 import { alertSeverities } from "../../../alerts/message.ts";
 import { resendFailed } from "../../../alerts/outbox/outbox.ts";
+import { runbookOf } from "../../../alerts/runbook.ts";
 import { loadAlertSettings } from "../../../alerts/settings.ts";
 import { listSilences, silencesSince } from "../../../alerts/silences.ts";
 import {
@@ -41,7 +42,7 @@ const mostCounted = 1_001;
 /** Given up so long ago at most; older messages are removed. */
 const withinHours = 8_784;
 
-const routes: readonly Route[] = [
+const routesOf = (runbooksUrl: string | null): readonly Route[] => [
   {
     method: "GET",
     path: "/alerts",
@@ -94,12 +95,13 @@ const routes: readonly Route[] = [
           alert,
           caseView: await readCaseView(deps, request, { kind: "alert", id: alert.id }, alertPath),
           silences,
+          runbook: runbookOf(alert.rule, runbooksUrl),
           sight,
           mayWrite: visitor.permissions.has("alert:write"),
           now: clock.now(),
           timeZone,
         }),
-        command: `npx tallyhook alerts show ${alert.id}`,
+        command: `node src/bin/tallyhook.js alerts show ${alert.id}`,
       };
     },
   },
@@ -185,12 +187,12 @@ const routes: readonly Route[] = [
   }),
 ];
 
-/** What people are told, who has it, and what waits. */
-export const alertPages: PageGroup = {
+/** What people are told, who has it, and what waits. `runbooksUrl`: the address of the runbooks; null: their path. */
+export const alertPages = (runbooksUrl: string | null): PageGroup => ({
   place: { path: "/alerts", name: "Alerts", access: "status:read" },
-  routes,
+  routes: routesOf(runbooksUrl),
   summary: alertsSummary,
-};
+});
 
 /** Every rule there is, whatever the settings of this deployment say of it. */
 function ruleNames(): readonly string[] {
@@ -286,12 +288,12 @@ function commandOf(
   query: URLSearchParams,
   { severity, rule, silenced }: Omit<AlertFilter, "limit">,
 ): string {
-  if (silenced === true) return "npx tallyhook alerts silences";
+  if (silenced === true) return "node src/bin/tallyhook.js alerts silences";
   const state = stateFilters.find((known) => known === query.get("state"));
   const options = [
     state === undefined ? "" : state === "all" ? " --all" : ` --state ${state}`,
     severity === undefined ? "" : ` --severity ${severity}`,
     rule === undefined ? "" : ` --rule ${quoted(rule)}`,
   ];
-  return `npx tallyhook alerts list${options.join("")}`;
+  return `node src/bin/tallyhook.js alerts list${options.join("")}`;
 }

@@ -17,6 +17,8 @@ export interface AlertPage extends MessagesView {
   caseView: CaseView;
   /** Of its key and rule, since it was raised. */
   silences: readonly SilenceRow[];
+  /** Where the section about its rule is: a URL, or a path in the program's folder. */
+  runbook: string;
 }
 
 /** What a form about an alert was decided on. Pure. */
@@ -51,7 +53,7 @@ export function renderAlert(page: AlertPage): Html {
   }`;
 }
 
-function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
+function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
   const { amount_minor: minor, currency, facts } = alert;
   const at = (moment: Date | null) => (moment === null ? null : time(moment, timeZone));
   const advice = facts["advice"];
@@ -65,7 +67,8 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
       html`<p class="lead">What to do: ${outside(advice, 2_000)}</p>`
     }
     <dl class="facts">
-      ${fact("Rule", alert.rule)} ${fact("About", objectLinks(alert, { whole: true }))}
+      ${fact("Rule", alert.rule)} ${fact("Runbook", runbookLink(runbook))}
+      ${fact("About", objectLinks(alert, { whole: true }))}
       ${sight.texts && minor !== null && fact("Amount", money(minor, currency))}
       ${fact("Raised", at(alert.opened_at))}
       ${alert.updated_at > alert.opened_at && fact("Changed", at(alert.updated_at))}
@@ -86,6 +89,10 @@ function renderFacts({ alert, sight, timeZone }: AlertPage): Html {
     </dl>
   </section>`;
 }
+
+/** A link where the runbooks have an address, else their path. */
+const runbookLink = (runbook: string): HtmlPart =>
+  URL.canParse(runbook) ? html`<a href="${runbook}" rel="noreferrer">${runbook}</a>` : runbook;
 
 /** The most characters of a note. */
 export const longestNote = 500;

@@ -109,5 +109,5 @@ const severalOf = { critical: "critical", error: "errors", warning: "warnings", 
 const selected: Html = html`selected`;
 
 const noneYet = html`Nothing is wrong that an alert would tell. To see one, have a payment declined
-  on the sandbox: <code>npx tallyhook trigger order.failed</code>`;
+  on the sandbox: <code>node src/bin/tallyhook.js trigger order.failed</code>`;
 const noneMatches = html`No alert matches. <a href="/alerts">Show what is not resolved</a>`;

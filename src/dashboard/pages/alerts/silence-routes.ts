@@ -57,7 +57,7 @@ export const silenceRoutes = ({ requireToSilence, ruleNames }: OfAlerts): readon
           sight,
           timeZone,
         }),
-        command: "npx tallyhook alerts silences --all",
+        command: "node src/bin/tallyhook.js alerts silences --all",
       };
     },
   },

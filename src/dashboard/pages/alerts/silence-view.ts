@@ -37,7 +37,7 @@ export function renderSilencesPage(page: SilencesPage): Html {
       silences,
       caption: "The newest first",
       empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the
-        command line: <code>npx tallyhook alerts silence ID</code>`,
+        command line: <code>node src/bin/tallyhook.js alerts silence ID</code>`,
       mayEnd: mayWrite,
       sight,
       back: null,

@@ -121,7 +121,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
           kind: "page",
           title: "Chargebacks",
           body,
-          command: "npx tallyhook report chargebacks",
+          command: "node src/bin/tallyhook.js report chargebacks",
         };
       },
     },
@@ -157,7 +157,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
             timeZone,
             caseForm: renderCase(caseView),
           }),
-          command: "npx tallyhook report chargebacks",
+          command: "node src/bin/tallyhook.js report chargebacks",
         };
       },
     },

@@ -29,7 +29,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
       isCut &&
       html`<p class="hint">
         Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has
-        all: <code>npx tallyhook report chargebacks</code>
+        all: <code>node src/bin/tallyhook.js report chargebacks</code>
       </p>`
     }
     ${renderSums(ended)}

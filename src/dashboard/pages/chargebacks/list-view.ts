@@ -192,7 +192,7 @@ function renderOpen(page: ListPage): Html {
         : query.has("after")
           ? html`No further chargeback is open. <a href="/chargebacks">Show the first ones</a>`
           : html`No chargeback is open. Try it on the sandbox:
-              <code>npx tallyhook trigger order.disputed</code>`,
+              <code>node src/bin/tallyhook.js trigger order.disputed</code>`,
     },
   );
 }
@@ -208,7 +208,7 @@ function renderRatios(ratios: Ratios): Html | null {
   if (ratios === "unknown") {
     return html`<p class="hint">
       How near the card networks' thresholds are takes longer than a page may:
-      <code>npx tallyhook report network-monitor</code>
+      <code>node src/bin/tallyhook.js report network-monitor</code>
     </p>`;
   }
   return table<Ratio>(

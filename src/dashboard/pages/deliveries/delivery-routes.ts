@@ -50,7 +50,7 @@ export function deliveryPages(tools: DeliveryTools): PageGroup {
               quietHours,
               timeZone,
             }),
-            ...(maySeeSecrets ? { command: "npx tallyhook secrets list" } : {}),
+            ...(maySeeSecrets ? { command: "node src/bin/tallyhook.js secrets list" } : {}),
           };
         },
       },

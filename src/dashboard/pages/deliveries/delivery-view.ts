@@ -85,7 +85,7 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
       {
         caption: "Events of the last 7 days by their day of receipt",
         empty: html`No event was applied in 7 days. Try it on the sandbox:
-          <code>npx tallyhook trigger order.paid</code>`,
+          <code>node src/bin/tallyhook.js trigger order.paid</code>`,
       },
     )}
     <p class="hint">
@@ -111,7 +111,7 @@ function lagText(ms: number | null): string {
 
 function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   if (statement === null) return null;
-  const command = html`<code>npx tallyhook report delivery-statement</code>`;
+  const command = html`<code>node src/bin/tallyhook.js report delivery-statement</code>`;
   if (statement === "computing") {
     return statementFrame(
       html`<p>
@@ -177,13 +177,13 @@ function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html 
       {
         caption: "Every secret, without its value",
         empty: html`There is no secret, so every delivery is refused. Store one:
-          <code>npx tallyhook secrets add</code>`,
+          <code>node src/bin/tallyhook.js secrets add</code>`,
       },
     )}
     <p class="hint">
       A secret is safe to retire when nothing was signed with it for ${quietHours} hours while
       another one was used:
-      <code>npx tallyhook secrets retire ID</code>. Values are shown nowhere.
+      <code>node src/bin/tallyhook.js secrets retire ID</code>. Values are shown nowhere.
     </p>
   </section>`;
 }

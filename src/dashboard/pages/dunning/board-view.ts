@@ -79,7 +79,7 @@ export function renderBoard(page: BoardPage): Html {
 }
 
 const noneYet = html`Nobody is in dunning. Try it on the sandbox:
-  <code>npx tallyhook trigger subscription.past_due</code>`;
+  <code>node src/bin/tallyhook.js trigger subscription.past_due</code>`;
 const noneMatches = html`No renewal matches. <a href="/dunning">Show all</a>`;
 
 function renderColumn(page: BoardPage, stage: DunningStage, cards: readonly BoardCard[]): Html {

@@ -65,7 +65,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             ageMs: Math.max(paid.ageMs, funnel.ageMs),
             funnel: funnel.value === null ? null : renderFunnel(funnel.value, month, query),
           }),
-          command: "npx tallyhook report past-due-aging",
+          command: "node src/bin/tallyhook.js report past-due-aging",
         };
       },
     },
@@ -111,7 +111,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             timeZone,
             caseForm: renderCase(caseView),
           }),
-          command: "npx tallyhook report declines",
+          command: "node src/bin/tallyhook.js report declines",
         };
       },
     },

@@ -157,7 +157,7 @@ function renderAttempts({ history, timeZone }: RenewalPage): Html {
     {
       caption: "Attempts",
       empty: html`No attempt of this order is known yet. A read of the service brings them:
-        <code>npx tallyhook reconcile</code>`,
+        <code>node src/bin/tallyhook.js reconcile</code>`,
     },
   );
 }

@@ -55,7 +55,7 @@ const show = (open: OpenTools): Route => ({
         mayWrite: visitor.permissions.has("endpoint:write"),
         timeZone,
       }),
-      command: "npx tallyhook endpoint list",
+      command: "node src/bin/tallyhook.js endpoint list",
     };
   },
 });
@@ -106,7 +106,7 @@ const confirmRotation = (open: OpenTools): Route => ({
       kind: "page",
       title: "Rotate the signing secret?",
       body: renderRotation({ seen, openCall, timeZone }),
-      command: `npx tallyhook endpoint rotate ${seen.endpoint.id}`,
+      command: `node src/bin/tallyhook.js endpoint rotate ${seen.endpoint.id}`,
     };
   },
 });

@@ -55,7 +55,7 @@ export function renderEndpoint(page: EndpointPage): Html {
       html`<p class="problem">
         A command to ${openCall.kind} was begun at ${time(openCall.createdAt, page.timeZone)} and is
         not finished.
-        ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>npx tallyhook endpoint register</code> again: it goes on where it stopped.`}
+        ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>node src/bin/tallyhook.js endpoint register</code> again: it goes on where it stopped.`}
       </p>`
     }
     ${typeof seen === "string" ? renderAway(seen) : renderSeen(seen, page)}`;
@@ -79,7 +79,7 @@ function renderSeen({ endpoints, problems }: Seen, page: EndpointPage): Html {
     endpoints.length === 0 && problems.length === 0
       ? html`<p class="empty">
           No endpoint is known here. Set PUBLIC_URL, and run
-          <code>npx tallyhook endpoint register</code>.
+          <code>node src/bin/tallyhook.js endpoint register</code>.
         </p>`
       : endpoints.map((each) => renderOne(each, page))
   }`;

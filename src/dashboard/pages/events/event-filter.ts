@@ -85,13 +85,13 @@ function instantOf(text: string, timeZone: string): Date | null {
 
 /** The command that lists the same; values that a shell would read as something else are quoted. Pure. */
 export function listCommand({ state, type, resourceId, eventId }: EventSearch): string {
-  if (eventId !== undefined) return `npx tallyhook events show ${quoted(eventId)}`;
+  if (eventId !== undefined) return `node src/bin/tallyhook.js events show ${quoted(eventId)}`;
   const options = [
     state === undefined ? "" : ` --state ${state}`,
     type === undefined ? "" : ` --type ${quoted(type)}`,
     resourceId === undefined ? "" : ` --resource ${quoted(resourceId)}`,
   ];
-  return `npx tallyhook events list${options.join("")}`;
+  return `node src/bin/tallyhook.js events list${options.join("")}`;
 }
 
 /** What a search asks for, in words; null: everything. Pure. */

@@ -102,7 +102,7 @@ const show = (tools: EventTools): Route => ({
         mayReplay: permissions.has("event:replay"),
         timeZone,
       }),
-      command: `npx tallyhook events show ${event.seq}`,
+      command: `node src/bin/tallyhook.js events show ${event.seq}`,
     };
   },
 });

@@ -154,7 +154,7 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
       isLong &&
       html`<p class="hint">
         The first ${shownBytes} bytes are shown.
-        <code>npx tallyhook events show ${event.seq}</code> prints all.
+        <code>node src/bin/tallyhook.js events show ${event.seq}</code> prints all.
       </p>`
     }
     <pre

@@ -153,7 +153,7 @@ function renderFilters({ query, timeZone }: EventsPage): Html {
 const selected: Html = html`selected`;
 
 const noneYet = html`No events yet. Point the service's webhooks here, or try it on the sandbox:
-  <code>npx tallyhook trigger order.paid</code>`;
+  <code>node src/bin/tallyhook.js trigger order.paid</code>`;
 const noneMatches = html`No event matches. <a href="/events">Show all</a>`;
 const objectHint = html`<p class="hint">
   Which object an event is about is known once it has been applied. Others may be among those that

@@ -55,7 +55,7 @@ const preview = (tools: EventTools): Route => ({
         showsPersons,
         timeZone,
       }),
-      command: `npx tallyhook events replay ${event.seq}`,
+      command: `node src/bin/tallyhook.js events replay ${event.seq}`,
     };
   },
 });
@@ -102,7 +102,7 @@ const confirm: Route = {
     if (query.get("all") !== "yes") {
       const events = await chosenEvents(db, query.getAll("seq"));
       const body = renderSelection({ events, version: decidedOnEvents(events), timeZone });
-      const command = `npx tallyhook events replay ${events.map(({ seq }) => seq).join(" ")}`;
+      const command = `node src/bin/tallyhook.js events replay ${events.map(({ seq }) => seq).join(" ")}`;
       return { kind: "page", title, body, command };
     }
     const search = requireFilter(query, timeZone);

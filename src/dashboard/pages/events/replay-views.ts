@@ -56,7 +56,7 @@ function renderResult(page: PreviewPage): Html {
     case "empty":
       return html`<p class="problem">
         The bytes of this event were removed, so it cannot be applied again.
-        <code>npx tallyhook reconcile --full</code>
+        <code>node src/bin/tallyhook.js reconcile --full</code>
         reads from the service what the mirror lacks.
       </p>`;
     case "busy":

@@ -61,7 +61,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
         kind: "page",
         title: "Handlers",
         body: renderHandlers({ recipients, readsTexts, now: clock.now(), timeZone }),
-        command: "npx tallyhook handlers list",
+        command: "node src/bin/tallyhook.js handlers list",
       };
     },
   },

@@ -65,4 +65,4 @@ export function behindText(
 
 const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md
   says how your own code runs on changes, docs/forwarding.md how other programs get them:
-  <code>npx tallyhook handlers list</code>`;
+  <code>node src/bin/tallyhook.js handlers list</code>`;

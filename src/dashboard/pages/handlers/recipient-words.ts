@@ -38,7 +38,7 @@ export function recipientWords(
       noun: "destination",
       item: "delivery",
       items: "deliveries",
-      command: "npx tallyhook forward",
+      command: "node src/bin/tallyhook.js forward",
       ownErrors: deliveryErrors,
     };
   }
@@ -49,7 +49,7 @@ export function recipientWords(
     noun: "handler",
     item: "change",
     items: "changes",
-    command: "npx tallyhook handlers",
+    command: "node src/bin/tallyhook.js handlers",
     ownErrors: handlerErrors,
   };
 }

@@ -47,25 +47,27 @@ export function renderFirstSteps(done: Beginning): Html {
     {
       isDone: done.hasWorker,
       what: "Run a worker",
-      commands: ["npx tallyhook worker"],
-      hint: "It applies events, reconciles every night and sends alerts. “npx tallyhook start” runs everything in one process.",
+      commands: ["node src/bin/tallyhook.js worker"],
+      hint: "It applies events, reconciles every night and sends alerts. “node src/bin/tallyhook.js start” runs everything in one process.",
     },
     {
       isDone: done.hasEvents,
       what: "Point the service's webhooks here",
-      commands: ["npx tallyhook endpoint register --url https://your-host.example/webhooks"],
-      hint: "At the sandbox “npx tallyhook start” has done it. Make events there: npx tallyhook trigger order.paid",
+      commands: [
+        "node src/bin/tallyhook.js endpoint register --url https://your-host.example/webhooks",
+      ],
+      hint: "At the sandbox “node src/bin/tallyhook.js start” has done it. Make events there: node src/bin/tallyhook.js trigger order.paid",
     },
     {
       isDone: done.hasRun,
       what: "Fill the mirror, and prove it",
-      commands: ["npx tallyhook import"],
+      commands: ["node src/bin/tallyhook.js import"],
       hint: "Reads everything that the service has. It resumes where it was interrupted.",
     },
     {
       isDone: false,
       what: "Let your colleagues in",
-      commands: ["npx tallyhook users add ann@example.com --role support"],
+      commands: ["node src/bin/tallyhook.js users add ann@example.com --role support"],
       hint: "Roles say what they may see and do.",
     },
   ];

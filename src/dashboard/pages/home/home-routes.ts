@@ -36,7 +36,7 @@ function homeRoute(groups: readonly PageGroup[]): Route {
             ({ summary }) => summary === undefined || visitor.permissions.has(summary.access),
           ),
         }),
-        command: "npx tallyhook doctor",
+        command: "node src/bin/tallyhook.js doctor",
       };
     },
   };

@@ -17,7 +17,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: "Your account",
         body: renderAccount({ visitor, sessions, theme, timeZone }),
-        command: `npx tallyhook users show ${visitor.session.email}`,
+        command: `node src/bin/tallyhook.js users show ${visitor.session.email}`,
       };
     },
   },

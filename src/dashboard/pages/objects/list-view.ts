@@ -128,9 +128,10 @@ export function renderRecent(changes: readonly Change[], timeZone: string): Html
     {
       caption: "What changed last",
       empty: html`<p>Nothing has changed yet: no order, customer or subscription is known.</p>
-        <p>Bring in what the service has: <code>npx tallyhook import</code></p>
+        <p>Bring in what the service has: <code>node src/bin/tallyhook.js import</code></p>
         <p>
-          Or make something happen at the sandbox: <code>npx tallyhook trigger order.paid</code>
+          Or make something happen at the sandbox:
+          <code>node src/bin/tallyhook.js trigger order.paid</code>
         </p>`,
     },
   );

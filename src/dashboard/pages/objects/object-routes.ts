@@ -39,7 +39,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: "Objects",
         body: html`${renderSearch({ mayFindPersons })} ${renderRecent(changes.reverse(), timeZone)}`,
-        command: `npx tallyhook changes --limit ${recentChanges}`,
+        command: `node src/bin/tallyhook.js changes --limit ${recentChanges}`,
       };
     },
   },
@@ -100,7 +100,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: titleOf("chargeback", `of ${shown(id)}`),
         body: renderChargeback(chargeback, timeZone),
-        command: `npx tallyhook report chargebacks`,
+        command: `node src/bin/tallyhook.js report chargebacks`,
       };
     },
   },

@@ -31,7 +31,7 @@ export const coverageRoutes: readonly Route[] = [
         kind: "page",
         title: "Reconciliation",
         body: framed("Coverage", renderCoverage({ trust, month: calendar, timeZone })),
-        command: "npx tallyhook reconcile --dry-run",
+        command: "node src/bin/tallyhook.js reconcile --dry-run",
       };
     },
   },

@@ -107,7 +107,7 @@ export const findingRoutes: readonly Route[] = [
             now: serviceClock.now(),
           }),
         ),
-        command: `npx tallyhook findings show ${found.id}`,
+        command: `node src/bin/tallyhook.js findings show ${found.id}`,
       };
     },
   },
@@ -224,10 +224,11 @@ function cursorOf(text: string | null): FindingCursor | undefined {
 
 /** Pure. */
 function commandOf({ states, object }: FindingFilter): string {
-  if (object !== undefined) return `npx tallyhook findings list --all | grep ${quoted(object)}`;
-  if (states.length > 2) return "npx tallyhook findings list --all";
+  if (object !== undefined)
+    return `node src/bin/tallyhook.js findings list --all | grep ${quoted(object)}`;
+  if (states.length > 2) return "node src/bin/tallyhook.js findings list --all";
   const [state] = states;
   return states.length === 1 && state !== undefined
-    ? `npx tallyhook findings list --state ${state}`
-    : "npx tallyhook findings list";
+    ? `node src/bin/tallyhook.js findings list --state ${state}`
+    : "node src/bin/tallyhook.js findings list";
 }

@@ -76,7 +76,7 @@ export function renderFindings(page: FindingsPage): Html {
 }
 
 const noneOpen = html`No open finding. What a run finds stands here:
-  <code>npx tallyhook reconcile</code>`;
+  <code>node src/bin/tallyhook.js reconcile</code>`;
 const noneMatches = html`No finding matches.
   <a href="/reconciliation/findings">Show the open ones</a>`;
 

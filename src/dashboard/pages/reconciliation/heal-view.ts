@@ -170,4 +170,4 @@ export function renderOutdated({ mirror, service }: { mirror: boolean; service: 
 
 /** The command that does the same. */
 export const healCommand = ({ resource, id }: ObjectKey, quote: (text: string) => string): string =>
-  `npx tallyhook heal ${resource} ${quote(id)} --from-service --reason '…'`;
+  `node src/bin/tallyhook.js heal ${resource} ${quote(id)} --from-service --reason '…'`;

@@ -59,7 +59,7 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
         kind: "page",
         title: "Runs",
         body: framed("Runs", body),
-        command: "npx tallyhook reconcile",
+        command: "node src/bin/tallyhook.js reconcile",
       };
     },
   },

@@ -60,7 +60,8 @@ export function renderRuns({ runs, query, ordering, mayRun, timeZone, now }: Run
         caption: "Newest first",
         empty:
           query.size === 0
-            ? html`No run yet. Fill the mirror and prove it: <code>npx tallyhook import</code>`
+            ? html`No run yet. Fill the mirror and prove it:
+                <code>node src/bin/tallyhook.js import</code>`
             : html`No run matches. <a href="/reconciliation/runs">Show all</a>`,
       },
     )}
@@ -135,7 +136,7 @@ const workersText = ({ alive, lastSeenAt }: OrderTakers, timeZone: string): Html
     ? html`${counted(alive, "worker runs", "workers run")}`
     : html`<strong>no worker runs</strong
         >${lastSeenAt !== null && html`; the last one was there at ${time(lastSeenAt, timeZone)}`}.
-        Start one: <code>npx tallyhook worker</code>`;
+        Start one: <code>node src/bin/tallyhook.js worker</code>`;
 
 function renderOpen(
   order: RunOrder,
@@ -188,7 +189,7 @@ function renderOrderForm({
         takers.alive === 0 &&
         html`<p class="problem">
           No worker runs, so an order waits until one does. Without a worker:
-          <code>npx tallyhook reconcile</code>
+          <code>node src/bin/tallyhook.js reconcile</code>
         </p>`
       }
       <fieldset>

@@ -141,9 +141,10 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
     return say(
       "warn",
       html`not certain: it was read until ${end} by the service's clock, which is still to come
-        here. The clocks disagree by ${disagree}; <code>npx tallyhook doctor</code> compares them,
-        and NTP sets them`,
-      `the clocks of the service and of this machine disagree by ${disagree}; "npx tallyhook doctor" compares them`,
+        here. The clocks disagree by ${disagree};
+        <code>node src/bin/tallyhook.js doctor</code> compares them, and NTP sets them`,
+      `the clocks of the service and of this machine disagree by ${disagree}; "node src/bin/tallyhook.js doctor" ` +
+        `compares them`,
     );
   }
   const lagMs = now.getTime() - lastProved.getTime();

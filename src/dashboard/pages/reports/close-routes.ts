@@ -56,7 +56,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         kind: "page",
         title: "Close a month",
         body,
-        command: `npx tallyhook close ${month} --dry-run`,
+        command: `node src/bin/tallyhook.js close ${month} --dry-run`,
       };
     },
   },
@@ -71,7 +71,12 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         );
         if ("busy" in verified) return busyPage(verified.busy, "/reports/close/verify", { clock });
         const body = renderVerified(verified.done, timeZone);
-        return { kind: "page", title: "Seals", body, command: "npx tallyhook close verify" };
+        return {
+          kind: "page",
+          title: "Seals",
+          body,
+          command: "node src/bin/tallyhook.js close verify",
+        };
       } catch (error) {
         throw reportFailure(error);
       }
@@ -100,8 +105,8 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       });
       const command =
         state.close === null
-          ? `npx tallyhook close ${month} --dry-run`
-          : `npx tallyhook close export ${month} --out ${month}.close`;
+          ? `node src/bin/tallyhook.js close ${month} --dry-run`
+          : `node src/bin/tallyhook.js close export ${month} --out ${month}.close`;
       return { kind: "page", title: monthName(month), body, command };
     },
   },

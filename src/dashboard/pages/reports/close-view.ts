@@ -73,7 +73,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
       {
         caption: "Closed months, the newest first",
         empty: html`No month is closed yet. On the command line:
-          <code>npx tallyhook close 2026-10</code>`,
+          <code>node src/bin/tallyhook.js close 2026-10</code>`,
       },
     )}
     ${closes.length > 0 && html`<p><a class="button second" href="/reports/close/verify">Verify every seal</a></p>`}`;

@@ -61,5 +61,5 @@ export function commandOf(report: string, query: URLSearchParams): string {
     return text !== undefined && text !== defaultAccounts[name];
   });
   const all = [...options, ...(accounts ? ["--accounts FILE"] : [])];
-  return ["npx tallyhook report", report, ...all].join(" ");
+  return ["node src/bin/tallyhook.js report", report, ...all].join(" ");
 }

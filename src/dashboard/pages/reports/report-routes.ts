@@ -43,7 +43,12 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
     access: "report:read",
     async answer() {
       const body = renderReports(allReports);
-      return { kind: "page", title: "Reports", body, command: "npx tallyhook report list" };
+      return {
+        kind: "page",
+        title: "Reports",
+        body,
+        command: "node src/bin/tallyhook.js report list",
+      };
     },
   },
   {

@@ -142,7 +142,8 @@ async function answerLink(
     case "over":
       throw new PageError(
         403,
-        "This link was used already or is older than ten minutes. Make another one: npx tallyhook users link EMAIL",
+        "This link was used already or is older than ten minutes. Make another one: node src/bin/tallyhook.js users " +
+          "link EMAIL",
       );
   }
 }

@@ -52,7 +52,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
       <button>Sign in</button>
       <p class="hint">
         No account yet? Somebody with access to the server makes one:
-        <code>npx tallyhook users add EMAIL</code>
+        <code>node src/bin/tallyhook.js users add EMAIL</code>
       </p>
     </form>`;
 }
@@ -83,7 +83,7 @@ export function renderLink(
       asksCode &&
       html`<p class="hint">
         Is the app lost? Somebody with access to the server takes the code off your account:
-        <code>npx tallyhook users totp EMAIL --remove</code>
+        <code>node src/bin/tallyhook.js users totp EMAIL --remove</code>
       </p>`
     }
   </form>`;

@@ -63,7 +63,8 @@ async function checkUnsent(runtime: Runtime, database: CheckResult): Promise<Che
     : warning(
         "alerts unsent",
         detail,
-        'try "npx tallyhook alerts test CHANNEL", then "npx tallyhook alerts resend --channel CHANNEL"',
+        'try "node src/bin/tallyhook.js alerts test CHANNEL", then "node src/bin/tallyhook.js alerts resend ' +
+          '--channel CHANNEL"',
       );
 }
 
@@ -85,7 +86,7 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): CheckResult {
     return failed(
       "worker",
       `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
-      'start one: "npx tallyhook worker" (or "npx tallyhook start" for everything at once)',
+      'start one: "node src/bin/tallyhook.js worker" (or "node src/bin/tallyhook.js start" for everything at once)',
     );
   }
   const run = counted(alive, "worker runs", "workers run");

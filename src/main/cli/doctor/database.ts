@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { newerMigrations } from "../../../platform/postgres/migrations.ts";
+import { newerMigrations, refusingMigrations } from "../../../platform/postgres/migrations.ts";
 import { type ChangedObject, changedObjects } from "../../../platform/postgres/schema-objects.ts";
 import { someOf } from "../../../platform/readable-text.ts";
 import { queuePoolSizes } from "../../../queue/backend.ts";
@@ -12,7 +12,19 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
   const db = await runtime.db();
   const pending = await pendingSchema(db);
   if (pending.length > 0) {
-    return failed("database", `lacks ${someOf(pending)}`, 'run "npx tallyhook migrate"');
+    return failed(
+      "database",
+      `lacks ${someOf(pending)}`,
+      'run "node src/bin/tallyhook.js migrate"',
+    );
+  }
+  const refusing = await refusingMigrations(db);
+  if (refusing.length > 0) {
+    return failed(
+      "database",
+      `was migrated by a newer version, which took away what this one may need (${someOf(refusing.map(({ name }) => name))})`,
+      "start that version or a later one; the way back is a backup (docs/upgrading.md)",
+    );
   }
   const newer = await newerMigrations(db);
   return newer.length === 0
@@ -33,7 +45,8 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Che
   if (changed === null) {
     return skipped(
       check,
-      'nothing is recorded for this major version of PostgreSQL; "npx tallyhook migrate" records it from now on',
+      'nothing is recorded for this major version of PostgreSQL; "node src/bin/tallyhook.js migrate" records it from ' +
+        "now on",
     );
   }
   if (changed.length === 0)
@@ -49,7 +62,7 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Che
   return failed(
     check,
     `changed by hand: ${listed(changed)}`,
-    'reports may be wrong and the history unprotected; "npx tallyhook migrate" puts back the program\'s own',
+    'reports may be wrong and the history unprotected; "node src/bin/tallyhook.js migrate" puts back the program\'s own',
   );
 }
 

@@ -13,6 +13,7 @@ import { reportsStandbyOf } from "../../schema.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
 import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
+import { checkDisk } from "./disk.ts";
 import { judgeRedis } from "./redis.ts";
 import { checkSecrets } from "./secrets.ts";
 import { checkTuning } from "./tuning.ts";
@@ -79,6 +80,7 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(await check("schema text", () => checkSchemaText(runtime)));
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(...(await checkAll("tuning", () => checkTuning(runtime))));
+    findings.push(...(await checkAll("disk", () => checkDisk(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("partitions", () => checkPartitions(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
@@ -114,10 +116,10 @@ async function checkInbox(runtime: Runtime): Promise<CheckResult> {
     .map(([state, n]) => `${state} ${n}`)
     .join(", ");
   if (counts.dead > 0) {
-    return warning("inbox", detail, 'run "npx tallyhook events list --state dead"');
+    return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state dead"');
   }
   if (counts.failed > 0)
-    return warning("inbox", detail, 'run "npx tallyhook events list --state failed"');
+    return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state failed"');
   return ok("inbox", detail);
 }
 

@@ -23,14 +23,19 @@ export async function checkSecrets(runtime: Runtime): Promise<CheckResult> {
       return failed(
         check,
         `${listed(unfit)} cannot be used with SVC_SIGNATURE_SCHEME=${config.signature.scheme}`,
-        'set the scheme that these secrets are for, or add one for this scheme ("npx tallyhook secrets add")',
+        'set the scheme that these secrets are for, or add one for this scheme ("node src/bin/tallyhook.js secrets ' +
+          'add")',
       );
     }
   }
   if (fromEnvironment + rows.length > 0) return ok(check, detail);
   return config.service.kind === "sandbox"
     ? ok(check, `${detail}; "tallyhook start" makes one for its sandbox`)
-    : failed(check, detail, 'set SVC_WEBHOOK_SECRETS or run "npx tallyhook secrets add"');
+    : failed(
+        check,
+        detail,
+        'set SVC_WEBHOOK_SECRETS or run "node src/bin/tallyhook.js secrets add"',
+      );
 }
 
 function keyIsWrong(
@@ -47,7 +52,7 @@ function keyIsWrong(
     check,
     `${which} does not decrypt ${closed.length} of ${of}: ${listed(closed)}. What is signed with them is refused`,
     "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); if it is lost, " +
-      'store the secrets again: "npx tallyhook secrets add"',
+      'store the secrets again: "node src/bin/tallyhook.js secrets add"',
   );
 }
 

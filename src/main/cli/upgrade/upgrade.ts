@@ -52,8 +52,8 @@ async function printPending({ withRuntime, stdout }: CliContext, json: boolean):
       }
       stdout.write(
         `The database lacks ${someOf(pending, 10)}.\n` +
-          "Rehearse it on a copy:        npx tallyhook upgrade --rehearse\n" +
-          "Do it, while all else runs:   npx tallyhook migrate\n" +
+          "Rehearse it on a copy:        node src/bin/tallyhook.js upgrade --rehearse\n" +
+          "Do it, while all else runs:   node src/bin/tallyhook.js migrate\n" +
           'Then replace the processes (docs/operations.md, "Upgrading without downtime").\n',
       );
     },

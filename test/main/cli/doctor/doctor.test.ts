@@ -245,7 +245,7 @@ describe("who works, as doctor sees it", () => {
     expect(of("worker")).toMatchObject({
       status: "failed",
       detail: expect.stringMatching(/^no worker runs, .* nobody is alerted$/) as string,
-      remedy: expect.stringContaining("npx tallyhook worker") as string,
+      remedy: expect.stringContaining("node src/bin/tallyhook.js worker") as string,
     });
     expect(of("scheduler")).toMatchObject({ status: "skipped" });
     expect(exitCode).toBe(2);

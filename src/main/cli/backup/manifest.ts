@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { UsageError } from "../../../platform/errors.ts";
+import { errorCode } from "../../../platform/postgres/errors.ts";
+
+/** The files of a backup, in a folder of its own. */
+export const [dumpName, manifestName] = ["database.dump", "manifest.json"] as const;
+
+const manifestSchema = z.object({
+  format: z.literal(1),
+  /** The moment of its one snapshot, by the database's clock. */
+  takenAt: z.iso.datetime(),
+  tallyhook: z.string(),
+  database: z.string(),
+  postgres: z.object({ server: z.string(), pgDump: z.string() }),
+  /** The numbered files of the schema, oldest first. */
+  migrations: z.array(z.string()),
+  dump: z.object({ bytes: z.number().int(), sha256: z.string() }),
+  /** Rows by table, without those that are left out. */
+  rows: z.record(z.string(), z.number().int()),
+  leftOut: z.array(z.string()),
+  /** Ids of customers who were erased by then. */
+  erased: z.array(z.string()),
+});
+
+/** What a backup says of itself. */
+export type Manifest = z.infer<typeof manifestSchema>;
+
+/** Reads a backup's manifest. Throws `UsageError` where there is none: then the folder is no whole backup. */
+export async function readManifest(folder: string): Promise<Manifest> {
+  const path = join(folder, manifestName);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    throw new UsageError(
+      `${path} cannot be read (${errorCode(cause)}). Name the folder of a backup that "node src/bin/tallyhook.js backup" ` +
+        "made; it holds database.dump and manifest.json.",
+      { cause },
+    );
+  }
+  const read = manifestSchema.safeParse(jsonOf(text));
+  if (read.success) return read.data;
+  throw new UsageError(
+    `${path} is not a manifest that this version knows. Use the version of Tallyhook that made the backup, or a later one.`,
+  );
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Length and SHA-256 of a file. Reads all of it. */
+export async function digestOf(path: string): Promise<Manifest["dump"]> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return { bytes: (await stat(path)).size, sha256: hash.digest("hex") };
+}

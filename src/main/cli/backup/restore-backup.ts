@@ -1,0 +1,140 @@
+import { readFile, readdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import type { Knex } from "knex";
+import {
+  ConfigurationError,
+  TallyhookError,
+  UnreachableError,
+  UsageError,
+} from "../../../platform/errors.ts";
+import {
+  findClientPrograms,
+  libpqEnvironment,
+  run,
+} from "../../../platform/postgres/client-programs.ts";
+import { errorCode } from "../../../platform/postgres/errors.ts";
+import { unknownMigrations } from "../../../platform/postgres/migrations.ts";
+import { someOf } from "../../../platform/readable-text.ts";
+import { countRows, tablesOf } from "./count-rows.ts";
+import { type Manifest, digestOf, dumpName, readManifest } from "./manifest.ts";
+
+export interface RestoreOptions {
+  /** The folder of the backup. */
+  folder: string;
+  pgBin?: string | undefined;
+  signal: AbortSignal;
+}
+
+/**
+ * Restores a backup into an empty database, in one transaction, and compares the rows with those that the backup counted.
+ * The functions are then those of the version that made it: migrate next. Throws `UsageError` for a backup that is not
+ * whole or a database that is not empty, `ConfigurationError` for one of a newer version.
+ */
+export async function restoreBackup(
+  { url, db }: { url: string; db: Knex },
+  { folder, pgBin, signal }: RestoreOptions,
+): Promise<Manifest> {
+  const manifest = await readManifest(folder);
+  await assertWhole(folder, manifest);
+  const unknown = await unknownMigrations(manifest.migrations);
+  if (unknown.length > 0) {
+    throw new ConfigurationError(
+      `The backup was made by a newer version of Tallyhook, ${manifest.tallyhook} (it has ${someOf(unknown)}). Restore ` +
+        "it with that version or a later one.",
+    );
+  }
+  await assertEmpty(db);
+  signal.throwIfAborted();
+  const { rows } = await db.raw<{ rows: [{ version: number }] }>(
+    "select current_setting('server_version_num')::integer as version",
+  );
+  const { pgRestore } = await findClientPrograms(rows[0].version, pgBin);
+  const restored = await run(
+    pgRestore,
+    [
+      "--no-password",
+      "--no-owner",
+      "--no-privileges",
+      "--single-transaction",
+      "--exit-on-error",
+      `--dbname=${libpqEnvironment(url)["PGDATABASE"] ?? ""}`,
+      join(folder, dumpName),
+    ],
+    { environment: libpqEnvironment(url), signal },
+  );
+  signal.throwIfAborted();
+  if (restored.code !== 0) {
+    const why = restored.err.split("\n").find((line) => /error/i.test(line)) ?? restored.err;
+    throw new UnreachableError(
+      `pg_restore failed (exit code ${restored.code}): ${why.trim()}. The database is as empty as before.`,
+    );
+  }
+  const problem = differingTable(manifest.rows, await countRows(db));
+  if (problem !== null) {
+    throw new TallyhookError(
+      `${problem}. Do not start anything on this database: drop it, and restore another backup.`,
+    );
+  }
+  return manifest;
+}
+
+async function assertWhole(folder: string, { dump }: Manifest): Promise<void> {
+  const found = await digestOf(join(folder, dumpName)).catch((cause: unknown) => {
+    throw new UsageError(
+      `${join(folder, dumpName)} cannot be read (${errorCode(cause)}). Name the folder of a whole backup.`,
+      { cause },
+    );
+  });
+  if (found.bytes === dump.bytes && found.sha256 === dump.sha256) return;
+  throw new UsageError(
+    `${join(folder, dumpName)} is not what its manifest describes: ${found.bytes} bytes in place of ${dump.bytes}, or ` +
+      "others. It was changed or copied in part. Copy it again, or use another backup.",
+  );
+}
+
+async function assertEmpty(db: Knex): Promise<void> {
+  const [first] = await tablesOf(db);
+  if (first === undefined) return;
+  throw new UsageError(
+    `The database of DATABASE_URL is not empty (it has ${first.name}), and a restore overwrites nothing. Make a new one ` +
+      "(createdb), and set DATABASE_URL to it. After a restore that ended early, drop the database and make it again.",
+  );
+}
+
+/** Says of which table the rows differ; null where none does. Pure. */
+function differingTable(
+  wanted: Readonly<Record<string, number>>,
+  found: Readonly<Record<string, number>>,
+): string | null {
+  const table = Object.keys(wanted).find((name) => wanted[name] !== found[name]);
+  return table === undefined
+    ? null
+    : `${table} has ${found[table] ?? "no"} rows, and the backup counted ${wanted[table]}`;
+}
+
+/** Customers who were erased by the time of the latest backup that lies beside this one. */
+export async function erasedByLaterBackups(
+  folder: string,
+  { database, takenAt }: Manifest,
+): Promise<string[]> {
+  const parent = dirname(resolve(folder));
+  const others = await Promise.all(
+    (await readdir(parent)).map((name) => readManifest(join(parent, name)).catch(() => null)),
+  );
+  return others.flatMap((other) =>
+    other !== null && other.database === database && other.takenAt >= takenAt ? other.erased : [],
+  );
+}
+
+/** The ids of a list, one a line. Throws `UsageError`. */
+export async function readIds(file: string): Promise<string[]> {
+  try {
+    const lines = (await readFile(file, "utf8")).split("\n");
+    return lines.map((line) => line.trim()).filter((line) => line !== "");
+  } catch (cause) {
+    throw new UsageError(
+      `${file} cannot be read (${errorCode(cause)}). Name a file with the id of a customer in each line.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,152 @@
+import type { Command } from "commander";
+import { TallyhookError, UsageError } from "../../../platform/errors.ts";
+import { createDatabase } from "../../../platform/postgres/pool.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import type { Runtime } from "../../runtime.ts";
+import { migratedDatabase } from "../../schema.ts";
+import { parsePerson, requirePerson } from "../acting-person.ts";
+import { parseInstant } from "../arguments.ts";
+import type { CliContext } from "../context.ts";
+import { migrateAll } from "../migrate.ts";
+import { untilSignal } from "../until-signal.ts";
+import { readManifest } from "./manifest.ts";
+import { erasedByLaterBackups, readIds, restoreBackup } from "./restore-backup.ts";
+import { type RestoredFrom, type Settled, settleRestored } from "./settle-restored.ts";
+
+interface RestoredOptions {
+  ranUntil: Date;
+  erased?: string;
+  by?: string;
+}
+
+const ranUntilOption = [
+  "--ran-until <time>",
+  "when the lost system last worked: of what happened by then people and programs were told",
+  parseInstant,
+] as const;
+const erasedOption = [
+  "--erased <file>",
+  "customers to erase again, an id a line: from your register of requests",
+] as const;
+const byOption = [
+  "--by <name>",
+  "who does it, for the record (default: this system's user, if a person)",
+  parsePerson,
+] as const;
+
+export function registerRestore(program: Command, context: CliContext): void {
+  program
+    .command("restore")
+    .description("fill an empty database from a backup, so that nothing is told or done twice")
+    .argument("<backup>", "the folder of a backup")
+    .requiredOption(...ranUntilOption)
+    .option(...erasedOption)
+    .option(...byOption)
+    .option("--pg-bin <folder>", "where pg_restore is, if it is not found")
+    .action((folder: string, options: RestoredOptions & { pgBin?: string }) =>
+      restore(context, folder, options),
+    );
+  program
+    .command("restored")
+    .description("the same for a database that was restored by other means, such as a snapshot")
+    .requiredOption("--taken-at <time>", "the moment that it shows", parseInstant)
+    .requiredOption(...ranUntilOption)
+    .option(...erasedOption)
+    .option(...byOption)
+    .action((options: RestoredOptions & { takenAt: Date }) => settle(context, options));
+}
+
+async function restore(
+  context: CliContext,
+  folder: string,
+  { pgBin, ...options }: RestoredOptions & { pgBin?: string },
+): Promise<void> {
+  const by = options.by ?? requirePerson(context.user());
+  const listed = options.erased === undefined ? [] : await readIds(options.erased);
+  const stop = new AbortController();
+  void untilSignal().then((signal) =>
+    stop.abort(
+      new TallyhookError(
+        `Stopped by ${signal}. Drop the database, make it again, and restore again.`,
+      ),
+    ),
+  );
+  await context.withRuntime(
+    "restore",
+    async (runtime) => {
+      const url = await runtime.directUrl();
+      const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook restore" });
+      try {
+        const takenAt = new Date((await readManifest(folder)).takenAt);
+        assertOrder(takenAt, options.ranUntil);
+        const manifest = await restoreBackup({ url, db }, { folder, pgBin, signal: stop.signal });
+        context.stdout.write(`Restored: the database as it was at ${manifest.takenAt}.\n`);
+        await migrateAll(runtime);
+        const erased = [...listed, ...(await erasedByLaterBackups(folder, manifest))];
+        await settleAndTell(context, runtime, { ...options, takenAt, by, erased });
+      } finally {
+        await db.destroy();
+      }
+    },
+    { logLevel: "warn" },
+  );
+}
+
+async function settle(
+  context: CliContext,
+  { takenAt, ranUntil, ...options }: RestoredOptions & { takenAt: Date },
+): Promise<void> {
+  const by = options.by ?? requirePerson(context.user());
+  const erased = options.erased === undefined ? [] : await readIds(options.erased);
+  assertOrder(takenAt, ranUntil);
+  await context.withRuntime(
+    "restored",
+    (runtime) => settleAndTell(context, runtime, { takenAt, ranUntil, by, erased }),
+    { logLevel: "warn" },
+  );
+}
+
+function assertOrder(takenAt: Date, ranUntil: Date): void {
+  if (takenAt <= ranUntil) return;
+  throw new UsageError(
+    `The backup is of ${takenAt.toISOString()}, later than --ran-until: the system worked then. Give a later time.`,
+  );
+}
+
+async function settleAndTell(
+  { stdout }: CliContext,
+  runtime: Runtime,
+  from: RestoredFrom,
+): Promise<void> {
+  const settled = await settleRestored(runtime, await migratedDatabase(runtime), from);
+  stdout.write(settledText(settled, from));
+}
+
+/** What was done, and what only a person can do. Pure. */
+function settledText(
+  { recipients, messages, digestItems, erasedAgain, isServiceAsked }: Settled,
+  { ranUntil }: RestoredFrom,
+): string {
+  const held = recipients.filter(({ held }) => held > 0);
+  const lines = [
+    `What happened until ${ranUntil.toISOString()} is neither announced nor given to handlers and destinations again.`,
+    `Taken for sent: ${counted(messages, "message")}, ${counted(digestItems, "item")} of daily lists.`,
+    ...held.map(
+      ({ name, held }) =>
+        `${name}: ${counted(held, "change")} waited in the backup and may have been done since. Retry or skip each.`,
+    ),
+    ...(erasedAgain.length === 0 ? [] : [`Erased again: ${erasedAgain.join(", ")}.`]),
+    ...(isServiceAsked
+      ? []
+      : ["The service did not answer, so its clock was taken for this machine's."]),
+    "",
+    "Before anything is started:",
+    "  node src/bin/tallyhook.js users list           accounts and roles are those of the backup: disable who left since",
+    "  node src/bin/tallyhook.js secrets list         so are signing secrets: add and retire what was rotated since",
+    "  node src/bin/tallyhook.js close verify         closed months keep their seals; close later ones again",
+    "Then start receiver and worker, and:",
+    "  node src/bin/tallyhook.js reconcile --full     reads what the database lacks from the service",
+    "docs/backup.md has the rest.",
+  ];
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,102 @@
+import type { Knex } from "knex";
+import { listOrders } from "../../../contract/resources/orders.ts";
+import { holdRuns, type HeldRecipient } from "../../../dispatch/after-restore.ts";
+import { skipLostChanges } from "../../../feed/partitions.ts";
+import { skipLostEvents } from "../../../inbox/partitions.ts";
+import { recordRestore } from "../../../mirror/restores.ts";
+import { recordAct } from "../../../people/audit.ts";
+import { databaseNow } from "../../../platform/postgres/database-clock.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { optionalRooms } from "../../optional-rooms.ts";
+import type { Runtime } from "../../runtime.ts";
+import { eraseCustomer } from "../customers.ts";
+
+/** What is known of a restored database from outside of it. */
+export interface RestoredFrom {
+  /** The moment of the backup. */
+  takenAt: Date;
+  /** When the lost system last worked. */
+  ranUntil: Date;
+  by: string;
+  /** Customers who were erased by the lost system, as far as is known. */
+  erased: readonly string[];
+}
+
+export interface Settled {
+  recipients: HeldRecipient[];
+  messages: number;
+  digestItems: number;
+  /** Customers who were erased again. */
+  erasedAgain: string[];
+  /** False: the service did not answer, and its clock was taken for this machine's. */
+  isServiceAsked: boolean;
+}
+
+/** So many ids are left out, which the lost database may have given to something else. */
+const lostIds = 1_000_000;
+
+/**
+ * Makes a restored database one that repeats nothing: what people and other programs were told until the lost system
+ * stopped is not told again, numbers that it gave out are not given out for anything else, and whom it erased is erased
+ * again. Before any process of the system starts. Idempotent but for the numbers.
+ */
+export async function settleRestored(
+  runtime: Runtime,
+  db: Knex,
+  { takenAt, ranUntil, by, erased }: RestoredFrom,
+): Promise<Settled> {
+  const aheadMs = await serviceAheadMs(runtime);
+  const now = await databaseNow(db);
+  const told = await inTransaction(db, async (trx) => {
+    const serviceRanUntil = new Date(ranUntil.getTime() + (aheadMs ?? 0));
+    await recordRestore(trx, { takenAt, ranUntil, serviceRanUntil, by });
+    await skipLostEvents(trx, { since: takenAt, now });
+    await skipLostChanges(trx, { since: takenAt, now });
+    await skipLostIds(trx);
+    const sent = await optionalRooms.alerts?.presumeSent(trx, runtime, ranUntil);
+    await optionalRooms.reports?.presumeMailed(trx, runtime, ranUntil);
+    const recipients = await holdRuns(trx);
+    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
+    const after = { taken_at: takenAt, ran_until: ranUntil };
+    await recordAct(trx, actor, { action: "database.restored", after });
+    return { recipients, messages: sent?.messages ?? 0, digestItems: sent?.digestItems ?? 0 };
+  });
+  const known = new Set(await db("mirror.erasures").pluck<string[]>("customer_id"));
+  const erasedAgain = [...new Set(erased)].filter((id) => !known.has(id)).sort();
+  for (const customerId of erasedAgain) {
+    const reason = "erased by the system that the database was restored in place of";
+    await eraseCustomer(db, runtime.config.eventPlaces, { customerId, by, reason });
+  }
+  return { ...told, erasedAgain, isServiceAsked: aheadMs !== null };
+}
+
+/** How far the service's clock is ahead of this machine's, as a sandbox's can be; null where it does not answer. */
+async function serviceAheadMs(runtime: Runtime): Promise<number | null> {
+  const { serviceClock, wallClock } = runtime;
+  try {
+    await runtime
+      .serviceClient()
+      .get(
+        listOrders,
+        { query: { limit: "1" } },
+        { priority: "walk", signal: AbortSignal.timeout(askedWithinMs) },
+      );
+  } catch {
+    return null;
+  }
+  const aheadMs = serviceClock.now().getTime() - wallClock.now().getTime();
+  // `Date` has whole seconds.
+  return Math.abs(aheadMs) < 2_000 ? 0 : aheadMs;
+}
+
+const askedWithinMs = 10_000;
+
+/** Numbers of the inbox and of the feed have partitions, and are looked after by their rooms. */
+async function skipLostIds(trx: Knex.Transaction): Promise<void> {
+  await trx.raw(
+    `select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, 1) + ?)
+     from pg_sequences
+     where schemaname in ('mirror', 'reconcile', 'reports', 'alerts', 'people')`,
+    [lostIds],
+  );
+}

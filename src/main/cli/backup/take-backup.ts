@@ -1,0 +1,261 @@
+import { chmod, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Knex } from "knex";
+import { ConfigurationError, TallyhookError, UnreachableError } from "../../../platform/errors.ts";
+import { makeDirectory, writePrivate } from "../../../platform/files.ts";
+import {
+  type ClientPrograms,
+  type ProgramEnd,
+  findClientPrograms,
+  libpqEnvironment,
+  run,
+} from "../../../platform/postgres/client-programs.ts";
+import { errorCode } from "../../../platform/postgres/errors.ts";
+import { appliedByName } from "../../../platform/postgres/migrations.ts";
+import { countRows } from "./count-rows.ts";
+import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
+import { leftSchemas, leftTables } from "./table-decisions.ts";
+
+export interface BackupOptions {
+  /** The folder that holds the backups, a folder each. Made where it is missing. */
+  directory: string;
+  /** How many whole backups of this database stay, with the new one. */
+  keep: number;
+  /** Where pg_dump is; where it is likely to be without. */
+  pgBin?: string | undefined;
+  /** Of Tallyhook. */
+  version: string;
+  /** Ends the backup, which then leaves nothing behind. It rejects with the signal's reason. */
+  signal: AbortSignal;
+}
+
+export interface Backup {
+  folder: string;
+  manifest: Manifest;
+  /** Folders of older backups that were removed. */
+  removed: string[];
+}
+
+/** Held by the one backup of a database that is at work. An arbitrary fixed number. */
+const backupLock = 7_255_011_950;
+
+/**
+ * Writes everything of one moment that cannot be rebuilt into a new folder, reads it back, and only then gives the folder
+ * its name: a folder without `.partial` is a whole backup. Afterwards removes older ones (`keep`). One at a time for a
+ * database. Throws `UnreachableError` where it cannot be written or another one is at work, `ConfigurationError` where
+ * the programs are missing.
+ */
+export async function takeBackup(
+  { url, db }: { url: string; db: Knex },
+  options: BackupOptions,
+): Promise<Backup> {
+  const { directory, keep, signal } = options;
+  return db.transaction(
+    async (trx) => {
+      // It waits for pg_dump, which may take hours.
+      await trx.raw("select set_config('statement_timeout', '0', true)");
+      await trx.raw("select set_config('idle_in_transaction_session_timeout', '0', true)");
+      const about = await describe(trx);
+      await assertOurs(trx);
+      const programs = await findClientPrograms(about.serverNumber, options.pgBin);
+      await lockBackups(trx);
+      await writable(directory, async () => {
+        await makeDirectory(directory);
+        await readdir(directory);
+      });
+      const name = `${fileName(about.database)}-${about.takenAt.replaceAll(/:|\.\d+/g, "-").replace(/--?Z$/, "Z")}`;
+      await removePartial(directory, about.database);
+      const partial = join(directory, `${name}.partial`);
+      try {
+        await writable(directory, () => mkdir(partial, { mode: 0o700 }));
+        const manifest = await write({ url, trx }, { ...options, partial, programs, about });
+        signal.throwIfAborted();
+        const folder = join(directory, name);
+        await rename(partial, folder);
+        await syncFolder(directory);
+        return { folder, manifest, removed: await prune(directory, about.database, keep) };
+      } catch (error) {
+        await rm(partial, { recursive: true, force: true }).catch(() => {});
+        signal.throwIfAborted();
+        throw error;
+      }
+    },
+    { isolationLevel: "repeatable read" },
+  );
+}
+
+interface About {
+  database: string;
+  takenAt: string;
+  snapshot: string;
+  server: string;
+  serverNumber: number;
+}
+
+/** The first statement of the transaction: everything that it reads is of this moment. */
+async function describe(trx: Knex.Transaction): Promise<About> {
+  const { rows } = await trx.raw<{ rows: [Omit<About, "takenAt"> & { now: Date }] }>(
+    `select current_database() as database, now(), pg_export_snapshot() as snapshot,
+            current_setting('server_version') as server, current_setting('server_version_num')::integer as "serverNumber"`,
+  );
+  const [{ now, ...about }] = rows;
+  return { ...about, takenAt: now.toISOString() };
+}
+
+async function assertOurs(trx: Knex.Transaction): Promise<void> {
+  if ((await appliedByName(trx)).length > 0) return;
+  throw new ConfigurationError(
+    "The database of DATABASE_URL holds nothing of Tallyhook, so there is nothing to back up. Check DATABASE_URL.",
+  );
+}
+
+async function lockBackups(trx: Knex.Transaction): Promise<void> {
+  const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>(
+    "select pg_try_advisory_xact_lock(?) as held",
+    [backupLock],
+  );
+  if (rows[0].held) return;
+  throw new UnreachableError(
+    "Another backup of this database is at work. Wait until it is done; if it hangs, end its process.",
+  );
+}
+
+async function write(
+  { url, trx }: { url: string; trx: Knex.Transaction },
+  {
+    partial,
+    programs,
+    about,
+    version,
+    signal,
+  }: BackupOptions & { partial: string; programs: ClientPrograms; about: About },
+): Promise<Manifest> {
+  const environment = libpqEnvironment(url);
+  const dump = join(partial, dumpName);
+  const dumped = await run(
+    programs.pgDump,
+    [
+      "--format=custom",
+      "--no-password",
+      `--snapshot=${about.snapshot}`,
+      `--file=${dump}`,
+      ...leftSchemas.map((schema) => `--exclude-schema=${schema}`),
+      ...leftTables.map((table) => `--exclude-table-data=${table}`),
+    ],
+    { environment, signal },
+  );
+  signal.throwIfAborted();
+  if (dumped.code !== 0) throw failed("pg_dump", dumped);
+  await chmod(dump, 0o600);
+  const rows = await countRows(trx);
+  // Reads and unpacks all of it, as a restore does: the list alone is at the beginning of the file.
+  const checked = await run(programs.pgRestore, ["--file=/dev/null", dump], { signal });
+  signal.throwIfAborted();
+  if (checked.code !== 0) throw failed("pg_restore, which reads the backup once more,", checked);
+  const erased = await trx("mirror.erasures").orderBy("customer_id").pluck<string[]>("customer_id");
+  const manifest: Manifest = {
+    format: 1,
+    takenAt: about.takenAt,
+    tallyhook: version,
+    database: about.database,
+    postgres: { server: about.server, pgDump: programs.version },
+    migrations: await appliedByName(trx),
+    dump: await digestOf(dump),
+    rows,
+    leftOut: [...leftTables, ...leftSchemas.map((schema) => `${schema}.*`)],
+    erased,
+  };
+  await assertListed(programs, dump, manifest, signal);
+  await writable(partial, () =>
+    writePrivate(join(partial, manifestName), `${JSON.stringify(manifest, null, 2)}\n`),
+  );
+  await syncFolder(partial);
+  return manifest;
+}
+
+/** Every table that has rows is in the list of the backup's contents. */
+async function assertListed(
+  { pgRestore }: ClientPrograms,
+  dump: string,
+  { rows }: Manifest,
+  signal: AbortSignal,
+): Promise<void> {
+  const listed = await run(pgRestore, ["--list", dump], { signal });
+  signal.throwIfAborted();
+  if (listed.code !== 0) throw failed("pg_restore --list", listed);
+  const tables = new Set(
+    [...listed.out.matchAll(/^\d+; \d+ \d+ TABLE(?: DATA)? (\S+) (\S+) /gm)].map(
+      ([, schema, table]) => `${schema}.${table}`,
+    ),
+  );
+  const missing = Object.keys(rows).filter((table) => !tables.has(table));
+  if (missing.length === 0) return;
+  throw new TallyhookError(
+    `The backup lacks the table ${missing[0]}, so it was removed. May the user of DATABASE_URL read every table?`,
+  );
+}
+
+function failed(program: string, { err, code }: ProgramEnd): TallyhookError {
+  const lines = err.trim().split("\n");
+  const why = lines.find((line) => /error/i.test(line)) ?? lines.at(-1) ?? "";
+  const advice = /no space left|file too large|disk quota/i.test(err)
+    ? "The disk is full: make room, or name another directory."
+    : "Nothing of it is left behind; run it again when the cause is gone.";
+  return new UnreachableError(`${program} failed (exit code ${code}): ${why}. ${advice}`);
+}
+
+/** Says of a directory that cannot be written what is wrong with it. */
+async function writable<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof TallyhookError) throw cause;
+    throw new ConfigurationError(
+      `No backup can be written to ${directory} (${errorCode(cause)}): it must be a directory in which this user may ` +
+        "make folders, on a disk with room.",
+      { cause },
+    );
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** A name that is one in every file system. */
+const fileName = (database: string): string => database.replaceAll(/[^A-Za-z0-9_]/g, "_");
+
+const nameOf = (database: string): RegExp =>
+  new RegExp(String.raw`^${fileName(database)}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(\.partial)?$`);
+
+/** What a backup left behind that was killed: under the lock, none of this database is at work. */
+async function removePartial(directory: string, database: string): Promise<void> {
+  const name = nameOf(database);
+  for (const each of await readdir(directory)) {
+    if (name.exec(each)?.[1] !== undefined) {
+      await rm(join(directory, each), { recursive: true, force: true });
+    }
+  }
+}
+
+/** Removes all but the newest whole backups of this database. Returns the folders. */
+async function prune(directory: string, database: string, keep: number): Promise<string[]> {
+  const name = nameOf(database);
+  const whole: string[] = [];
+  for (const each of (await readdir(directory)).sort().reverse()) {
+    const match = name.exec(each);
+    if (match === null || match[1] !== undefined) continue;
+    const folder = join(directory, each);
+    const manifest = await readManifest(folder).catch(() => null);
+    // Another database's name may give the same file name.
+    if (manifest?.database === database) whole.push(folder);
+  }
+  const removed = whole.slice(keep);
+  for (const folder of removed) await rm(folder, { recursive: true, force: true });
+  return removed;
+}

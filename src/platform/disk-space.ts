@@ -1,0 +1,28 @@
+import { statfs } from "node:fs/promises";
+
+/** What is left on the disk of a folder, for programs that are not root's. */
+export interface DiskSpace {
+  folder: string;
+  freeBytes: number;
+  totalBytes: number;
+}
+
+/** Null where the system does not tell, or there is no such folder. */
+export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
+  try {
+    const { bavail, blocks, bsize } = await statfs(folder);
+    return blocks === 0 ? null : { folder, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  } catch {
+    return null;
+  }
+}
+
+/** In percent, rounded down. Pure. */
+export const freePercent = ({ freeBytes, totalBytes }: DiskSpace): number =>
+  Math.floor((100 * freeBytes) / totalBytes);
+
+/** Such as `1.4 GB of 20.0 GB (7 %)`. Pure. */
+export const freeText = (space: DiskSpace): string =>
+  `${gigabytes(space.freeBytes)} of ${gigabytes(space.totalBytes)} (${freePercent(space)} %)`;
+
+const gigabytes = (bytes: number): string => `${(bytes / 1_000_000_000).toFixed(1)} GB`;

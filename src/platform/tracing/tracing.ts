@@ -1,0 +1,175 @@
+import { hash } from "node:crypto";
+import {
+  type Attributes,
+  type Link,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  context,
+  trace,
+} from "@opentelemetry/api";
+import { redactSecrets, shortenedTo } from "../redaction.ts";
+
+/**
+ * Spans by OpenTelemetry's interface alone. The SDK that exports them is loaded by `startTracing`, and only where it is
+ * set; until then `isTracing` is false, and whoever makes spans asks that first, so that nothing is paid for none.
+ */
+
+let deployment: string | null = null;
+
+/** Whether spans go anywhere. */
+export const isTracing = (): boolean => deployment !== null;
+
+/** For `startTracing` alone. @param name what no other deployment has: derived ids depend on it; null: no more spans */
+export function switchTracing(name: string | null): void {
+  deployment = name;
+}
+
+/** Any longer text of an attribute is cut. */
+const maxText = 255;
+
+/** What a span tells: names of the semantic conventions where they have one, else `tallyhook.…`. */
+export type Facts = Readonly<
+  Record<string, string | number | boolean | readonly string[] | null | undefined>
+>;
+
+export interface NewSpan {
+  kind?: "server" | "consumer" | "producer" | "internal";
+  facts: Facts;
+  /** Spans that it follows from, or that follow from it. Nulls are left out, and what is beyond `maxLinks`. */
+  links?: readonly (SpanContext | null)[];
+  /** Default: now. */
+  startedAt?: Date;
+  /** Its ids, if others have to know them before it is made, or without being told: a `derivedContext`. */
+  identity?: SpanContext;
+  /** Part of the span in which it begins. Otherwise it is the root of a trace of its own. */
+  isPart?: boolean;
+}
+
+/** The SDK's own limit, above which it drops links and says so each time. */
+export const maxLinks = 128;
+
+const kinds = {
+  server: SpanKind.SERVER,
+  consumer: SpanKind.CONSUMER,
+  producer: SpanKind.PRODUCER,
+  internal: SpanKind.INTERNAL,
+} as const;
+
+/** Begins a span, which `endSpan` ends. */
+export function startSpan(
+  name: string,
+  { kind = "internal", facts, links = [], startedAt, identity, isPart = false }: NewSpan,
+): Span {
+  const known: Link[] = links
+    .filter((each) => each !== null)
+    .slice(0, maxLinks)
+    .map((each) => ({ context: each }));
+  nextIds = identity ?? null;
+  try {
+    return trace.getTracer("tallyhook").startSpan(name, {
+      kind: kinds[kind],
+      root: !isPart,
+      attributes: attributesOf(facts),
+      links: known,
+      ...(startedAt === undefined ? {} : { startTime: startedAt }),
+    });
+  } finally {
+    nextIds = null;
+  }
+}
+
+/** @param failure why it failed, in words without data of anybody; null: it did not */
+export function endSpan(span: Span | null, failure: string | null = null, facts: Facts = {}): void {
+  if (span === null) return;
+  span.setAttributes(attributesOf(facts));
+  if (failure !== null) {
+    span.setAttribute("error.type", boundedText(failure));
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end();
+}
+
+/**
+ * Runs the work with the span as the active one: its log lines name it, and spans that are a part of it find it. So do
+ * timers and loops that it begins, for ever: begin them outside of it.
+ */
+export const withinSpan = <T>(span: Span | null, work: () => T): T =>
+  span === null ? work() : context.with(trace.setSpan(context.active(), span), work);
+
+function attributesOf(facts: Facts): Attributes {
+  const attributes: Attributes = {};
+  for (const [name, value] of Object.entries(facts)) {
+    if (value === null || value === undefined) continue;
+    if (typeof value === "string") attributes[name] = boundedText(value);
+    else if (typeof value === "object") attributes[name] = value.slice(0, 50).map(boundedText);
+    else attributes[name] = value;
+  }
+  return attributes;
+}
+
+/** Cut first, since the work is for each span and the text anybody's: nothing here should hold a secret. */
+const boundedText = (text: string): string =>
+  redactSecrets(shortenedTo(text, maxText)).toWellFormed();
+
+let nextIds: SpanContext | null = null;
+
+/** For the SDK's generator of ids: those that the span being made was given; null: it is to make them. */
+export const idsOfNextSpan = (): SpanContext | null => nextIds;
+
+/** What a span can be derived from: the event's bytes, its number, a message. One word, for ever. */
+type Derived = "webhook" | "apply" | "alert";
+
+/**
+ * The ids of the one span of this deployment that stands for a thing, known to whoever knows the thing. So nothing has
+ * to be stored or handed on to link to it. Pure but for the deployment's name.
+ */
+export function derivedContext(of: Derived, thing: string): SpanContext {
+  const hex = hash("sha256", JSON.stringify(["tallyhook", deployment, of, thing]), "hex");
+  return {
+    traceId: hex.slice(0, 32),
+    spanId: hex.slice(32, 48),
+    traceFlags: TraceFlags.SAMPLED,
+  };
+}
+
+/** The span of the delivery that brought these bytes first. */
+export const webhookContext = (raw: Buffer): SpanContext =>
+  derivedContext("webhook", hash("sha256", raw, "hex"));
+
+/** The span that applied an event of the inbox. */
+export const appliedContext = (seq: number): SpanContext => derivedContext("apply", String(seq));
+
+/**
+ * Reads a header or a stored text in the form of W3C Trace Context. Null for anything that is not exactly one. Of a
+ * later version, only the parts that the first one has are read, as the standard says. Pure.
+ */
+export function parseTraceparent(text: unknown): SpanContext | null {
+  if (typeof text !== "string" || text.length > maxText) return null;
+  const match = traceparentForm.exec(text);
+  const [, version, traceId = "", spanId = "", flags = "", more = ""] = match ?? [];
+  if (match === null || version === "ff" || (version === "00" && more !== "")) return null;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
+  const isSampled = (Number.parseInt(flags, 16) & 1) === 1;
+  return {
+    traceId,
+    spanId,
+    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    isRemote: true,
+  };
+}
+
+const traceparentForm = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+/** As `parseTraceparent` reads it. Pure. */
+export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${(traceFlags & 1).toString().padStart(2, "0")}`;
+
+/** The fields of a log line that name the active span. A new object for each line, which is the caller's. */
+export function traceFields(): { trace_id?: string; span_id?: string } {
+  if (deployment === null) return {};
+  const active = trace.getActiveSpan()?.spanContext();
+  return active === undefined ? {} : { trace_id: active.traceId, span_id: active.spanId };
+}

@@ -1,0 +1,59 @@
+import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { faults } from "../../src/main/cli/gameday/faults.ts";
+import { registerGameday } from "../../src/main/cli/gameday/gameday.ts";
+import { UsageError } from "../../src/platform/errors.ts";
+import { runCommand } from "../main/cli/command-line.ts";
+import { processesWith } from "../support/process-tree.ts";
+import { type Program, killPrograms, runTallyhook } from "./program.ts";
+
+// All ten are played by test/torture/gameday.test.ts: they take a minute of processor time.
+
+afterAll(killPrograms);
+
+/** What the game day of this process has under `.data/` of the folder in which it is started. */
+const dataOf = async ({ pid }: Program): Promise<string[]> =>
+  (await readdir(join(tmpdir(), ".data"))).filter((name) => name.startsWith(`gameday-${pid}-`));
+
+test("there are ten faults, each of a rule that exists, with hints", () => {
+  expect(faults).toHaveLength(10);
+  const rules = Object.keys(loadAlertSettings(null).rules);
+  for (const { rule, hints } of faults) {
+    expect(rules).toContain(rule);
+    expect(hints.length).toBeGreaterThan(0);
+  }
+});
+
+test("a game day is refused where the settings name a service", async () => {
+  const env = {
+    DATABASE_URL: "embedded",
+    SVC_BASE_URL: "https://api.example.com",
+    SVC_API_KEY: "svc_live_sk_example",
+  };
+  const { out, error } = await runCommand(registerGameday, ["gameday", "--check"], { env });
+  expect(out).toBe("");
+  expect(error).toBeInstanceOf(UsageError);
+  expect(String(error)).toContain("runs against the sandbox alone");
+});
+
+test("a game day fires the alert of a fault, ends it by the repair, and leaves nothing behind", async () => {
+  const program = runTallyhook(["gameday", "--check", "--only", "disk-nearly-full"], {});
+  const { code } = await program.exited;
+  expect(code, program.output()).toBe(0);
+  expect(program.output()).toMatch(/disk-nearly-full │ disk_space │ [\d.]+ s +│ [\d.]+ s +│ ok/);
+  expect(await dataOf(program)).toEqual([]);
+});
+
+test("Ctrl-C in the middle of a game day ends all of it, its server and its data", async () => {
+  const program = runTallyhook(["gameday", "--check", "--only", "worker-stopped"], {});
+  await program.printed("Starting PostgreSQL");
+  const directories = await dataOf(program);
+  program.signalGroup("SIGINT");
+  await program.exited;
+  expect(program.output()).toContain("Stopped by SIGINT. Nothing of the game day is left.");
+  expect(await dataOf(program)).toEqual([]);
+  expect(directories.flatMap((name) => processesWith(name))).toEqual([]);
+});

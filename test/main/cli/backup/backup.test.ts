@@ -1,0 +1,174 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
+import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
+import type { Manifest } from "../../../../src/main/cli/backup/manifest.ts";
+import { tableDecisions } from "../../../../src/main/cli/backup/table-decisions.ts";
+import { migrateSchema } from "../../../../src/main/schema.ts";
+import { libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";
+import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
+import { debianPostgresInstalled, startDebianServer } from "../../../support/debian-postgres.ts";
+import { databaseUrl, withServer } from "../../../support/server-commands.ts";
+import { useTestDatabase } from "../../../support/use-database.ts";
+import { runCommand } from "../command-line.ts";
+
+const database = useTestDatabase();
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tallyhook-backups-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("every table of the migrated schema has a decision, and no other", async () => {
+  const tables = (await tablesOf(database.db)).map(({ name }) => name);
+  expect(Object.keys(tableDecisions).sort()).toEqual(tables);
+});
+
+test("the password reaches pg_dump by its environment, and so does what the URL says of TLS", () => {
+  const url = "postgres://us%40er:p%2Fw@[::1]:6432/da%20ta?sslmode=no-verify&sslrootcert=/ca.pem";
+  expect(libpqEnvironment(url)).toEqual({
+    PGHOST: "::1",
+    PGPORT: "6432",
+    PGUSER: "us@er",
+    PGPASSWORD: "p/w",
+    PGDATABASE: "da ta",
+    PGSSLMODE: "require",
+    PGSSLROOTCERT: "/ca.pem",
+    PGAPPNAME: "tallyhook backup",
+    LC_ALL: "C",
+  });
+});
+
+test.runIf(debianPostgresInstalled)(
+  "an older pg_dump than the server's is refused, with what to install",
+  async () => {
+    const { error } = await runCommand(registerBackup, ["backup", folder], {
+      env: database.environment,
+    });
+    expect(String(error)).toMatch(
+      /The server is PostgreSQL 18, .* found 15\.\d+ .*postgresql-client-18 .*--pg-bin/,
+    );
+    expect(await readdir(folder)).toEqual([]);
+  },
+);
+
+describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", () => {
+  let url: string;
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const server = await startDebianServer();
+    stop = server.destroy;
+    await withServer(server.url, (client) => client.query("create database shop"));
+    url = databaseUrl(server.url, "shop");
+    const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook test" });
+    await migrateSchema(db);
+    await db("people.accounts").insert({ email: "ada@shop.example", roles: "{admin}" });
+    await db.raw(`
+      insert into people.sessions (token_hash, account_id, account_version, method, address, user_agent, began_at, last_seen_at)
+      select '\\x01', id, 1, 'password', '127.0.0.1', '', now(), now() from people.accounts`);
+    await db("mirror.erasures").insert({ customer_id: "cus_erased" });
+    await db.raw(
+      "create schema bullmq; create table bullmq.jobs (id text); create table public.own (n integer)",
+    );
+    await db.destroy();
+  });
+  afterAll(() => stop());
+
+  const backUp = (directory: string, ...more: string[]) =>
+    runCommand(registerBackup, ["backup", directory, ...more], { env: { DATABASE_URL: url } });
+  const fresh = async (): Promise<string> => {
+    const directory = join(folder, randomBytes(4).toString("hex"));
+    await mkdir(directory);
+    return directory;
+  };
+
+  test("a backup is one folder that only its owner can read, with the rows of one moment and without sign-ins", async () => {
+    const directory = await fresh();
+    const { out, error } = await backUp(directory, "--json");
+    expect(error).toBeNull();
+    const made = JSON.parse(out) as { folder: string; manifest: Manifest };
+    const { manifest } = made;
+    expect(manifest.rows).toMatchObject({ "people.accounts": 1, "public.own": 0 });
+    expect(Object.keys(manifest.rows)).not.toContain("people.sessions");
+    expect(manifest.leftOut).toEqual(
+      expect.arrayContaining(["people.sessions", "alerts.heartbeats", "bullmq.*"]),
+    );
+    expect(manifest.erased).toEqual(["cus_erased"]);
+    expect(await readdir(directory)).toEqual([made.folder.slice(directory.length + 1)]);
+    expect(made.folder).toMatch(/\/shop-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$/);
+    const modes = await Promise.all(
+      ["", "database.dump", "manifest.json"].map(
+        async (name) => (await stat(join(made.folder, name))).mode & 0o777,
+      ),
+    );
+    expect(modes).toEqual([0o700, 0o600, 0o600]);
+    const dump = await readFile(join(made.folder, "database.dump"));
+    expect(dump.length).toBe(manifest.dump.bytes);
+  });
+
+  test("older backups go once a new one is whole, and nobody else's", async () => {
+    const directory = await fresh();
+    const old = ["2026-01-01", "2026-01-02"].map((day) => join(directory, `shop-${day}T00-00-00Z`));
+    const { out } = await backUp(directory, "--json");
+    const { folder: first } = JSON.parse(out) as { folder: string };
+    const manifest = await readFile(join(first, "manifest.json"), "utf8");
+    for (const each of old) {
+      await mkdir(each);
+      await writeFile(join(each, "manifest.json"), manifest);
+    }
+    await rm(first, { recursive: true });
+    // Of other databases, of other programs, and of a run that was killed.
+    const others = ["shop2-2026-01-01T00-00-00Z", "shop-old", "notes.txt"];
+    for (const name of others) await mkdir(join(directory, name));
+    await mkdir(join(directory, "shop-2026-01-03T00-00-00Z.partial"));
+    const { error } = await backUp(directory, "--keep", "2");
+    expect(error).toBeNull();
+    const left = await readdir(directory);
+    const ours = left.filter((name) => !others.includes(name)).sort();
+    expect(ours).toHaveLength(2);
+    expect(ours[0]).toBe("shop-2026-01-02T00-00-00Z");
+    expect(left).toEqual(expect.arrayContaining(others));
+  });
+
+  test("a second backup of the database at the same time is refused, and the first one is whole", async () => {
+    const directory = await fresh();
+    const ended = await Promise.all([backUp(directory), backUp(directory)]);
+    const errors = ended.flatMap(({ error }) => (error === null ? [] : [String(error)]));
+    expect(errors).toEqual([expect.stringContaining("Another backup of this database is at work")]);
+    expect(await readdir(directory)).toHaveLength(1);
+  });
+
+  test("where nothing can be written, the message says so and nothing is left", async () => {
+    const directory = await fresh();
+    const file = join(directory, "file");
+    await writeFile(file, "");
+    const { error } = await backUp(file);
+    expect(String(error)).toMatch(/No backup can be written to .*file \(ENOTDIR|EEXIST\)/);
+    expect(await readdir(directory)).toEqual(["file"]);
+  });
+
+  test("a pg_dump that fails leaves nothing behind, and the older backups stay", async () => {
+    const directory = await fresh();
+    const programs = await fresh();
+    for (const [name, then] of [
+      ["pg_dump", "echo 'pg_dump: error: could not write: No space left on device' >&2; exit 1"],
+      ["pg_restore", "exit 0"],
+    ] as const) {
+      const path = join(programs, name);
+      await writeFile(
+        path,
+        `#!/bin/sh\nif [ "$1" = --version ]; then echo "${name} (PostgreSQL) 15.1"; exit; fi\n${then}\n`,
+      );
+      await chmod(path, 0o755);
+    }
+    const { error: none } = await backUp(directory);
+    expect(none).toBeNull();
+    const before = await readdir(directory);
+    const { error } = await backUp(directory, "--keep", "1", "--pg-bin", programs);
+    expect(String(error)).toMatch(/No space left on device\. The disk is full: make room/);
+    expect(await readdir(directory)).toEqual(before);
+  });
+});

@@ -1,0 +1,276 @@
+import type { NamedTest } from "./named-tests.ts";
+
+export interface StatedPromise {
+  /** As README.md and docs/architecture.md make it. */
+  promise: string;
+  tests: NamedTest[];
+}
+
+const held = (
+  promise: string,
+  ...tests: readonly [file: string, title: string][]
+): StatedPromise => ({
+  promise,
+  tests: tests.map(([file, title]) => ({ file: `test/${file}.test.ts`, title })),
+});
+
+/** What Tallyhook promises, and the tests that fail when it does not hold. docs/promises.md is made from this list. */
+export const promises: readonly StatedPromise[] = [
+  held(
+    "A 2xx means committed: the exact bytes are in PostgreSQL before the service hears it.",
+    ["inbox/append", "commits it before it is acknowledged, ready to be applied"],
+    ["inbox/append", "keeps the bytes as they are: every byte value, an empty body, a large one"],
+    ["inbox/append", "the outcome of a flush that was cut is a refusal, never an acknowledgement"],
+    [
+      "e2e/crashes",
+      "what was acknowledged is stored once and applied once, whatever is killed under load",
+    ],
+  ),
+  held(
+    "Redis may be empty, down or flushed: nothing is lost, since the queue only wakes workers.",
+    [
+      "e2e/redis-outages",
+      "without Redis from the start: accepts, says degraded, and the relay applies",
+    ],
+    [
+      "e2e/redis-outages",
+      "flushed again and again: everything is applied within a minute, schedules come back",
+    ],
+  ),
+  held(
+    "Without PostgreSQL the answer is 503, and everything goes on by itself when it is back.",
+    [
+      "receiver/outage",
+      "a database that is killed: 503 in time, and events are taken again when it is back",
+    ],
+    [
+      "e2e/postgres-outages",
+      "and after all of it, the mirror equals the model, and the same processes run",
+    ],
+  ),
+  held(
+    "Authentic bytes are never lost, also with an unknown type, a missing field or broken JSON.",
+    [
+      "receiver/extract-event",
+      "never throws, always gives an id that a column takes, and the same one for the same bytes",
+    ],
+    [
+      "worker/apply-batch",
+      "money that cannot be read: dead, the field named, the rest of the batch applied",
+    ],
+    ["inbox/append", "of one id with other bytes are stored as well"],
+  ),
+  held(
+    "An authentic event is not refused for a secret that was just added: a 401 comes after the secrets were read.",
+    [
+      "receiver/rotation",
+      "secrets added at any moment while the receiver runs verify the very first event signed with them",
+    ],
+    [
+      "receiver/rotation",
+      "what might be signed with a secret that cannot be read now gets 503, and 200 when it can",
+    ],
+  ),
+  held(
+    "Any order, any number of times: the mirror ends in the same state, the service's last one.",
+    ["mirror/any-order", "every permutation of 4 deliveries leaves one mirror, for many histories"],
+    [
+      "mirror/any-order",
+      "before a read settles anything, every permutation leaves the same rows, versions and all",
+    ],
+    [
+      "worker/apply-batch",
+      "is applied once, however often it is handed over, and again after a replay",
+    ],
+  ),
+  held("Only the mirror's room writes the mirror.", [
+    "architecture",
+    "writes the mirror in one folder",
+  ]),
+  held(
+    "Effects commit together: rows, history, the event's state, refetches and alerts are one transaction.",
+    [
+      "worker/apply-batch",
+      "leaves nothing behind when its end fails: rows, history, reads, alerts and states are one transaction",
+    ],
+    ["worker/apply-batch", "brings mirror and inbox up to date together"],
+  ),
+  held(
+    "An alert never decides what is stored: one that fails takes no data with it.",
+    [
+      "worker/isolated-alerts",
+      "is named in its place, and the events and the other alerts of its batch are not touched",
+    ],
+    ["worker/isolated-alerts", "costs no event even where nothing at all can be written about it"],
+  ),
+  held(
+    "Verification is never off: no unset, empty or short secret disables it.",
+    ["contract/signature/signature-schemes", "refuses everything when there is no secret"],
+    ["contract/signature/signature-schemes", "never verifies with the short secret %j"],
+    [
+      "receiver/webhook-signatures",
+      "without any secret nothing verifies, not even what is signed with nothing",
+    ],
+  ),
+  held(
+    "History keeps every distinct state, and the database refuses to change it.",
+    ["mirror/history", "keeps every distinct state, also one that lost, once"],
+    ["mirror/history", "refuses to %s"],
+  ),
+  held(
+    "Complete or says so: no report says PASS over a gap.",
+    ["reports/base/verdict", "is PASS where everything up to the end of the period was read"],
+    [
+      "reports/base/verdict",
+      "is INCOMPLETE where a gap lies before the period, since the opening balance needs it",
+    ],
+    ["reconcile/coverage/coverage", "every hole is named"],
+  ),
+  held(
+    "One run reconciles at a time, and one that was replaced writes nothing more.",
+    ["reconcile/runs/run-lease", "one holder at a time, whose earlier one writes nothing"],
+    [
+      "reconcile/same-account",
+      "another merchant's key is refused before anything is written (%s), and its own goes on as if nothing had been",
+    ],
+  ),
+  held("A report as of a time says the same for ever.", [
+    "reports/as-of-for-ever",
+    "every report as of a time prints the same whatever happens later (history %i)",
+  ]),
+  held(
+    "A closed month cannot be changed without being noticed.",
+    ["reports/close/seal", "a change of any column of $table where $where is noticed and named"],
+    ["reports/close/seal", "cannot remove the first or the middle of the chain"],
+    [
+      "reports/close/close-month",
+      "is for ever: the database refuses a change, and a change by force is found",
+    ],
+  ),
+  held(
+    "Absence raises an alert too: a retry that never came, webhooks that cease, a nightly run that is missing.",
+    ["alerts/rules/absence", "a retry that was due and never came, until it comes"],
+    [
+      "alerts/rules/absence",
+      "an hour without events that usually brings them, by the service's clock",
+    ],
+    ["alerts/rules/absence", "a reconciliation that did not run"],
+  ),
+  held(
+    "An alert is sent at least once, and a repeat bears the same key.",
+    [
+      "alerts/outbox/killed-senders",
+      "a sender that is killed five times between sending and marking misses nothing; repeats bear the same key",
+    ],
+    ["alerts/outbox/start-sender", "several senders share the work and send nothing twice"],
+  ),
+  held(
+    "A handler runs on each change at least once and in order, and with `transactional` exactly once.",
+    [
+      "dispatch/kill",
+      "what a killed process was running is taken up again: each change in its order at least once, in a transaction exactly once",
+    ],
+    [
+      "dispatch/hostile-handlers",
+      "whatever a handler throws is a failure with a name, and nothing else",
+    ],
+  ),
+  held(
+    "A change of the feed is missed by no reader, whatever order writers commit in.",
+    [
+      "feed/psql-reader",
+      'the page\'s SQL, run by psql, misses none of ${wanted.toLocaleString("en")} changes that ${writers} writers commit out of order, and reading by the highest number misses some',
+    ],
+    [
+      "feed/stopped-consumer",
+      "a consumer that stops for a week is told of, and finds every change of that week when it returns, in order",
+    ],
+  ),
+  held(
+    "A forwarded change arrives signed, and in the order of its object.",
+    [
+      "forward/forward-changes",
+      "each change arrives once, signed as Standard Webhooks, in the order of its object, with the object as it left it",
+    ],
+    [
+      "forward/forward-webhooks",
+      "each webhook arrives once, byte for byte, under its event's id, in the order of its object",
+    ],
+  ),
+  held(
+    "No card number is kept.",
+    [
+      "worker/mask-bodies",
+      "a card number in an event is masked in rows, history and bytes, and told once a field",
+    ],
+    [
+      "reconcile/card-numbers",
+      "a card number that the service shows is masked by the import, told, and no drift ever after",
+    ],
+  ),
+  held("An erased person is found nowhere, whatever arrives later.", [
+    "e2e/erasure",
+    "is found nowhere, whatever arrives later, and nobody else is touched",
+  ]),
+  held(
+    "No page of the dashboard is open to who is not signed in, and no role does what is not its own.",
+    [
+      "dashboard/access",
+      "somebody who is not signed in is sent to sign in, by every route but those for signing in",
+    ],
+    ["dashboard/attacks", "of something real lets the role %s do nothing that is not theirs"],
+  ),
+  held(
+    "A process that is asked to stop ends in order and loses nothing that was acknowledged.",
+    [
+      "receiver/shutdown",
+      "closing under load loses nothing that was acknowledged, and does not take long",
+    ],
+    [
+      "e2e/start",
+      "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it",
+    ],
+  ),
+  held(
+    "No process starts on a schema that it does not fit, and it says what to do.",
+    ["main/not-migrated", "%s %s says what to do on a database that is not migrated"],
+    [
+      "main/not-migrated",
+      "%s %s does not start where something it may need was taken away, and says what to do",
+    ],
+    [
+      "main/not-migrated",
+      "a process starts beside what only adds, and beside what takes away only what it has ceased to use",
+    ],
+  ),
+  held(
+    "A migration keeps nobody waiting for long, and one that fails leaves nothing half done.",
+    [
+      "platform/postgres/migrating-under-load",
+      "an insert into the inbox passes a migration that waits for the table behind a long report",
+    ],
+    [
+      "platform/postgres/migrating-under-load",
+      "a migration that gets no lock in time says so, and nothing is half done",
+    ],
+    ["platform/postgres/migrations", "are applied by one of two processes that migrate at once"],
+  ),
+  held(
+    "A fork's own handlers, reports, tables and settings outlive upgrades.",
+    [
+      "migrations/fork",
+      "a fork with its own handler, report, table and settings merges a release without a conflict, and all of it goes on",
+    ],
+    [
+      "platform/postgres/migrations",
+      "has its own numbers, stands on the program's, and outlives its upgrades",
+    ],
+  ),
+  held(
+    "Nothing but Node is needed to try it: PostgreSQL comes with the packages, a local stand-in plays the service.",
+    [
+      "e2e/start",
+      "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it",
+    ],
+  ),
+];
