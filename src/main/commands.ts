@@ -30,10 +30,7 @@ export const commandModules: readonly CommandModule[] = [
     load: async () => (await import("./cli/backup/restore.ts")).registerRestore,
   },
   { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
-  {
-    names: ["gameday"],
-    load: async () => (await import("./cli/gameday/gameday.ts")).registerGameday,
-  },
+  { names: ["gameday"], load: async () => (await import("./cli/gameday/gameday.ts")).registerPlay },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },
   { names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges },

@@ -383,7 +383,7 @@ function readPost({ path, body }: ReceivedPost): { channel: string; message: Tol
       blocks: { elements?: { text: string }[] }[];
     };
     const [action = "", rule = "", stage = ""] =
-      blocks.at(-1)?.elements?.[0]?.text.split(" · ") ?? [];
+      blocks.at(-1)?.elements?.at(-1)?.text.split(" · ") ?? [];
     const title = /\[[A-Z]+\] (.*) #[0-9a-f]{8}$/s.exec(text)?.[1] ?? text;
     return { channel: "chat", message: { rule, stage, action, title, text: body } };
   }

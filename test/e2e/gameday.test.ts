@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
 import { faults } from "../../src/main/cli/gameday/faults.ts";
-import { registerGameday } from "../../src/main/cli/gameday/gameday.ts";
+import { registerPlay } from "../../src/main/cli/gameday/gameday.ts";
 import { UsageError } from "../../src/platform/errors.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { processesWith } from "../support/process-tree.ts";
@@ -33,7 +33,7 @@ test("a game day is refused where the settings name a service", async () => {
     SVC_BASE_URL: "https://api.example.com",
     SVC_API_KEY: "svc_live_sk_example",
   };
-  const { out, error } = await runCommand(registerGameday, ["gameday", "--check"], { env });
+  const { out, error } = await runCommand(registerPlay, ["gameday", "--check"], { env });
   expect(out).toBe("");
   expect(error).toBeInstanceOf(UsageError);
   expect(String(error)).toContain("runs against the sandbox alone");

@@ -65,6 +65,8 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.heals": "resource id healed_by before_sha256 after_sha256 changed_columns",
   "mirror.orders": `id awaits order_number customer_id status currency failure_code subscription_id payment_method_id
     card_brand coupon_code version content_hash dunning_version items_version last_cause`,
+  // Staff: who restored the database.
+  "mirror.restores": "restored_by",
   "mirror.subscriptions": `id customer_id plan_id status currency payment_method_id card_brand version content_hash
     detail_version last_cause`,
   "mirror.transactions": `id type status currency customer_id order_id failure_code processor_transaction_id

@@ -15,7 +15,7 @@ interface Options {
   only: readonly Fault[];
 }
 
-export function registerGameday(program: Command, context: CliContext): void {
+export function registerPlay(program: Command, context: CliContext): void {
   program
     .command("gameday")
     .description(
