@@ -80,7 +80,8 @@ export type ReconcileOutcome =
  * resumed. When the signal aborts, its reason is thrown and the run stays interrupted, as it does with `LeaseLostError`
  * when the lease is lost. Idempotent: a second run straight afterwards writes nothing into the mirror. Needs no
  * receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its
- * repeats); a run that was open then ends incomplete, and can be resumed.
+ * repeats). A run that was open then ends incomplete, and can be resumed; one that could not begin is recorded as having
+ * read nothing, once for each `runKey`, so that the listener hears of it.
  *
  * Every write of a run is in a transaction that was opened by `db.transaction` of the held lease: that is where an
  * earlier holder is refused.
@@ -115,9 +116,22 @@ async function reconcileAlone(
   if (known !== null && !(await canResume(deps.db, known.id))) {
     return { kind: "repeated", runKey: known.runKey };
   }
-  const probed = await probePageSize(deps.client, settings.pageSizes, signal);
-  const problem = await accountProblem(deps, signal);
-  if (problem !== null) return refuse(deps, settings, request, probed, { problem, before });
+  const refuse = async (problem: string, probed?: ProbeResult) =>
+    recordRefused(deps, settings, request, { problem, probed, before });
+  let probed: ProbeResult;
+  let problem: string | null;
+  try {
+    probed = await probePageSize(deps.client, settings.pageSizes, signal);
+    problem = await accountProblem(deps, signal);
+  } catch (failure) {
+    if (!signal.aborted && failure instanceof ServiceError) await refuse(failure.message);
+    throw failure;
+  }
+  if (problem !== null) {
+    const result = await refuse(problem, probed);
+    if (result === null) throw new TallyhookError(problem);
+    return { kind: "done", result };
+  }
   const run = known ?? (await resumeOrStart(deps.db, settings, request, probed, before));
   await inTransaction(deps.db, async (trx) => {
     if (known !== null) await reopenRun(trx, known.id);
@@ -136,35 +150,39 @@ async function reconcileAlone(
 }
 
 /**
- * Refuses to read another account: records a run that read nothing, with the problem as its error. An interrupted run
- * is left as it is, to be resumed later.
+ * Records a run that read nothing, with the problem as its error: the service does not answer, or shows another account.
+ * An interrupted run is left as it is, to be resumed later. A request with a key is recorded once, however often it is
+ * tried; null where it has been.
  */
-async function refuse(
+async function recordRefused(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
-  { kind, rangeFrom, rangeTo }: ReconcileRequest,
-  { date, pageSize, calls }: ProbeResult,
-  { problem, before }: { problem: string; before: BeforeRun | undefined },
-): Promise<ReconcileOutcome> {
+  { kind, runKey, rangeFrom, rangeTo }: ReconcileRequest,
+  {
+    problem,
+    probed,
+    before,
+  }: { problem: string; probed: ProbeResult | undefined; before: BeforeRun | undefined },
+): Promise<ReconcileResult | null> {
   const { reportOnly, graceMs, rotationNights } = settings;
+  const date = probed?.date ?? deps.serviceClock.now();
   const run = await openRun(
     deps.db,
     {
       kind,
-      runKey: `refused:${boundText(date)}:${crypto.randomUUID()}`,
+      runKey: `refused:${runKey ?? `${boundText(date)}:${crypto.randomUUID()}`}`,
       t0: new Date(date.getTime() - graceMs),
       rangeFrom: rangeFrom ?? null,
       rangeTo: rangeTo ?? null,
       reportOnly,
       isInitialImport: false,
-      pageSize,
+      pageSize: probed?.pageSize ?? null,
       rotationNights,
     },
     [],
     before,
   );
-  if (run === null) throw new TallyhookError(problem);
-  return { kind: "done", result: await finishReconciliation(deps, run, calls, problem) };
+  return run === null ? null : finishReconciliation(deps, run, probed?.calls ?? 1, problem);
 }
 
 /** Does everything between plan and totals. Returns why the run cannot be complete, or null. */

@@ -5,7 +5,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { nightlyKey } from "../../src/reconcile/runs/runs.ts";
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
+import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -98,6 +98,33 @@ test("a night during whose confirmation the service was away is gone on with", a
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
   const [order] = await db("mirror.orders").where({ id: "order-0003" }).select("total");
   expect(order).toEqual({ total: "1003" });
+});
+
+test("a night on which the service refuses its first call is told once, and done once it answers", async () => {
+  const { db } = database;
+  const alerts = () =>
+    db("alerts.alerts").where({ rule: "reconcile_incomplete" }).pluck<string[]>("state");
+  await db.raw("truncate reconcile.runs cascade");
+  await db.raw("truncate alerts.alerts cascade");
+  await (await tasksOf(0))["reconcile"]?.run(untilStopped);
+  await db.raw(
+    "update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'",
+  );
+  const tasks = await tasksOf(0);
+  service.quirks = { instead: () => refusal(401, "invalid_api_key") };
+  try {
+    await tasks["reconcile"]?.run(untilStopped);
+    await tasks["reconcile-catch-up"]?.run(untilStopped);
+    await tasks["reconcile-catch-up"]?.run(untilStopped);
+  } finally {
+    service.quirks = {};
+  }
+  const refused = { run_key: expect.stringMatching(/^refused:nightly:/), state: "incomplete" };
+  expect(await runs()).toMatchObject([{}, refused]);
+  expect(await alerts()).toEqual(["open"]);
+  await tasks["reconcile-catch-up"]?.run(untilStopped);
+  expect(await runs()).toMatchObject([{}, refused, { state: "complete" }]);
+  expect(await alerts()).toEqual(["resolved"]);
 });
 
 test("a night bears the minute at which it was due, and one that daylight saving repeats is one", () => {

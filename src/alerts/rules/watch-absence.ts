@@ -26,7 +26,7 @@ const schedulerGraceMinutes = 10;
 
 /** What is asked of reconciliation. */
 export interface AbsenceQuestions {
-  /** When the last complete run began; null where there was none. */
+  /** When the last run that answers for everything began; null where there was none. */
   lastFullAnswerStart(db: Knex): Promise<Date | null>;
 }
 

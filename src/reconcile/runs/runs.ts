@@ -22,8 +22,7 @@ export interface Run {
   state: RunState;
 }
 
-export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & {
-  pageSize: number;
+export type NewRun = Omit<Run, "id" | "state"> & {
   /** Its reads count for this many nightly runs, plus a day to spare. */
   rotationNights: number;
 };
@@ -255,12 +254,15 @@ export async function resumableNightlyKey(db: Knex): Promise<string | null> {
 
 /**
  * The start of the last run that answers for everything, by this machine's clock; null when there was none. A run that
- * is at work or interrupted counts: it will be resumed.
+ * is at work or interrupted counts: it will be resumed. One that never began does not: its night is still to be done.
  */
 export async function lastFullAnswerStart(db: Knex): Promise<Date | null> {
   const row = await db("reconcile.runs")
     .whereIn("kind", ["nightly", "full", "import"])
     .whereNot("state", "abandoned")
+    .whereRaw(
+      "(state <> 'incomplete' or exists (select from reconcile.coverage c where c.run = runs.id))",
+    )
     .first<{ started: Date | null }>(db.raw("max(started_at) as started"));
   return row.started;
 }
