@@ -12,7 +12,9 @@ export const webhookUrl = (publicUrl: string | null): string | null =>
   publicUrl === null ? null : `${publicUrl}/webhooks`;
 
 export const unknownEndpointError = (id: string): UsageError =>
-  new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
+  new UsageError(
+    `The account has no endpoint "${id}". "node src/bin/tallyhook.js endpoint list" shows them.`,
+  );
 
 /**
  * Finds this deployment's endpoint: by its id, or without one the only endpoint that has this deployment's address or
@@ -36,7 +38,8 @@ export async function findOwnEndpoint(
   const [only, ...others] = own;
   if (only === undefined) {
     throw new UsageError(
-      'This deployment has no endpoint. "tallyhook endpoint register" creates one; "tallyhook endpoint list" shows those of the account.',
+      'This deployment has no endpoint. "node src/bin/tallyhook.js endpoint register" creates one; ' +
+        '"node src/bin/tallyhook.js endpoint list" shows those of the account.',
     );
   }
   if (others.length === 0) return only;

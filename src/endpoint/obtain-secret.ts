@@ -73,13 +73,15 @@ async function make(
     if (!(error instanceof ServiceRefusedError)) throw error;
     throw new TallyhookError(
       `The secret of ${endpointId} was lost: the service shows it only once, and refuses another rotation now ` +
-        `(${error.code ?? error.status}). The former secret is kept. Run "tallyhook endpoint rotate ${endpointId}" again when the ` +
-        'grace period is over; "tallyhook endpoint list" shows when.',
+        `(${error.code ?? error.status}). The former secret is kept. Run ` +
+        `"node src/bin/tallyhook.js endpoint rotate ${endpointId}" again when the ` +
+        'grace period is over; "node src/bin/tallyhook.js endpoint list" shows when.',
       { cause: error },
     );
   }
   throw new TallyhookError(
-    `The service showed no secret of ${endpointId}, not even after another rotation. Rotate it in the merchant portal, then run "tallyhook secrets add".`,
+    `The service showed no secret of ${endpointId}, not even after another rotation. Rotate it in the merchant ` +
+      `portal, then run "node src/bin/tallyhook.js secrets add".`,
   );
 }
 

@@ -7,7 +7,7 @@ begin
     end if;
     raise exception 'mirror.versions is append-only (% refused)', lower(tg_op)
       using errcode = 'restrict_violation',
-            hint = 'Only "tallyhook customers erase" and "tallyhook heal" may change history.';
+            hint = 'Only the commands "customers erase" and "heal" of Tallyhook may change history.';
 end
 $$;
 

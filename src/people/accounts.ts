@@ -80,7 +80,8 @@ export async function requireAccount(db: Knex, email: string): Promise<Account> 
     email,
     (await listAccounts(db)).map((each) => each.email),
   );
-  const hint = near === null ? '"tallyhook users list" shows all' : `did you mean ${near}?`;
+  const hint =
+    near === null ? '"node src/bin/tallyhook.js users list" shows all' : `did you mean ${near}?`;
   throw new UsageError(`There is no account ${email}: ${hint}`);
 }
 
@@ -126,7 +127,7 @@ export async function createAccount(
   const [row] = rows;
   if (row !== undefined) return accountOf(row);
   throw new UsageError(
-    `There is an account ${email} already. "tallyhook users roles", "password" and "enable" change it.`,
+    `There is an account ${email} already. "node src/bin/tallyhook.js users roles", "password" and "enable" change it.`,
   );
 }
 

@@ -136,7 +136,9 @@ async function probeInsert(pool: Pool): Promise<void> {
 async function assertCurrentSchema(db: Knex): Promise<void> {
   const pending = await pendingMigrations(db);
   if (pending.length > 0)
-    throw new Error(`the database lacks ${pending.join(", ")}: run "tallyhook migrate"`);
+    throw new Error(
+      `the database lacks ${pending.join(", ")}: run "node src/bin/tallyhook.js migrate"`,
+    );
   const [refusing] = await refusingMigrations(db);
   if (refusing !== undefined)
     throw new Error(`the database has ${refusing.name} of a newer version: start that one`);

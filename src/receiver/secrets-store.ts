@@ -57,8 +57,9 @@ export async function assertSecretLimit(
   if (unended.some((row) => row.id === id)) return;
   throw new UsageError(
     `There are ${unended.length} signing secrets that have not ended; at most ${maxSecrets} are allowed, since every ` +
-      'request is checked with each. "tallyhook secrets list" says which are safe to retire: end one with ' +
-      '"tallyhook secrets retire ID".',
+      'request is checked with each. "node src/bin/tallyhook.js secrets list" says which are safe to retire: ' +
+      "end one with " +
+      '"node src/bin/tallyhook.js secrets retire ID".',
   );
 }
 

@@ -163,7 +163,7 @@ test("without REPORTS_CRON there is nothing to run, and an unknown report is nam
   runtimes.push(runtime);
   expect(await reportMailTasks(runtime)).toEqual({});
   await expect(tasksAt("2025-06-02T05:00:00Z", { REPORTS_MAIL: "daily-controll" })).rejects.toThrow(
-    'REPORTS_MAIL: There is no report "daily-controll". Did you mean "daily-control"? "tallyhook report list" explains each.',
+    'REPORTS_MAIL: There is no report "daily-controll". Did you mean "daily-control"? "node src/bin/tallyhook.js report list" explains each.',
   );
 });
 

@@ -49,7 +49,7 @@ describe("a database of version 0.1", () => {
     const last = "0054_open_lists_read";
     await former("tallyhook_migrations").where({ name: last }).update({ name: "0054_else" });
     await expect(migrateSchema(former)).rejects.toThrow(
-      /an early version \(up to 0054_else\)\. Run "tallyhook migrate" of version 0\.1\.0 first/,
+      /an early version \(up to 0054_else\)\. Run "node src\/bin\/tallyhook\.js migrate" of version 0\.1\.0 first/,
     );
     await former("tallyhook_migrations").where({ name: "0054_else" }).update({ name: last });
   });

@@ -67,7 +67,7 @@ test("a night that could not read the charged-back sales proves no balance, what
   expect(await chargebacks()).toEqual([]);
   expect(await verdict()).toBe("INCOMPLETE");
   expect(await refusalOfClose()).toMatch(
-    /INCOMPLETE: all 1 reports.*Chargebacks, .* of older sales have not been read since .*tallyhook reconcile/s,
+    /INCOMPLETE: all 1 reports.*Chargebacks, .* of older sales have not been read since .*tallyhook\.js reconcile/s,
   );
 
   service.quirks = {};

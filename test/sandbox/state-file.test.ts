@@ -203,7 +203,7 @@ test.each([
     const start = startTestSandbox(1, { stateFile });
     await expect(start).rejects.toThrow(`The state file ${stateFile} ${why}`);
     await expect(start).rejects.toThrow(
-      'or remove it to begin with an empty sandbox. "tallyhook start --reset"',
+      'or remove it to begin with an empty sandbox. "node src/bin/tallyhook.js start --reset"',
     );
     expect(readFileSync(stateFile, "utf8")).toBe(text);
   },

@@ -161,7 +161,8 @@ function onTime({ request, ageSeconds, verification }: SignatureFacts): string[]
 function onNoMatch({ request }: SignatureFacts): string[] {
   if (request.secrets.length === 0)
     return [
-      'No secret is known to compare with. Add one with "tallyhook secrets add", or set SVC_WEBHOOK_SECRETS.',
+      'No secret is known to compare with. Add one with "node src/bin/tallyhook.js secrets add", or set ' +
+        "SVC_WEBHOOK_SECRETS.",
     ];
   const ids = request.secrets.map(({ id }) => id).join(", ");
   return [

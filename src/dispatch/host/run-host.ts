@@ -26,7 +26,8 @@ export interface HostChannel {
 export function openHostChannel(): HostChannel {
   if (process.send === undefined) {
     throw new UsageError(
-      'This is a part of "tallyhook worker" and "tallyhook handlers run", which start it themselves.',
+      'This is a part of "node src/bin/tallyhook.js worker" and "node src/bin/tallyhook.js handlers run", which ' +
+        "start it themselves.",
     );
   }
   process.on("disconnect", () => process.exit(exitCodes.endedAtOnce));

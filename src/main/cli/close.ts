@@ -171,7 +171,7 @@ async function approve(
   if (preparation === null) {
     throw new UsageError(
       `Nobody has prepared ${month}, and two people close a month (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
-        `"tallyhook close prepare ${month} --by NAME", then another closes it.`,
+        `"node src/bin/tallyhook.js close prepare ${month} --by NAME", then another closes it.`,
     );
   }
   const signer = { name: by, accountId: null };

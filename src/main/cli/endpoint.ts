@@ -126,7 +126,8 @@ export async function registerOwnEndpoint(
     const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
     if (same !== undefined) {
       throw new UsageError(
-        `${url} is registered already, as ${same.id} (${same.status}). "tallyhook endpoint rotate ${same.id}" gives it ` +
+        `${url} is registered already, as ${same.id} (${same.status}). ` +
+          `"node src/bin/tallyhook.js endpoint rotate ${same.id}" gives it ` +
           "a new secret and stores it here.",
       );
     }
@@ -263,7 +264,7 @@ export async function testOwnEndpoint(
     if (eventId === null) {
       return (
         `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
-        'arrives: "tallyhook events list".\n'
+        'arrives: "node src/bin/tallyhook.js events list".\n'
       );
     }
     if (await arrives(tools, eventId, wait)) {
@@ -271,7 +272,8 @@ export async function testOwnEndpoint(
     }
     throw new UnreachableError(
       `The test event ${eventId} did not arrive within ${wait} s at ${endpoint.url}. Check that the service ` +
-        'reaches that address, that the receiver runs, and that it has the secret ("tallyhook secrets list").',
+        "reaches that address, that the receiver runs, and that it has the secret " +
+        '("node src/bin/tallyhook.js secrets list").',
     );
   });
   context.stdout.write(said);
@@ -340,7 +342,7 @@ export async function removeOwnEndpoint(
   );
   if (secretId !== null) {
     context.stdout.write(
-      `Its secret is kept for deliveries under way: "tallyhook secrets retire ${secretId}" ends it.\n`,
+      `Its secret is kept for deliveries under way: "node src/bin/tallyhook.js secrets retire ${secretId}" ends it.\n`,
     );
   }
 }

@@ -114,7 +114,7 @@ const stateMeanings: Readonly<Record<EventState, string>> = {
   stale: "the mirror knew this state or a later one already; many are normal",
   ignored: "authentic, of a type that changes nothing here",
   failed: "it could not be applied; it is tried again by itself",
-  dead: 'given up; fix the cause, then run "tallyhook events replay"',
+  dead: 'given up; fix the cause, then run "node src/bin/tallyhook.js events replay"',
 };
 
 function stateLines(states: readonly EventState[]): string {
@@ -261,7 +261,8 @@ function withoutBytes(events: readonly { seq: number; eventId: string }[]): Usag
   const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
   return new UsageError(
     `The bytes of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back. ` +
-      'Name only the others. "tallyhook reconcile --full" reads from the service what the mirror lacks.',
+      'Name only the others. "node src/bin/tallyhook.js reconcile --full" reads from the service what the ' +
+      "mirror lacks.",
   );
 }
 
@@ -312,7 +313,8 @@ const otherSeqs = (
 
 const notFound = (id: string) =>
   new UsageError(
-    `No event has the id or number "${id}". "tallyhook events list" shows them; those older than EVENTS_KEEP_DAYS are ` +
+    `No event has the id or number "${id}". "node src/bin/tallyhook.js events list" shows them; those older ` +
+      `than EVENTS_KEEP_DAYS are ` +
       "removed.",
   );
 

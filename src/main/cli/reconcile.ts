@@ -257,7 +257,7 @@ export function exitReason(
     );
     return (
       `exit code 3, because --strict counts ${open} (${listed(otherFindings)}). ` +
-      '"tallyhook findings list" shows them.'
+      '"node src/bin/tallyhook.js findings list" shows them.'
     );
   }
   return code === exitCodes.healed

@@ -88,7 +88,8 @@ async function list(context: CliContext, { quietHours, json }: ListOptions): Pro
   }
   if (all.length === 0) {
     context.stdout.write(
-      'There is no secret, so every delivery is refused. Run "tallyhook secrets add", or set SVC_WEBHOOK_SECRETS.\n',
+      'There is no secret, so every delivery is refused. Run "node src/bin/tallyhook.js secrets add", or set ' +
+        "SVC_WEBHOOK_SECRETS.\n",
     );
     return;
   }
@@ -237,7 +238,9 @@ export async function retireSecretConfirmed(
   const all = await listSecretOverviews(atHand, quietHours);
   const secret = all.find((each) => each.id === id);
   if (secret === undefined) {
-    throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
+    throw new UsageError(
+      `There is no secret ${id}. "node src/bin/tallyhook.js secrets list" shows them.`,
+    );
   }
   // A later end may make a secret live again that had ended.
   if (at > atHand.now) await assertSecretLimit(atHand.db, atHand.now, { id });

@@ -204,7 +204,9 @@ async function link(context: CliContext, email: string, by: string | undefined):
   await withDatabase(context, async ({ db, runtime }) => {
     const account = await requireAccount(db, email);
     if (account.disabledAt !== null) {
-      throw new UsageError(`${email} is disabled. "tallyhook users enable ${email}" first.`);
+      throw new UsageError(
+        `${email} is disabled. "node src/bin/tallyhook.js users enable ${email}" first.`,
+      );
     }
     const token = await inTransaction(db, (trx) =>
       makeSignInLink(trx, actor, account, runtime.wallClock.now()),

@@ -372,7 +372,7 @@ async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void>
     if (!applied.includes(lastOfVersion01)) {
       throw new ConfigurationError(
         `The database has the tables of an early version (up to ${applied.at(-1) ?? "none"}). ` +
-          'Run "tallyhook migrate" of version 0.1.0 first, then that of this version.',
+          'Run "node src/bin/tallyhook.js migrate" of version 0.1.0 first, then that of this version.',
       );
     }
     await trx.raw(`drop table ${ledger}, ${ledger}_lock, tallyhook_schema_text`);

@@ -303,7 +303,7 @@ async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): 
     const { detail = "" } = error as { detail?: string };
     throw new ConfigurationError(
       `This version drops ${kind} ${name}, and an object that is not ours depends on it: ${detail}. ` +
-        'Drop that object, run "tallyhook migrate" again, then create it again.',
+        'Drop that object, run "node src/bin/tallyhook.js migrate" again, then create it again.',
       { cause: error },
     );
   }

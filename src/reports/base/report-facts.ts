@@ -105,7 +105,10 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
 export function resultLine({ proof, period }: Pick<ReportFacts, "proof" | "period">): string {
   const { verdict, openFindings, openWarnings } = proof;
   if (verdict === "INCOMPLETE") {
-    return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads the rest)`;
+    return (
+      `INCOMPLETE: not everything before ${period.toUtc} was read and proved ` +
+      `("node src/bin/tallyhook.js reconcile" reads the rest)`
+    );
   }
   if (verdict === "PASS") {
     return openWarnings === "0"
@@ -114,7 +117,8 @@ export function resultLine({ proof, period }: Pick<ReportFacts, "proof" | "perio
   }
   return openFindings === "0"
     ? "FAIL: rows of this report differ (column outcome)"
-    : `FAIL: ${counted(openFindings, "finding is", "findings are")} open ("tallyhook report exceptions" lists them)`;
+    : `FAIL: ${counted(openFindings, "finding is", "findings are")} open ` +
+        `("node src/bin/tallyhook.js report exceptions" lists them)`;
 }
 
 export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";

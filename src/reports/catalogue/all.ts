@@ -48,6 +48,6 @@ export function findReport(name: string): Report {
   const near = nearestName(name, names);
   const hint = near === null ? `There are ${names.join(", ")}.` : `Did you mean "${near}"?`;
   throw new UsageError(
-    `There is no report "${name}". ${hint} "tallyhook report list" explains each.`,
+    `There is no report "${name}". ${hint} "node src/bin/tallyhook.js report list" explains each.`,
   );
 }

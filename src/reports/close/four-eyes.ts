@@ -27,6 +27,7 @@ export function whatIsSkipped(
   return (
     `WARNING: ONE PERSON CLOSES ${month}. The dashboard would ask for two (REPORTS_CLOSE_FOUR_EYES is ${setting}); this ` +
     `command does not. The seal will name ${by} alone, and nobody checks that name.\n${prepared}` +
-    'With REPORTS_CLOSE_FOUR_EYES=always the command takes two as well: "tallyhook close prepare", then close.\n'
+    "With REPORTS_CLOSE_FOUR_EYES=always the command takes two as well: " +
+    '"node src/bin/tallyhook.js close prepare", then close.\n'
   );
 }

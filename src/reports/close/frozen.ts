@@ -125,7 +125,7 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
       if (manifest === null) {
         throw new UsageError(
           `${month} cannot be exported: an earlier version closed it, and sealed no manifest. Its reports can be ` +
-            `written one by one ("tallyhook report NAME --from ${month} --out FILE").`,
+            `written one by one ("node src/bin/tallyhook.js report NAME --from ${month} --out FILE").`,
         );
       }
       const lines = manifest.trimEnd().split("\n").length;

@@ -159,7 +159,7 @@ async function unprovedHindrances(
   const hindrances: Hindrance[] = [];
   const gaps = await unreadDays(db, period, asOf);
   if (gaps.length > 0) {
-    const says = `Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`;
+    const says = `Not read: ${gaps.join("; ")}. "node src/bin/tallyhook.js reconcile" reads on.`;
     hindrances.push({ check: "read", says });
   }
   const unread = await unreadChanges(db, period, asOf);
@@ -168,7 +168,8 @@ async function unprovedHindrances(
     hindrances.push({
       check: "changes",
       says:
-        `Chargebacks, voids and settlements of older sales have ${since}. "tallyhook reconcile" reads the lists that ` +
+        `Chargebacks, voids and settlements of older sales have ${since}. "node src/bin/tallyhook.js reconcile" ` +
+        `reads the lists that ` +
         `show them, or says why the service does not.`,
     });
   }
@@ -178,8 +179,8 @@ async function unprovedHindrances(
       check: "findings",
       says:
         `Open findings (${open}): ${someOf(found, shownAtMost)}. ` +
-        `"tallyhook findings show ID" explains one. ` +
-        `Heal it, or acknowledge it with "tallyhook findings ack ID --note REASON".`,
+        `"node src/bin/tallyhook.js findings show ID" explains one. ` +
+        `Heal it, or acknowledge it with "node src/bin/tallyhook.js findings ack ID --note REASON".`,
     });
   }
   return hindrances;
@@ -192,8 +193,9 @@ const differingDays = (
 ): Hindrance => ({
   check: "days",
   says:
-    `${report} differs on ${someOf(days, shownAtMost)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
-    `reads the month again, "tallyhook report ${report} --from ${month}" shows the days.`,
+    `${report} differs on ${someOf(days, shownAtMost)}. ` +
+    `"node src/bin/tallyhook.js reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
+    `reads the month again, "node src/bin/tallyhook.js report ${report} --from ${month}" shows the days.`,
 });
 
 /**

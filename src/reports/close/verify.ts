@@ -232,7 +232,8 @@ export function assertUnbroken(month: string | null, problems: readonly string[]
   const of = month === null ? "The closed months are" : `The close of ${month} is`;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   throw new BrokenSealError(
-    `${of} not what was sealed: ${first}${more}. Somebody changed schema reports by hand. "tallyhook close verify" ` +
+    `${of} not what was sealed: ${first}${more}. Somebody changed schema reports by hand. ` +
+      `"node src/bin/tallyhook.js close verify" ` +
       `lists every difference; restore the schema from a backup.`,
   );
 }

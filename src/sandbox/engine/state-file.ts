@@ -52,7 +52,7 @@ export async function holdStateFile(path: string): Promise<() => Promise<void>> 
 function isInUse(path: string, cause: unknown): ConfigurationError {
   return new ConfigurationError(
     `The state file ${path} is in use by another sandbox. Stop that one, or name another file ` +
-      '("tallyhook start": set another TALLYHOOK_DATA_DIR).',
+      '("node src/bin/tallyhook.js start": set another TALLYHOOK_DATA_DIR).',
     { cause },
   );
 }
@@ -72,7 +72,8 @@ export async function readStateFile(
     if (cause instanceof UnreachableError) throw cause;
     throw new ConfigurationError(
       `The state file ${path} ${whyNot(cause)}. Name another one, or remove it to begin with an empty sandbox. ` +
-        '"tallyhook start --reset" removes the one that "tallyhook start" keeps, together with its database.',
+        '"node src/bin/tallyhook.js start --reset" removes the one that "node src/bin/tallyhook.js start" ' +
+        "keeps, together with its database.",
       { cause },
     );
   }

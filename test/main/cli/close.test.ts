@@ -250,7 +250,7 @@ describe("where two people close a month", () => {
 
   test("one prepares, another closes exactly that, and all of it is on record", async () => {
     expect(String((await run("2025-05", "--yes", "--by", "ben")).error)).toContain(
-      '"tallyhook close prepare 2025-05 --by NAME"',
+      '"node src/bin/tallyhook.js close prepare 2025-05 --by NAME"',
     );
     const prepared = await run("prepare", "2025-05", "--by", "ada", "--json");
     const { reports } = JSON.parse(prepared.out);
@@ -336,7 +336,7 @@ describe("of a month that is not proved", () => {
       "2025-05 is not proved, so nothing was frozen.",
       expect.stringMatching(/^INCOMPLETE: all \d+ reports\.$/),
       "Not read: orders, transactions from 2025-05-21 to 2025-05-22; subscriptions, customers up to 2025-05-31. " +
-        '"tallyhook reconcile" reads on.',
+        '"node src/bin/tallyhook.js reconcile" reads on.',
       expect.stringMatching(/^--force "REASON" /),
     ]);
     expect(out).toMatch(/2025-05 as of .*: INCOMPLETE/);
@@ -347,7 +347,7 @@ describe("of a month that is not proved", () => {
     await database.db("reconcile.runs").update({ kind: "range" });
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(
-      /^Chargebacks, voids and settlements of older sales have never been read\. "tallyhook reconcile" reads/m,
+      /^Chargebacks, voids and settlements of older sales have never been read\. "node src\/bin\/tallyhook\.js reconcile" reads/m,
     );
   });
 
@@ -358,7 +358,7 @@ describe("of a month that is not proved", () => {
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(/^FAIL: all \d+ reports\.$/m);
     expect(error?.message).toMatch(
-      /^Open findings \(1\): \d+ \(critical missing there order abc, since 2025-05-13\)\. "tallyhook findings/m,
+      /^Open findings \(1\): \d+ \(critical missing there order abc, since 2025-05-13\)\. "node src\/bin\/tallyhook\.js findings/m,
     );
     expect(await written()).toBe(0);
     const forced = await close(["2025-05", "--yes", "--force", "told the auditor"]);
@@ -372,7 +372,7 @@ describe("of a month that is not proved", () => {
     await letTimePass(database.db);
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(
-      /^Open findings \(7\): .* order o1, .* order o5, since 2025-05-05\) and 2 more\. "tallyhook findings/m,
+      /^Open findings \(7\): .* order o1, .* order o5, since 2025-05-05\) and 2 more\. "node src\/bin\/tallyhook\.js findings/m,
     );
     expect(error?.message).not.toContain("order o6");
   });
@@ -394,7 +394,7 @@ describe("of a month that is not proved", () => {
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(/^FAIL: daily-control\.$/m);
     expect(error?.message).toMatch(
-      /^daily-control differs on 2025-05-10, 2025-05-11\. "tallyhook reconcile --from 2025-04-30T22:00:00Z --to /m,
+      /^daily-control differs on 2025-05-10, 2025-05-11\. "node src\/bin\/tallyhook\.js reconcile --from 2025-04-30T22:00:00Z --to /m,
     );
   });
 });

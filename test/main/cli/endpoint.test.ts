@@ -127,7 +127,7 @@ describe("endpoint rotate", () => {
     stand.service.faults.push("hidden");
     const lost = await stand.endpoint("rotate", "--grace-hours", "1");
     expect(String(lost.error)).toContain("was lost");
-    expect(String(lost.error)).toContain(`tallyhook endpoint rotate ${id}`);
+    expect(String(lost.error)).toContain(`node src/bin/tallyhook.js endpoint rotate ${id}`);
     // The former secret is all there is: it must not end.
     expect(await stand.secrets()).toMatchObject([{ endsAt: null }]);
     const { out } = await stand.endpoint("list");
@@ -223,7 +223,7 @@ describe("endpoint remove", () => {
     const { out, error } = await stand.endpoint("remove", id, "--yes");
     expect(error).toBeNull();
     expect(out).toContain("was gone already");
-    expect(out).toContain("tallyhook secrets retire db:");
+    expect(out).toContain("node src/bin/tallyhook.js secrets retire db:");
     expect(await stand.secrets()).toMatchObject([{ endsAt: null }]);
     const unknown = await stand.endpoint("remove", id, "--yes");
     expect(unknown.error).toBeInstanceOf(UsageError);

@@ -63,7 +63,7 @@ test("prints a table with what it stands on", async () => {
   expect(out).toContain(
     "Europe/Berlin: from 2025-04-30T22:00:00Z, before 2025-05-31T22:00:00Z (UTC)",
   );
-  expect(out).toMatch(/Result +INCOMPLETE: .*tallyhook reconcile/);
+  expect(out).toMatch(/Result +INCOMPLETE: .*tallyhook\.js reconcile/);
   expect(out).toMatch(/2025-05 .* usd .* 20\.00 /);
   expect(out).toMatch(/2025-05 .* jpy .* 500 /);
 });

@@ -46,7 +46,7 @@ const learnLate = () =>
 
 test("refuses a month of which not everything was read, and says what to do", async () => {
   await expect(close("2025-05")).rejects.toThrow(
-    /INCOMPLETE: all \d+ reports.*Not read: .*up to 2025-05-31.*tallyhook reconcile.*--force/s,
+    /INCOMPLETE: all \d+ reports.*Not read: .*up to 2025-05-31.*tallyhook\.js reconcile.*--force/s,
   );
   expect(await database.db("reports.closed_rows")).toEqual([]);
 });

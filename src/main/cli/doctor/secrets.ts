@@ -30,7 +30,7 @@ export async function checkSecrets(runtime: Runtime): Promise<CheckResult> {
   }
   if (fromEnvironment + rows.length > 0) return ok(check, detail);
   return config.service.kind === "sandbox"
-    ? ok(check, `${detail}; "tallyhook start" makes one for its sandbox`)
+    ? ok(check, `${detail}; "node src/bin/tallyhook.js start" makes one for its sandbox`)
     : failed(
         check,
         detail,
