@@ -5,7 +5,6 @@ import { Command, type Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
 import { registerCommands } from "../src/main/commands.ts";
 import { createContext } from "../src/main/cli/context.ts";
-import { settings } from "../src/main/config/variables.ts";
 import { exitCodes } from "../src/platform/errors.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -89,19 +88,6 @@ describe("commands", () => {
     );
     expect(wrong).toEqual([]);
   });
-});
-
-test("operations.md names every variable that is read, and no other", () => {
-  const text = section("docs/operations.md", "Settings");
-  const entries = text.split("\n").filter((line) => line.startsWith("- `"));
-  const after = text.slice(text.lastIndexOf("\n- `"));
-  const named = [
-    ...entries.flatMap((entry) => quoted(entry.split(/ \(|: /)[0] ?? "")),
-    ...quoted(after).filter((code) => /^[A-Z]+_(PASSWORD|TOKEN)$/.test(code)),
-  ];
-  expect(named.filter((name) => !/^(ALERT|FORWARD)_…$/.test(name)).toSorted()).toEqual(
-    Object.keys(settings).toSorted(),
-  );
 });
 
 test("the glossary explains every state of an event, and no other", () => {

@@ -46,3 +46,24 @@ export function someOf(names: readonly string[], atMost = 3): string {
   const more = names.length - atMost;
   return names.slice(0, atMost).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
+
+/**
+ * A paragraph in lines of at most `width` characters, those after the first behind `indent`; breaks between words
+ * alone, and never within backquotes or the text of a Markdown link. Pure.
+ */
+export function wrapped(
+  text: string,
+  { width, indent = "" }: { width: number; indent?: string },
+): string {
+  const lines: string[] = [];
+  let line = "";
+  for (const [word] of text.matchAll(/(?:`[^`]*`|\[[^\]]*\]|[^\s`])+/g)) {
+    if (line.trim() !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = indent + word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line].join("\n");
+}

@@ -9,24 +9,38 @@ export interface Setting<T> extends SettingKind<T> {
   fallback: T;
   /** Also read from the file that `<NAME>_FILE` names; the value is never shown. */
   isSecret: boolean;
+  /** As it would be written, where there is no default to show. */
+  example: string | null;
+  /** Sentences for people: what it is for, and what not setting it means. Plain text. */
+  about: string;
 }
 
-export const setting = <T>(kind: SettingKind<T>, fallback: T): Setting<T> => ({
+export const setting = <T>(kind: SettingKind<T>, fallback: T, about: string): Setting<T> => ({
   ...kind,
   fallback,
   isSecret: false,
+  example: null,
+  about,
 });
 
-export const optional = <T>(kind: SettingKind<T>): Setting<T | null> => ({
+export const optional = <T>(
+  kind: SettingKind<T>,
+  example: string,
+  about: string,
+): Setting<T | null> => ({
   ...kind,
   fallback: null,
   isSecret: false,
+  example,
+  about,
 });
 
-export const secret = <T>(kind: SettingKind<T>): Setting<T | null> => ({
+export const secret = <T>(kind: SettingKind<T>, about: string): Setting<T | null> => ({
   ...kind,
   fallback: null,
   isSecret: true,
+  example: null,
+  about,
 });
 
 type Settings = Readonly<Record<string, Setting<unknown>>>;

@@ -119,9 +119,9 @@ export function durationMs(text: string): number {
   );
 }
 
-/** What a filled-in .env holds: the lines of .env.example, those that are commented out as well. */
+/** What a filled-in .env holds for Compose: the lines of the first part of .env.example, commented out or not. */
 export function readEnvExample(given: Readonly<Record<string, string>>): Record<string, string> {
-  const text = readFileSync(join(projectRoot, ".env.example"), "utf8");
+  const [text = ""] = readFileSync(join(projectRoot, ".env.example"), "utf8").split("\n# ====");
   const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
   return Object.fromEntries(
     lines.map(([, name = "", value = ""]) => [name, given[name] ?? value] as const),

@@ -10,6 +10,10 @@ export interface SettingInForce {
   source: "environment" | ".env" | "file" | "default";
   /** What holds where nothing is set; null: nothing. */
   fallback: string | null;
+  /** Completes the sentence "it should be …". */
+  should: string;
+  /** Sentences for people: what it is for, and what not setting it means. */
+  about: string;
 }
 
 /** Every setting with its value and where that comes from, by name; no secret. `own`: what no `.env` file gave. Pure. */
@@ -19,11 +23,11 @@ export function settingsInForce(
   own: Environment,
 ): SettingInForce[] {
   return Object.entries(settings)
-    .map(([name, { isSecret, fallback }]): SettingInForce => {
+    .map(([name, { isSecret, fallback, should, about }]): SettingInForce => {
       const shown = fallbackText(fallback);
       const isInFile = isSecret && env[`${name}_FILE`] !== undefined;
       const given = isInFile ? env[`${name}_FILE`] : env[name];
-      const setting = { name, isSecret, fallback: shown };
+      const setting = { name, isSecret, fallback: shown, should, about };
       if (given === undefined) return { ...setting, value: shown, source: "default" };
       const isOwn = own[isInFile ? `${name}_FILE` : name] !== undefined;
       return {
@@ -35,8 +39,8 @@ export function settingsInForce(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** As the setting would be written. */
-function fallbackText(value: unknown): string | null {
+/** A default as the setting would be written; null where there is none. */
+export function fallbackText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;
   if (typeof value !== "object") return JSON.stringify(value);

@@ -14,6 +14,8 @@ export interface ShownSetting {
   value: string | null;
   source: string;
   fallback: string | null;
+  /** What it is for. */
+  about: string;
 }
 
 /** What a check found. */
@@ -48,6 +50,11 @@ export function renderSettings({ settings, visitor }: SettingsPage): Html {
         { name: "Value", cell: valueOf },
         { name: "Comes from", cell: ({ source }) => sources[source] ?? source },
         { name: "Default", cell: ({ fallback }) => (fallback === null ? "–" : code(fallback)) },
+        {
+          name: "What for",
+          kind: "long",
+          cell: ({ about }) => html`<span class="hint">${about}</span>`,
+        },
       ],
       settings,
       { caption: "By name", empty: html`There are no settings.` },

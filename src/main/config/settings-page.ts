@@ -1,0 +1,61 @@
+import { wrapped } from "../../platform/readable-text.ts";
+import type { Setting } from "../../platform/settings.ts";
+import { fallbackText } from "./settings-in-force.ts";
+import { secretPrefixes, topics } from "./variables.ts";
+
+const head = `# Settings
+
+For who sets up a process: every setting by topic, with its form and its default. This page is made from the code:
+\`node src/bin/tallyhook.js settings --markdown > docs/settings.md\`. What holds in your environment, and where each value
+comes from: \`node src/bin/tallyhook.js settings\`. How settings are read: [operations.md](operations.md#settings).
+
+A secret may come from a file instead, which \`NAME_FILE\` names. What has no default is not set.
+`;
+
+const tail = `## Secrets by names of your own
+
+- \`${secretPrefixes.alerts}…\`: secrets of alert channels, by the names that the settings of alerts give them.
+- \`${secretPrefixes.forward}…\`: secrets of destinations, by the names that the settings of forwarding give them.
+`;
+
+const lineWidth = 120;
+
+/** The page docs/settings.md: a list for each topic. Pure. */
+export function settingsPage(): string {
+  const lists = topics.map(
+    ({ title, settings }) =>
+      `## ${title}\n\n${Object.entries(settings)
+        .map(([name, setting]) => entry(name, setting))
+        .join("")}`,
+  );
+  return [head, ...lists, tail].join("\n");
+}
+
+function entry(name: string, { about, should, isSecret, ...setting }: Setting<unknown>): string {
+  const fallback = fallbackText(setting.fallback);
+  const given = fallback === null ? "" : ` (default \`${fallback}\`)`;
+  const text = [
+    `- \`${name}\`${isSecret ? " (secret)" : given}.`,
+    linked(withCode(about)),
+    `It should be ${escaped(should)}.`,
+  ].join(" ");
+  return `${wrapped(text, { width: lineWidth, indent: "  " })}\n`;
+}
+
+/** Names of settings, in backquotes. */
+const withCode = (text: string): string =>
+  text.replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => `\`${name}\``);
+
+/** `docs/page.md, "Heading"` as a link. */
+const linked = (text: string): string =>
+  text.replaceAll(/docs\/([\w-]+\.md)(?:, "([^"]+)")?/g, (_, page: string, heading?: string) =>
+    heading === undefined
+      ? `[${page}](${page})`
+      : `[${heading}](${page}#${heading
+          .toLowerCase()
+          .replaceAll(/[^\w -]/g, "")
+          .replaceAll(" ", "-")})`,
+  );
+
+/** Of what Markdown would take for its own. */
+const escaped = (text: string): string => text.replaceAll("*", "\\*");
