@@ -1,10 +1,14 @@
 import { pgbouncerInstalled } from "./pgbouncer.ts";
+import { systemdAnalyzes } from "./systemd-analyze.ts";
 import { redisAvailable, redisInstalled } from "./redis.ts";
 
 /** Once a run, before any test: says which suites are left out, or on CI that those with Redis may not be. */
 export function setup(): void {
   if (!pgbouncerInstalled) {
     console.warn("pgbouncer is not installed: the tests behind it are skipped.");
+  }
+  if (!systemdAnalyzes) {
+    console.warn("systemd-analyze (250 or later) is not there: the units are not checked by it.");
   }
   if (redisInstalled) return;
   if (redisAvailable) {
