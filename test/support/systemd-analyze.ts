@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** The first that judges a unit's sandbox without a running systemd, and that knows %d. */
+/** The first that rates a unit's sandbox without a running systemd, and that knows %d. */
 const leastVersion = 250;
 
 const [, version = "0"] =

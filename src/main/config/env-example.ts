@@ -85,6 +85,7 @@ const outsideCompose: ReadonlySet<string> = new Set([
   "ADMIN_HOST",
   "ADMIN_PORT",
   "DASHBOARD_HOST",
+  // In comments there, as far as they are not for a proxy of one's own.
   "DASHBOARD_OIDC_ISSUER",
   "DASHBOARD_OIDC_CLIENT_ID",
   "DASHBOARD_OIDC_CLAIM",
@@ -92,8 +93,10 @@ const outsideCompose: ReadonlySet<string> = new Set([
   "DASHBOARD_PROXY_HEADER",
   "DASHBOARD_PROXY_PEERS",
   "TALLYHOOK_DATA_DIR",
+  // docker-compose.alerts.yml and docker-compose.forward.yml have them, with a value that fits the container.
   "ALERT_SETTINGS_FILE",
   "FORWARD_SETTINGS_FILE",
+  // For who has a collector of traces (docs/tracing.md).
   "OTEL_EXPORTER_OTLP_ENDPOINT",
   "OTEL_SERVICE_NAME",
   "OTEL_RESOURCE_ATTRIBUTES",
