@@ -63,7 +63,7 @@ export const tracing: Benchmark = {
           }),
         );
       const events = Array.from({ length: batchSize }, (_, seq) => {
-        return { seq, raw, receivedAt: new Date(), attempts: 0 };
+        return { seq, raw, receivedAt: new Date(), attempts: 0, isReplay: false };
       });
       const completed = events.map(({ seq }) => {
         return {

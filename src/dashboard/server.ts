@@ -43,6 +43,10 @@ export interface DashboardOptions {
   proxySignIn: ProxySettings | null;
   /** Said above each page, such as that this is the sandbox. */
   banner: string | null;
+  /** Told of each request that was answered; `route`: the section, such as `/events`; empty where no page is meant. */
+  onAnswered?:
+    | ((request: { method: string; route: string; status: number; seconds: number }) => void)
+    | undefined;
 }
 
 export interface RunningDashboard {
@@ -105,6 +109,8 @@ interface AppContext extends AppOptions {
 
 /** What a request has found out on its way. */
 interface State {
+  /** The first part of the path of the page that is meant, such as `/events`. */
+  section?: string;
   /** Empty for a request that has none. */
   form: URLSearchParams;
   visitor: Visitor | null;
@@ -122,6 +128,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   const cookies = createCookies({ isHttps });
   const app = new Koa({ proxy: options.proxies > 0, maxIpsCount: options.proxies });
   app.on("error", (err: unknown) => log.warn({ err }, "a page could not be answered"));
+  app.use(timeAnswers(options));
   app.use(browserRules({ isHttps }));
   app.use(serveAssets(options.assets));
   app.use(answerErrors(deps, options));
@@ -134,6 +141,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   const router = new Router();
   for (const route of groups.flatMap(({ routes }) => routes)) {
     const handle: Middleware<State> = async (ctx) => {
+      ctx.state.section = /^\/[^/]*/.exec(route.path)?.[0] ?? "";
       const visitor = authorized(route, ctx.state.visitor);
       if (visitor === "sign in first") return askToSignIn(ctx, formPageOf(ctx, router, origin));
       const request = {
@@ -162,6 +170,16 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
     throw new PageError(404, "There is no page at this address.");
   });
   return app;
+}
+
+function timeAnswers({ onAnswered }: Pick<DashboardOptions, "onAnswered">): Middleware<State> {
+  return async (ctx, next) => {
+    const begunMs = performance.now();
+    await next();
+    const seconds = (performance.now() - begunMs) / 1_000;
+    const { method, status } = ctx;
+    onAnswered?.({ method, route: ctx.state.section ?? "", status, seconds });
+  };
 }
 
 /** The visitor, null where none is needed and none is there. Throws `PageError`. Pure. */

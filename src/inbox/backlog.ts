@@ -18,10 +18,13 @@ export interface Backlog {
   deadReasons: { reason: string | null; n: number }[];
 }
 
-const countedTo = 1_000;
+const enoughToShow = 1_000;
 
 /** One statement, by the indexes of these states alone: fast with any number of events. */
-export async function readBacklog(db: Knex): Promise<Backlog> {
+export async function readBacklog(
+  db: Knex,
+  { countedTo }: { countedTo: number } = { countedTo: enoughToShow },
+): Promise<Backlog> {
   const bounded = (state: string) =>
     `(select count(*) from (select from inbox.progress where state = '${state}' limit ${countedTo + 1}) s)`;
   const { rows } = await db.raw<{ rows: [BacklogRow] }>(
@@ -31,20 +34,20 @@ export async function readBacklog(db: Knex): Promise<Backlog> {
         join inbox.receipts r using (seq)) as waiting_since,
        (select coalesce(json_agg(json_build_object('reason', d.reason, 'n', d.n) order by d.n desc, d.reason), '[]')
         from (select reason, count(*) as n
-              from (select reason from inbox.progress where state = 'dead' order by seq desc limit ${countedTo}) newest
+              from (select reason from inbox.progress where state = 'dead' order by seq desc limit ${enoughToShow}) newest
               group by reason order by n desc, reason limit 5) d) as dead_reasons`,
   );
   const [{ waiting_since: waitingSince, dead_reasons: deadReasons, ...counts }] = rows;
   return {
     waitingSince,
-    waiting: boundedCount(counts.waiting),
-    failed: boundedCount(counts.failed),
-    dead: boundedCount(counts.dead),
+    waiting: boundedCount(counts.waiting, countedTo),
+    failed: boundedCount(counts.failed, countedTo),
+    dead: boundedCount(counts.dead, countedTo),
     deadReasons,
   };
 }
 
-const boundedCount = (text: string): BoundedCount => {
+const boundedCount = (text: string, countedTo: number): BoundedCount => {
   const n = Number(text);
   return { n: Math.min(n, countedTo), isMore: n > countedTo };
 };

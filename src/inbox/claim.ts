@@ -11,6 +11,8 @@ export interface ClaimedEvent {
   raw: Buffer;
   receivedAt: Date;
   attempts: number;
+  /** It was completed before: somebody replays it. */
+  isReplay: boolean;
 }
 
 export interface Claim {
@@ -52,7 +54,7 @@ export async function claimEvents(
   if (seqs.length === 0) return { events: [], left: [] };
   const { rows: locked } = await trx.raw<{ rows: LockedRow[] }>(
     `with locked as materialized (
-       select seq, attempts from inbox.progress
+       select seq, attempts, arrived_at is not null as is_replay from inbox.progress
        where seq = any(:seqs::bigint[])
          and (state = 'received' or (state = 'failed' and next_attempt_at <= now()))
        order by seq for update skip locked
@@ -91,7 +93,7 @@ export async function claimNext(
       `with leader as materialized (
          select pg_try_advisory_xact_lock(:leaderLock) as leads, ${limitIdle}
        ), locked as materialized (
-         select seq, attempts from inbox.progress
+         select seq, attempts, arrived_at is not null as is_replay from inbox.progress
          where state = 'received' and seq > :after
          order by seq limit :most for update skip locked
        )
@@ -152,7 +154,7 @@ async function readLocked(
       },
     )
     .options({ name: "inbox-read" });
-  return readClaim(rows);
+  return readClaim(rows, new Set(locked.flatMap(({ seq, is_replay }) => (is_replay ? seq : []))));
 }
 
 /** Whether `claimNext` may find something: a look that costs a tenth of a claim. */
@@ -166,12 +168,15 @@ export async function isAnyUnapplied(db: Knex, after: number): Promise<boolean> 
   return rows.length > 0;
 }
 
-function readClaim(rows: readonly ClaimedRow[]): Claim {
+function readClaim(rows: readonly ClaimedRow[], replays: ReadonlySet<string>): Claim {
   const events: ClaimedEvent[] = [];
   const left: number[] = [];
   for (const { seq, received_at: receivedAt, raw, attempts } of rows) {
     if (raw === null) left.push(Number(seq));
-    else events.push({ seq: Number(seq), receivedAt, raw, attempts });
+    else {
+      const isReplay = replays.has(seq);
+      events.push({ seq: Number(seq), receivedAt, raw, attempts, isReplay });
+    }
   }
   return { events, left };
 }
@@ -179,9 +184,10 @@ function readClaim(rows: readonly ClaimedRow[]): Claim {
 interface LockedRow {
   seq: string;
   attempts: number;
+  is_replay: boolean;
 }
 
-interface ClaimedRow extends LockedRow {
+interface ClaimedRow extends Omit<LockedRow, "is_replay"> {
   received_at: Date;
   raw: Buffer | null;
 }

@@ -31,6 +31,7 @@ export const commandModules: readonly CommandModule[] = [
   },
   { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
   { names: ["gameday"], load: async () => (await import("./cli/gameday/gameday.ts")).registerPlay },
+  { names: ["metrics"], load: async () => (await import("./cli/metrics.ts")).registerMetrics },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["settings"], load: async () => (await import("./cli/settings.ts")).registerSettings },
   { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },

@@ -6,6 +6,7 @@ import { forwardWork } from "../forward/forward-work.ts";
 import { type ForwardSettings, guardFor, loadForwardSettings } from "../forward/settings.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
+import { useOfKnex } from "../platform/postgres/pool-use.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Connections of its own: what is sent holds up nothing else. */
@@ -42,6 +43,7 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
     log,
   });
   runtime.onClose(() => db.destroy());
+  runtime.watchPool("forward", () => useOfKnex(db));
   runtime.onClose(async () => {
     await Promise.all(destinations.map((destination) => destination.close()));
   });

@@ -12,6 +12,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
 import { createDatabase, createPool } from "../platform/postgres/pool.ts";
+import { type PoolUse, useOfKnex, useOfPool } from "../platform/postgres/pool-use.ts";
 import { assertDirect, assertReachable } from "../platform/postgres/reachable.ts";
 import type { Pooling } from "../platform/postgres/session-settings.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
@@ -43,6 +44,10 @@ export interface Runtime {
    * `UnreachableError`.
    */
   reportsStandby(): Promise<Knex>;
+  /** Every pool that was opened, at this moment. */
+  poolUse(): readonly { name: string; use: PoolUse }[];
+  /** Has `poolUse` tell of a pool that is not the runtime's own. */
+  watchPool(name: string, use: () => PoolUse): void;
   /** The inbox's own pool, so that a hung connection of it does not block other work. */
   inboxPool(): Promise<Pool>;
   queue(): Promise<JobQueue>;
@@ -76,6 +81,7 @@ export function createRuntime(
   { statementSilenceLimitMs, databaseUrl: givenUrl, wallClock = trueClock }: RuntimeSettings = {},
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
+  const pools = new Map<string, () => PoolUse>();
   const serviceClock = createServiceClock(wallClock);
   const serviceClients = new Map<string, ServiceClient>();
   let closing: Promise<void> | undefined;
@@ -118,6 +124,7 @@ export function createRuntime(
       applicationName: `tallyhook ${log.bindings()["name"]}`,
     });
     closers.push(() => knex.destroy());
+    pools.set("database", () => useOfKnex(knex));
     return knex;
   });
   let standby: Knex | undefined;
@@ -132,6 +139,7 @@ export function createRuntime(
       });
       standby = made;
       closers.push(() => made.destroy());
+      pools.set("reports", () => useOfKnex(made));
     }
     return standby;
   }
@@ -148,6 +156,7 @@ export function createRuntime(
       log,
     });
     closers.push(() => pool.end());
+    pools.set("inbox", () => useOfPool(pool));
     return pool;
   });
   const queue = once(async () => {
@@ -173,6 +182,8 @@ export function createRuntime(
     directUrl,
     db,
     reportsStandby,
+    poolUse: () => [...pools].map(([name, use]) => ({ name, use: use() })),
+    watchPool: (name, use) => void pools.set(name, use),
     inboxPool,
     queue,
     encryption: once(() => makeEncryption(config, secrets)),

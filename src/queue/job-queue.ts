@@ -43,7 +43,19 @@ export interface JobQueue {
    * in the midst of a failover. Leaves nothing behind.
    */
   ping(): Promise<void>;
+  /** How many jobs there are, by queue and state. Throws `QueueUnavailable`. */
+  depths(): Promise<QueueDepth[]>;
   close(): Promise<void>;
+}
+
+export interface QueueDepth {
+  queue: QueueName;
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+  /** When the job that has waited longest was added; null where none waits. */
+  oldestWaitingAt: Date | null;
 }
 
 const answerTimeoutMs = 2_000;
@@ -150,10 +162,26 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         return known !== undefined && hasSchedule(known, schedule);
       }),
     ping: () => answered("write", "apply", writeToQueue),
+    depths: () => Promise.all(queueNames.map((name) => answered("read", name, depthOf))),
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));
       await Promise.all([...queues.values()].map(closeSoon));
     },
+  };
+}
+
+const queueNames = Object.keys(jobSchemas) as QueueName[];
+
+async function depthOf(queue: Queue): Promise<QueueDepth> {
+  const counts = await queue.getJobCounts("waiting", "active", "delayed", "failed");
+  const [oldest] = await queue.getWaiting(0, 0);
+  return {
+    queue: queue.name as QueueName,
+    waiting: counts["waiting"] ?? 0,
+    active: counts["active"] ?? 0,
+    delayed: counts["delayed"] ?? 0,
+    failed: counts["failed"] ?? 0,
+    oldestWaitingAt: oldest === undefined ? null : new Date(oldest.timestamp),
   };
 }
 

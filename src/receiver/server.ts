@@ -40,6 +40,8 @@ export interface ReceiverDeps {
   log: Log;
   /** Called after every committed batch of new events. Must not throw; not awaited. */
   onCommitted(seqs: number[]): void;
+  /** Told of each webhook that was answered. Must not throw. */
+  onAnswered?: ((status: number, seconds: number) => void) | undefined;
   /** Dependencies that `GET /readyz` reports as degraded when they are down: the queue, the service. */
   degrading?: readonly ReadinessCheck[];
 }
@@ -81,7 +83,7 @@ export async function startReceiver(
   deps: ReceiverDeps,
   options: ReceiverOptions,
 ): Promise<RunningReceiver> {
-  const { db, pool, secrets, clock, log, onCommitted, degrading = [] } = deps;
+  const { db, pool, secrets, clock, log, onCommitted, onAnswered, degrading = [] } = deps;
   const { maxBodyBytes, maxHeldBodyBytes = defaultHeldBodyBytes(maxBodyBytes) } = options;
   const { signature, places = defaultEnvelopePaths } = options;
   const limits = { ...defaultReceiverLimits, ...options.limits };
@@ -102,6 +104,7 @@ export async function startReceiver(
       warnRateLimited,
       counters,
       deadlines,
+      onAnswered,
     },
     {
       maxBodyBytes,

@@ -82,6 +82,8 @@ export interface WebhookDeps extends RefusalDeps {
   clock: Clock;
   log: Log;
   deadlines: Deadlines<ServerResponse>;
+  /** Told of each webhook that was answered, with the time since its headers came. */
+  onAnswered?: ((status: number, seconds: number) => void) | undefined;
 }
 
 export interface WebhookOptions {
@@ -98,11 +100,12 @@ export interface WebhookOptions {
  * Koa. Closing waits for the requests counted here. This is one step and not three, because each step costs every event
  * a promise.
  */
-function answerAlways({ counters, deadlines, clock, log }: WebhookDeps): WebhookStep {
+function answerAlways({ counters, deadlines, clock, log, onAnswered }: WebhookDeps): WebhookStep {
   return async (ctx, next) => {
     ctx.respond = false;
     if (isTracing()) ctx.state.arrivedAt = clock.now();
     counters.inFlight += 1;
+    const begunMs = performance.now();
     const ticket = deadlines.start(ctx.res);
     try {
       await next();
@@ -113,6 +116,10 @@ function answerAlways({ counters, deadlines, clock, log }: WebhookDeps): Webhook
     } finally {
       deadlines.end(ticket);
       counters.inFlight -= 1;
+      // Who hung up got no answer.
+      if (ctx.res.headersSent) {
+        onAnswered?.(ctx.res.statusCode, (performance.now() - begunMs) / 1_000);
+      }
     }
   };
 }

@@ -49,6 +49,8 @@ export interface ApplyDeps {
   clock: Clock;
   serviceClock: Clock;
   listener: Listener;
+  /** Told after the commit how long the events waited for it that were applied for the first time. */
+  onApplied?: (lagsMs: readonly number[]) => void;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
   /** Limits of one transaction; the mirror's defaults unless set. */
@@ -125,12 +127,14 @@ function applyClaimed<T>(
   work: (trx: Knex.Transaction, apply: (claim: Claim) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const trace = isTracing() ? traceBatch(deps) : null;
+  let arrivals: readonly Date[] = [];
   const committed = deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(deps.db, (trx) =>
         work(trx, async ({ events }) => {
           const apply = async (): Promise<readonly CompletedEvent[]> => {
             const { completed } = await applyInTransaction(deps, tell, trx, events);
+            arrivals = events.flatMap(({ isReplay, receivedAt }) => (isReplay ? [] : receivedAt));
             for (const { seq, state, reason } of completed) {
               if (state === "dead") deps.log.error({ seq, reason }, "an event is dead");
             }
@@ -141,7 +145,13 @@ function applyClaimed<T>(
       ),
     ),
   );
-  return trace === null ? committed : trace.until(committed);
+  const told = committed.then((result) => {
+    const nowMs = deps.clock.now().getTime();
+    // Two clocks: one that is behind the database's must not make a wait negative.
+    deps.onApplied?.(arrivals.map((at) => Math.max(0, nowMs - at.getTime())));
+    return result;
+  });
+  return trace === null ? told : trace.until(told);
 }
 
 /** How long an event waits whose object another transaction keeps locked. */

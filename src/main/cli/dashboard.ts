@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
+import { createProcessMetrics } from "../metrics/serve-metrics.ts";
 import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -15,7 +16,9 @@ export function registerPages(program: Command, context: CliContext): void {
       await context.withRuntime("dashboard", async (runtime) => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
-        const { url } = await runDashboard(runtime);
+        const metrics = createProcessMetrics(runtime, "dashboard");
+        const { url } = await runDashboard(runtime, { onAnswered: metrics.observeRequest });
+        await metrics.serve({ isAlive: () => true });
         runtime.log.info({ url: runtime.config.dashboard.publicUrl ?? url }, "the dashboard runs");
         if (signIn === true) {
           context.stdout.write(

@@ -5,11 +5,11 @@ import { type Handler, retryLaterMs } from "../../dispatch/define-handler.ts";
 import { handlerErrors } from "../../dispatch/own-errors.ts";
 import { readObjects } from "../../dispatch/read-objects.ts";
 import { ConfigurationError, UsageError, exitCodes } from "../../platform/errors.ts";
-import { startHealthServer } from "../../platform/http/listen.ts";
 import { linesWithoutControls, withoutControls } from "../../platform/readable-text.ts";
 import { redactSecrets } from "../../platform/redaction.ts";
 import { loadOwnConfig } from "../config/config.ts";
 import { attemptDeps, hostOwnHandlers, loadOwnHandlers } from "../handlers.ts";
+import { createProcessMetrics } from "../metrics/serve-metrics.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { superviseOwnHandlers } from "../supervised-handlers.ts";
@@ -141,9 +141,8 @@ async function run(context: CliContext): Promise<void> {
       );
     }
     const isAlive = () => running.sinceProgressMs() < stalledAfterMs;
-    const health = await startHealthServer({ isAlive }, runtime.config.admin);
-    runtime.onClose(() => health.close());
-    runtime.log.info({ health: `${health.url}/healthz` }, "the handlers run");
+    const admin = await createProcessMetrics(runtime, "handlers").serve({ isAlive });
+    runtime.log.info({ health: `${admin.url}/healthz` }, "the handlers run");
     const signal = await stopped;
     runtime.log.info({ signal }, "the handlers stop");
   });

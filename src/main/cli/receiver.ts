@@ -7,6 +7,7 @@ import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receive
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
+import { type ProcessMetrics, createProcessMetrics } from "../metrics/serve-metrics.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { runTracing } from "../tracing.ts";
@@ -29,8 +30,13 @@ export function registerReceiver(program: Command, context: CliContext): void {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         await runTracing(runtime);
-        const { url } = await runReceiver(runtime);
-        runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
+        const metrics = createProcessMetrics(runtime, "receiver");
+        const { url } = await runReceiver(runtime, { metrics });
+        const admin = await metrics.serve({ isAlive: () => true });
+        runtime.log.info(
+          { url: `${url}/webhooks`, metrics: `${admin.url}/metrics` },
+          "the receiver listens",
+        );
         const signal = await stopped;
         runtime.log.info({ signal }, "the receiver stops");
       };
@@ -47,6 +53,8 @@ export interface ReceiverRole {
    * listens and before `runReceiver` returns.
    */
   signingSecrets?(url: string): Promise<string[]>;
+  /** Those of the process, which come to tell of the receiver as well. */
+  metrics?: ProcessMetrics;
 }
 
 export interface RunningReceiver {
@@ -101,6 +109,8 @@ export async function runReceiver(
       clock: wallClock,
       log,
       onCommitted: () => wakeUps.notify(),
+      onAnswered:
+        role.metrics === undefined ? undefined : observeWebhooks(role.metrics.observeRequest),
       degrading: [{ name: "queue", check: () => queue.ping() }],
     },
     {
@@ -112,6 +122,7 @@ export async function runReceiver(
       places: config.eventPlaces,
     },
   );
+  role.metrics?.addReceiver(receiver.counters);
   const countAnswers = trackAnswers(receiver.counters);
   const counting = runEvery({ log, name: "answers" }, countEveryMs, async () => {
     await storeAnswers(db, countAnswers());
@@ -127,3 +138,8 @@ export async function runReceiver(
   }
   return { url: receiver.url, counters: receiver.counters };
 }
+
+const observeWebhooks =
+  (observe: ProcessMetrics["observeRequest"]) =>
+  (status: number, seconds: number): void =>
+    observe({ method: "POST", route: "/webhooks", status, seconds });

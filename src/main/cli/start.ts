@@ -6,7 +6,8 @@ import { ConfigurationError, UnreachableError, UsageError } from "../../platform
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { optionalPages } from "../optional-pages.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
+import { createProcessMetrics } from "../metrics/serve-metrics.ts";
+import type { DashboardStart, RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { runTracing } from "../tracing.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
@@ -86,6 +87,8 @@ interface Running {
   receiverUrl: string;
   /** Signs the owner of this machine in once; null if the dashboard was deleted. */
   dashboardLink: string | null;
+  /** Health and metrics of this process. */
+  adminUrl: string;
   databaseUrl: string;
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
@@ -94,12 +97,14 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   const { config, secrets } = runtime;
   await migrateAll(runtime);
   await runTracing(runtime);
+  const metrics = createProcessMetrics(runtime, "start");
   if (config.service.kind === "remote") {
-    const receiver = await runReceiver(runtime);
-    await runWorker(runtime);
+    const receiver = await runReceiver(runtime, { metrics });
+    const worker = await runWorker(runtime, { metrics });
     return {
       receiverUrl: receiver.url,
-      dashboardLink: await startDashboard(runtime),
+      dashboardLink: await startDashboard(runtime, { onAnswered: metrics.observeRequest }),
+      adminUrl: (await metrics.serve(worker)).url,
       databaseUrl: await runtime.databaseUrl(),
       sandbox: null,
     };
@@ -107,28 +112,30 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   const sandbox = await sandboxRoom().start(runtime);
   const receiver = await runReceiver(runtime, {
     signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
+    metrics,
   });
   const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
-  await runWorker(runtime, { service });
+  const worker = await runWorker(runtime, { service, metrics });
   return {
     receiverUrl: receiver.url,
-    dashboardLink: await startDashboard(runtime, service),
+    dashboardLink: await startDashboard(runtime, {
+      service,
+      onAnswered: metrics.observeRequest,
+    }),
+    adminUrl: (await metrics.serve(worker)).url,
     databaseUrl: await runtime.databaseUrl(),
     sandbox,
   };
 }
 
-async function startDashboard(
-  runtime: Runtime,
-  service?: { baseUrl: string; apiKey: string },
-): Promise<string | null> {
-  const dashboard = await optionalPages.dashboard?.start(runtime, service);
+async function startDashboard(runtime: Runtime, role: DashboardStart): Promise<string | null> {
+  const dashboard = await optionalPages.dashboard?.start(runtime, role);
   return dashboard?.signInLink ?? null;
 }
 
 function banner(
   { config }: LoadedConfig,
-  { receiverUrl, dashboardLink, databaseUrl, sandbox }: Running,
+  { receiverUrl, dashboardLink, adminUrl, databaseUrl, sandbox }: Running,
 ): string {
   const database = new URL(databaseUrl);
   const where = `${database.hostname}:${database.port || "5432"}${database.pathname}`;
@@ -143,6 +150,7 @@ function banner(
           "             (signs you in once; later: node src/bin/tallyhook.js users link owner@localhost)",
         ]),
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
+    `  metrics    ${adminUrl}/metrics`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
   ];
   if (config.service.kind === "remote") lines.push(`  service    ${config.service.baseUrl}`);

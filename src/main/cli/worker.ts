@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { startHealthServer } from "../../platform/http/listen.ts";
 import { accountProblem } from "../../reconcile/same-account.ts";
 import {
   type RunningWorker,
   defaultWorkerOptions,
   startWorker,
 } from "../../worker/start-worker.ts";
+import { type ProcessMetrics, createProcessMetrics } from "../metrics/serve-metrics.ts";
 import { takeOrders } from "../ordered-runs.ts";
 import {
   createListener,
@@ -31,10 +31,10 @@ export function registerWorker(program: Command, context: CliContext): void {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         await runTracing(runtime);
-        const worker = await runWorker(runtime);
-        const health = await startHealthServer(worker, runtime.config.admin);
-        runtime.onClose(() => health.close());
-        runtime.log.info({ health: `${health.url}/healthz` }, "the worker runs");
+        const metrics = createProcessMetrics(runtime, "worker");
+        const worker = await runWorker(runtime, { metrics });
+        const admin = await metrics.serve(worker);
+        runtime.log.info({ health: `${admin.url}/healthz` }, "the worker runs");
         const signal = await stopped;
         runtime.log.info({ signal }, "the worker stops");
       };
@@ -59,6 +59,8 @@ export interface WorkerRole {
   runsHandlers?: boolean;
   /** False: nothing is forwarded. */
   forwards?: boolean;
+  /** Those of the process, which come to tell of the worker as well. */
+  metrics?: ProcessMetrics;
 }
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
@@ -66,6 +68,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   const { config, log, random, wallClock: clock, serviceClock } = runtime;
   const alerts = role.sendsAlerts === false ? undefined : optionalRooms.alerts;
   await alerts?.send(runtime);
+  const { metrics } = role;
   const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
   const worker = startWorker(
     {
@@ -81,6 +84,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       listener: await createListener(runtime),
       isClockMovable: config.service.kind === "sandbox",
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
+      ...(metrics === undefined ? {} : { onApplied: metrics.observeApplied }),
     },
     {
       ...defaultWorkerOptions,
@@ -97,6 +101,8 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     },
   );
   runtime.onClose(() => worker.close());
+  metrics?.addWorker(worker);
+  await metrics?.addDatabase();
   if (role.isNightly !== false) {
     const orders = takeOrders(
       await reconcileDeps(runtime, role.service),

@@ -50,7 +50,8 @@ export interface Config {
     readonly maxBodyBytes: number;
     readonly maxConnections: number;
   };
-  readonly admin: { readonly host: string; readonly port: number };
+  /** Health and metrics of a process. `port` null: that of its kind (main/metrics/serve-metrics.ts). */
+  readonly admin: { readonly host: string; readonly port: number | null };
   /** A worker drops a database connection whose statement has sent no byte for this long. */
   readonly databaseSilenceSeconds: number;
   /** Events are removed so many days after they arrived. */

@@ -329,11 +329,16 @@ const messages = {
 };
 
 const observation = {
-  ADMIN_HOST: setting(host, "127.0.0.1", "Where a worker answers /healthz."),
-  ADMIN_PORT: setting(port, 3001, "The port of the worker's /healthz. Another than PORT."),
+  ADMIN_HOST: setting(host, "127.0.0.1", "Where a process answers /healthz and /metrics."),
+  ADMIN_PORT: optional(
+    port,
+    "3001",
+    "Where a process answers /healthz and /metrics. Without it each kind has its own, so that all run side by side on " +
+      "one machine: worker and start 3001, receiver 3003, dashboard 3004, handlers run 3005. Another than PORT.",
+  ),
   METRICS_TOKEN: secret(
     headerToken(16),
-    "Checked already, and used by what is still to come (metrics).",
+    "Who sends it as a bearer token may read /metrics (docs/metrics.md). Without it, who asks from the same machine.",
   ),
   LOG_LEVEL: setting(oneOf(logLevels), "info", "What is logged: this and what is more severe."),
   // By OpenTelemetry's own names. The SDK reads what is not here from the environment by itself (docs/tracing.md).

@@ -1,11 +1,16 @@
 import type { Knex } from "knex";
-import { type RunningDashboard, startDashboard } from "../../dashboard/server.ts";
+import {
+  type DashboardOptions,
+  type RunningDashboard,
+  startDashboard,
+} from "../../dashboard/server.ts";
 import { type OidcSignIn, createOidcSignIn } from "../../people/oidc.ts";
 import { createSignIn } from "../../people/sign-in.ts";
 import type { ProxySettings } from "../../people/proxy.ts";
 import { createSignInLink } from "../../people/sign-in-links.ts";
 import { accountOfOwner } from "../../people/owner.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
+import { useOfKnex } from "../../platform/postgres/pool-use.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { Runtime } from "../runtime.ts";
 import { type ServiceLocation, pageGroups } from "./page-groups.ts";
@@ -13,10 +18,17 @@ import { type ServiceLocation, pageGroups } from "./page-groups.ts";
 /** Small and impatient, so that pages slow nothing else. */
 const pool = { max: 4, statementTimeoutMs: 3_000 };
 
+export interface DashboardRole {
+  /** Where pages ask for objects. Default: as the settings say. */
+  service?: ServiceLocation | undefined;
+  /** Told of each request that was answered. */
+  onAnswered?: DashboardOptions["onAnswered"];
+}
+
 /** Serves the dashboard until the runtime ends. Throws `ConfigurationError` when it cannot listen. */
 export async function runDashboard(
   runtime: Runtime,
-  service?: ServiceLocation,
+  { service, onAnswered }: DashboardRole = {},
 ): Promise<RunningDashboard> {
   const { config, log, wallClock: clock, serviceClock } = runtime;
   const db = await openPool(runtime);
@@ -26,6 +38,7 @@ export async function runDashboard(
     { db, clock, serviceClock, timeZone: config.timeZone, log },
     pageGroups(runtime, { own, oidc }, service),
     {
+      onAnswered,
       listen: {
         host: config.dashboard.host,
         port: config.dashboard.port,
@@ -87,5 +100,6 @@ async function openPool(runtime: Runtime): Promise<Knex> {
     log,
   });
   runtime.onClose(() => db.destroy());
+  runtime.watchPool("dashboard", () => useOfKnex(db));
   return db;
 }

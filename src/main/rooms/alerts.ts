@@ -26,6 +26,13 @@ export const alertsRoom: AlertsRoom = {
     watch: async (trx) => (await import("../../alerts/told.ts")).watchTold(trx),
     at: async (db, at, of) => (await import("../../alerts/told.ts")).toldAt(db, at, of),
   },
+  metrics: async (db, runtime, { most, channelsAtMost }) => {
+    const { channels } = (await import("../alerts.ts")).alertSettings(runtime);
+    const { countUnresolved, readOutboxAges } = await import("../../alerts/outbox/outbox-ages.ts");
+    const names = Object.keys(channels).sort().slice(0, channelsAtMost);
+    const [unresolved, outbox] = [countUnresolved(db, { most }), readOutboxAges(db, names)];
+    return { unresolved: await unresolved, outbox: await outbox };
+  },
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
   check: async (runtime, database) =>
     (await import("../cli/doctor/alerts.ts")).checkAlerts(runtime, database),

@@ -165,6 +165,16 @@ export interface AlertsRoom {
     /** What a worker's transaction that began at this time told of an event and its objects. */
     at(db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }): Promise<ToldAlert[]>;
   };
+  /** What metrics show of alerts: a statement or two by indexes. Throws `ConfigurationError` for wrong settings. */
+  metrics(
+    db: Knex,
+    runtime: Pick<Runtime, "config">,
+    limits: { most: number; channelsAtMost: number },
+  ): Promise<{
+    unresolved: { severity: string; n: number }[];
+    /** By channel of the settings: for how long its oldest due message has been due. */
+    outbox: { channel: string; ageSeconds: number }[];
+  }>;
   /** The doctor's checks of worker and scheduler, by their heartbeats. */
   examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]>;
   /** The doctor's checks of settings, channels and messages. */
@@ -214,11 +224,15 @@ export interface ForwardRoom {
 
 export interface DashboardRoom {
   /**
-   * Serves the dashboard until the runtime ends. Returns a link that signs the owner of this machine in once. `service`:
-   * where pages ask for objects; absent: as the settings say. Throws `ConfigurationError` when it cannot listen.
+   * Serves the dashboard until the runtime ends. Returns a link that signs the owner of this machine in once. Throws
+   * `ConfigurationError` when it cannot listen.
    */
-  start(
-    runtime: Runtime,
-    service?: { baseUrl: string; apiKey: string },
-  ): Promise<{ signInLink: string }>;
+  start(runtime: Runtime, role: DashboardStart): Promise<{ signInLink: string }>;
+}
+
+export interface DashboardStart {
+  /** Where pages ask for objects; absent: as the settings say. */
+  service?: { baseUrl: string; apiKey: string };
+  /** Told of each request that was answered. */
+  onAnswered(request: { method: string; route: string; status: number; seconds: number }): void;
 }

@@ -55,26 +55,35 @@ export async function unpaidRenewals(
   { now, limit }: { now: Date; limit: number },
 ): Promise<DeclinedRenewal[]> {
   const { rows } = await db.raw<{ rows: Row[] }>(
-    `with waiting as materialized (
-       select w.id from mirror.orders w
-       where w.awaits = 'payment' and (
-         w.id in (
-           select t.order_id from mirror.transactions t
-           where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?)
-         -- Before a read has shown the declined charge, only its order tells of it.
-         or w.created_at >= ? or w.id in (select r.id from mirror.orders r where r.retry_due_at is not null))
-     )
+    `${waiting}
      ${renewalColumns}, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
             null::timestamptz as recovered_at
      from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
      ${salesOf}
      ${retryOf}
-     where o.id = any(array(select id from waiting)) and o.status = 'failed' and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
-       and reports.dunning_state(o.status, s.status) = 'in progress'
+     where ${isUnpaid}
      order by retry.at nulls last, o.created_at desc, o.id limit ?`,
     [daysBefore(now, dunningDays), daysBefore(now, newDays), limit],
   );
   return rows.map(toRenewal);
+}
+
+/**
+ * The totals of the same renewals by currency, which is null where it is not known; all of them. One statement. Minor
+ * units; a total that is not known counts as nothing.
+ */
+export async function sumUnpaidRenewals(
+  db: Knex,
+  { now }: { now: Date },
+): Promise<{ currency: string | null; totalMinor: bigint }[]> {
+  const { rows } = await db.raw<{ rows: { currency: string | null; total: string }[] }>(
+    `${waiting}
+     select o.currency, coalesce(sum(o.total), 0)::text as total
+     from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
+     where ${isUnpaid} group by o.currency`,
+    [daysBefore(now, dunningDays), daysBefore(now, newDays)],
+  );
+  return rows.map(({ currency, total }) => ({ currency, totalMinor: BigInt(total) }));
 }
 
 /**
@@ -126,6 +135,20 @@ export async function findRenewal(
   const [row] = rows;
   return row === undefined ? null : { ...toRenewal(row), state: row.state };
 }
+
+/** Orders that may wait for a payment. Bindings: the times from `dunningDays` and `newDays` on. */
+const waiting = `with waiting as materialized (
+       select w.id from mirror.orders w
+       where w.awaits = 'payment' and (
+         w.id in (
+           select t.order_id from mirror.transactions t
+           where t.type = 'sale' and t.status = 'failed' and t.deleted_at is null and t.created_at >= ?)
+         -- Before a read has shown the declined charge, only its order tells of it.
+         or w.created_at >= ? or w.id in (select r.id from mirror.orders r where r.retry_due_at is not null))
+     )`;
+
+const isUnpaid = `o.id = any(array(select id from waiting)) and o.status = 'failed' and o.subscription_cycle > 1
+       and o.version <> '' and o.deleted_at is null and reports.dunning_state(o.status, s.status) = 'in progress'`;
 
 const renewalColumns = `
      select o.id, o.order_number, o.customer_id, o.subscription_id, o.subscription_cycle as cycle, o.total, o.currency,

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { type Server, createServer } from "node:http";
-import { type AddressInfo, isIPv6 } from "node:net";
+import type { Server } from "node:http";
+import { isIPv6 } from "node:net";
 import { ConfigurationError } from "../errors.ts";
 import { errorCode } from "../postgres/errors.ts";
 
@@ -44,38 +44,4 @@ function explain(
 export function localAddress(host: string): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return isIPv6(reachable) ? `[${reachable}]` : reachable;
-}
-
-export interface HealthServer {
-  url: string;
-  close(): Promise<void>;
-}
-
-/**
- * `GET /healthz` on the admin address, for a process without a public port: 200 while `isAlive`, else 503, so that a
- * supervisor can restart the process. Throws `ConfigurationError` when it cannot listen.
- */
-export async function startHealthServer(
-  { isAlive }: { isAlive(): boolean },
-  { host, port }: { host: string; port: number },
-): Promise<HealthServer> {
-  const server = createServer((req, res) => {
-    const isKnown = req.url === "/healthz" && (req.method === "GET" || req.method === "HEAD");
-    const alive = isAlive();
-    res.statusCode = !isKnown ? 404 : alive ? 200 : 503;
-    res.setHeader("content-type", "application/json");
-    res.end(isKnown ? `{"status":"${alive ? "ok" : "stalled"}"}\n` : '{"status":"not found"}\n');
-  });
-  server.headersTimeout = 5_000;
-  server.requestTimeout = 5_000;
-  await listen(server, { host, port, hostVariable: "ADMIN_HOST", portVariable: "ADMIN_PORT" });
-  const { port: chosen } = server.address() as AddressInfo;
-  return {
-    url: `http://${localAddress(host)}:${chosen}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 }

@@ -132,6 +132,29 @@ export async function sumOpenFindings(db: Knex): Promise<OpenFindings[]> {
   return rows.map((row) => ({ ...row, n: Number(row.n) }));
 }
 
+/** What counts against the mirror and that nobody has healed or acknowledged, by class. One statement. */
+export async function countOpenFindings(
+  db: Knex,
+): Promise<{ class: string; currency: string | null; n: number; amountAtRiskMinor: bigint }[]> {
+  const rows = await db("reconcile.findings")
+    // The first condition lets PostgreSQL use the index of what is not healed.
+    .whereNot("state", "healed")
+    .where("state", "open")
+    .whereRaw("reconcile.is_enforced(class, evidence->>'mode')")
+    .groupBy("class", "currency")
+    .select<{ class: string; currency: string | null; n: string; amount: string }[]>(
+      "class",
+      "currency",
+      db.raw("count(*) as n, coalesce(sum(amount_at_risk_minor), 0)::text as amount"),
+    );
+  return rows.map((row) => ({
+    class: row.class,
+    currency: row.currency,
+    n: Number(row.n),
+    amountAtRiskMinor: BigInt(row.amount),
+  }));
+}
+
 /** Changes whenever a decision on the finding would have to be thought over: its state, or what it says. Pure. */
 export function findingVersion(finding: FindingRow): string {
   const { state, first_seen, healed_at, ack_at, differences, amount_at_risk_minor } = finding;

@@ -112,7 +112,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
       object: "data.object",
     },
     receiver: { host: "0.0.0.0", port: 3000, maxBodyBytes: 1_048_576, maxConnections: 1_024 },
-    admin: { host: "127.0.0.1", port: 3001 },
+    admin: { host: "127.0.0.1", port: null },
     dashboard: {
       host: "127.0.0.1",
       port: 3002,
@@ -486,7 +486,7 @@ test("a standby for reports needs a database that can have one", () => {
 });
 
 test("two listeners on one port are refused", () => {
-  expect(refusal({ PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
+  expect(refusal({ PORT: "3001", ADMIN_PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
 });
 
 describe("secrets from files", () => {

@@ -1,0 +1,107 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import type { Log } from "../log.ts";
+
+/** What a metric is, for who reads it. Names, units and types follow Prometheus' and OpenTelemetry's conventions. */
+export interface Metric {
+  name: string;
+  type: "counter" | "gauge" | "histogram";
+  /** As its name ends; null where a number has none. */
+  unit: "seconds" | "minor units" | null;
+  /** One sentence. */
+  help: string;
+  /** By name: all values that there are, or how many there may be. No value comes from outside unbounded. */
+  labels: Readonly<Record<string, LabelBound>>;
+  /** Upper bounds; of histograms alone. */
+  buckets?: readonly number[];
+}
+
+export type LabelBound = readonly string[] | { atMost: number };
+
+export interface Sample {
+  labels?: Readonly<Record<string, string>>;
+  value: number;
+}
+
+/** One scrape of a process. */
+export interface Exposition {
+  contentType: string;
+  text(): Promise<string>;
+}
+
+export interface Metrics extends Exposition {
+  /**
+   * Adds a counter or a gauge that is read at each scrape. Without samples, or where `read` throws, the metric is absent
+   * from that scrape, and all others are there.
+   */
+  read(metric: Metric, read: () => readonly Sample[] | Promise<readonly Sample[]>): void;
+  /** Adds a histogram. `observe` takes labels in the order of the metric. */
+  histogram(metric: Metric): { observe(value: number, ...labels: string[]): void };
+  /** What is served, as far as each tells itself. */
+  described(): { name: string; type: string; help: string }[];
+}
+
+/** Gauges whose names end as those of counters do. The same numbers are there by type. */
+const misnamed = [
+  "nodejs_active_handles_total",
+  "nodejs_active_requests_total",
+  "nodejs_active_resources_total",
+];
+
+/** The metrics of one process, with those of Node and of the process itself. Nothing is shared with another registry. */
+export function createMetrics({ log }: { log: Log }): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of misnamed) registry.removeSingleMetric(name);
+
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    described: () =>
+      registry
+        .getMetricsAsArray()
+        .map(({ name, help, type }) => ({ name, help, type: String(type) })),
+    read(metric, read) {
+      const labelNames = Object.keys(metric.labels);
+      const Kind = metric.type === "counter" ? Counter : Gauge;
+      new Kind({
+        name: metric.name,
+        help: metric.help,
+        labelNames,
+        registers: [registry],
+        async collect() {
+          this.reset();
+          // A metric without labels has a sample from the start: that of the last scrape must not stay.
+          if (labelNames.length === 0) this.remove();
+          try {
+            for (const { labels = {}, value } of await read()) this.inc(labels, value);
+          } catch (err) {
+            log.debug({ err, metric: metric.name }, "a metric could not be read");
+          }
+        },
+      });
+    },
+    histogram(metric) {
+      const labelNames = Object.keys(metric.labels);
+      const made = new Histogram({
+        name: metric.name,
+        help: metric.help,
+        labelNames,
+        buckets: [...(metric.buckets ?? [])],
+        registers: [registry],
+      });
+      // Resolving labels costs a hash of them each time; the values are few.
+      const children = new Map<string, { observe(value: number): void }>();
+      return {
+        observe(value, ...labels) {
+          const key = labels.join("\n");
+          let child = children.get(key);
+          if (child === undefined) {
+            child = labels.length === 0 ? made : made.labels(...labels);
+            children.set(key, child);
+          }
+          child.observe(value);
+        },
+      };
+    },
+  };
+}
