@@ -9,6 +9,7 @@ export default defineConfig({
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
       "test/support/chromium-notice.ts",
+      "test/support/prometheus-notice.ts",
       "test/support/global-setup.ts",
       "test/support/image.ts",
     ],

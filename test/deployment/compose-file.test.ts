@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
@@ -149,7 +149,12 @@ describe("docker-compose.yml", () => {
   });
 
   test("uses every variable of the first part of .env.example, and no other", () => {
-    const text = ["docker-compose.yml", "docker-compose.alerts.yml", "docker-compose.forward.yml"]
+    const text = [
+      "docker-compose.yml",
+      "docker-compose.alerts.yml",
+      "docker-compose.forward.yml",
+      "docker-compose.monitoring.yml",
+    ]
       .map((file) => readFileSync(join(projectRoot, file), "utf8"))
       .join("\n");
     const used = new Set(
@@ -193,6 +198,7 @@ describe("docker-compose.yml", () => {
       // In comments there, as far as it is not for a proxy of one's own.
       "DASHBOARD_OIDC_CLIENT_SECRET",
       "DASHBOARD_PROXY_SECRET",
+      // docker-compose.monitoring.yml
       "METRICS_TOKEN",
       // For who has a collector of traces (docs/tracing.md).
       "OTEL_EXPORTER_OTLP_HEADERS",
@@ -277,6 +283,15 @@ describe("docker-compose.yml", () => {
       wal_compression: "lz4",
     });
     expect(service(compose, "postgres").mem_limit).toBe("2g");
+  });
+
+  test("gives PostgreSQL what docs/operations.md says that Compose does", () => {
+    const rows = readFileSync(join(projectRoot, "docs/operations.md"), "utf8").matchAll(
+      /^\| `(\w+)` +\| [^|]+\| ([^|]+?) +\|/gm,
+    );
+    const said = [...rows].map(([, name = "", value = ""]) => [name, value.replace(" ", "")]);
+    expect(said).toHaveLength(4);
+    expect(Object.fromEntries(said)).toEqual(serverSettings(compose));
   });
 
   test("keeps what PostgreSQL and Redis have to keep on volumes", () => {
@@ -378,6 +393,109 @@ describe("docker-compose.forward.yml", () => {
     const settings = loadForwardSettings(join(projectRoot, "forward.example.jsonc"));
     const opened = openOwnDestinations({ secrets, wallClock }, settings);
     expect(opened.map(({ name }) => name)).toEqual(["forward:crm", "forward:warehouse"]);
+  });
+});
+
+describe("docker-compose.monitoring.yml", () => {
+  const monitoring = readCompose(variables, "docker-compose.monitoring.yml");
+  const serving = ["receiver", "worker", "dashboard"];
+  const added = ["prometheus", "grafana"];
+
+  test("keeps to the schema of the compose specification, and adds two services that start by their profile alone", () => {
+    expect(validateCompose(monitoring)).toEqual([]);
+    expect(Object.keys(monitoring.services)).toEqual([...serving, ...added]);
+    for (const name of added) expect(service(monitoring, name).profiles).toEqual(["monitoring"]);
+    for (const [name, { file }] of Object.entries(monitoring.secrets)) {
+      expect(file).toBe(`./secrets/${name}`);
+    }
+  });
+
+  test("asks nothing of a deployment without it: docker-compose.yml names neither its secrets nor its network", () => {
+    for (const name of Object.keys(monitoring.secrets)) {
+      expect(compose.secrets).not.toHaveProperty(name);
+    }
+    for (const name of serving) {
+      expect(service(compose, name).environment?.["ADMIN_HOST"]).toBe("127.0.0.1");
+    }
+  });
+
+  test.each(serving)(
+    "has %s serve its metrics on a network without a way out, behind a token",
+    (name) => {
+      const { environment, secrets, networks } = service(monitoring, name);
+      expect(secrets).toEqual(["metrics_token"]);
+      expect(networks).toEqual(["metrics"]);
+      expect(monitoring.networks["metrics"]).toEqual({ internal: true });
+      const loaded = loadConfig(
+        { ...service(compose, name).environment, ...environment },
+        (path) =>
+          ({ ...secretValues, metrics_token: "0123456789abcdef".repeat(4) })[
+            path.replace("/run/secrets/", "")
+          ] ?? "",
+      );
+      expect(loaded.warnings).toEqual([]);
+      expect(loaded.config.admin).toEqual({ host: "0.0.0.0", port: 3001 });
+    },
+  );
+
+  test("keeps Prometheus and Grafana away from PostgreSQL and Redis, and publishes both on loopback", () => {
+    const of = (name: string) => service(monitoring, name);
+    expect(of("prometheus").networks).toEqual(["metrics", "monitoring"]);
+    expect(of("grafana").networks).toEqual(["monitoring"]);
+    expect([of("prometheus").secrets, of("grafana").secrets]).toEqual([
+      ["metrics_token"],
+      ["grafana_password"],
+    ]);
+    expect(added.flatMap((name) => of(name).ports)).toEqual([
+      "127.0.0.1:9090:9090",
+      "127.0.0.1:3006:3000",
+    ]);
+  });
+
+  test.each(added)(
+    "runs %s with few rights, limits and a pinned image, and brings it back",
+    (name) => {
+      const each = service(monitoring, name);
+      expect(each.image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}$/);
+      expect(each).toMatchObject({
+        user: expect.stringMatching(/^[1-9]\d+$/) as string,
+        read_only: true,
+        tmpfs: ["/tmp"],
+        cap_drop: ["ALL"],
+        security_opt: ["no-new-privileges:true"],
+        restart: "unless-stopped",
+        mem_limit: "512m",
+        pids_limit: 128,
+      });
+      expect(each.healthcheck?.test?.[0]).toBe("CMD");
+    },
+  );
+
+  test("mounts files that are there, and nothing that can be written but its volumes", () => {
+    const mounts = added.flatMap((name) => service(monitoring, name).volumes ?? []);
+    const ofHost = mounts.filter((mount) => mount.startsWith("."));
+    expect(ofHost.length).toBeGreaterThan(2);
+    for (const mount of ofHost) {
+      const [from = "", , mode] = mount.split(":");
+      expect(existsSync(join(projectRoot, from)), mount).toBe(true);
+      expect(mode, mount).toBe("ro");
+    }
+    expect(mounts.filter((mount) => !mount.startsWith("."))).toEqual([
+      "prometheus:/prometheus",
+      "grafana:/var/lib/grafana",
+    ]);
+  });
+
+  test("has Prometheus read the ports and the services that the compose files name", () => {
+    const { scrape_configs: jobs } = parse(
+      readFileSync(join(projectRoot, "deploy/prometheus/prometheus.compose.yml"), "utf8"),
+    ) as { scrape_configs: { dns_sd_configs: { names: string[]; port: number }[] }[] };
+    const found = jobs.flatMap((job) => job.dns_sd_configs);
+    expect(found.flatMap(({ names }) => names)).toEqual(serving);
+    for (const name of serving) {
+      const { ADMIN_PORT } = service(compose, name).environment ?? {};
+      expect(found.map(({ port }) => String(port))).toEqual([ADMIN_PORT]);
+    }
   });
 });
 

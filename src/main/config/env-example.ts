@@ -77,6 +77,17 @@ const ofComposeAlone = [
     about:
       "Changes sent to other programs: a copy of forward.example.jsonc. The head of docker-compose.forward.yml says how.",
   },
+  {
+    name: "PROMETHEUS_PORT",
+    value: "9090",
+    about:
+      "The port of this machine, on loopback, of the Prometheus of docker-compose.monitoring.yml (docs/monitoring.md).",
+  },
+  {
+    name: "GRAFANA_PORT",
+    value: "3006",
+    about: "The same of its Grafana.",
+  },
 ];
 
 /** No secrets, and not in docker-compose.yml, or there with a value that fits its containers. */
