@@ -51,7 +51,7 @@ export const catalogue = {
       db_client_connection_state: ["idle", "used"],
     },
     servedBy: every,
-    alerts: ["TallyhookPoolExhausted"],
+    alerts: [],
   },
   poolMax: {
     name: "db_client_connection_max",
@@ -60,7 +60,7 @@ export const catalogue = {
     help: "Connections that a pool opens at most.",
     labels: { db_client_connection_pool_name: { atMost: 6 } },
     servedBy: every,
-    alerts: ["TallyhookPoolExhausted"],
+    alerts: [],
   },
   poolWaiting: {
     name: "db_client_connection_pending_requests",
@@ -134,7 +134,7 @@ export const catalogue = {
     help: "1 while all loops of the worker make progress, as /healthz says.",
     labels: {},
     servedBy: worker,
-    alerts: ["TallyhookWorkerStalled"],
+    alerts: ["TallyhookWorkerStalled", "TallyhookNotProved"],
   },
   readSuccess: {
     name: "tallyhook_database_read_success",
@@ -145,7 +145,7 @@ export const catalogue = {
       part: ["inbox", "proof", "findings", "dunning", "alerts", "queue", "handlers", "feed"],
     },
     servedBy: worker,
-    alerts: ["TallyhookDatabaseUnreadable"],
+    alerts: ["TallyhookDatabaseUnreadable", "TallyhookNotProved"],
   },
   inboxEvents: {
     name: "tallyhook_inbox_events",
@@ -190,7 +190,7 @@ export const catalogue = {
     help: "Amount at risk of the same findings, in minor units; without a known currency: other, unknown.",
     labels: { currency: currencies },
     servedBy: worker,
-    alerts: ["TallyhookFindingsOpen"],
+    alerts: [],
   },
   dunningAtRisk: {
     name: "tallyhook_dunning_at_risk_minor",
@@ -265,7 +265,7 @@ export const catalogue = {
     help: "1 where a handler or a destination is paused.",
     labels: { handler: names },
     servedBy: worker,
-    alerts: ["TallyhookHandlerDead"],
+    alerts: [],
   },
   consumerAge: {
     name: "tallyhook_feed_consumer_unread_age_seconds",
