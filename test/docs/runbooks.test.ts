@@ -3,16 +3,19 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runbookOf } from "../../src/alerts/runbook.ts";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { readAlertRules } from "../deployment/monitoring-files.ts";
 import { projectRoot } from "../support/project-root.ts";
 
 // What the page's commands and links lead to is proved for all pages: test/documentation.test.ts.
 const page = readFileSync(join(projectRoot, "docs/runbooks.md"), "utf8");
-const [, ours = ""] = page.split("\n## From Tallyhook\n");
-const [ownPart = ""] = ours.split("\n## ");
-const sections = ownPart
-  .split("\n### ")
-  .slice(1)
-  .map((text) => ({ name: text.slice(0, text.indexOf("\n")), text }));
+const sectionsUnder = (heading: string): { name: string; text: string }[] => {
+  const [, after = ""] = page.split(`\n## ${heading}\n`);
+  const [part = ""] = after.split("\n## ");
+  const texts = part.split("\n### ").slice(1);
+  return texts.map((text) => ({ name: text.slice(0, text.indexOf("\n")), text }));
+};
+const sections = sectionsUnder("From Tallyhook");
+const fromPrometheus = sectionsUnder("From Prometheus");
 
 /** Messages name these: the rules of the settings, and the daily list, which is of no rule. */
 const named = [...Object.keys(loadAlertSettings(null).rules), "digest"];
@@ -30,7 +33,31 @@ test("the link of a message is the anchor of the section", () => {
   );
 });
 
-describe.each(sections)("$name", ({ text }) => {
+test("every alert of Prometheus has a section, which its link leads to; and every section an alert", () => {
+  const rules = readAlertRules();
+  const names = fromPrometheus.map(({ name }) => name);
+  expect(names.toSorted()).toEqual([...new Set(rules.map(({ alert }) => alert))].toSorted());
+  for (const { alert, annotations } of rules) {
+    // As GitHub makes an anchor of a heading of one word.
+    const anchor = new URL(annotations["runbook_url"] ?? "").hash.slice(1);
+    expect(
+      names.map((name) => name.toLowerCase()),
+      alert,
+    ).toContain(anchor);
+    expect(annotations["runbook_url"], alert).toContain("/docs/runbooks.md#");
+  }
+});
+
+test("where a rule of Tallyhook tells the same, the section links to that rule's", () => {
+  for (const { alert, labels } of readAlertRules()) {
+    const { own_rule: own } = labels;
+    if (own === undefined) continue;
+    const section = fromPrometheus.find(({ name }) => name === alert);
+    expect(section?.text, alert).toContain(`[${own}](#${own})`);
+  }
+});
+
+describe.each([...sections, ...fromPrometheus])("$name", ({ text }) => {
   test("has the five parts in their order, each with something in it", () => {
     const titles = [...text.matchAll(/^\*\*([^*]+)\*\*/gm)].map(([, title]) => title);
     expect(titles).toEqual(parts);

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
+import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { event } from "../alerts/sweep-stand.ts";
 import {
   readAlertRules,
@@ -47,6 +48,7 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
   let prometheus: PrometheusServer;
 
   beforeAll(async () => {
+    await migrateQueueSchema(database.url);
     deployment = await layOutDeployment({ databaseUrl: database.url });
     const ports = { receiver: await freePort(), worker: await freePort() };
     // Read when a process starts.
@@ -85,13 +87,11 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
       const { activeTargets } = await prometheus.ask<{ activeTargets: Target[] }>("targets");
       const errors = activeTargets.map(({ lastError }) => lastError).filter(Boolean);
       if (errors.length > 0) throw new Error(errors.join("\n"));
-      const up = activeTargets.filter(({ health }) => health === "up");
-      return up.length === 2 && up;
+      return activeTargets.filter(({ health }) => health === "up").length === 2 && activeTargets;
     });
-    expect(targets.map(({ labels }) => [labels["job"], labels["process"]])).toEqual([
-      ["tallyhook", "receiver"],
-      ["tallyhook", "worker"],
-    ]);
+    expect(targets.map(({ labels }) => `${labels["job"]} ${labels["process"]}`).toSorted()).toEqual(
+      ["tallyhook receiver", "tallyhook worker"],
+    );
     expect(await query("tallyhook_build_info")).toHaveLength(2);
   });
 
@@ -133,29 +133,24 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
     expect(evaluated).toHaveLength(readAlertRules().length);
     expect(evaluated.filter(({ health }) => health !== "ok")).toEqual([]);
 
-    const lists = await eventually("the alerts are there", async () => {
-      const found = await firing();
-      return found.length >= 4 && found;
-    });
-    expect(
-      lists.map(({ labels }) => `${labels["alertname"]} ${labels["list"]}`).toSorted(),
-    ).toEqual(
-      ["customer", "order", "subscription", "transaction"].map(
-        (list) => `TallyhookNotProved ${list}`,
-      ),
+    const expected = ["customer", "order", "subscription", "transaction"].map(
+      (list) => `TallyhookNotProved ${list}`,
     );
+    let found: string[] = [];
+    // A scrape that took too long, on a busy machine, passes by itself.
+    await eventually("these fire, and no other", async () => {
+      found = (await firing())
+        .map(({ labels }) => `${labels["alertname"]} ${labels["list"] ?? JSON.stringify(labels)}`)
+        .toSorted();
+      return found.join() === expected.join();
+    }).catch((cause: unknown) => {
+      throw new Error(`these fire: ${found.join()}\n${worker.output()}`, { cause });
+    });
   });
 
   test("has an answer for every panel, where there is something to show", async () => {
-    const empty: string[] = [];
-    for (const { title, targets = [] } of readDashboard().panels) {
-      for (const { expr } of targets) {
-        const found = await query(withoutVariables(expr));
-        if (found.length === 0) empty.push(title);
-      }
-    }
     // No list is proved, nothing differs and is unpaid, nobody reads the feed, and nobody has set up handlers.
-    expect([...new Set(empty)]).toEqual([
+    const nothingToShow = [
       "Proved equal to the service until … ago",
       "At risk in open findings",
       "Renewals at risk",
@@ -166,7 +161,18 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
       "Behind, by handler",
       "Paused handlers",
       "Behind, by consumer of the feed",
-    ]);
+    ];
+    let empty: string[] = [];
+    // A rate takes two readings.
+    await eventually("all others have an answer", async () => {
+      empty = [];
+      for (const { title, targets = [] } of readDashboard().panels) {
+        const answers = await Promise.all(targets.map(({ expr }) => query(withoutVariables(expr))));
+        if (answers.some((found) => found.length === 0)) empty.push(title);
+      }
+      return empty.length === nothingToShow.length;
+    }).catch(() => {});
+    expect(empty).toEqual(nothingToShow);
   });
 
   test("says that no worker answers, once the last one has stopped", async () => {
@@ -181,8 +187,8 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
       );
     });
     expect(alert.annotations["summary"]).toBe("No worker answers");
-    const others = (await firing()).filter(({ labels }) => labels["severity"] === "critical");
-    expect(others).toHaveLength(1);
+    const critical = (await firing()).filter(({ labels }) => labels["severity"] === "critical");
+    expect(critical.map(({ labels }) => labels["process"])).toEqual(["worker"]);
   });
 });
 
