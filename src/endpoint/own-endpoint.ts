@@ -35,7 +35,8 @@ async function rotate(
   if (endpoint.has_pending_rotation === true && !isLost) {
     throw new UsageError(
       `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former ` +
-        "secret still signs. Rotate again after that.",
+        'secret still signs. Rotate again after that. If its secrets are lost here: "tallyhook endpoint remove ' +
+        `${endpoint.id}", then "tallyhook endpoint register".`,
     );
   }
   return obtainSecret(tools, {

@@ -16,6 +16,7 @@ import { pendingObjects } from "../platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../platform/postgres/sql-file.ts";
 import { someOf } from "../platform/readable-text.ts";
 import { optionalRooms } from "./optional-rooms.ts";
+import { isRestoreOpen, openRestore } from "./open-restore.ts";
 import type { Standby } from "./rooms/room-interfaces.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -89,6 +90,13 @@ export async function pendingSchema(db: Knex): Promise<string[]> {
  * version can run beside: a command must not guess at a schema.
  */
 export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
+  const db = await restoredDatabase(runtime);
+  if (await isRestoreOpen(db)) throw new ConfigurationError(openRestore);
+  return db;
+}
+
+/** The same of a database whose restore is not done, which is for the commands that do it. */
+export async function restoredDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
   const db = await runtime.db();
   const problem = schemaProblem({
     pending: await pendingSchema(db),

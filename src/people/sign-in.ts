@@ -91,7 +91,8 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
       const found = await findCredentials(db, email);
       const isRight = await isPassword(password, found?.credentials.passwordHash ?? null);
       const now = clock.now();
-      const step = found === null ? null : await codeStep(found.credentials, code, now);
+      // After the password alone: a secret that cannot be decrypted fails, and would tell strangers who has an account.
+      const step = found !== null && isRight ? await codeStep(found.credentials, code, now) : null;
       // What was typed and is no account may be somebody's password.
       const name = found?.account.email ?? "unknown";
       const actor: Actor = {

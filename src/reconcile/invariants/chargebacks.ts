@@ -5,6 +5,12 @@ const wasChargedBack = `
           where v.resource in ('transaction', 'transaction.inline') and v.id = s.id
             and v.data->>'status' like 'chargeback%')`;
 
+/** Of a mirror that was filled later, the sale may have its status back, and nothing tells what it was. */
+const onlySeenDismissed = `
+  o.status = 'chargeback_dismissed' and not exists (
+    select from mirror.versions v
+    where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'chargeback')`;
+
 /** The chargebacks of the orders examined. `mirror.chargebacks` takes the amount from the sale. */
 const disputed = `
   mirror.chargebacks c join order_facts o on o.id = c.order_id`;
@@ -25,7 +31,8 @@ export const chargebacks: readonly Invariant[] = [
       from (
         select o.*, exists (select from transaction_facts s where s.order_id = o.id and s.type = 'sale'
                               and (s.status = 'chargeback' or ${wasChargedBack})) as sale_was
-        from order_facts o where o.disputed or o.id in (select order_id from mirror.chargebacks)
+        from order_facts o
+        where (o.disputed or o.id in (select order_id from mirror.chargebacks)) and not (${onlySeenDismissed})
       ) o where disputed <> sale_was`,
   },
   {

@@ -15,6 +15,8 @@ const manifestSchema = z.object({
   takenAt: z.iso.datetime(),
   tallyhook: z.string(),
   database: z.string(),
+  /** The server's own number. */
+  system: z.string().default(""),
   postgres: z.object({ server: z.string(), pgDump: z.string() }),
   /** The numbered files of the schema, oldest first. */
   migrations: z.array(z.string()),
@@ -26,6 +28,8 @@ const manifestSchema = z.object({
   erased: z.array(z.string()),
 });
 
+const mostBytes = 200_000_000;
+
 /** What a backup says of itself. */
 export type Manifest = z.infer<typeof manifestSchema>;
 
@@ -34,7 +38,9 @@ export async function readManifest(folder: string): Promise<Manifest> {
   const path = join(folder, manifestName);
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    const { size } = await stat(path);
+    // A pipe would never end. A million erased customers are 40 MB.
+    text = size > 0 && size <= mostBytes ? await readFile(path, "utf8") : "";
   } catch (cause) {
     throw new UsageError(
       `${path} cannot be read (${errorCode(cause)}). Name the folder of a backup that "node src/bin/tallyhook.js backup" ` +

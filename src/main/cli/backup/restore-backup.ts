@@ -15,6 +15,7 @@ import {
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { unknownMigrations } from "../../../platform/postgres/migrations.ts";
 import { someOf } from "../../../platform/readable-text.ts";
+import { beginRestore, endRestore } from "../../open-restore.ts";
 import { countRows, tablesOf } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, readManifest } from "./manifest.ts";
 
@@ -27,7 +28,8 @@ export interface RestoreOptions {
 
 /**
  * Restores a backup into an empty database, in one transaction, and compares the rows with those that the backup counted.
- * The functions are then those of the version that made it: migrate next. Throws `UsageError` for a backup that is not
+ * The functions are then those of the version that made it: migrate next, then `settleRestored`. Until that is done, no
+ * process starts on the database (`isRestoreOpen`), whatever ends this one. Throws `UsageError` for a backup that is not
  * whole or a database that is not empty, `ConfigurationError` for one of a newer version.
  */
 export async function restoreBackup(
@@ -49,6 +51,7 @@ export async function restoreBackup(
     "select current_setting('server_version_num')::integer as version",
   );
   const { pgRestore } = await findClientPrograms(rows[0].version, pgBin);
+  await beginRestore(db);
   const restored = await run(
     pgRestore,
     [
@@ -64,12 +67,18 @@ export async function restoreBackup(
   );
   signal.throwIfAborted();
   if (restored.code !== 0) {
+    await endRestore(db);
     const why = restored.err.split("\n").find((line) => /error/i.test(line)) ?? restored.err;
     throw new UnreachableError(
       `pg_restore failed (exit code ${restored.code}): ${why.trim()}. The database is as empty as before.`,
     );
   }
-  const problem = differingTable(manifest.rows, await countRows(db));
+  const found = await db.transaction(async (trx) => {
+    // It reads every table, which may take hours.
+    await trx.raw("select set_config('statement_timeout', '0', true)");
+    return countRows(trx);
+  });
+  const problem = differingTable(manifest.rows, found);
   if (problem !== null) {
     throw new TallyhookError(
       `${problem}. Do not start anything on this database: drop it, and restore another backup.`,

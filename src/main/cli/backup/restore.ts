@@ -1,9 +1,10 @@
 import type { Command } from "commander";
+import type { Knex } from "knex";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Runtime } from "../../runtime.ts";
-import { migratedDatabase } from "../../schema.ts";
+import { restoredDatabase } from "../../schema.ts";
 import { parsePerson, requirePerson } from "../acting-person.ts";
 import { parseInstant } from "../arguments.ts";
 import type { CliContext } from "../context.ts";
@@ -78,7 +79,7 @@ async function restore(
       const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook restore" });
       try {
         const takenAt = new Date((await readManifest(folder)).takenAt);
-        assertOrder(takenAt, options.ranUntil);
+        assertOrder(takenAt, options.ranUntil, runtime.wallClock.now());
         const manifest = await restoreBackup({ url, db }, { folder, pgBin, signal: stop.signal });
         context.stdout.write(`Restored: the database as it was at ${manifest.takenAt}.\n`);
         await migrateAll(runtime);
@@ -98,18 +99,45 @@ async function settle(
 ): Promise<void> {
   const by = options.by ?? requirePerson(context.user());
   const erased = options.erased === undefined ? [] : await readIds(options.erased);
-  assertOrder(takenAt, ranUntil);
   await context.withRuntime(
     "restored",
-    (runtime) => settleAndTell(context, runtime, { takenAt, ranUntil, by, erased }),
+    async (runtime) => {
+      assertOrder(takenAt, ranUntil, runtime.wallClock.now());
+      await assertAlone(await runtime.db());
+      await settleAndTell(context, runtime, { takenAt, ranUntil, by, erased });
+    },
     { logLevel: "warn" },
   );
 }
 
-function assertOrder(takenAt: Date, ranUntil: Date): void {
-  if (takenAt <= ranUntil) return;
+function assertOrder(takenAt: Date, ranUntil: Date, now: Date): void {
+  if (takenAt > ranUntil) {
+    throw new UsageError(
+      `The backup is of ${takenAt.toISOString()}, later than --ran-until: the system worked then. Give a later time.`,
+    );
+  }
+  // Until then nobody would be alerted. A minute: clocks differ.
+  if (ranUntil.getTime() > now.getTime() + 60_000) {
+    throw new UsageError(
+      `--ran-until is ${ranUntil.toISOString()}, and it is ${now.toISOString()}: what happens until then would be ` +
+        "alerted to nobody. Give the time when the lost system last worked.",
+    );
+  }
+}
+
+/** Throws `UsageError` where a process of the system is connected, as far as the database shows it. */
+async function assertAlone(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    `select distinct application_name as name from pg_stat_activity
+     where datname = current_database()
+       and application_name ~ '^tallyhook (receiver|inbox|worker|queue|start|dashboard|handlers|forward)'
+     order by 1`,
+  );
+  const [first] = rows;
+  if (first === undefined) return;
   throw new UsageError(
-    `The backup is of ${takenAt.toISOString()}, later than --ran-until: the system worked then. Give a later time.`,
+    `"${first.name}" is connected to this database, so it is at work and no database that was just restored. Stop all ` +
+      "processes first: receiver, worker, dashboard, timers. Is DATABASE_URL the restored one?",
   );
 }
 
@@ -118,7 +146,7 @@ async function settleAndTell(
   runtime: Runtime,
   from: RestoredFrom,
 ): Promise<void> {
-  const settled = await settleRestored(runtime, await migratedDatabase(runtime), from);
+  const settled = await settleRestored(runtime, await restoredDatabase(runtime), from);
   stdout.write(settledText(settled, from));
 }
 

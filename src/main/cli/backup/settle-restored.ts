@@ -9,6 +9,7 @@ import { databaseNow } from "../../../platform/postgres/database-clock.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import type { Runtime } from "../../runtime.ts";
+import { endRestore } from "../../open-restore.ts";
 import { eraseCustomer } from "../customers.ts";
 
 /** What is known of a restored database from outside of it. */
@@ -59,6 +60,7 @@ export async function settleRestored(
     const actor = { accountId: null, name: by, via: "command line", address: null } as const;
     const after = { taken_at: takenAt, ran_until: ranUntil };
     await recordAct(trx, actor, { action: "database.restored", after });
+    await endRestore(trx);
     return { recipients, messages: sent?.messages ?? 0, digestItems: sent?.digestItems ?? 0 };
   });
   const known = new Set(await db("mirror.erasures").pluck<string[]>("customer_id"));

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { chmod, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Knex } from "knex";
@@ -12,6 +13,7 @@ import {
 } from "../../../platform/postgres/client-programs.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { appliedByName } from "../../../platform/postgres/migrations.ts";
+import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
 import { leftSchemas, leftTables } from "./table-decisions.ts";
@@ -64,16 +66,16 @@ export async function takeBackup(
         await readdir(directory);
       });
       const name = `${fileName(about.database)}-${about.takenAt.replaceAll(/:|\.\d+/g, "-").replace(/--?Z$/, "Z")}`;
-      await removePartial(directory, about.database);
-      const partial = join(directory, `${name}.partial`);
+      await removePartial(directory, about);
+      const partial = join(directory, `${name}${partialEnding(about)}`);
       try {
         await writable(directory, () => mkdir(partial, { mode: 0o700 }));
         const manifest = await write({ url, trx }, { ...options, partial, programs, about });
         signal.throwIfAborted();
         const folder = join(directory, name);
-        await rename(partial, folder);
+        await writable(directory, () => rename(partial, folder));
         await syncFolder(directory);
-        return { folder, manifest, removed: await prune(directory, about.database, keep) };
+        return { folder, manifest, removed: await prune(directory, about, keep) };
       } catch (error) {
         await rm(partial, { recursive: true, force: true }).catch(() => {});
         signal.throwIfAborted();
@@ -86,6 +88,8 @@ export async function takeBackup(
 
 interface About {
   database: string;
+  /** Of the server's files: a database of the same name elsewhere is another one. */
+  system: string;
   takenAt: string;
   snapshot: string;
   server: string;
@@ -94,19 +98,33 @@ interface About {
 
 /** The first statement of the transaction: everything that it reads is of this moment. */
 async function describe(trx: Knex.Transaction): Promise<About> {
-  const { rows } = await trx.raw<{ rows: [Omit<About, "takenAt"> & { now: Date }] }>(
+  const { rows } = await trx.raw<{ rows: [Omit<About, "takenAt" | "system"> & { now: Date }] }>(
     `select current_database() as database, now(), pg_export_snapshot() as snapshot,
             current_setting('server_version') as server, current_setting('server_version_num')::integer as "serverNumber"`,
   );
   const [{ now, ...about }] = rows;
-  return { ...about, takenAt: now.toISOString() };
+  return { ...about, system: await systemOf(trx), takenAt: now.toISOString() };
+}
+
+/** Empty where the user may not ask: then databases of one name are one. */
+async function systemOf(trx: Knex.Transaction): Promise<string> {
+  const may = await trx.raw<{ rows: [{ may: boolean }] }>(
+    "select has_function_privilege('pg_catalog.pg_control_system()', 'execute') as may",
+  );
+  if (!may.rows[0].may) return "";
+  const { rows } = await trx.raw<{ rows: [{ system: string }] }>(
+    "select system_identifier::text as system from pg_control_system()",
+  );
+  return rows[0].system;
 }
 
 async function assertOurs(trx: Knex.Transaction): Promise<void> {
-  if ((await appliedByName(trx)).length > 0) return;
-  throw new ConfigurationError(
-    "The database of DATABASE_URL holds nothing of Tallyhook, so there is nothing to back up. Check DATABASE_URL.",
-  );
+  if ((await appliedByName(trx)).length === 0) {
+    throw new ConfigurationError(
+      "The database of DATABASE_URL holds nothing of Tallyhook, so there is nothing to back up. Check DATABASE_URL.",
+    );
+  }
+  if (await isRestoreOpen(trx)) throw new ConfigurationError(openRestore);
 }
 
 async function lockBackups(trx: Knex.Transaction): Promise<void> {
@@ -158,6 +176,7 @@ async function write(
     takenAt: about.takenAt,
     tallyhook: version,
     database: about.database,
+    system: about.system,
     postgres: { server: about.server, pgDump: programs.version },
     migrations: await appliedByName(trx),
     dump: await digestOf(dump),
@@ -230,30 +249,40 @@ async function syncFolder(path: string): Promise<void> {
 /** A name that is one in every file system. */
 const fileName = (database: string): string => database.replaceAll(/[^A-Za-z0-9_]/g, "_");
 
-const nameOf = (database: string): RegExp =>
-  new RegExp(String.raw`^${fileName(database)}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(\.partial)?$`);
+/** Of a whole backup, or with what follows its name. */
+const nameOf = (database: string, ending = ""): RegExp =>
+  new RegExp(String.raw`^${fileName(database)}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ${ending}$`);
+
+/** What a backup at work has after its name: of this database and no other that shares the directory. */
+function partialEnding({ database, system }: Pick<About, "database" | "system">): string {
+  const owner = createHash("sha256")
+    .update(JSON.stringify([system, database]))
+    .digest("hex");
+  return `.${owner.slice(0, 12)}.partial`;
+}
 
 /** What a backup left behind that was killed: under the lock, none of this database is at work. */
-async function removePartial(directory: string, database: string): Promise<void> {
-  const name = nameOf(database);
+async function removePartial(directory: string, about: About): Promise<void> {
+  const name = nameOf(about.database, partialEnding(about));
   for (const each of await readdir(directory)) {
-    if (name.exec(each)?.[1] !== undefined) {
-      await rm(join(directory, each), { recursive: true, force: true });
-    }
+    if (name.test(each)) await rm(join(directory, each), { recursive: true, force: true });
   }
 }
 
 /** Removes all but the newest whole backups of this database. Returns the folders. */
-async function prune(directory: string, database: string, keep: number): Promise<string[]> {
+async function prune(
+  directory: string,
+  { database, system }: Pick<About, "database" | "system">,
+  keep: number,
+): Promise<string[]> {
   const name = nameOf(database);
   const whole: string[] = [];
   for (const each of (await readdir(directory)).sort().reverse()) {
-    const match = name.exec(each);
-    if (match === null || match[1] !== undefined) continue;
+    if (!name.test(each)) continue;
     const folder = join(directory, each);
     const manifest = await readManifest(folder).catch(() => null);
-    // Another database's name may give the same file name.
-    if (manifest?.database === database) whole.push(folder);
+    // Another database's name may give the same file name, and another server may have a database of this one.
+    if (manifest?.database === database && manifest.system === system) whole.push(folder);
   }
   const removed = whole.slice(keep);
   for (const folder of removed) await rm(folder, { recursive: true, force: true });

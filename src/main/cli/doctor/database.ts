@@ -4,6 +4,7 @@ import { type ChangedObject, changedObjects } from "../../../platform/postgres/s
 import { someOf } from "../../../platform/readable-text.ts";
 import { queuePoolSizes } from "../../../queue/backend.ts";
 import { type Runtime, poolSizes } from "../../runtime.ts";
+import { isRestoreOpen } from "../../open-restore.ts";
 import { pendingSchema } from "../../schema.ts";
 import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
 
@@ -24,6 +25,13 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
       "database",
       `was migrated by a newer version, which took away what this one may need (${someOf(refusing.map(({ name }) => name))})`,
       "start that version or a later one; the way back is a backup (docs/upgrading.md)",
+    );
+  }
+  if (await isRestoreOpen(db)) {
+    return failed(
+      "database",
+      "was filled from a backup, and what people were told is not noted: nothing starts",
+      'run "node src/bin/tallyhook.js restored", or make the database again and restore again (docs/backup.md)',
     );
   }
   const newer = await newerMigrations(db);

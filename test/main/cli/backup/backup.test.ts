@@ -1,12 +1,17 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { registerAlerts } from "../../../../src/main/cli/alerts.ts";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
 import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
-import type { Manifest } from "../../../../src/main/cli/backup/manifest.ts";
+import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
+import { restoreBackup } from "../../../../src/main/cli/backup/restore-backup.ts";
+import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
 import { tableDecisions } from "../../../../src/main/cli/backup/table-decisions.ts";
+import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
@@ -85,6 +90,23 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     return directory;
   };
 
+  /** A folder with a pg_dump that does this. */
+  async function programsThat(then: string): Promise<string> {
+    const programs = await fresh();
+    for (const [name, script] of [
+      ["pg_dump", then],
+      ["pg_restore", "exit 0"],
+    ] as const) {
+      const path = join(programs, name);
+      await writeFile(
+        path,
+        `#!/bin/sh\nif [ "$1" = --version ]; then echo "${name} (PostgreSQL) 15.1"; exit; fi\n${script}\n`,
+      );
+      await chmod(path, 0o755);
+    }
+    return programs;
+  }
+
   test("a backup is one folder that only its owner can read, with the rows of one moment and without sign-ins", async () => {
     const directory = await fresh();
     const { out, error } = await backUp(directory, "--json");
@@ -120,10 +142,17 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       await writeFile(join(each, "manifest.json"), manifest);
     }
     await rm(first, { recursive: true });
-    // Of other databases, of other programs, and of a run that was killed.
+    // Of other databases and of other programs.
     const others = ["shop2-2026-01-01T00-00-00Z", "shop-old", "notes.txt"];
     for (const name of others) await mkdir(join(directory, name));
-    await mkdir(join(directory, "shop-2026-01-03T00-00-00Z.partial"));
+    // Of a server elsewhere that has a database of this name, as long as it is at work and afterwards.
+    const elsewhere = "shop-2026-01-04T00-00-00Z";
+    others.push(elsewhere, "shop-2026-01-03T00-00-00Z.0123456789ab.partial");
+    for (const name of others.slice(-2)) await mkdir(join(directory, name));
+    await writeFile(
+      join(directory, elsewhere, "manifest.json"),
+      JSON.stringify({ ...(JSON.parse(manifest) as Manifest), system: "7" }),
+    );
     const { error } = await backUp(directory, "--keep", "2");
     expect(error).toBeNull();
     const left = await readdir(directory);
@@ -131,6 +160,21 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     expect(ours).toHaveLength(2);
     expect(ours[0]).toBe("shop-2026-01-02T00-00-00Z");
     expect(left).toEqual(expect.arrayContaining(others));
+  });
+
+  test("what a backup that was killed has left is removed by the next one", async () => {
+    const directory = await fresh();
+    const programs = await programsThat("kill -9 $PPID");
+    const killed = spawnSync(
+      process.execPath,
+      [inject("program"), "backup", directory, "--pg-bin", programs],
+      { env: { PATH: process.env["PATH"], DATABASE_URL: url } },
+    );
+    expect(killed.signal).toBe("SIGKILL");
+    expect(await readdir(directory)).toEqual([expect.stringMatching(/Z\.\w+\.partial$/)]);
+    const { error } = await backUp(directory);
+    expect(error).toBeNull();
+    expect(await readdir(directory)).toEqual([expect.stringMatching(/^shop-[\dT-]+Z$/)]);
   });
 
   test("a second backup of the database at the same time is refused, and the first one is whole", async () => {
@@ -152,23 +196,106 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
 
   test("a pg_dump that fails leaves nothing behind, and the older backups stay", async () => {
     const directory = await fresh();
-    const programs = await fresh();
-    for (const [name, then] of [
-      ["pg_dump", "echo 'pg_dump: error: could not write: No space left on device' >&2; exit 1"],
-      ["pg_restore", "exit 0"],
-    ] as const) {
-      const path = join(programs, name);
-      await writeFile(
-        path,
-        `#!/bin/sh\nif [ "$1" = --version ]; then echo "${name} (PostgreSQL) 15.1"; exit; fi\n${then}\n`,
-      );
-      await chmod(path, 0o755);
-    }
+    const programs = await programsThat(
+      "echo 'pg_dump: error: could not write: No space left on device' >&2; exit 1",
+    );
     const { error: none } = await backUp(directory);
     expect(none).toBeNull();
     const before = await readdir(directory);
     const { error } = await backUp(directory, "--keep", "1", "--pg-bin", programs);
     expect(String(error)).toMatch(/No space left on device\. The disk is full: make room/);
     expect(await readdir(directory)).toEqual(before);
+  });
+
+  describe("restoring", () => {
+    const by = ["--by", "Ada"];
+    const now = (): string => new Date().toISOString();
+    let backup: string;
+    beforeAll(async () => {
+      const { out } = await backUp(await fresh(), "--json");
+      backup = (JSON.parse(out) as { folder: string }).folder;
+    });
+    async function empty(): Promise<{ DATABASE_URL: string }> {
+      const name = `r${randomBytes(4).toString("hex")}`;
+      await withServer(url, (client) => client.query(`create database ${name}`));
+      return { DATABASE_URL: databaseUrl(url, name) };
+    }
+
+    test("a time in the future is refused, by which nobody would be alerted until then", async () => {
+      const env = await empty();
+      const nextYear = ["--ran-until", "2126-11-23T14:05:00Z", ...by];
+      const { error } = await runCommand(registerRestore, ["restore", backup, ...nextYear], {
+        env,
+      });
+      expect(error).toMatchObject({
+        exitCode: 64,
+        message: expect.stringContaining("alerted to nobody") as string,
+      });
+      const taken = ["--taken-at", "2026-11-01T00:00:00Z"];
+      const other = await runCommand(registerRestore, ["restored", ...taken, ...nextYear], {
+        env: { DATABASE_URL: url },
+      });
+      expect(other.error).toMatchObject({ exitCode: 64 });
+    });
+
+    test("one that ended before it noted what people were told starts nothing, until restored notes it", async () => {
+      const env = await empty();
+      const db = createDatabase({
+        url: env.DATABASE_URL,
+        poolMax: 2,
+        applicationName: "tallyhook test",
+      });
+      const list = () => runCommand(registerAlerts, ["alerts", "list"], { env });
+      try {
+        const { signal } = new AbortController();
+        await restoreBackup({ url: env.DATABASE_URL, db }, { folder: backup, signal });
+        await migrateSchema(db);
+        const { error } = await list();
+        expect(await checkDatabase({ db: async () => db })).toMatchObject({
+          status: "failed",
+        });
+        expect(error).toMatchObject({
+          exitCode: 2,
+          message: expect.stringMatching(/restored --taken-at TIME --ran-until TIME/) as string,
+        });
+        expect(String((await runCommand(registerBackup, ["backup", backup], { env })).error)).toBe(
+          String(error),
+        );
+        const { takenAt } = await readManifest(backup);
+        const times = ["--taken-at", takenAt, "--ran-until", now()];
+        const done = await runCommand(registerRestore, ["restored", ...times, ...by], { env });
+        expect(done.error).toBeNull();
+        expect((await list()).error).toBeNull();
+        // Once more is refused, and changes nothing.
+        const again = ["restore", backup, "--ran-until", now(), ...by];
+        expect((await runCommand(registerRestore, again, { env })).error).toMatchObject({
+          exitCode: 64,
+          message: expect.stringContaining("is not empty") as string,
+        });
+        expect(await db("mirror.restores").pluck("restored_by")).toEqual(["Ada"]);
+      } finally {
+        await db.destroy();
+      }
+    });
+
+    test("restored is refused while a process of the system is connected", async () => {
+      const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook worker" });
+      try {
+        await db.raw("select 1");
+        const times = ["--taken-at", now(), "--ran-until", now()];
+        const { error } = await runCommand(registerRestore, ["restored", ...times, ...by], {
+          env: { DATABASE_URL: url },
+        });
+        expect(String(error)).toMatch(/"tallyhook worker" is connected .* Stop all processes/);
+      } finally {
+        await db.destroy();
+      }
+    });
+
+    test("a manifest that is no file is refused, and does not hang", async () => {
+      const folder = await fresh();
+      spawnSync("mkfifo", [join(folder, "manifest.json")]);
+      await expect(readManifest(folder)).rejects.toThrow("is not a manifest");
+    });
   });
 });
