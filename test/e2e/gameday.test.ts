@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
-import { faults } from "../../src/main/cli/gameday/faults.ts";
+import { type Fault, faults } from "../../src/main/cli/gameday/faults.ts";
+import { startPager } from "../../src/main/cli/gameday/pager.ts";
+import { check } from "../../src/main/cli/gameday/play.ts";
+import type { Stage } from "../../src/main/cli/gameday/stage.ts";
 import { registerPlay } from "../../src/main/cli/gameday/gameday.ts";
 import { UsageError } from "../../src/platform/errors.ts";
 import { runCommand } from "../main/cli/command-line.ts";
@@ -27,6 +30,21 @@ test("there are ten faults, each of a rule that exists, with hints", () => {
   }
 });
 
+test("what fails while a fault is made is its result, and ends nothing else", async () => {
+  const pager = await startPager();
+  try {
+    const [first] = faults;
+    const fault = { ...first, make: () => Promise.reject(new Error("the service is away\nat …")) };
+    const stage = { pager, signal: new AbortController().signal } as unknown as Stage;
+    expect(await check(stage, fault as Fault)).toMatchObject({
+      alert: null,
+      problem: "Error: the service is away",
+    });
+  } finally {
+    await pager.close();
+  }
+});
+
 test("a game day is refused where the settings name a service", async () => {
   const env = {
     DATABASE_URL: "embedded",
@@ -37,6 +55,12 @@ test("a game day is refused where the settings name a service", async () => {
   expect(out).toBe("");
   expect(error).toBeInstanceOf(UsageError);
   expect(String(error)).toContain("runs against the sandbox alone");
+});
+
+test("a team is not sent into a terminal whose commands would use a real queue or database", async () => {
+  const env = { DATABASE_URL: "embedded", REDIS_URL: "redis://127.0.0.1:1" };
+  const { error } = await runCommand(registerPlay, ["gameday"], { env, terminal: true });
+  expect(String(error)).toMatch(/REDIS_URL is set, .* Practise in a clone without a \.env/);
 });
 
 test("a game day fires the alert of a fault, ends it by the repair, and leaves nothing behind", async () => {

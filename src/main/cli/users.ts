@@ -233,7 +233,7 @@ async function list(context: CliContext, json: boolean): Promise<void> {
     }
     const table = new Table({
       head: ["E-mail", "Roles", "Signs in with", "Since"],
-      style: { head: [] },
+      style: { head: [], border: [] },
     });
     for (const account of accounts) {
       table.push([

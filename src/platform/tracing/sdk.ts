@@ -1,5 +1,6 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DiagLogLevel, context, diag, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -73,13 +74,28 @@ export function startSdk(
       const late = sleep(limitMs, "the process ends before the answer", { ref: false });
       const reason = await Promise.race([flushed, late]);
       if (reason !== null) warn(notExported, { reason: foreignText(reason, 300) });
-      agents.http.destroy();
-      agents.https.destroy();
+      endConnections(agents.http);
+      endConnections(agents.https);
       trace.disable();
       context.disable();
       diag.disable();
     },
   };
+}
+
+/**
+ * Ends what is under way, and what the SDK would begin: with an error after which it does not try again, since its timers
+ * would keep the process. One that waits for a collector that answered 503 is found out at its next attempt, within
+ * five seconds.
+ */
+function endConnections(agent: HttpAgent): void {
+  const ended = Object.assign(new Error("the process ends"), { code: "ERR_PROCESS_ENDS" });
+  agent.createConnection = (_options, done) => {
+    process.nextTick(() => done?.(ended, new Socket()));
+    return undefined;
+  };
+  for (const socket of Object.values(agent.sockets).flat()) socket?.destroy(ended);
+  agent.destroy();
 }
 
 /** Exports in progress: one, as a rule, and at the end of the process as many as the queue has batches. */

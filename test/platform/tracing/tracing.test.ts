@@ -1,4 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { parseHeaderPairs } from "../../../src/platform/tracing/header-pairs.ts";
@@ -157,4 +161,37 @@ describe("while spans are exported", () => {
     expect(closedMs).toBeLessThan(8_000);
     expect(lines.join("")).toContain("spans could not be exported");
   });
+});
+
+// By itself the SDK tries again, and its timers keep the process for ten seconds.
+test("a collector that does not answer keeps no process that has ended its traces", async () => {
+  const collector = await startOtlpReceiver("never");
+  const module = (path: string): string =>
+    JSON.stringify(pathToFileURL(join(inject("image"), "dist/src", path)).href);
+  const child = spawn(
+    process.execPath,
+    [
+      "--input-type=module",
+      "--eval",
+      `import { wallClock } from ${module("platform/clock.js")};
+       import { createLog } from ${module("platform/log.js")};
+       import { startTracing } from ${module("platform/tracing/start-tracing.js")};
+       import { endSpan, startSpan } from ${module("platform/tracing/tracing.js")};
+       const tracing = await startTracing(
+         { log: createLog({ level: "silent", name: "test" }), clock: wallClock },
+         { endpoint: ${JSON.stringify(collector.url)}, headers: null, serviceName: "t", deployment: "d" },
+       );
+       for (let n = 0; n < 2_000; n++) endSpan(startSpan("one of many", { facts: {} }));
+       await new Promise((resolve) => setTimeout(resolve, 500));
+       await tracing.close();
+       process.stdout.write("closed");`,
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  const ended = once(child, "exit");
+  await once(child.stdout, "data");
+  const closedAt = performance.now();
+  await ended;
+  expect(performance.now() - closedAt).toBeLessThan(6_500);
+  await collector.close();
 });

@@ -2,6 +2,7 @@ import { createInterface } from "node:readline/promises";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { TallyhookError, UsageError, exitCodes } from "../../../platform/errors.ts";
+import type { LoadedConfig } from "../../config/config.ts";
 import type { CliContext } from "../context.ts";
 import { assertSandbox } from "../trigger.ts";
 import { untilSignal } from "../until-signal.ts";
@@ -53,13 +54,15 @@ async function play(
   chosen: readonly Fault[],
   isCheck: boolean,
 ): Promise<void> {
-  const { config } = context.loaded();
+  const loaded = context.loaded();
+  const { config } = loaded;
   assertSandbox(config, "gameday", "breaks what it runs against");
   if (!isCheck && !context.stdin.isTTY) {
     throw new UsageError(
       "A game day asks people, and standard input is not a terminal: add --check.",
     );
   }
+  if (!isCheck) assertNothingElsewhere(loaded);
   const stop = new AbortController();
   void untilSignal().then((signal) =>
     stop.abort(new TallyhookError(`Stopped by ${signal}. Nothing of the game day is left.`)),
@@ -104,6 +107,20 @@ async function checkAll(
   }
 }
 
+/** What leads commands in the second terminal to a real system, beside the database of the game day. */
+const leadElsewhere =
+  "SVC_BASE_URL SVC_API_KEY SVC_WEBHOOK_SECRETS DATABASE_DIRECT_URL REPORTS_DATABASE_URL REDIS_URL";
+
+/** The second terminal reads the same `.env`. */
+function assertNothingElsewhere({ secrets }: LoadedConfig): void {
+  const { databaseDirectUrl, reportsDatabaseUrl, redisUrl } = secrets;
+  if ([databaseDirectUrl, reportsDatabaseUrl, redisUrl].every((url) => url === null)) return;
+  throw new UsageError(
+    "DATABASE_DIRECT_URL, REPORTS_DATABASE_URL or REDIS_URL is set, and commands of the team would use it beside the " +
+      "game day's database. Practise in a clone without a .env, in a terminal without these settings.",
+  );
+}
+
 async function practiseAll(
   { stdin, stdout }: CliContext,
   stage: Stage,
@@ -115,7 +132,7 @@ async function practiseAll(
     ([name, value]) => `export ${name}='${value}'`,
   );
   say(
-    `\nIn a second terminal, in this folder, for the commands of the runbooks:\n\n${exports.join("\n")}\n\n` +
+    `\nIn a second terminal, in this folder, for the commands of the runbooks:\n\nunset ${leadElsewhere}\n${exports.join("\n")}\n\n` +
       `The log of receiver and worker: ${stage.folder}/gameday.log`,
   );
   const lines = createInterface({ input: stdin, output: stdout });

@@ -54,8 +54,21 @@ const ended = (
     meanwhile: async () => void (await fault.passTime?.(stage)),
   });
 
-/** Makes a fault, waits for its alert, repairs it and waits for the end of the alert. */
+/**
+ * Makes a fault, waits for its alert, repairs it and waits for the end of the alert. What fails on the way is the fault's
+ * problem: the others are played all the same.
+ */
 export async function check(stage: Stage, fault: Fault): Promise<Played> {
+  try {
+    return await checked(stage, fault);
+  } catch (error) {
+    stage.signal.throwIfAborted();
+    const [problem = ""] = String(error).split("\n");
+    return { fault, alert: null, firedMs: null, repairedMs: null, problem };
+  }
+}
+
+async function checked(stage: Stage, fault: Fault): Promise<Played> {
   const begun = await begin(stage, fault);
   const { startMs, alert, firedMs } = begun;
   await fault.mend?.(stage);
