@@ -86,6 +86,17 @@ describe("on a database that a newer version migrated", () => {
     },
   );
 
+  // An old program has nothing to say of what a newer one did.
+  test.each([["upgrade"], ["upgrade", "--rehearse"]])("%s %s says so", async (...args) => {
+    await has({ name: "9001_expand", needs: null });
+    const { out, error } = await run(args, database.environment);
+    expect(out).toBe("");
+    expect(error).toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining("newer version of Tallyhook (it has 9001_expand)") as string,
+    });
+  });
+
   test("a process starts beside what only adds, and beside what takes away only what it has ceased to use", async () => {
     await has(
       { name: "9001_expand", needs: null },

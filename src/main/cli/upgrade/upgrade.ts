@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import type { Command } from "commander";
+import type { Knex } from "knex";
 import pc from "picocolors";
 import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform/errors.ts";
 import { newerMigrations } from "../../../platform/postgres/migrations.ts";
@@ -41,7 +42,9 @@ async function printPending({ withRuntime, stdout }: CliContext, json: boolean):
   await withRuntime(
     "upgrade",
     async (runtime) => {
-      const pending = await pendingSchema(await runtime.db());
+      const db = await runtime.db();
+      await refuseNewer(db);
+      const pending = await pendingSchema(db);
       if (json) {
         stdout.write(`${JSON.stringify({ pending })}\n`);
         return;
@@ -61,6 +64,14 @@ async function printPending({ withRuntime, stdout }: CliContext, json: boolean):
   );
 }
 
+async function refuseNewer(db: Knex): Promise<void> {
+  const newer = await newerMigrations(db);
+  if (newer.length === 0) return;
+  throw new ConfigurationError(
+    `The database was migrated by a newer version of Tallyhook (it has ${someOf(newer)}). Run that version or a later one.`,
+  );
+}
+
 async function printRehearsal(context: CliContext, { rows, json }: UpgradeOptions): Promise<void> {
   const { stdout, stderr } = context;
   const stop = new AbortController();
@@ -73,12 +84,7 @@ async function printRehearsal(context: CliContext, { rows, json }: UpgradeOption
     "upgrade",
     async (runtime) => {
       const source = await runtime.db();
-      const newer = await newerMigrations(source);
-      if (newer.length > 0) {
-        throw new ConfigurationError(
-          `The database was migrated by a newer version of Tallyhook (it has ${someOf(newer)}).`,
-        );
-      }
+      await refuseNewer(source);
       const { rehearse } = await import("./rehearse.ts");
       return rehearse(
         { source, dataDir: runtime.config.dataDir, log: runtime.log },
