@@ -22,7 +22,8 @@ let dashboard: DashboardStand;
 
 beforeAll(async () => {
   dashboard = await openDashboard(database);
-  const passwordHash = await hashPassword(password);
+  // Cheap to check: most of these tests check it, and the cost has its own test.
+  const passwordHash = await hashPassword(password, 10);
   await database.db.transaction(async (trx) => {
     await createAccount(trx, { email, roles: ["viewer"], passwordHash });
   });

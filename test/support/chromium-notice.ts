@@ -10,6 +10,6 @@ export function setup(): void {
   }
   console.warn(
     "Chromium is not installed: the tests of the dashboard in a browser are skipped. " +
-      "Debian: apt-get install chromium. Elsewhere name it by CHROMIUM=/path/of/it.",
+      "Debian: apt-get install chromium chromium-headless-shell. Elsewhere name it by CHROMIUM=/path/of/it.",
   );
 }

@@ -1,6 +1,6 @@
 import { type Browser, type BrowserContextOptions, type Page, chromium } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
-import { chromiumPath } from "../../support/chromium.ts";
+import { chromiumPath, headlessShellPath } from "../../support/chromium.ts";
 import { send } from "../dashboard-stand.ts";
 import { inPageFile } from "./in-page.ts";
 
@@ -36,7 +36,7 @@ export function useBrowser({ keepsPages = false } = {}): TestBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
     browser = await chromium.launch({
-      executablePath: chromiumPath ?? "chromium",
+      executablePath: (keepsPages ? chromiumPath : headlessShellPath) ?? "chromium",
       args: [
         "--no-sandbox",
         "--disable-gpu",
