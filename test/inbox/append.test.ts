@@ -268,7 +268,7 @@ describe("when the database does not answer", () => {
   });
 
   test("a hung connection is given up with all that waits behind it, and not used again", async () => {
-    const stand = inbox(proxy.url, { flushTimeoutMs: 300 });
+    const stand = inbox(proxy.url, { flushTimeoutMs: 1_000 });
     await stand.appender.append(anEvent("evt_before"));
     proxy.freeze();
     const startedMs = performance.now();
@@ -279,7 +279,8 @@ describe("when the database does not answer", () => {
     await setImmediate();
     expect(refused).toBe(3);
     const outcomes = await Promise.allSettled(hung);
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    // Not one time limit after the other.
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({
         status: "rejected",
