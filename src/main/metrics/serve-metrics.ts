@@ -32,7 +32,7 @@ export interface AnsweredRequest {
 }
 
 /** Where a process serves them while ADMIN_PORT is not set, so that all run side by side on one machine. */
-const adminPorts: Readonly<Record<ProcessName, number>> = {
+export const adminPorts: Readonly<Record<ProcessName, number>> = {
   worker: 3001,
   start: 3001,
   receiver: 3003,

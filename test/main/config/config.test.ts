@@ -486,7 +486,9 @@ test("a standby for reports needs a database that can have one", () => {
 });
 
 test("two listeners on one port are refused", () => {
-  expect(refusal({ PORT: "3001", ADMIN_PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
+  expect(refusal({ PORT: "3001", ADMIN_PORT: "3001" })).toMatch(
+    /PORT and ADMIN_PORT are both 3001/,
+  );
 });
 
 describe("secrets from files", () => {
