@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Service, durationMs } from "./compose-file.ts";
 
-const HEALTHY_WITHIN_MS = 30_000;
+/** Hung, however busy the machine is. */
+const HEALTHY_WITHIN_MS = 120_000;
 const CHECK_EVERY_MS = 100;
 
 export interface Exit {

@@ -34,7 +34,14 @@ describe("the lines of .env.example", () => {
   const uncommented = envExample().replaceAll(/^#(?=[A-Z_]+=)/gm, "");
   const named = [...uncommented.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
 
-  const ofCompose = ["SECRETS_DIR", "COMPOSE_FILE", "ALERT_SETTINGS", "FORWARD_SETTINGS"];
+  const ofCompose = [
+    "SECRETS_DIR",
+    "COMPOSE_FILE",
+    "ALERT_SETTINGS",
+    "FORWARD_SETTINGS",
+    "PROMETHEUS_PORT",
+    "GRAFANA_PORT",
+  ];
 
   test("name every setting once, and what Compose reads itself", () => {
     const expected = Object.entries(settings).map(([name, { isSecret }]) =>
