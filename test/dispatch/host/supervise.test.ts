@@ -257,11 +257,11 @@ describe("a file that", () => {
     const refused = await wrong(
       "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
       {
-        loadMs: 10_000,
+        loadMs: 20_000,
       },
     );
     expect(refused.message).toMatch(
-      /^The handlers could not be loaded: it took longer than 10 s\..*, while it loaded .*wrong\.mjs\.$/,
+      /^The handlers could not be loaded: it took longer than 20 s\..*, while it loaded .*wrong\.mjs\.$/,
     );
   });
 
