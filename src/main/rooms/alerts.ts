@@ -30,8 +30,11 @@ export const alertsRoom: AlertsRoom = {
     const { channels } = (await import("../alerts.ts")).alertSettings(runtime);
     const { countUnresolved, readOutboxAges } = await import("../../alerts/outbox/outbox-ages.ts");
     const names = Object.keys(channels).sort().slice(0, channelsAtMost);
-    const [unresolved, outbox] = [countUnresolved(db, { most }), readOutboxAges(db, names)];
-    return { unresolved: await unresolved, outbox: await outbox };
+    const [unresolved, outbox] = await Promise.all([
+      countUnresolved(db, { most }),
+      readOutboxAges(db, names),
+    ]);
+    return { unresolved, outbox };
   },
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
   check: async (runtime, database) =>

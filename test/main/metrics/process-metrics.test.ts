@@ -18,7 +18,6 @@ import { migrateQueueSchema } from "../../../src/queue/backend.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { eventually } from "../../support/eventually.ts";
-import { freePort } from "../../support/free-port.ts";
 
 const log = createLog({ level: "silent", name: "test", destination: process.stderr });
 const token = "a-token-for-these-metrics";
@@ -213,12 +212,12 @@ describe("what is read from the database", () => {
 
   test("is absent where the database does not answer, and says so", async () => {
     const away = createDatabase({
-      url: `postgres://tallyhook@127.0.0.1:${await freePort()}/away`,
+      url: database.url,
       poolMax: 1,
       applicationName: "tallyhook test",
     });
-    const samples = await readAll(away);
     await away.destroy();
+    const samples = await readAll(away);
     expect(samples.get('tallyhook_database_read_success{part="inbox"}')).toBe(0);
     expect(samples.has("tallyhook_inbox_oldest_unapplied_age_seconds")).toBe(false);
     expect(samples.get('tallyhook_database_read_success{part="queue"}')).toBe(1);
