@@ -7,6 +7,7 @@ import {
   type SpanHealth,
   advanceSpans,
   dropPartitions,
+  isInSpan,
   isThereAndOld,
   partitionSteps,
   readSpanHealth,
@@ -20,13 +21,8 @@ const dayMs = 86_400_000;
 const feedTables: NumberedTables = {
   schema: "feed",
   sequence: "change_numbers",
-  tables: [
-    {
-      name: "changes",
-      dateColumn: "recorded_at",
-      like: "including defaults including constraints",
-    },
-  ],
+  tables: ["changes"],
+  dateColumn: "recorded_at",
   lock: 7_255_011_939,
 };
 
@@ -74,7 +70,10 @@ async function dropSpan(trx: Knex.Transaction, span: Span, oldest: Date): Promis
   if (!(await isThereAndOld(trx, feedTables, span, oldest))) return [];
   const { until, position } = await readByAll(trx);
   if (until < span.to - 1) return [];
-  const unread = await trx(`feed.changes_${span.name}`).where("seq", ">", position).first("seq");
+  const unread = await trx("feed.changes")
+    .whereRaw(isInSpan("seq", span))
+    .where("seq", ">", position)
+    .first("seq");
   return unread === undefined ? dropPartitions(trx, feedTables, span) : [];
 }
 

@@ -8,6 +8,7 @@ import {
   advanceSpans,
   dateIn,
   dropPartitions,
+  isInSpan,
   isOld,
   isThereAndOld,
   partitionSteps,
@@ -23,19 +24,8 @@ const weekMs = 7 * dayMs;
 const inboxTables: NumberedTables = {
   schema: "inbox",
   sequence: "event_numbers",
-  tables: [
-    {
-      name: "receipts",
-      dateColumn: "received_at",
-      like: "including defaults including storage",
-      indexed: "event_id",
-    },
-    {
-      name: "progress",
-      like: "including defaults including constraints",
-      options: "autovacuum_vacuum_scale_factor = 0.05",
-    },
-  ],
+  tables: ["receipts", "progress"],
+  dateColumn: "received_at",
   lock: 7_255_011_937,
 };
 
@@ -133,28 +123,17 @@ async function readWeeks(db: Knex): Promise<Week[]> {
   });
 }
 
-const weekName = (week: Week): string =>
-  `seen_${week.toISOString().slice(0, 10).replaceAll("-", "_")}`;
+const mondayName = (week: Week): string => week.toISOString().slice(0, 10);
+const weekName = (week: Week): string => `seen_${mondayName(week).replaceAll("-", "_")}`;
 
-/** Takes over what is there already of that week: a service's clock may run ahead. */
 async function createWeek(
   trx: Knex.Transaction,
   week: Week,
   changes: PartitionChanges,
 ): Promise<void> {
-  const name = weekName(week);
   if (await hasWeek(trx, week)) return;
-  const [from, to] = [week.toISOString(), new Date(week.getTime() + weekMs).toISOString()];
-  await trx.raw(
-    `lock table inbox.seen_default in access exclusive mode;
-     create table inbox.${name} (like inbox.seen including defaults including constraints);
-     with early as (
-       delete from inbox.seen_default where created_at >= '${from}' and created_at < '${to}' returning *
-     )
-     insert into inbox.${name} select * from early;
-     alter table inbox.seen attach partition inbox.${name} for values from ('${from}') to ('${to}')`,
-  );
-  changes.created.push(name);
+  await trx.raw("select inbox.make_week(?)", [mondayName(week)]);
+  changes.created.push(weekName(week));
 }
 
 async function dropWeek(
@@ -163,7 +142,7 @@ async function dropWeek(
   changes: PartitionChanges,
 ): Promise<void> {
   if (!(await hasWeek(trx, week))) return;
-  await trx.raw(`drop table inbox.${weekName(week)}`);
+  await trx.raw("select inbox.drop_week(?)", [mondayName(week)]);
   changes.dropped.push(weekName(week));
 }
 
@@ -180,16 +159,16 @@ async function dropSpan(
   changes: PartitionChanges,
 ): Promise<void> {
   if (!(await isThereAndOld(trx, inboxTables, span, oldest))) return;
-  // Waits for who is about to replay an event of it, or to store one.
-  await trx.raw(`lock table inbox.progress_${span.name} in share mode`);
+  await trx.raw("select inbox.hold_partition(?)", [span.name]);
   if (!(await isOld(trx, inboxTables, span, oldest))) return;
   const last = await dateIn(trx, inboxTables, span, "last");
   if (last !== null) await noteDropped(trx, last);
   const { rows } = await trx.raw<{ rows: unknown[] }>(
-    `select from inbox.progress_${span.name} where state in ('received', 'failed', 'dead') limit 1`,
+    `select from inbox.progress
+     where ${isInSpan("seq", span)} and state in ('received', 'failed', 'dead') limit 1`,
   );
   if (rows.length > 0) {
-    changes.removedRows += await removeSettled(trx, span.name, oldest);
+    changes.removedRows += await removeSettled(trx, placeOf(span), oldest);
     return;
   }
   changes.dropped.push(...(await dropPartitions(trx, inboxTables, span)));
@@ -204,24 +183,44 @@ async function thinOverflow(
   const first = await trx("inbox.receipts_default").where("received_at", "<", oldest).first("seq");
   if (first === undefined) return;
   await noteDropped(trx, oldest);
-  changes.removedRows += await removeSettled(trx, "default", oldest);
+  changes.removedRows += await removeSettled(trx, overflow, oldest);
 }
 
-/** Removes settled events that arrived before `oldest` from a partition of numbers, and returns how many. */
+/** Where events lie: two tables, and a condition on a number of each. */
+interface Place {
+  progress: string;
+  receipts: string;
+  holds(column: string): string;
+}
+
+const overflow: Place = {
+  progress: "inbox.progress_default",
+  receipts: "inbox.receipts_default",
+  holds: () => "true",
+};
+
+const placeOf = (span: Span): Place => ({
+  progress: "inbox.progress",
+  receipts: "inbox.receipts",
+  holds: (column) => isInSpan(column, span),
+});
+
+/** Removes settled events that arrived before `oldest` from a place, and returns how many. */
 async function removeSettled(
   trx: Knex.Transaction,
-  name: Span["name"] | "default",
+  { progress, receipts, holds }: Place,
   oldest: Date,
 ): Promise<number> {
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `with settled as (
-       delete from inbox.progress_${name} where seq in (
-         select seq from inbox.progress_${name} p join inbox.receipts_${name} r using (seq)
-         where p.state in ('applied', 'stale', 'ignored') and r.received_at < ?
+       delete from ${progress} where ${holds("seq")} and seq in (
+         select p.seq from ${progress} p join ${receipts} r on r.seq = p.seq
+         where ${holds("p.seq")} and ${holds("r.seq")}
+           and p.state in ('applied', 'stale', 'ignored') and r.received_at < ?
          limit ? for update of p skip locked)
        returning seq
      )
-     delete from inbox.receipts_${name} r using settled s where r.seq = s.seq`,
+     delete from ${receipts} r using settled s where r.seq = s.seq and ${holds("r.seq")}`,
     [oldest, removedAtOnce],
   );
   return rowCount;

@@ -32,6 +32,7 @@ const objects: readonly URL[] = [
     "mirror",
     "resources",
     "append-only",
+    "write/overrule",
     "retry-due",
     "awaits",
     "chargebacks",
@@ -64,6 +65,9 @@ const objects: readonly URL[] = [
   ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
   ...(optionalRooms.reports?.sql ?? []),
   ...inRoom("dispatch", "remove-runs"),
+  // The rights that partitions take.
+  ...inRoom("inbox", "keep-partitions"),
+  ...inRoom("feed", "keep-partitions"),
   ...inRoom("people", "audit-append-only"),
 ];
 

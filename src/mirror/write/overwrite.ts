@@ -118,23 +118,8 @@ async function overruleStates(
   // The service shows the object, so it is not absent.
   const { absence } = resourceNamed(resource);
   if (absence !== undefined) shown.push({ group: absence.group, id, at: observedAt });
-  // The history's trigger refuses changes without this setting.
-  await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
   await trx.raw(
-    `with shown as (
-       select * from unnest(?::text[], ?::text[], ?::timestamptz[]) as s(resource, id, shown_at)
-     ), gone as (
-       delete from mirror.versions v using (select distinct s.id from shown s) object
-       where v.id = object.id and (v.source_updated_at > ? or exists (
-         select from shown s where s.resource = v.resource and s.id = v.id
-           -- Of states with the shown time, only later reads go: an event's has no observed_at and compares as null.
-           and (v.source_updated_at, v.observed_at) > (s.shown_at, ?::timestamptz)))
-       returning v.resource, v.id, v.source_updated_at, v.content_hash, v.recorded_at, v.observed_at, v.cause, v.data
-     )
-     insert into mirror.unbelieved
-       (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
-     select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, ?::bigint from gone g
-     on conflict (resource, id, source_updated_at, content_hash) do update set heal = excluded.heal`,
+    "select mirror.overrule(?::text[], ?::text[], ?::timestamptz[], ?::timestamptz, ?::timestamptz, ?::bigint)",
     [
       sqlArray(shown.map(({ group }) => group)),
       sqlArray(shown.map((one) => one.id)),
@@ -144,7 +129,6 @@ async function overruleStates(
       heal,
     ],
   );
-  await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
 }
 
 const keyOf = ({ group, id }: GroupState) => ({ group, id });

@@ -6,25 +6,21 @@ import { inTransaction } from "./transactions.ts";
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
 
-/** Tables in partitions by the numbers of one sequence. All of them have the same spans, and a default partition. */
+/**
+ * Tables in partitions by the numbers of one sequence. All of them have the same spans, and a default partition. The
+ * schema has functions that make and drop the partitions of a span with the rights of the tables' owner:
+ * `make_partitions(from, to)` and `drop_partitions(name)`.
+ */
 export interface NumberedTables {
   schema: string;
   /** In the schema. */
   sequence: string;
   /** The first one dates the numbers. */
-  tables: readonly [NumberedTable & { dateColumn: string }, ...NumberedTable[]];
+  tables: readonly [string, ...string[]];
+  /** Of the first table. */
+  dateColumn: string;
   /** Held by the one process that changes their partitions. An arbitrary fixed number of their own. */
   lock: number;
-}
-
-export interface NumberedTable {
-  name: string;
-  /** What a new partition takes over before it is attached (`create table … (like …)`). */
-  like: string;
-  /** Storage parameters of each partition. */
-  options?: string;
-  /** A column with an index in each partition that the table itself does not have. */
-  indexed?: string;
 }
 
 /** A span of numbers: one partition of each of the tables. */
@@ -124,7 +120,7 @@ export async function advanceSpans(
   numbered: NumberedTables,
   now: Date,
 ): Promise<string[]> {
-  const { schema, sequence, tables } = numbered;
+  const { schema, sequence } = numbered;
   const spans = await readSpans(trx, numbered);
   const lastNumber = await readLastNumber(trx, numbered);
   const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
@@ -132,7 +128,7 @@ export async function advanceSpans(
   const { create, jumpTo } = planSpans({ spans, lastNumber, presentSince }, now);
   const created: string[] = [];
   for (const span of create) {
-    await trx.raw(tables.map((table) => creation(schema, table, span)).join(";\n"));
+    await trx.raw(`select ${schema}.make_partitions(?, ?)`, [span.from, span.to]);
     created.push(...partitionsOf(numbered, span));
   }
   if (jumpTo !== null) {
@@ -164,27 +160,9 @@ export async function skipLostNumbers(
   await advanceSpans(trx, numbered, now);
 }
 
-/** Attached and not created in place: that would lock out all readers and writers of the other partitions. */
-function creation(
-  schema: string,
-  { name, like, options, indexed }: NumberedTable,
-  span: Span,
-): string {
-  const [table, partition] = [`${schema}.${name}`, `${name}_${span.name}`];
-  const parameters = options === undefined ? "" : ` with (${options})`;
-  const statements = [
-    `create table ${schema}.${partition} (like ${table} ${like})${parameters}`,
-    `alter table ${table} attach partition ${schema}.${partition} for values from (${span.from}) to (${span.to})`,
-  ];
-  if (indexed !== undefined) {
-    statements.push(`create index ${partition}_${indexed} on ${schema}.${partition} (${indexed})`);
-  }
-  return statements.join(";\n");
-}
-
 /** The names of a span's partitions. */
 const partitionsOf = ({ tables }: NumberedTables, span: Span): string[] =>
-  tables.map(({ name }) => `${name}_${span.name}`);
+  tables.map((table) => `${table}_${span.name}`);
 
 /** Drops a span's partitions, and returns their names. Part of a step. */
 export async function dropPartitions(
@@ -192,9 +170,8 @@ export async function dropPartitions(
   numbered: NumberedTables,
   span: Span,
 ): Promise<string[]> {
-  const names = partitionsOf(numbered, span);
-  await trx.raw(`drop table ${names.map((name) => `${numbered.schema}.${name}`).join(", ")}`);
-  return names;
+  await trx.raw(`select ${numbered.schema}.drop_partitions(?)`, [span.name]);
+  return partitionsOf(numbered, span);
 }
 
 /** The highest number given out; 0 before the first. One statement. */
@@ -205,14 +182,22 @@ async function readLastNumber(db: Knex, { schema, sequence }: NumberedTables): P
   return Number(rows[0]?.last ?? 0);
 }
 
+/**
+ * SQL of the condition that a number is in a span. Who reads a partition by it, and not by its name, needs no right but
+ * that on the table. Say it of each table of a join: PostgreSQL does not infer it. Pure.
+ */
+export const isInSpan = (column: string, { from, to }: Span): string =>
+  Number.isFinite(from) ? `${column} >= ${from} and ${column} < ${to}` : `${column} < ${to}`;
+
 /** The date of the first or the last row of a span; null where it has none. */
 export async function dateIn(
   db: Knex,
-  { schema, tables: [{ name, dateColumn }] }: NumberedTables,
+  { schema, tables: [table], dateColumn }: NumberedTables,
   span: Span,
   which: "first" | "last",
 ): Promise<Date | null> {
-  const row = await db(`${schema}.${name}_${span.name}`)
+  const row = await db(`${schema}.${table}`)
+    .whereRaw(isInSpan("seq", span))
     .orderBy("seq", which === "first" ? "asc" : "desc")
     .first<{ at: Date } | undefined>(`${dateColumn} as at`);
   return row?.at ?? null;
@@ -221,7 +206,7 @@ export async function dateIn(
 /** The numbers of the spans, ascending. One statement. */
 export async function readSpans(
   db: Knex,
-  { schema, tables: [{ name: table }] }: NumberedTables,
+  { schema, tables: [table] }: NumberedTables,
 ): Promise<Span[]> {
   const { rows } = await db.raw<{ rows: { name: string; bound: string }[] }>(
     `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bound

@@ -1,0 +1,28 @@
+-- The same for the feed as inbox/keep-partitions.sql has for the inbox: whoever may delete its changes.
+create or replace function feed.require_keeper() returns void language plpgsql stable as $$
+begin
+  if not has_table_privilege(session_user, 'feed.changes', 'delete') then
+    raise exception 'the role % may not change the partitions of the feed', session_user
+      using errcode = 'insufficient_privilege', hint = 'The worker keeps them (tallyhook roles --sql).';
+  end if;
+end
+$$;
+
+create or replace function feed.make_partitions(p_from bigint, p_to bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  changes text := 'changes_' || p_from;
+begin
+  perform feed.require_keeper();
+  execute format('create table feed.%I (like feed.changes including defaults including constraints)', changes);
+  execute format('alter table feed.changes attach partition feed.%I for values from (%s) to (%s)', changes, p_from, p_to);
+end
+$$;
+
+create or replace function feed.drop_partitions(p_from bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform feed.require_keeper();
+  execute format('drop table feed.%I', 'changes_' || p_from);
+end
+$$;
