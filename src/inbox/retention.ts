@@ -32,8 +32,9 @@ export async function replayEvents(
   return db.transaction(async (trx) => {
     const locked = await lockProgress(trx, seqs);
     check?.(locked);
+    // Whoever changes bytes has locked the progress before.
     const { rows: kept } = await trx.raw<{ rows: { seq: string }[] }>(
-      "select seq from inbox.receipts where seq = any(?::bigint[]) and raw is not null order by seq for update",
+      "select seq from inbox.receipts where seq = any(?::bigint[]) and raw is not null order by seq",
       [sqlArray(seqs)],
     );
     const { rows } = await trx.raw<{ rows: { seq: string }[] }>(

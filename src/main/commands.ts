@@ -20,6 +20,7 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
   { names: ["trigger"], load: async () => (await import("./cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
+  { names: ["roles"], load: async () => (await import("./cli/roles/roles.ts")).registerRoles },
   {
     names: ["upgrade"],
     load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade,

@@ -221,6 +221,10 @@ export async function migrateQueueSchema(
     await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () =>
       runMigrations(client, schema),
     );
+    // BullMQ makes them with the first job of a queue, which takes a right that only the owner of the schema has.
+    for (const name of Object.keys(jobSchemas)) {
+      await client.query(`select ${schema}.next_job_id($1)`, [name]);
+    }
   } finally {
     await client.end();
     await db.destroy();

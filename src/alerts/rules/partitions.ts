@@ -87,7 +87,7 @@ export function partitionsCondition(
       `${effect}, but where partitions are missing they are removed one by one when they are old, and the ${room} ` +
       "becomes slower. A worker makes partitions every hour and did not: search its log for " +
       `"partitions are changed later" and "${room}-partitions". Often somebody holds a lock on the tables of the ` +
-      `${room} (a backup, an open transaction), or the role of DATABASE_URL may not create tables. This alert ends by ` +
+      `${room} (a backup, an open transaction), or the role of DATABASE_URL may not change them. This alert ends by ` +
       "itself.",
     facts: [
       { label: "Partitions ahead", value: String(spansAhead) },

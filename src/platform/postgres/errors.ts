@@ -107,7 +107,8 @@ export function withRoleAdvice(error: unknown): unknown {
   if (code === "42501") {
     return new ConfigurationError(
       "The role of DATABASE_URL lacks a privilege that this needs (42501). Log in as the role that owns the database and " +
-        "migrated it: commands, receivers and workers all write.",
+        "migrated it, or as the role that runs this; where each process has a role, run the SQL of " +
+        '"node src/bin/tallyhook.js roles --sql" again after a migrate (docs/operations.md, "Database roles").',
       { cause: error },
     );
   }

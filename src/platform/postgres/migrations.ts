@@ -321,6 +321,13 @@ async function migrationNames(folder: URL): Promise<string[]> {
   }
 }
 
+/** The name of the last numbered file of this program. */
+export async function lastMigration(migrations: URL = migrationsFolder): Promise<string> {
+  const last = (await migrationNames(migrations)).at(-1);
+  if (last === undefined) throw new Error("there are no migrations");
+  return last;
+}
+
 async function appliedMigrations(db: Knex): Promise<string[]> {
   return (await tableExists(db, ledger)) ? db(ledger).orderBy("id").pluck<string[]>("name") : [];
 }

@@ -172,6 +172,7 @@ function settledText(
     "  node src/bin/tallyhook.js users list           accounts and roles are those of the backup: disable who left since",
     "  node src/bin/tallyhook.js secrets list         so are signing secrets: add and retire what was rotated since",
     "  node src/bin/tallyhook.js close verify         closed months keep their seals; close later ones again",
+    "  node src/bin/tallyhook.js roles --sql          privileges are not restored: run it, if you use database roles",
     "Then start receiver and worker, and:",
     "  node src/bin/tallyhook.js reconcile --full     reads what the database lacks from the service",
     "docs/backup.md has the rest.",

@@ -16,7 +16,7 @@ import { appliedByName } from "../../../platform/postgres/migrations.ts";
 import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
-import { leftSchemas, leftTables } from "./table-decisions.ts";
+import { leftSchemas, leftTables } from "../table-decisions.ts";
 
 export interface BackupOptions {
   /** The folder that holds the backups, a folder each. Made where it is missing. */

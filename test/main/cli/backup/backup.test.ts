@@ -10,7 +10,7 @@ import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
 import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
 import { restoreBackup } from "../../../../src/main/cli/backup/restore-backup.ts";
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
-import { tableDecisions } from "../../../../src/main/cli/backup/table-decisions.ts";
+import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";

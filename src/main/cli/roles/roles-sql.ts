@@ -1,0 +1,244 @@
+import { migratedSchemas } from "../../../platform/postgres/schema-objects.ts";
+import {
+  type ColumnRights,
+  type Letters,
+  type Rights,
+  type RoleName,
+  otherRights,
+  queueRoles,
+  queueSchema,
+  roleNames,
+  sequenceRights,
+  tableDecisions,
+} from "../table-decisions.ts";
+
+/** Schemas whose rights are all decided here. Of `public`, which others use as well, only our own tables. */
+const ownSchemas: readonly string[] = migratedSchemas;
+
+/** Who makes temporary tables: the invariants of a run, and jobs that are added in bulk. */
+const temporaryRoles: readonly RoleName[] = ["receiver", "worker", "dashboard"];
+
+const privileges: Readonly<Record<string, string>> = {
+  r: "select",
+  a: "insert",
+  w: "update",
+  d: "delete",
+  U: "usage",
+};
+
+export interface RolesOptions {
+  /** The roles are called `<prefix>_receiver` and so on. Lower-case letters, digits and underscores. */
+  prefix: string;
+  /** The last migration of this program, which the database must have. */
+  migration: string;
+}
+
+/**
+ * The SQL that makes the roles of least privilege and grants each what it needs, in one transaction. It may be run again:
+ * it first takes back what the roles had on our schemas. It holds no password. Pure.
+ */
+export function rolesSql({ prefix, migration }: RolesOptions): string {
+  const roleOf = (role: RoleName): string => `${prefix}_${role}`;
+  const all = roleNames.map(roleOf).join(", ");
+  return [
+    head(roleNames.map(roleOf)),
+    "begin;",
+    "set local client_min_messages = warning;",
+    beforeGranting(
+      { roles: roleNames.map(roleOf), temporary: temporaryRoles.map(roleOf), bi: roleOf("bi") },
+      migration,
+    ),
+    "-- What an earlier version granted, or a hand: grants of your own belong in a role of their own.",
+    ["schema", "all tables in schema", "all sequences in schema"]
+      .map((what) => wrapped(`revoke all on ${what} ${ownSchemas.join(", ")} from ${all};`))
+      .join("\n"),
+    revokePublic(all),
+    roleNames.map((role) => grantsOf(role, roleOf(role))).join("\n\n"),
+    queueGrants(queueRoles.map(roleOf).join(", "), all),
+    "commit;\n",
+  ].join("\n\n");
+}
+
+function head(roles: readonly string[]): string {
+  return [
+    '-- Roles of least privilege for the database of Tallyhook: docs/operations.md, "Database roles".',
+    "-- Run it in the database itself, as a superuser or as the owner of the tables, after each migrate, and after a",
+    "-- restore. The owner needs CREATEROLE the first time, when the roles are made:",
+    "--   node src/bin/tallyhook.js roles --sql | psql -v ON_ERROR_STOP=1 DATABASE",
+    "-- The roles have no password. Set one for each that logs in with one, in psql, which asks for it:",
+    ...roles.map((role) => `--   \\password ${role}`),
+  ].join("\n");
+}
+
+const listOf = (names: readonly string[]): string => names.map(literal).join(", ");
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** Makes roles that are missing, and refuses roles that would be more than they look. */
+function beforeGranting(
+  { roles, temporary, bi }: { roles: readonly string[]; temporary: readonly string[]; bi: string },
+  migration: string,
+): string {
+  return `do $roles$
+declare
+  name text;
+  found pg_roles;
+  owner oid;
+  owned text;
+  schema text;
+  schemas constant text[] := array[${listOf(ownSchemas)}];
+begin
+  if to_regclass('public.tallyhook_migrations') is null
+     or not exists (select from public.tallyhook_migrations m where m.name = ${literal(migration)}) then
+    raise exception 'The database % lacks ${migration}.', current_database()
+      using hint = 'Run it in the database of DATABASE_URL, after "node src/bin/tallyhook.js migrate" of this version.';
+  end if;
+  select nspowner into owner from pg_namespace where nspname = 'inbox';
+  foreach name in array array[${listOf(roles)}] loop
+    if not exists (select from pg_roles where rolname = name) then
+      execute format('create role %I login', name);
+      if name = ${literal(bi)} then
+        execute format('alter role %I connection limit 5', name);
+        execute format('alter role %I set default_transaction_read_only = on', name);
+        -- A forgotten query ends by itself.
+        execute format('alter role %I set statement_timeout = ''5min''', name);
+      end if;
+    end if;
+    select * into found from pg_roles where rolname = name;
+    if found.rolsuper or found.rolcreatedb or found.rolcreaterole or found.rolreplication or found.rolbypassrls then
+      raise exception 'The role % may do more than its work.', name
+        using hint = format('As a superuser: alter role %I nosuperuser nocreatedb nocreaterole noreplication nobypassrls',
+                            name);
+    end if;
+    if pg_has_role(found.oid, owner, 'member') then
+      raise exception 'The role % is, or is a member of, the owner of the tables.', name
+        using hint = format('revoke %I from %I, or name other roles by --prefix', pg_get_userbyid(owner), name);
+    end if;
+    select c.oid::regclass into owned from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relowner = found.oid and n.nspname = any(schemas || '${queueSchema}'::text) limit 1;
+    if owned is not null then
+      raise exception 'The role % owns %.', name, owned using hint = format('alter table %s owner to %I', owned,
+                                                                            pg_get_userbyid(owner));
+    end if;
+    execute format('revoke all on database %I from %I', current_database(), name);
+    execute format('grant connect on database %I to %I', current_database(), name);
+    if name = any(array[${listOf(temporary)}]) then
+      execute format('grant temporary on database %I to %I', current_database(), name);
+    end if;
+    -- A table of a later version belongs to nobody until it is decided on. docs/data-model.md once set the contrary.
+    foreach schema in array schemas loop
+      execute format('alter default privileges for role %I in schema %I revoke all on tables from %I',
+                     pg_get_userbyid(owner), schema, name);
+    end loop;
+  end loop;
+end
+$roles$;`;
+}
+
+/** In `public` no role may make tables: since PostgreSQL 15 nobody may who is not told so. */
+function revokePublic(all: string): string {
+  const tables = Object.keys(tableDecisions).filter((name) => name.startsWith("public."));
+  return (
+    "-- The default of PostgreSQL 15; a database of an earlier one may have it otherwise.\n" +
+    "revoke create on schema public from public;\n" +
+    `${wrapped(`revoke create on schema public from ${all};`)}\n` +
+    `${wrapped(`grant usage on schema public to ${all};`)}\n` +
+    wrapped(`revoke all on ${tables.join(", ")} from ${all};`)
+  );
+}
+
+function grantsOf(role: RoleName, name: string): string {
+  const of = (relations: Readonly<Record<string, Rights>>): [string, ColumnRights][] =>
+    Object.entries(relations).flatMap(([relation, { [role]: right }]) =>
+      right === undefined
+        ? []
+        : [
+            [relation, typeof right === "string" ? { all: right } : right] as [
+              string,
+              ColumnRights,
+            ],
+          ],
+    );
+  const tables = of({ ...tableDecisions, ...otherRights });
+  const sequences = of(sequenceRights);
+  const schemas = new Set(
+    [...tables, ...sequences].map(([relation]) => relation.split(".", 1)[0] ?? ""),
+  );
+  schemas.delete("public");
+  const columns = tables.flatMap(([relation, right]) =>
+    (["select", "update"] as const).flatMap((privilege) => {
+      const named = right[privilege];
+      return named === undefined
+        ? []
+        : [`grant ${privilege} (${named.join(", ")}) on ${relation} to ${name};`];
+    }),
+  );
+  return [
+    `-- ${name}`,
+    `grant usage on schema ${[...schemas].join(", ")} to ${name};`,
+    ...wholeGrants(tables, "", name),
+    ...columns,
+    ...wholeGrants(sequences, "sequence ", name),
+  ]
+    .map(wrapped)
+    .join("\n");
+}
+
+/** One statement for all relations with the same rights. */
+function wholeGrants(
+  relations: readonly [string, ColumnRights][],
+  kind: string,
+  name: string,
+): string[] {
+  const byLetters = new Map<Letters, string[]>();
+  for (const [relation, { all }] of relations) {
+    if (all !== undefined) byLetters.set(all, [...(byLetters.get(all) ?? []), relation]);
+  }
+  return [...byLetters].map(
+    ([letters, named]) =>
+      `grant ${privilegesOf(letters)} on ${kind}${named.join(", ")} to ${name};`,
+  );
+}
+
+const privilegesOf = (letters: Letters): string =>
+  Array.from(letters, (letter) => {
+    const privilege = privileges[letter];
+    if (privilege === undefined) throw new TypeError(`there is no right "${letter}"`);
+    return privilege;
+  }).join(", ");
+
+/** BullMQ makes its own tables. They are not there when the queue is in Redis. */
+function queueGrants(queueRolesList: string, all: string): string {
+  const [tables, sequences] = [
+    `all tables in schema ${queueSchema}`,
+    `all sequences in schema ${queueSchema}`,
+  ];
+  const statements = [
+    ...[`schema ${queueSchema}`, tables, sequences].map(
+      (what) => `revoke all on ${what} from ${all};`,
+    ),
+    `grant usage on schema ${queueSchema} to ${queueRolesList};`,
+    `grant select, insert, update, delete on ${tables} to ${queueRolesList};`,
+    `grant select, usage on ${sequences} to ${queueRolesList};`,
+  ];
+  return [
+    "-- The job queue, where it is in PostgreSQL: its jobs are wake-ups.",
+    "do $queue$",
+    "begin",
+    `if to_regnamespace('${queueSchema}') is not null then`,
+    ...statements.map((statement) => `  ${wrapped(statement)}`),
+    "end if;",
+    "end",
+    "$queue$;",
+  ].join("\n");
+}
+
+/** Breaks a statement at spaces, to lines of 120 columns. Pure. */
+function wrapped(statement: string): string {
+  const lines = [""];
+  for (const word of statement.split(" ")) {
+    const last = lines.at(-1) ?? "";
+    if (last !== "" && last.length + word.length + 1 > 120) lines.push(`  ${word}`);
+    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,39 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { UsageError } from "../../../platform/errors.ts";
+import { lastMigration } from "../../../platform/postgres/migrations.ts";
+import type { CliContext } from "../context.ts";
+import { rolesSql } from "./roles-sql.ts";
+
+export function registerRoles(program: Command, context: CliContext): void {
+  program
+    .command("roles")
+    .description(
+      "print the SQL that gives each process a database role of its own; needs no database",
+    )
+    .option("--sql", "print it; nothing is run")
+    .option(
+      "--prefix <name>",
+      "what the roles' names begin with: one for each deployment of a server",
+      parsePrefix,
+      "tallyhook",
+    )
+    .action(async ({ sql, prefix }: { sql?: boolean; prefix: string }) => {
+      if (sql !== true) {
+        throw new UsageError(
+          'Say --sql: "node src/bin/tallyhook.js roles --sql" prints the SQL, for psql to run ' +
+            '(docs/operations.md, "Database roles").',
+        );
+      }
+      context.stdout.write(rolesSql({ prefix, migration: await lastMigration() }));
+    });
+}
+
+/** With the longest ending it must fit into the 63 bytes of a name. */
+const prefixForm = /^[a-z_][a-z0-9_]{0,52}$/;
+
+function parsePrefix(text: string): string {
+  if (prefixForm.test(text) && !text.startsWith("pg_")) return text;
+  throw new InvalidArgumentError(
+    "Use up to 53 lower-case letters, digits and underscores, not beginning with a digit or pg_.",
+  );
+}

@@ -1,0 +1,205 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { registerRoles } from "../../../../src/main/cli/roles/roles.ts";
+import { rolesSql } from "../../../../src/main/cli/roles/roles-sql.ts";
+import {
+  type ColumnRights,
+  type Right,
+  type RoleName,
+  otherRights,
+  roleNames,
+  sequenceRights,
+  tableDecisions,
+} from "../../../../src/main/cli/table-decisions.ts";
+import { migratedSchemas } from "../../../../src/platform/postgres/schema-objects.ts";
+import { type DatabaseRoles, makeDatabaseRoles } from "../../../support/database-roles.ts";
+import { withServer } from "../../../support/server-commands.ts";
+import { useTestDatabase } from "../../../support/use-database.ts";
+import { runCommand } from "../command-line.ts";
+
+const database = useTestDatabase();
+let roles: DatabaseRoles;
+beforeAll(async () => {
+  roles = await makeDatabaseRoles(database.directUrl);
+});
+afterAll(() => roles?.drop());
+
+interface Relation {
+  name: string;
+  kind: string;
+  columns: string[];
+}
+
+/** Everything that rights are granted on; partitions count for their table, but for those that statements name. */
+async function relations(db: Knex): Promise<Relation[]> {
+  const { rows } = await db.raw<{ rows: Relation[] }>(
+    `select n.nspname || '.' || c.relname as name, c.relkind::text as kind,
+            array(select a.attname::text from pg_attribute a
+                  where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by 1) as columns
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = any(?::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+       and (not c.relispartition or c.relname like '%\\_default')
+       -- Sequences of identity columns: nobody needs a right on them.
+       and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i' and c.relkind = 'S')
+     order by 1`,
+    [`{${["public", ...migratedSchemas].join(",")}}`],
+  );
+  return rows;
+}
+
+const decided = { ...tableDecisions, ...otherRights, ...sequenceRights };
+const rightOf = (name: string, role: RoleName): ColumnRights => {
+  const right: Right = decided[name]?.[role] ?? "";
+  return typeof right === "string" ? { all: right } : right;
+};
+
+describe("the table of decisions", () => {
+  test("has every table, view and sequence of the migrated schema, and no other", async () => {
+    const names = (await relations(database.db)).map(({ name }) => name);
+    expect(Object.keys(decided).sort()).toEqual(names);
+  });
+
+  test("decides on every column of a table of which a role reads some", async () => {
+    for (const { name, columns } of await relations(database.db)) {
+      for (const role of roleNames) {
+        const { select, update = [], withheld } = rightOf(name, role);
+        if (select !== undefined || withheld !== undefined) {
+          expect([...(select ?? []), ...(withheld ?? [])].sort(), `${name}, ${role}`).toEqual(
+            columns,
+          );
+        }
+        expect(columns, `${name}, ${role}`).toEqual(expect.arrayContaining([...update]));
+      }
+    }
+  });
+
+  test("lets nobody change what is history: not the states, the acts, nor closed months", async () => {
+    const past = [
+      "mirror.versions",
+      "mirror.unbelieved",
+      "mirror.heals",
+      "people.audit",
+      "reports.closed_reports",
+      "reports.closed_rows",
+      "reports.closed_movements",
+      "reports.closed_evidence",
+      "reports.preparation_ends",
+      "reconcile.finding_versions",
+      "reconcile.run_states",
+    ];
+    for (const name of past) {
+      for (const role of roleNames) expect(rightOf(name, role).all ?? "", name).not.toMatch(/[wd]/);
+    }
+    expect(rightOf("inbox.receipts", "dashboard")).toEqual({ all: "r" });
+  });
+});
+
+describe("the SQL of roles", () => {
+  /** What the server says that a role may do with all of a table, in the letters of the table of decisions. */
+  async function granted(role: RoleName): Promise<Record<string, string>> {
+    const { rows } = await database.db.raw<{ rows: { name: string; letters: string }[] }>(
+      `select r.name, string_agg(p.letter, '') as letters
+       from jsonb_to_recordset(?::jsonb) as r(name text, kind text)
+       cross join (values ('select', 'r'), ('insert', 'a'), ('update', 'w'), ('delete', 'd'), ('truncate', 'D'),
+                          ('trigger', 't'), ('references', 'x'), ('usage', 'U')) as p(privilege, letter)
+       where case when r.kind = 'S' and p.letter in ('r', 'w', 'U')
+                    then has_sequence_privilege(?, r.name, p.privilege)
+                  when r.kind <> 'S' and p.letter <> 'U' then has_table_privilege(?, r.name, p.privilege) end
+       group by r.name`,
+      [JSON.stringify(await relations(database.db)), roles.nameOf(role), roles.nameOf(role)],
+    );
+    return Object.fromEntries(rows.map(({ name, letters }) => [name, letters]));
+  }
+  const sorted = (text: string): string => Array.from(text).sort().join("");
+
+  test.each(roleNames)("grants %s what the table says, and nothing else", async (role) => {
+    const wanted = Object.keys(decided).flatMap((name) => {
+      const { all = "" } = rightOf(name, role);
+      return all === "" ? [] : [[name, sorted(all)] as const];
+    });
+    const found = Object.entries(await granted(role)).map(
+      ([name, own]) => [name, sorted(own)] as const,
+    );
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(wanted));
+  });
+
+  test("takes back what an earlier version granted, and default privileges, when it is run again", async () => {
+    const [bi, dashboard] = [roles.nameOf("bi"), roles.nameOf("dashboard")];
+    await database.db.raw(`
+      grant select on mirror.erasure_key, people.sessions to ${bi};
+      grant select (ciphertext) on receiver.secrets to ${bi};
+      grant delete on mirror.versions to ${dashboard};
+      grant usage on schema people to ${bi};
+      alter default privileges in schema mirror grant select on tables to ${bi}`);
+    await roles.grant();
+    await database.db.raw("create table mirror.later as select 1 as n");
+    const { rows } = await database.db.raw<{ rows: [object] }>(
+      `select has_table_privilege(:bi, 'mirror.erasure_key', 'select') as key,
+              has_column_privilege(:bi, 'receiver.secrets', 'ciphertext', 'select') as secret,
+              has_table_privilege(:dashboard, 'mirror.versions', 'delete') as history,
+              has_schema_privilege(:bi, 'people', 'usage') as people,
+              has_table_privilege(:bi, 'mirror.later', 'select') as later`,
+      { bi, dashboard },
+    );
+    await database.db.raw("drop table mirror.later");
+    expect(rows[0]).toEqual({
+      key: false,
+      secret: false,
+      history: false,
+      people: false,
+      later: false,
+    });
+  });
+
+  test("refuses a role that could do more than it looks, and leaves everything as it was", async () => {
+    const worker = roles.nameOf("worker");
+    for (const [make, undo, says] of [
+      [
+        `alter role ${worker} createdb`,
+        `alter role ${worker} nocreatedb`,
+        "may do more than its work",
+      ],
+      [
+        `create table inbox.own (); alter table inbox.own owner to ${worker}`,
+        "drop table inbox.own",
+        "owns inbox.own",
+      ],
+    ] as const) {
+      await database.db.raw(make);
+      await expect(roles.grant()).rejects.toThrow(says);
+      await database.db.raw(undo);
+    }
+    await roles.grant();
+  });
+
+  test("refuses a database that is not migrated by this version", async () => {
+    const sql = rolesSql({ prefix: roles.prefix, migration: "9999_later" });
+    await expect(withServer(database.directUrl, (client) => client.query(sql))).rejects.toThrow(
+      /lacks 9999_later/,
+    );
+  });
+
+  test("holds no password, and says how to set one", () => {
+    const sql = rolesSql({ prefix: "shop", migration: "0001_inbox" });
+    expect(sql).toContain("--   \\password shop_receiver\n");
+    expect(sql.replaceAll(/^--.*$/gm, "")).not.toMatch(/password/i);
+  });
+
+  test("is all that the command prints, without a database", async () => {
+    const env = { DATABASE_URL: "postgres://nobody@127.0.0.1:9/none" };
+    const { out, err, error } = await runCommand(
+      registerRoles,
+      ["roles", "--sql", "--prefix", "shop"],
+      { env },
+    );
+    expect([error, err]).toEqual([null, ""]);
+    expect(out).toMatch(/^-- .*\n[^]*\ncommit;\n$/);
+    expect(out).toContain(
+      "grant insert on inbox.receipts, inbox.progress, receiver.probes to shop_receiver;",
+    );
+    const refused = await runCommand(registerRoles, ["roles", "--sql", "--prefix", "x; drop"], {
+      env,
+    });
+    expect(String(refused.error)).toMatch(/lower-case letters/);
+  });
+});
