@@ -39,7 +39,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
   let text: string;
   try {
     const { size } = await stat(path);
-    // A pipe would never end. A million erased customers are 40 MB.
+    // A pipe or a device would never end. A million erased customers are 40 MB.
     text = size > 0 && size <= mostBytes ? await readFile(path, "utf8") : "";
   } catch (cause) {
     throw new UsageError(

@@ -1,6 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -292,9 +302,9 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       }
     });
 
-    test("a manifest that is no file is refused, and does not hang", async () => {
+    test("a manifest that never ends is refused", async () => {
       const folder = await fresh();
-      spawnSync("mkfifo", [join(folder, "manifest.json")]);
+      await symlink("/dev/zero", join(folder, "manifest.json"));
       await expect(readManifest(folder)).rejects.toThrow("is not a manifest");
     });
   });
