@@ -5,15 +5,14 @@
 create or replace function mirror.overrule(p_resources text[], p_ids text[], p_shown_at timestamptz[],
                                            p_latest timestamptz, p_observed_at timestamptz, p_heal bigint)
 returns void language plpgsql security definer
-set search_path = pg_catalog, pg_temp
--- The history's trigger refuses changes without this setting.
-set tallyhook.erasure = 'on'
-as $$
+set search_path = pg_catalog, pg_temp as $$
 begin
   if not has_table_privilege(session_user, 'mirror.heals', 'insert') then
     raise exception 'the role % may not heal, so it may not overrule states', session_user
       using errcode = 'insufficient_privilege';
   end if;
+  -- The history's trigger refuses changes without this setting.
+  perform set_config('tallyhook.erasure', 'on', true);
   with shown as (
     select * from unnest(p_resources, p_ids, p_shown_at) as s(resource, id, shown_at)
   ), gone as (
@@ -28,5 +27,6 @@ begin
     (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
   select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, p_heal from gone g
   on conflict (resource, id, source_updated_at, content_hash) do update set heal = excluded.heal;
+  perform set_config('tallyhook.erasure', 'off', true);
 end
 $$;

@@ -1,5 +1,6 @@
+import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { registerRoles } from "../../../../src/main/cli/roles/roles.ts";
 import { rolesSql } from "../../../../src/main/cli/roles/roles-sql.ts";
 import {
@@ -11,9 +12,13 @@ import {
   sequenceRights,
   tableDecisions,
 } from "../../../../src/main/cli/table-decisions.ts";
+import { migrateSchema } from "../../../../src/main/schema.ts";
+import { lastMigration } from "../../../../src/platform/postgres/migrations.ts";
+import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { migratedSchemas } from "../../../../src/platform/postgres/schema-objects.ts";
+import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
 import { type DatabaseRoles, makeDatabaseRoles } from "../../../support/database-roles.ts";
-import { withServer } from "../../../support/server-commands.ts";
+import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 import { runCommand } from "../command-line.ts";
 
@@ -177,6 +182,33 @@ describe("the SQL of roles", () => {
     await expect(withServer(database.directUrl, (client) => client.query(sql))).rejects.toThrow(
       /lacks 9999_later/,
     );
+  });
+
+  test("is granted again by an owner who is no superuser, and who migrated the database", async () => {
+    const name = `t_${randomBytes(4).toString("hex")}`;
+    const server = inject("serverUrl");
+    await withServer(server, (client) =>
+      client.query(`create role ${name} login password '${name}'`),
+    );
+    await withServer(server, (client) => client.query(`create database ${name} owner ${name}`));
+    const url = new URL(databaseUrl(server, name));
+    [url.username, url.password] = [name, name];
+    const db = createDatabase({ url: url.href, poolMax: 2, applicationName: "tallyhook test" });
+    await migrateSchema(db);
+    await migrateQueueSchema(url.href);
+    const own = await makeDatabaseRoles(databaseUrl(server, name));
+    try {
+      const sql = rolesSql({ prefix: own.prefix, migration: await lastMigration() });
+      await withServer(url.href, (client) => client.query(sql));
+      await withServer(own.urlOf("worker"), (client) =>
+        client.query("select inbox.make_week('2030-01-07'), inbox.drop_week('2030-01-07')"),
+      );
+    } finally {
+      await own.drop();
+      await db.destroy();
+      await withServer(server, (client) => client.query(`drop database ${name}`));
+      await withServer(server, (client) => client.query(`drop role ${name}`));
+    }
   });
 
   test("holds no password, and says how to set one", () => {
