@@ -20,6 +20,7 @@ import { grown } from "./grown.ts";
 import { handlers } from "./handlers.ts";
 import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
+import { metrics } from "./metrics.ts";
 import { processes } from "./processes.ts";
 import { peer } from "./peer.ts";
 import { sandbox } from "./sandbox.ts";
@@ -50,6 +51,7 @@ const benchmarks: readonly Benchmark[] = [
   grown,
   dashboard,
   tracing,
+  metrics,
 ];
 
 interface Flags extends Omit<BenchOptions, "settings"> {

@@ -1,7 +1,5 @@
-import { createHmac, randomBytes } from "node:crypto";
 import { pino } from "pino";
-import { defaultEnvelopePaths, parseEventBody } from "../src/contract/event-envelope.ts";
-import { signatureScheme } from "../src/contract/signature/signature-scheme.ts";
+import { defaultEnvelopePaths } from "../src/contract/event-envelope.ts";
 import { wallClock } from "../src/platform/clock.ts";
 import { createLog } from "../src/platform/log.ts";
 import { startTracing } from "../src/platform/tracing/start-tracing.ts";
@@ -15,31 +13,18 @@ import {
 import { traceBatch } from "../src/worker/batch-trace.ts";
 import { startOtlpReceiver } from "../test/support/otlp-receiver.ts";
 import type { Benchmark } from "./benchmark.ts";
+import {
+  cpuMicroseconds,
+  raw,
+  shareOfVerifying,
+  sinceMicroseconds,
+  verified,
+  verify,
+} from "./support/cpu-of-an-event.ts";
 import { median } from "./support/statistics.ts";
 
 const nowhere = { write: () => {} };
-const raw = Buffer.from(
-  JSON.stringify({ id: "evt_1", type: "order.paid", filler: randomBytes(600) }),
-);
 const batchSize = 500;
-
-const verified = "an event verified and parsed";
-const scheme = signatureScheme("svc");
-const now = new Date();
-const secret = "whsec_of_a_benchmark";
-const seconds = Math.floor(now.getTime() / 1_000);
-const mac = createHmac("sha256", secret).update(`${seconds}.`).update(raw).digest("hex");
-function verify(): unknown {
-  const { ok } = scheme.verify({
-    rawHeaders: ["svc-signature", `t=${seconds},v1=${mac}`],
-    body: raw,
-    secrets: [{ id: "bench", value: secret, notBefore: null, notAfter: null }],
-    now,
-    toleranceSeconds: 300,
-  });
-  if (!ok) throw new Error("the signature does not hold");
-  return parseEventBody(raw);
-}
 
 /**
  * What traces cost, in CPU time of this process: where none are made, the questions whether any are, and one more part
@@ -112,30 +97,10 @@ export const tracing: Benchmark = {
       await running.close();
       await collector.close();
     }
-    const least = costs.get(verified) ?? 0;
     return {
-      rows: [...costs].map(([what, cost]) => ({
-        what,
-        "CPU µs": cost.toFixed(4),
-        "of verifying it": (cost / least).toPrecision(2),
-      })),
+      rows: shareOfVerifying(costs),
       targets: [],
       notes: ["CPU time of one process, in which the collector took the spans as well"],
     };
   },
 };
-
-function cpuMicroseconds(rounds: number, times: number, work: () => unknown): number {
-  const costs: number[] = [];
-  for (let round = 0; round <= rounds; round++) {
-    const before = process.cpuUsage();
-    for (let n = 0; n < times; n++) work();
-    costs.push(sinceMicroseconds(before) / times);
-  }
-  return median(costs.slice(1));
-}
-
-function sinceMicroseconds(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(before);
-  return user + system;
-}
