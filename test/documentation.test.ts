@@ -40,7 +40,7 @@ const optionsOf = ({ options, parent }: Command): readonly Option[] => [
 
 describe("commands", () => {
   const program = new Command("tallyhook");
-  beforeAll(() => registerCommands(program, createContext(), []));
+  beforeAll(() => registerCommands(program, createContext("1.2.3"), []));
 
   const find = (words: readonly string[]): { command: Command; rest: readonly string[] } => {
     let [command, rest]: [Command, readonly string[]] = [program, words];

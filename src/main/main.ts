@@ -12,7 +12,7 @@ const lingerMs = 3_000;
 
 /** Runs one command line and returns its exit code; docs/operations.md lists the codes. */
 export async function main(argv: readonly string[], version: string): Promise<number> {
-  const context = createContext();
+  const context = createContext(version);
   const output = guardStandardOutput(context.stdout, context.stderr);
   endWithNpm(process.env, context.stderr);
   const program = new Command("tallyhook")

@@ -5,7 +5,7 @@ import { createContext } from "../../src/main/cli/context.ts";
 
 const registered = async (...argv: string[]): Promise<string[]> => {
   const program = new Command();
-  await registerCommands(program, createContext(), argv);
+  await registerCommands(program, createContext("1.2.3"), argv);
   return program.commands.map((command) => command.name());
 };
 
@@ -37,7 +37,7 @@ test.each([
   const program = new Command()
     .exitOverride()
     .configureOutput({ writeErr: (text) => (said += text) });
-  await registerCommands(program, createContext(), argv);
+  await registerCommands(program, createContext("1.2.3"), argv);
   await expect(program.parseAsync(argv, { from: "user" })).rejects.toMatchObject({
     code: "commander.invalidArgument",
   });
@@ -48,7 +48,7 @@ test.each([
 test("a value that is not empty reaches the command as it is", async () => {
   const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
   const argv = ["sandbox", "--allow-host", "one.example", "--allow-host", "two.example"];
-  await registerCommands(program, createContext(), argv);
+  await registerCommands(program, createContext("1.2.3"), argv);
   const [sandbox] = program.commands;
   sandbox?.action(() => {});
   await program.parseAsync(argv, { from: "user" });

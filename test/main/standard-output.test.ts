@@ -53,7 +53,7 @@ test("what a command that prints has to log stands beside what it prints, not in
   const child = runScript(`
     import { createContext } from "./dist/src/main/cli/context.js";
     import { loadConfig } from "./dist/src/main/config/config.js";
-    const context = createContext();
+    const context = createContext("1.2.3");
     await context.withRuntime(
       "report",
       async ({ log }) => {

@@ -8,6 +8,8 @@ import { type SystemUser, systemUser } from "./acting-person.ts";
 
 /** What a command may use of its process. */
 export interface CliContext {
+  /** Of this program. */
+  readonly version: string;
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly stdin: NodeJS.ReadStream;
@@ -29,7 +31,7 @@ export interface RuntimeOptions extends RuntimeSettings {
   loaded?: LoadedConfig;
 }
 
-export function createContext(): CliContext {
+export function createContext(version: string): CliContext {
   let loaded: LoadedConfig | undefined;
   const load = (): LoadedConfig => {
     if (loaded === undefined) {
@@ -39,6 +41,7 @@ export function createContext(): CliContext {
     return loaded;
   };
   return {
+    version,
     stdout: process.stdout,
     stderr: process.stderr,
     stdin: process.stdin,

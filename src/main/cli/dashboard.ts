@@ -16,7 +16,10 @@ export function registerPages(program: Command, context: CliContext): void {
       await context.withRuntime("dashboard", async (runtime) => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
-        const metrics = createProcessMetrics(runtime, "dashboard");
+        const metrics = createProcessMetrics(runtime, {
+          name: "dashboard",
+          version: context.version,
+        });
         const { url } = await runDashboard(runtime, { onAnswered: metrics.observeRequest });
         await metrics.serve({ isAlive: () => true });
         runtime.log.info({ url: runtime.config.dashboard.publicUrl ?? url }, "the dashboard runs");

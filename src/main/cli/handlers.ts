@@ -141,7 +141,10 @@ async function run(context: CliContext): Promise<void> {
       );
     }
     const isAlive = () => running.sinceProgressMs() < stalledAfterMs;
-    const admin = await createProcessMetrics(runtime, "handlers").serve({ isAlive });
+    const admin = await createProcessMetrics(runtime, {
+      name: "handlers",
+      version: context.version,
+    }).serve({ isAlive });
     runtime.log.info({ health: `${admin.url}/healthz` }, "the handlers run");
     const signal = await stopped;
     runtime.log.info({ signal }, "the handlers stop");

@@ -30,7 +30,10 @@ export function registerReceiver(program: Command, context: CliContext): void {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         await runTracing(runtime);
-        const metrics = createProcessMetrics(runtime, "receiver");
+        const metrics = createProcessMetrics(runtime, {
+          name: "receiver",
+          version: context.version,
+        });
         const { url } = await runReceiver(runtime, { metrics });
         const admin = await metrics.serve({ isAlive: () => true });
         runtime.log.info(

@@ -36,7 +36,7 @@ export function registerStart(program: Command, context: CliContext): void {
       const stopped = untilSignal();
       await context.withRuntime("start", async (runtime) => {
         // A Ctrl-C during the start lets it complete, so that everything is closed in order.
-        const running = await startEverything(runtime);
+        const running = await startEverything(runtime, context.version);
         context.stdout.write(banner(loaded, running));
         await stopped;
         context.stdout.write("\nStopping …\n");
@@ -93,11 +93,11 @@ interface Running {
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
 
-async function startEverything(runtime: Runtime): Promise<Running> {
+async function startEverything(runtime: Runtime, version: string): Promise<Running> {
   const { config, secrets } = runtime;
   await migrateAll(runtime);
   await runTracing(runtime);
-  const metrics = createProcessMetrics(runtime, "start");
+  const metrics = createProcessMetrics(runtime, { name: "start", version });
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime, { metrics });
     const worker = await runWorker(runtime, { metrics });

@@ -31,7 +31,7 @@ export function registerWorker(program: Command, context: CliContext): void {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         await runTracing(runtime);
-        const metrics = createProcessMetrics(runtime, "worker");
+        const metrics = createProcessMetrics(runtime, { name: "worker", version: context.version });
         const worker = await runWorker(runtime, { metrics });
         const admin = await metrics.serve(worker);
         runtime.log.info({ health: `${admin.url}/healthz` }, "the worker runs");

@@ -1,10 +1,7 @@
-import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
 import { type AdminServer, startAdminServer } from "../../platform/http/admin-server.ts";
 import { type Metrics, type Sample, createMetrics } from "../../platform/metrics/registry.ts";
 import type { PoolUse } from "../../platform/postgres/pool-use.ts";
 import type { ReceiverCounters } from "../../receiver/counters.ts";
-import { programEntry } from "../program-entry.ts";
 import type { Runtime } from "../runtime.ts";
 import { type ProcessName, catalogue } from "./catalogue.ts";
 
@@ -40,10 +37,14 @@ export const adminPorts: Readonly<Record<ProcessName, number>> = {
   handlers: 3005,
 };
 
-export function createProcessMetrics(runtime: Runtime, name: ProcessName): ProcessMetrics {
+/** `version`: of this program. */
+export function createProcessMetrics(
+  runtime: Runtime,
+  { name, version }: { name: ProcessName; version: string },
+): ProcessMetrics {
   const { config, secrets, log } = runtime;
   const metrics = createMetrics({ log });
-  addProcess(metrics, runtime, name);
+  addProcess(metrics, runtime, { version, process: name, node: process.versions.node });
   // Histograms are made when something is observed: a worker has no requests.
   const requests = lazily(() => metrics.histogram(catalogue.requestDuration));
   const lags = lazily(() => metrics.histogram(catalogue.applyLag));
@@ -85,8 +86,11 @@ const lazily = <T>(make: () => T): (() => T) => {
 const methods: readonly string[] = catalogue.requestDuration.labels.http_request_method;
 const knownMethod = (method: string): string => (methods.includes(method) ? method : "_OTHER");
 
-function addProcess(metrics: Metrics, runtime: Runtime, name: ProcessName): void {
-  const labels = { version: programVersion(), process: name, node: process.versions.node };
+function addProcess(
+  metrics: Metrics,
+  runtime: Runtime,
+  labels: Readonly<Record<"version" | "process" | "node", string>>,
+): void {
   metrics.read(catalogue.buildInfo, () => [{ labels, value: 1 }]);
   const ofPools = (samples: (pool: string, use: PoolUse) => Sample[]) => (): Sample[] =>
     runtime.poolUse().flatMap(({ name: pool, use }) => samples(pool, use));
@@ -122,9 +126,4 @@ function addReceiver(metrics: Metrics, counters: Readonly<ReceiverCounters>): vo
   ]);
   metrics.read(requestsInFlight, () => [{ value: counters.inFlight }]);
   metrics.read(connectionsRefused, () => [{ value: counters.connectionsRefused }]);
-}
-
-function programVersion(): string {
-  const file = new URL("../../package.json", pathToFileURL(programEntry));
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }

@@ -32,6 +32,7 @@ export async function runCommand(
   const { terminal = false } = given;
   const loaded = loadConfig(given.env);
   const context: CliContext = {
+    version: "1.2.3",
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
     stdin: Object.assign(stdin, { isTTY: terminal }) as unknown as NodeJS.ReadStream,

@@ -88,7 +88,7 @@ async function expectFile(family: string, text: string, places: readonly Place[]
 
 test("help of every command", async () => {
   const program = new Command("tallyhook");
-  await registerCommands(program, createContext(), []);
+  await registerCommands(program, createContext("1.2.3"), []);
   const pathsOf = (command: Command, path: string[]): string[][] => [
     path,
     ...command.commands.flatMap((each) => pathsOf(each, [...path, each.name()])),

@@ -51,7 +51,7 @@ describe("of a system that has done something", () => {
 
   beforeAll(async () => {
     sandbox = await startTestSandbox("metrics");
-    const metrics = createProcessMetrics(runtime, "start");
+    const metrics = createProcessMetrics(runtime, { name: "start", version: "1.2.3" });
     await runReceiver(runtime, {
       metrics,
       signingSecrets: async (url) => [
