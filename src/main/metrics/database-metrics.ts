@@ -97,24 +97,13 @@ export async function addDatabaseMetrics(
     [
       catalogue.findingsAtRisk,
       (open) =>
-        sums(
-          open.map(({ currency, amountAtRiskMinor }) => [
-            { currency: knownCurrency(currency) },
-            Number(amountAtRiskMinor),
-          ]),
-        ),
+        byCurrency(open.map(({ currency, amountAtRiskMinor }) => [currency, amountAtRiskMinor])),
     ],
   ]);
   part("dunning", () => sumUnpaidRenewals(db, { now: serviceClock.now() }), [
     [
       catalogue.dunningAtRisk,
-      (unpaid) =>
-        sums(
-          unpaid.map(({ currency, totalMinor }) => [
-            { currency: knownCurrency(currency) },
-            Number(totalMinor),
-          ]),
-        ),
+      (unpaid) => byCurrency(unpaid.map(({ currency, totalMinor }) => [currency, totalMinor])),
     ],
   ]);
   part("queue", () => queue.depths(), [
@@ -223,6 +212,10 @@ function knownCurrency(code: string | null): string {
   const lower = code.toLowerCase();
   return currencyDigits.has(lower) ? lower : "other";
 }
+
+/** Amounts in minor units, by the currency that their label names. Pure. */
+const byCurrency = (amounts: readonly (readonly [string | null, bigint])[]): readonly Sample[] =>
+  sums(amounts.map(([code, amount]) => [{ currency: knownCurrency(code) }, Number(amount)]));
 
 /** Adds up what has the same labels. Pure. */
 function sums(

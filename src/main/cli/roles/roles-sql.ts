@@ -1,4 +1,5 @@
 import { migratedSchemas } from "../../../platform/postgres/schema-objects.ts";
+import { wrapped } from "../../../platform/readable-text.ts";
 import {
   type ColumnRights,
   type Letters,
@@ -50,7 +51,7 @@ export function rolesSql({ prefix, migration }: RolesOptions): string {
     ),
     "-- What an earlier version granted, or a hand: grants of your own belong in a role of their own.",
     ["schema", "all tables in schema", "all sequences in schema"]
-      .map((what) => wrapped(`revoke all on ${what} ${ownSchemas.join(", ")} from ${all};`))
+      .map((what) => inLines(`revoke all on ${what} ${ownSchemas.join(", ")} from ${all};`))
       .join("\n"),
     revokePublic(all),
     roleNames.map((role) => grantsOf(role, roleOf(role))).join("\n\n"),
@@ -140,9 +141,9 @@ function revokePublic(all: string): string {
   return (
     "-- The default of PostgreSQL 15; a database of an earlier one may have it otherwise.\n" +
     "revoke create on schema public from public;\n" +
-    `${wrapped(`revoke create on schema public from ${all};`)}\n` +
-    `${wrapped(`grant usage on schema public to ${all};`)}\n` +
-    wrapped(`revoke all on ${tables.join(", ")} from ${all};`)
+    `${inLines(`revoke create on schema public from ${all};`)}\n` +
+    `${inLines(`grant usage on schema public to ${all};`)}\n` +
+    inLines(`revoke all on ${tables.join(", ")} from ${all};`)
   );
 }
 
@@ -179,7 +180,7 @@ function grantsOf(role: RoleName, name: string): string {
     ...columns,
     ...wholeGrants(sequences, "sequence ", name),
   ]
-    .map(wrapped)
+    .map(inLines)
     .join("\n");
 }
 
@@ -225,20 +226,12 @@ function queueGrants(queueRolesList: string, all: string): string {
     "do $queue$",
     "begin",
     `if to_regnamespace('${queueSchema}') is not null then`,
-    ...statements.map((statement) => `  ${wrapped(statement)}`),
+    ...statements.map((statement) => `  ${inLines(statement)}`),
     "end if;",
     "end",
     "$queue$;",
   ].join("\n");
 }
 
-/** Breaks a statement at spaces, to lines of 120 columns. Pure. */
-function wrapped(statement: string): string {
-  const lines = [""];
-  for (const word of statement.split(" ")) {
-    const last = lines.at(-1) ?? "";
-    if (last !== "" && last.length + word.length + 1 > 120) lines.push(`  ${word}`);
-    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
-  }
-  return lines.join("\n");
-}
+/** In lines of 120 columns. */
+const inLines = (statement: string): string => wrapped(statement, { width: 120, indent: "  " });
