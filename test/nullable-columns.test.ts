@@ -308,7 +308,6 @@ async function command(
   args: readonly string[],
 ): Promise<void> {
   const { error } = await runCommand(register, [...args], { env: { DATABASE_URL: url } });
-  process.exitCode = undefined;
   if (error !== null) throw error as Error;
 }
 

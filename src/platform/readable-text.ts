@@ -57,7 +57,7 @@ export function wrapped(
 ): string {
   const lines: string[] = [];
   let line = "";
-  for (const [word] of text.matchAll(/(?:`[^`]*`|\[[^\]]*\]|[^\s`])+/g)) {
+  for (const [word] of text.matchAll(/(?:`[^`]*`|\[[^\][]*\]|\S)+/g)) {
     if (line.trim() !== "" && line.length + 1 + word.length > width) {
       lines.push(line);
       line = indent + word;

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../src/main/cli/doctor/check-result.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
@@ -30,9 +30,6 @@ afterAll(async () => {
   await stand.close();
 });
 beforeEach(() => clearEndpoints(stand));
-afterEach(() => {
-  process.exitCode = undefined;
-});
 
 const watch = () => watchEndpoint({ db: stand.db, client }, { url, run: null });
 const findings = () =>

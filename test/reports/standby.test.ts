@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { read, utils } from "@e965/xlsx";
 import type { Knex } from "knex";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { registerChanges } from "../../src/main/cli/changes.ts";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../src/main/cli/doctor/check-result.ts";
@@ -47,9 +47,6 @@ afterAll(async () => {
   await primary?.destroy();
   await standby?.destroy();
   await pair?.destroy();
-});
-afterEach(() => {
-  process.exitCode = undefined;
 });
 
 const environment = (more: Record<string, string> = {}) => ({

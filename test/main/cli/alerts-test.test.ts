@@ -131,11 +131,9 @@ describe("tallyhook alerts test", () => {
 });
 
 test("doctor looks at settings, secrets and hosts of every channel, and sends nothing", async () => {
-  const before = process.exitCode;
   const { out } = await runCommand(registerDoctor, ["doctor", "--json"], {
     env: { ...env, DATABASE_URL: "postgres://127.0.0.1:1/none" },
   });
-  process.exitCode = before;
   const { findings } = JSON.parse(out) as { findings: CheckResult[] };
   const of = (name: string) => findings.find(({ check }) => check === name);
   expect(of("alerts")).toMatchObject({
@@ -156,11 +154,9 @@ test("doctor looks at settings, secrets and hosts of every channel, and sends no
 test("doctor says where wrong settings are", async () => {
   const file = join(directory, "wrong.jsonc");
   await writeFile(file, '{\n  "rules": { "decline": { "severity": "hgih" } }\n}');
-  const before = process.exitCode;
   const { out } = await runCommand(registerDoctor, ["doctor", "--json"], {
     env: { ALERT_SETTINGS_FILE: file, DATABASE_URL: "postgres://127.0.0.1:1/none" },
   });
-  process.exitCode = before;
   const { findings } = JSON.parse(out) as { findings: CheckResult[] };
   expect(findings.filter(({ check }) => check.startsWith("alerts"))).toMatchObject([
     {

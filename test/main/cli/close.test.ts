@@ -38,18 +38,15 @@ interface Outcome {
   out: string;
   err: string;
   error: Error | null;
-  exitCode: unknown;
+  exitCode: number | null;
 }
 
 async function close(args: string[], typed?: string): Promise<Outcome> {
-  process.exitCode = undefined;
-  const { out, err, error } = await runCommand(registerClose, ["close", ...args], {
+  const { error, ...run } = await runCommand(registerClose, ["close", ...args], {
     env: { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "Europe/Berlin" },
     ...(typed === undefined ? {} : { terminal: true, stdin: typed }),
   });
-  const { exitCode } = process;
-  process.exitCode = undefined;
-  return { out, err, error: error as Error | null, exitCode };
+  return { ...run, error: error as Error | null };
 }
 
 /** Everything that a close writes. */
@@ -200,7 +197,7 @@ describe("of a month that is proved", () => {
     expect((await close(["verify"])).out).toBe("No month is closed.\n");
     await close(["2025-05", "--yes", "--by", "anna"]);
     const good = await close(["verify"]);
-    expect(good).toMatchObject({ error: null, exitCode: undefined });
+    expect(good).toMatchObject({ error: null, exitCode: null });
     expect(good.out).toMatch(/2025-05 .* anna .* PASS .* everything .* [0-9a-f]{64} .* intact/);
     expect(good.out).toContain("Every closed month is what was sealed.");
     await database.db.transaction(async (trx) => {

@@ -10,9 +10,11 @@ export interface CommandRun {
   out: string;
   err: string;
   error: unknown;
+  /** What the command set for its process; null: nothing. */
+  exitCode: number | null;
 }
 
-/** Runs one command in this process, with an environment and a standard input of its own. */
+/** Runs one command in this process, with an environment, a standard input and an exit code of its own. */
 export async function runCommand(
   register: (program: Command, context: CliContext) => void | Promise<void>,
   args: string[],
@@ -54,11 +56,15 @@ export async function runCommand(
   await register(program, context);
   if (terminal) stdin.write(given.stdin ?? "");
   else stdin.end(given.stdin ?? "");
+  // A command tells of failures by the exit code of its process, which here is the one of the tests.
+  process.exitCode = undefined;
   const error: unknown = await program.parseAsync(["node", "tallyhook", ...args]).then(
     () => null,
     (reason: unknown) => reason,
   );
-  return { out: textOf(stdout), err: textOf(stderr), error };
+  const exitCode = process.exitCode === undefined ? null : Number(process.exitCode);
+  process.exitCode = undefined;
+  return { out: textOf(stdout), err: textOf(stderr), error, exitCode };
 }
 
 function textOf(stream: PassThrough): string {

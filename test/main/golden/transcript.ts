@@ -27,28 +27,22 @@ export interface Given {
 
 /** Runs a command line in this process, put together and ended as `main` does it. */
 export async function speak(args: readonly string[], given: Given): Promise<Spoken> {
-  const before = process.exitCode;
-  process.exitCode = undefined;
-  try {
-    const { out, err, error } = await runCommand(
-      async (program, context) => {
-        program.configureOutput({
-          getOutHelpWidth: () => 80,
-          getErrHelpWidth: () => 80,
-          getOutHasColors: () => false,
-          getErrHasColors: () => false,
-        });
-        await registerCommands(program, context, args);
-        endAsMain(program, "tallyhook");
-      },
-      [...args],
-      given,
-    );
-    const end = endOf(error, given.env);
-    return { out, err: err + end.said, code: end.code ?? Number(process.exitCode ?? 0) };
-  } finally {
-    process.exitCode = before;
-  }
+  const { out, err, error, exitCode } = await runCommand(
+    async (program, context) => {
+      program.configureOutput({
+        getOutHelpWidth: () => 80,
+        getErrHelpWidth: () => 80,
+        getOutHasColors: () => false,
+        getErrHasColors: () => false,
+      });
+      await registerCommands(program, context, args);
+      endAsMain(program, "tallyhook");
+    },
+    [...args],
+    given,
+  );
+  const end = endOf(error, given.env);
+  return { out, err: err + end.said, code: end.code ?? exitCode ?? 0 };
 }
 
 function endAsMain(command: Command, name: string): void {
