@@ -1,10 +1,14 @@
 import { defineConfig } from "vitest/config";
+import { longTests } from "./test/long-tests.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
-export default defineConfig({
+const isNamed = process.argv.slice(2).some((argument) => argument.endsWith(".test.ts"));
+
+/** Mode `long`: the long tests alone. */
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["test/torture/**"],
+    include: mode === "long" ? longTests : ["test/**/*.test.ts"],
+    exclude: ["test/torture/**", ...(mode === "long" || isNamed ? [] : longTests)],
     globalSetup: [
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
@@ -24,4 +28,4 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 240_000,
   },
-});
+}));

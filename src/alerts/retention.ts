@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { inTransaction } from "../platform/postgres/transactions.ts";
+import { inTransaction, tryLock } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { AlertSettings, RuleName } from "./settings.ts";
 import { readWatermark, writeWatermark } from "./store.ts";
@@ -87,11 +87,7 @@ export async function pruneAlerts(db: Knex, retention: AlertRetention): Promise<
     let more = true;
     while (more && stopping?.aborted !== true) {
       more = await inTransaction(db, async (trx) => {
-        const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
-          "select pg_try_advisory_xact_lock(?) as held",
-          [retentionLock],
-        );
-        if (rows[0]?.held !== true) return false;
+        if (!(await tryLock(trx, retentionLock))) return false;
         const done = await step(trx);
         for (const [table, n] of Object.entries(done.removed)) {
           removed[table] = (removed[table] ?? 0) + n;

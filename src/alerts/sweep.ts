@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
+import { tryLock } from "../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
@@ -68,11 +69,8 @@ export async function sweepAlerts(
   for (const [part, run] of Object.entries(parts)) {
     try {
       const result = await db.transaction(async (trx) => {
-        const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
-          "select pg_try_advisory_xact_lock(?) as held",
-          [sweepLock],
-        );
-        return rows[0]?.held === true ? await run(trx, alertContext, questions) : undefined;
+        const isOurs = await tryLock(trx, sweepLock);
+        return isOurs ? await run(trx, alertContext, questions) : undefined;
       });
       more ||= result?.more === true;
     } catch (err) {

@@ -12,13 +12,36 @@ import type { SignatureSchemeName } from "../contract/signature/signature-scheme
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { inTransaction, tryLock } from "../platform/postgres/transactions.ts";
 import { addSecret, assertSecretLimit, retireSecret } from "../receiver/secrets-store.ts";
 import { type EndpointCall, beginCall, findOpenCall, completeCall } from "./endpoint-calls.ts";
 import { listKnownEndpoints, rememberEndpoint } from "./endpoints.ts";
 
 export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
 
-/** Finishes the call that a crash interrupted; null when there was none. Throws a `ServiceError`. */
+/** The key of the advisory lock of these calls. An arbitrary fixed number. */
+const callLock = 7_255_011_951;
+
+/**
+ * Runs what may begin a call or finish one, while nobody else does: a call that another process still waits for looks
+ * like one that a crash interrupted. The lock ends with its connection, so none is left over. Throws `UsageError` while
+ * another one runs.
+ */
+export function withCallLock<T>({ db }: EndpointTools, work: () => Promise<T>): Promise<T> {
+  return inTransaction(db, async (trx) => {
+    if (!(await tryLock(trx, callLock))) {
+      throw new UsageError(
+        "Another command or page is registering the endpoint or rotating its secret. Nothing was done. Look at the " +
+          "endpoint again when that has ended.",
+      );
+    }
+    // It waits for the service.
+    await trx.raw("select set_config('idle_in_transaction_session_timeout', '0', true)");
+    return work();
+  });
+}
+
+/** Finishes the call that a crash interrupted; null when there was none. Needs `withCallLock`. Throws a `ServiceError`. */
 export async function finishOpenCall(
   tools: EndpointTools,
 ): Promise<{ call: EndpointCall; obtained: ObtainedSecret } | null> {
@@ -28,7 +51,7 @@ export async function finishOpenCall(
 }
 
 /**
- * Begins a call, makes it, and stores its secret. Throws a `ServiceError`. Throws `UsageError` when another call is
+ * Begins a call, makes it, and stores its secret. Needs `withCallLock`. Throws a `ServiceError`. Throws `UsageError` when another call is
  * open or there are too many secrets. That is checked before the service is called, since it shows a secret only once.
  */
 export async function obtainSecret(

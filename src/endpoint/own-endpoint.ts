@@ -8,21 +8,25 @@ import {
   type ObtainedSecret,
   finishOpenCall,
   obtainSecret,
+  withCallLock,
 } from "./obtain-secret.ts";
 
 /**
  * Rotates the secret of an endpoint, or completes an interrupted rotation. One call makes one rotation. Without an id:
- * of the only endpoint of this deployment. Throws `UsageError` where another rotation is pending, and a `ServiceError`.
+ * of the only endpoint of this deployment. Throws `UsageError` where another rotation is pending or being made, and a
+ * `ServiceError`.
  */
-export async function rotateSecret(
+export function rotateSecret(
   tools: EndpointTools,
   id: string | undefined,
   graceHours: number | undefined,
 ): Promise<ObtainedSecret> {
-  const finished = await finishOpenCall(tools);
-  const isMeant = id === undefined || id === finished?.obtained.endpointId;
-  if (finished?.call.kind === "rotate" && isMeant) return finished.obtained;
-  return rotate(tools, id, graceHours);
+  return withCallLock(tools, async () => {
+    const finished = await finishOpenCall(tools);
+    const isMeant = id === undefined || id === finished?.obtained.endpointId;
+    if (finished?.call.kind === "rotate" && isMeant) return finished.obtained;
+    return rotate(tools, id, graceHours);
+  });
 }
 
 async function rotate(

@@ -111,6 +111,21 @@ test("goes on with a rotation whose answer never came", async () => {
   expect((await stand.secrets()).map(({ value }) => value)).toContain(stand.service.given.at(-1));
 });
 
+test("rotates nothing while a rotation waits for its answer, and does not take it for an interrupted one", async () => {
+  const rotate = async () =>
+    post(`/endpoint/${id}/rotate`, {
+      "decided-on": versionIn(await page(`/endpoint/${id}/rotate/confirm`)),
+    });
+  stand.service.faults.push("unanswered");
+  const struck = stand.service.struck("unanswered");
+  const first = rotate();
+  await struck;
+  const second = await rotate();
+  expect([second.status, stand.service.keys.length]).toEqual([409, 2]);
+  expect(await second.text()).toContain("is registering the endpoint or rotating its secret");
+  expect((await first).status).toBe(502);
+});
+
 test("has the service send an event, and leads to where it arrives", async () => {
   const answer = await post(`/endpoint/${id}/test`, {
     "decided-on": versionIn(await page("/endpoint")),

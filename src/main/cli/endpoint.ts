@@ -11,7 +11,13 @@ import {
   listKnownEndpoints,
   unknownEndpointError,
 } from "../../endpoint/endpoints.ts";
-import { type EndpointTools, finishOpenCall, obtainSecret } from "../../endpoint/obtain-secret.ts";
+import {
+  type EndpointTools,
+  type ObtainedSecret,
+  finishOpenCall,
+  obtainSecret,
+  withCallLock,
+} from "../../endpoint/obtain-secret.ts";
 import { rotateSecret, sendTestEvent } from "../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { findEvents } from "../../inbox/queries.ts";
@@ -118,40 +124,45 @@ export async function registerOwnEndpoint(
   options: RegisterOptions,
 ): Promise<void> {
   const actor = scriptActor(context, options.by);
-  const { endpointId, secretId } = await withRecordingTools(context, actor, async (tools) => {
-    const finished = await finishOpenCall(tools);
-    if (finished?.call.kind === "register") return finished.obtained;
-    const url = requireUrl(options.url ?? tools.url);
-    const { endpoints } = await listEndpoints(tools);
-    const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
-    if (same !== undefined) {
-      throw new UsageError(
-        `${url} is registered already, as ${same.id} (${same.status}). ` +
-          `"node src/bin/tallyhook.js endpoint rotate ${same.id}" gives it ` +
-          "a new secret and stores it here.",
-      );
-    }
-    const { events, apiVersion, description } = options;
-    const body = {
-      url,
-      enabled_events: events,
-      ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
-      ...(description === undefined ? {} : { description }),
-    };
-    return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
-      (error: unknown) => {
-        throw isBodyRefused(error)
-          ? new UsageError(
-              `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
-                "--description.",
-              { cause: error },
-            )
-          : error;
-      },
-    );
-  });
+  const { endpointId, secretId } = await withRecordingTools(context, actor, (tools) =>
+    withCallLock(tools, async () => {
+      const finished = await finishOpenCall(tools);
+      return finished?.call.kind === "register" ? finished.obtained : register(tools, options);
+    }),
+  );
   context.stdout.write(
     `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
+  );
+}
+
+async function register(tools: EndpointTools, options: RegisterOptions): Promise<ObtainedSecret> {
+  const url = requireUrl(options.url ?? tools.url);
+  const { endpoints } = await listEndpoints(tools);
+  const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
+  if (same !== undefined) {
+    throw new UsageError(
+      `${url} is registered already, as ${same.id} (${same.status}). ` +
+        `"node src/bin/tallyhook.js endpoint rotate ${same.id}" gives it ` +
+        "a new secret and stores it here.",
+    );
+  }
+  const { events, apiVersion, description } = options;
+  const body = {
+    url,
+    enabled_events: events,
+    ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
+    ...(description === undefined ? {} : { description }),
+  };
+  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
+    (error: unknown) => {
+      throw isBodyRefused(error)
+        ? new UsageError(
+            `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
+              "--description.",
+            { cause: error },
+          )
+        : error;
+    },
   );
 }
 

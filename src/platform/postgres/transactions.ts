@@ -26,6 +26,15 @@ export async function inTransaction<T>(
   }
 }
 
+/** Takes an advisory lock until the transaction ends. Returns false where another transaction holds it. */
+export async function tryLock(trx: Knex.Transaction, key: number): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>(
+    "select pg_try_advisory_xact_lock(?) as held",
+    [key],
+  );
+  return rows[0].held;
+}
+
 /** 40P01 deadlock, 40001 serialization failure, 55P03 lock time-out: a retry can succeed. */
 export function isRetryableConflict(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;

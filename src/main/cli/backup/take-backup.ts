@@ -13,6 +13,7 @@ import {
 } from "../../../platform/postgres/client-programs.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { appliedByName } from "../../../platform/postgres/migrations.ts";
+import { tryLock } from "../../../platform/postgres/transactions.ts";
 import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
@@ -128,11 +129,7 @@ async function assertOurs(trx: Knex.Transaction): Promise<void> {
 }
 
 async function lockBackups(trx: Knex.Transaction): Promise<void> {
-  const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>(
-    "select pg_try_advisory_xact_lock(?) as held",
-    [backupLock],
-  );
-  if (rows[0].held) return;
+  if (await tryLock(trx, backupLock)) return;
   throw new UnreachableError(
     "Another backup of this database is at work. Wait until it is done; if it hangs, end its process.",
   );
