@@ -16,7 +16,7 @@ declare module "vitest" {
     serverUrl: string;
     /** A migrated database to clone; also the prefix of the names of the clones. */
     templateDatabase: string;
-    /** Whether this is `npm run torture`, which does in full what `npm test` does of the costliest a part of. */
+    /** Whether this is `npm run torture`, which does in full what the everyday tests do a part of. */
     isTorture: boolean;
     /** Whether it is the short form of `npm run torture -- scale`, which CI runs. */
     isShort: boolean;

@@ -14,6 +14,12 @@ export const runReport = z.object({
 });
 export type RunReport = z.infer<typeof runReport>;
 
+/** Several runs of one state, each of other tests, as one; it began with the first. Pure. */
+export const asOneRun = (reports: readonly RunReport[]): RunReport => ({
+  startTime: Math.min(...reports.map(({ startTime }) => startTime)),
+  testResults: reports.flatMap(({ testResults }) => testResults),
+});
+
 export type LastRun = "passed" | "failed" | "not run";
 
 /** What became of a test, and of each of its cases, in a run. Pure. */

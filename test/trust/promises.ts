@@ -273,4 +273,54 @@ export const promises: readonly StatedPromise[] = [
       "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it",
     ],
   ),
+  held(
+    "A new secret is shown once, and it is stored: a crash, a lost answer or a second click makes no second rotation.",
+    [
+      "main/cli/endpoint-crashes",
+      "a rotation is finished by the next run: one rotation, both secrets kept",
+    ],
+    ["dashboard/endpoint", "rotates once by a double click"],
+    [
+      "dashboard/endpoint",
+      "rotates nothing while a rotation waits for its answer, and does not take it for an interrupted one",
+    ],
+  ),
+  held(
+    "After a loss, a backup and a reconciliation give the service's state again, and nobody is told twice what they knew.",
+    [
+      "e2e/restore",
+      "after a loss, an old backup and a reconciliation give the service's state, and tell nobody twice",
+    ],
+    [
+      "e2e/total-loss",
+      "after the loss of the database without a backup, webhooks and the mirror are back, and what is open is told once more",
+    ],
+    [
+      "e2e/total-loss",
+      "after the loss of the encryption key no webhook is taken until the secret is new, and codes of an app are asked for anew",
+    ],
+    [
+      "main/cli/backup/backup",
+      "one that ended before it noted what people were told starts nothing, until restored notes it",
+    ],
+  ),
+  held(
+    "A process under its role can do its work and nothing else.",
+    ["e2e/roles", "take a webhook, apply it, alert, and run a handler on it; nothing is refused"],
+    [
+      "e2e/roles",
+      "every scheduled task runs: the nightly run, upkeep, retention, mails, alerts; nothing is refused",
+    ],
+    ["e2e/roles", "%s is refused everything that is not its work"],
+  ),
+  held(
+    "Metrics name no customer, scan no table that grows, and show no old number where a new one cannot be read.",
+    ["main/metrics/process-metrics", "goes by indexes wherever a table grows"],
+    ["main/metrics/process-metrics", "shows no token, and nothing of a customer"],
+    [
+      "platform/metrics/kept-reading",
+      "shows nothing, and no old number, where it cannot read; and says so until it can",
+    ],
+    ["deployment/prometheus", "finds that each alert fires and is quiet when it should be"],
+  ),
 ];

@@ -1,7 +1,8 @@
 /**
  * `npm run promises`: runs the tests that the promises name, and writes docs/promises.md from what became of them.
- * `-- --results FILE` takes a result file of a run that there was (`.ci/run` keeps the last one of all tests in
- * `.data/test-results.json`); `--print` prints one line a promise and writes nothing.
+ * `-- --results FILE` takes a result file of a run that there was, and may be given for each of several runs of one
+ * state (`.ci/run` keeps its last ones as `.data/*-results.json`); `--print` prints one line a promise and writes
+ * nothing. `--list` prints the files of these tests alone.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,18 +11,21 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { format } from "prettier";
 import { projectRoot } from "../support/project-root.ts";
-import { lastRunOfAll, promisesPage, runReport } from "./promises-page.ts";
+import { asOneRun, lastRunOfAll, promisesPage, runReport } from "./promises-page.ts";
 import { promises } from "./promises.ts";
 
-const { values } = parseArgs({
-  options: { results: { type: "string" }, print: { type: "boolean", default: false } },
-});
+const values = readArguments();
+
+const files = [...new Set(promises.flatMap(({ tests }) => tests.map((each) => each.file)))];
+if (values.list) {
+  console.log(files.join("\n"));
+  process.exit();
+}
 
 // Before the run: what changes while it goes on was not what ran.
 const ranOn = commit();
-const report = runReport.parse(
-  JSON.parse(values.results === undefined ? runTests() : readFileSync(values.results, "utf8")),
-);
+const texts = values.results?.map((file) => readFileSync(file, "utf8")) ?? [runTests()];
+const report = asOneRun(texts.map((text) => runReport.parse(JSON.parse(text))));
 for (const each of promises) console.log(`${lastRunOfAll(each, report)}: ${each.promise}`);
 if (!values.print) {
   const text = promisesPage(promises, report, `${ranOn}, Node ${process.versions.node}`);
@@ -29,11 +33,25 @@ if (!values.print) {
   writeFileSync(join(projectRoot, "docs/promises.md"), page);
 }
 
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        results: { type: "string", multiple: true },
+        print: { type: "boolean", default: false },
+        list: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    console.error(`npm run promises: ${(error as Error).message}`);
+    process.exit(64);
+  }
+}
+
 function runTests(): string {
   const folder = mkdtempSync(join(tmpdir(), "tallyhook-promises-"));
   const file = join(folder, "results.json");
   try {
-    const files = [...new Set(promises.flatMap(({ tests }) => tests.map((each) => each.file)))];
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
     // A failed test is a result, which the page shows.
     spawnSync("npx", ["--no-install", "vitest", "run", ...files, ...reporters], {
