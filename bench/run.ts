@@ -24,6 +24,7 @@ import { metrics } from "./metrics.ts";
 import { processes } from "./processes.ts";
 import { peer } from "./peer.ts";
 import { sandbox } from "./sandbox.ts";
+import { scrape } from "./scrape.ts";
 import { reconcile } from "./reconcile.ts";
 import { reports } from "./reports.ts";
 import { tracing } from "./tracing.ts";
@@ -52,7 +53,10 @@ const benchmarks: readonly Benchmark[] = [
   dashboard,
   tracing,
   metrics,
+  scrape,
 ];
+
+const onlyByName = benchmarks.filter((each) => each.isOnlyByName).map(({ name }) => name);
 
 interface Flags extends Omit<BenchOptions, "settings"> {
   json: boolean;
@@ -61,7 +65,7 @@ interface Flags extends Omit<BenchOptions, "settings"> {
 
 const program = new Command("bench")
   .addArgument(
-    new Argument("[names...]", "all when left out, but not grown, dashboard and tracing").choices(
+    new Argument("[names...]", `all when left out, but not ${onlyByName.join(", ")}`).choices(
       benchmarks.map(({ name }) => name),
     ),
   )

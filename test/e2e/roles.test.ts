@@ -39,6 +39,7 @@ import { runCommand } from "../main/cli/command-line.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { signatureOf } from "../receiver/receiver-stand.ts";
 import { type DatabaseRoles, makeDatabaseRoles } from "../support/database-roles.ts";
+import { startMailServer } from "../support/mail-server.ts";
 import { withServer } from "../support/server-commands.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { killPrograms } from "./program.ts";
@@ -129,7 +130,16 @@ describe("receiver and worker, each under its role", () => {
     const log = createLog({ level: "info", name: "worker", destination });
     // A night that no worker had.
     const aheadMs = filledClock.now().getTime() + 30 * dayMs - Date.now();
-    const runtime = createRuntime(loadConfig(environmentOf("worker")), log, {
+    const mails = await startMailServer();
+    const settings = {
+      ...environmentOf("worker"),
+      SMTP_URL: mails.url,
+      MAIL_FROM: "tallyhook@example.com",
+      REPORTS_CRON: "0 7 * * *",
+      REPORTS_MAIL_TO: "finance@example.com",
+      REPORTS_MAIL: allReports.map(({ name }) => name).join(),
+    };
+    const runtime = createRuntime(loadConfig(settings), log, {
       wallClock: { now: () => new Date(Date.now() + aheadMs) },
     });
     try {
@@ -145,9 +155,11 @@ describe("receiver and worker, each under its role", () => {
         expect.arrayContaining(["reconcile", "inbox-partitions", "feed-partitions"]),
       );
       expect(logged).toContain('"the nightly run is done"');
+      expect(mails.mails).not.toEqual([]);
       expect(refusals(logged)).toEqual([]);
     } finally {
       await runtime.close();
+      await mails.close();
     }
   });
 });

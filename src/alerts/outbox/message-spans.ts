@@ -62,9 +62,14 @@ export async function withinSendSpan<T extends { reason: string } | null>(
     links: [parseTraceparent(message.traceparent)],
     ...(attempts === 1 ? { identity: firstSendOf(message) } : {}),
   });
-  const failed = await withinSpan(span, send);
-  endSpan(span, failed === null ? null : "not accepted");
-  return failed;
+  try {
+    const failed = await withinSpan(span, send);
+    endSpan(span, failed === null ? null : "not accepted");
+    return failed;
+  } catch (error) {
+    endSpan(span, safeReason(error));
+    throw error;
+  }
 }
 
 interface SentMessage {

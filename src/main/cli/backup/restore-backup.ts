@@ -121,18 +121,28 @@ function differingTable(
     : `${table} has ${found[table] ?? "no"} rows, and the backup counted ${wanted[table]}`;
 }
 
-/** Customers who were erased by the time of the latest backup that lies beside this one. */
+/**
+ * Customers who were erased by the time of the latest backup that lies beside this one; `unread` names the folders there
+ * that have a manifest which cannot be read.
+ */
 export async function erasedByLaterBackups(
   folder: string,
   { database, takenAt }: Manifest,
-): Promise<string[]> {
+): Promise<{ erased: string[]; unread: string[] }> {
   const parent = dirname(resolve(folder));
-  const others = await Promise.all(
-    (await readdir(parent)).map((name) => readManifest(join(parent, name)).catch(() => null)),
-  );
-  return others.flatMap((other) =>
-    other !== null && other.database === database && other.takenAt >= takenAt ? other.erased : [],
-  );
+  const erased: string[] = [];
+  const unread: string[] = [];
+  for (const name of await readdir(parent)) {
+    try {
+      const other = await readManifest(join(parent, name));
+      if (other.database === database && other.takenAt >= takenAt) erased.push(...other.erased);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      const isNoBackup = ["ENOENT", "ENOTDIR"].includes(errorCode(error.cause) ?? "");
+      if (!isNoBackup) unread.push(name);
+    }
+  }
+  return { erased, unread };
 }
 
 /** The ids of a list, one a line. Throws `UsageError`. */

@@ -83,8 +83,10 @@ async function restore(
         const manifest = await restoreBackup({ url, db }, { folder, pgBin, signal: stop.signal });
         context.stdout.write(`Restored: the database as it was at ${manifest.takenAt}.\n`);
         await migrateAll(runtime);
-        const erased = [...listed, ...(await erasedByLaterBackups(folder, manifest))];
+        const later = await erasedByLaterBackups(folder, manifest);
+        const erased = [...listed, ...later.erased];
         await settleAndTell(context, runtime, { ...options, takenAt, by, erased });
+        context.stdout.write(unreadText(later.unread));
       } finally {
         await db.destroy();
       }
@@ -149,6 +151,13 @@ async function settleAndTell(
   const settled = await settleRestored(runtime, await restoredDatabase(runtime), from);
   stdout.write(settledText(settled, from));
 }
+
+/** Which folders could not say who was erased by then. Pure. */
+const unreadText = (folders: readonly string[]): string =>
+  folders.length === 0
+    ? ""
+    : `The manifest of ${folders.join(", ")}, beside the backup, cannot be read. Whoever was erased since the backup and ` +
+      'is known there alone stands in the database again: "node src/bin/tallyhook.js customers erase ID" for each.\n';
 
 /** What was done, and what only a person can do. Pure. */
 function settledText(

@@ -18,7 +18,10 @@ import { registerAlerts } from "../../../../src/main/cli/alerts.ts";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
 import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
 import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
-import { restoreBackup } from "../../../../src/main/cli/backup/restore-backup.ts";
+import {
+  erasedByLaterBackups,
+  restoreBackup,
+} from "../../../../src/main/cli/backup/restore-backup.ts";
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
 import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
@@ -300,6 +303,27 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       } finally {
         await db.destroy();
       }
+    });
+
+    test("a later backup beside it names who was erased, and one that cannot be read is named", async () => {
+      const manifest = await readManifest(backup);
+      const beside = await fresh();
+      const add = async (name: string, text: string): Promise<void> => {
+        await mkdir(join(beside, name));
+        await writeFile(join(beside, name, "manifest.json"), text);
+      };
+      await add("later", JSON.stringify({ ...manifest, erased: ["erased"] }));
+      await add(
+        "of another database",
+        JSON.stringify({ ...manifest, database: "other", erased: ["x"] }),
+      );
+      await add("cut", JSON.stringify(manifest).slice(0, 40));
+      await mkdir(join(beside, "no backup"));
+      await writeFile(join(beside, "notes.txt"), "");
+      expect(await erasedByLaterBackups(join(beside, "this"), manifest)).toEqual({
+        erased: ["erased"],
+        unread: ["cut"],
+      });
     });
 
     test("a manifest that never ends is refused", async () => {
