@@ -36,7 +36,7 @@ export async function speak(args: readonly string[], given: Given): Promise<Spok
         getErrHasColors: () => false,
       });
       await registerCommands(program, context, args);
-      endAsMain(program, "tallyhook");
+      endAsMain(program, "node src/bin/tallyhook.js");
     },
     [...args],
     given,
