@@ -5,6 +5,7 @@ export const exitCodes = {
   done: 0,
   /** A setting is wrong, or something cannot be reached. */
   configuration: 2,
+  /** It ran, and what it checked is not so. */
   differs: 3,
   incomplete: 4,
   healed: 5,
