@@ -15,4 +15,8 @@ const all = execFileSync("npm", asked, {
 });
 const { name } = read("package.json") as { name: string };
 const bom = productionBom(JSON.parse(all) as Bom, read("package-lock.json") as Lock, name);
+// A reader such as `head` may have enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
 process.stdout.write(`${JSON.stringify(bom, null, 2)}\n`);

@@ -69,14 +69,17 @@ export function createMetrics({ log }: { log: Log }): Metrics {
         labelNames,
         registers: [registry],
         async collect() {
-          this.reset();
-          // A metric without labels has a sample from the start: that of the last scrape must not stay.
-          if (labelNames.length === 0) this.remove();
+          let samples: readonly Sample[] = [];
           try {
-            for (const { labels = {}, value } of await read()) this.inc(labels, value);
+            samples = await read();
           } catch (err) {
             log.debug({ err, metric: metric.name }, "a metric could not be read");
           }
+          // From here on nothing is awaited: another scrape would add its samples to these.
+          this.reset();
+          // A metric without labels has a sample from the start: that of the last scrape must not stay.
+          if (labelNames.length === 0) this.remove();
+          for (const { labels = {}, value } of samples) this.inc(labels, value);
         },
       });
     },

@@ -23,6 +23,17 @@ test("shows what each scrape reads, and nothing of the one before", async () => 
   expect(await scraped(metrics)).toEqual(['ours_by_state{state="b"} 1', "ours_total 5"]);
 });
 
+test("shows scrapers that ask at once the same, however long the reading takes", async () => {
+  const metrics = createMetrics({ log });
+  const readings: ((samples: Sample[]) => void)[] = [];
+  metrics.read(byState, () => new Promise((resolve) => void readings.push(resolve)));
+  metrics.read(total, () => [{ value: 5 }]);
+  const scrapes = [scraped(metrics), scraped(metrics), scraped(metrics)];
+  for (const answer of readings) answer([{ labels: { state: "a" }, value: 2 }]);
+  const same = ['ours_by_state{state="a"} 2', "ours_total 5"];
+  expect(await Promise.all(scrapes)).toEqual([same, same, same]);
+});
+
 test("leaves out what cannot be read, or has no samples, and shows all else", async () => {
   const metrics = createMetrics({ log });
   let isThere = true;
