@@ -3,7 +3,7 @@ create or replace function feed.require_keeper() returns void language plpgsql s
 begin
   if not has_table_privilege(session_user, 'feed.changes', 'delete') then
     raise exception 'the role % may not change the partitions of the feed', session_user
-      using errcode = 'insufficient_privilege', hint = 'The worker keeps them (tallyhook roles --sql).';
+      using errcode = 'insufficient_privilege', hint = 'The worker keeps them (node src/bin/tallyhook.js roles --sql).';
   end if;
 end
 $$;

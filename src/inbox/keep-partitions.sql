@@ -5,7 +5,7 @@ create or replace function inbox.require_keeper() returns void language plpgsql 
 begin
   if not has_table_privilege(session_user, 'inbox.receipts', 'delete') then
     raise exception 'the role % may not change the partitions of the inbox', session_user
-      using errcode = 'insufficient_privilege', hint = 'The worker keeps them (tallyhook roles --sql).';
+      using errcode = 'insufficient_privilege', hint = 'The worker keeps them (node src/bin/tallyhook.js roles --sql).';
   end if;
 end
 $$;
