@@ -14,7 +14,10 @@ declare
   changes text := 'changes_' || p_from;
 begin
   perform feed.require_keeper();
+  lock table feed.changes_default in access exclusive mode;
   execute format('create table feed.%I (like feed.changes including defaults including constraints)', changes);
+  execute format('with early as (delete from feed.changes_default where seq >= %s and seq < %s returning *)
+                  insert into feed.%I select * from early', p_from, p_to, changes);
   execute format('alter table feed.changes attach partition feed.%I for values from (%s) to (%s)', changes, p_from, p_to);
 end
 $$;

@@ -104,6 +104,29 @@ describe("the partitions of a database", () => {
     await stand.close();
   });
 
+  test("an event whose number was given by hand, ahead of all others, is taken into its partition", async () => {
+    const { db } = database;
+    const until = Math.max(
+      ...(await partitions()).map((name) => Number(/\d+$/.exec(name)?.[0] ?? 0)),
+    );
+    const from = until + 30_000_000;
+    const seq = String(from + 5);
+    await db("inbox.receipts").insert({
+      seq,
+      event_id: "by hand",
+      raw_sha256: Buffer.alloc(32),
+      raw: Buffer.from("{}"),
+      secret_id: "x",
+    });
+    await db("inbox.progress").insert({ seq });
+    await db.raw(`select inbox.make_partitions(${from}, ${from + 10})`);
+    for (const table of ["receipts", "progress"]) {
+      expect(await db(`inbox.${table}_${from}`).pluck("seq")).toEqual([seq]);
+      expect(await db(`inbox.${table}_default`).where({ seq })).toEqual([]);
+    }
+    await db.raw(`select inbox.drop_partitions(${from})`);
+  });
+
   test("several workers may do it at once", async () => {
     // A week each: many partitions that are all dropped in the end.
     for (let days = 0; days < 56; days += 7) {

@@ -25,6 +25,8 @@ export interface ColumnRights {
   all?: Letters;
   /** May be read. */
   select?: readonly string[];
+  /** May be given in a new row; the others get their defaults, such as the time at which it was written. */
+  insert?: readonly string[];
   /** May be changed. */
   update?: readonly string[];
   /** May not be read. A test holds both lists together against the schema. */
@@ -54,6 +56,14 @@ const eventWithoutBytes: ColumnRights = {
   ),
   withheld: ["raw"],
 };
+
+/** Not `recorded_at`, on which reports as of a time rest: nobody adds to what was known then. */
+const newStates = words(
+  "resource id source_updated_at content_hash observed_at cause replaced_text data",
+);
+
+/** Not when, nor in which place of the record. */
+const newActs = words("account_id actor via address action subject_kind subject_id before after");
 
 /** Under the receiver: which secret was used last is noted. */
 const readAndNoteUse: ColumnRights = { all: "r", update: ["last_used_at"] };
@@ -150,7 +160,13 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
 
   // No read shows what only events carry (an order's dunning), nor when a state was learned, on which reports as of a
   // time rest. Nobody but the owner may change history: the setting by which an erasure passes its trigger is no secret.
-  "mirror.versions": { backup: "keep", worker: "ar", reports: "r", dashboard: "ar", bi: "r" },
+  "mirror.versions": {
+    backup: "keep",
+    worker: { all: "r", insert: newStates },
+    reports: "r",
+    dashboard: { all: "r", insert: newStates },
+    bi: "r",
+  },
   "mirror.unbelieved": { backup: "keep", worker: "ar", dashboard: "ar" },
   "mirror.heals": { backup: "keep", worker: "ar", dashboard: "ar" },
   "mirror.orders": {
@@ -280,7 +296,12 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
 
   "people.accounts": { backup: "keep", dashboard: "arw" },
   // Commands record who ran them.
-  "people.audit": { backup: "keep", worker: "a", reports: "a", dashboard: "ar" },
+  "people.audit": {
+    backup: "keep",
+    worker: { insert: newActs },
+    reports: { insert: newActs },
+    dashboard: { all: "r", insert: newActs },
+  },
   "people.cases": { backup: "keep", dashboard: "arw" },
   "people.notes": { backup: "keep", dashboard: "ar" },
 

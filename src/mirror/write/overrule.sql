@@ -26,7 +26,9 @@ begin
   insert into mirror.unbelieved
     (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
   select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, p_heal from gone g
-  on conflict (resource, id, source_updated_at, content_hash) do update set heal = excluded.heal;
+  on conflict (resource, id, source_updated_at, content_hash) do update
+    -- Of one content. What is moved was in the history; what is there already need not have been.
+    set heal = excluded.heal, data = excluded.data;
   perform set_config('tallyhook.erasure', 'off', true);
 end
 $$;

@@ -27,6 +27,16 @@ const privileges: Readonly<Record<string, string>> = {
   U: "usage",
 };
 
+/** PostgreSQL's own roles by which their members reach beyond the rights that are granted here. */
+const powerful = [
+  "pg_read_all_data",
+  "pg_write_all_data",
+  "pg_read_server_files",
+  "pg_write_server_files",
+  "pg_execute_server_program",
+  "pg_maintain",
+];
+
 export interface RolesOptions {
   /** The roles are called `<prefix>_receiver` and so on. Lower-case letters, digits and underscores. */
   prefix: string;
@@ -85,6 +95,7 @@ declare
   found pg_roles;
   owner oid;
   owned text;
+  member text;
   schema text;
   schemas constant text[] := array[${listOf(ownSchemas)}];
 begin
@@ -113,6 +124,14 @@ begin
     if pg_has_role(found.oid, owner, 'member') then
       raise exception 'The role % is, or is a member of, the owner of the tables.', name
         using hint = format('revoke %I from %I, or name other roles by --prefix', pg_get_userbyid(owner), name);
+    end if;
+    select m.rolname into member from pg_roles m
+    where m.oid <> found.oid and pg_has_role(found.oid, m.oid, 'member') and (
+      m.rolsuper or m.rolcreatedb or m.rolcreaterole or m.rolreplication or m.rolbypassrls
+      or m.rolname in (${listOf(powerful)}) or m.rolname = any(array[${listOf(roles)}])) limit 1;
+    if member is not null then
+      raise exception 'The role % is a member of %, and may do more than its work.', name, member
+        using hint = format('revoke %I from %I', member, name);
     end if;
     select c.oid::regclass into owned from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relowner = found.oid and n.nspname = any(schemas || '${queueSchema}'::text) limit 1;
@@ -166,7 +185,7 @@ function grantsOf(role: RoleName, name: string): string {
   );
   schemas.delete("public");
   const columns = tables.flatMap(([relation, right]) =>
-    (["select", "update"] as const).flatMap((privilege) => {
+    (["select", "insert", "update"] as const).flatMap((privilege) => {
       const named = right[privilege];
       return named === undefined
         ? []

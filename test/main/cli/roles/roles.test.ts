@@ -67,13 +67,13 @@ describe("the table of decisions", () => {
   test("decides on every column of a table of which a role reads some", async () => {
     for (const { name, columns } of await relations(database.db)) {
       for (const role of roleNames) {
-        const { select, update = [], withheld } = rightOf(name, role);
+        const { select, insert = [], update = [], withheld } = rightOf(name, role);
         if (select !== undefined || withheld !== undefined) {
           expect([...(select ?? []), ...(withheld ?? [])].sort(), `${name}, ${role}`).toEqual(
             columns,
           );
         }
-        expect(columns, `${name}, ${role}`).toEqual(expect.arrayContaining([...update]));
+        expect(columns, `${name}, ${role}`).toEqual(expect.arrayContaining([...insert, ...update]));
       }
     }
   });
@@ -168,6 +168,16 @@ describe("the SQL of roles", () => {
         `create table inbox.own (); alter table inbox.own owner to ${worker}`,
         "drop table inbox.own",
         "owns inbox.own",
+      ],
+      [
+        `grant pg_read_all_data to ${worker}`,
+        `revoke pg_read_all_data from ${worker}`,
+        "is a member of pg_read_all_data",
+      ],
+      [
+        `grant ${roles.nameOf("dashboard")} to ${worker}`,
+        `revoke ${roles.nameOf("dashboard")} from ${worker}`,
+        `is a member of ${roles.nameOf("dashboard")}`,
       ],
     ] as const) {
       await database.db.raw(make);
