@@ -13,9 +13,11 @@ import type { Runtime } from "../runtime.ts";
 import { catalogue, countedTo, namesAtMost } from "./catalogue.ts";
 
 /** A scrape every 15 s reads once, however many scrapers there are. */
-const limits = { freshMs: 15_000, waitMs: 4_000 };
+const limits = { freshMs: 15_000, waitMs: 4_000, retryMs: 5_000 };
 /** Of one statement. PostgreSQL ends it, so that a slow one does not go on beside the next. */
 const statementTimeoutMs = 3_000;
+/** Longer than a statement may take: then its connection is dead, and the next one opens another. */
+const receiveTimeoutMs = 3_500;
 
 type Part = (typeof catalogue.readSuccess.labels.part)[number];
 
@@ -29,6 +31,7 @@ export async function openMetricsDatabase(runtime: Runtime): Promise<Knex> {
     pooling: secrets.databaseDirectUrl === null ? undefined : "transaction",
     poolMax: 1,
     statementTimeoutMs,
+    receiveTimeoutMs,
     applicationName: "tallyhook metrics",
     log,
   });

@@ -41,7 +41,7 @@ export function metricsOfNode(): ListedMetric[] {
 
 /** Which alerts use a metric that is not ours. */
 const alertsOfNode: Readonly<Record<string, readonly string[]>> = {
-  nodejs_eventloop_lag_p99_seconds: ["TallyhookEventLoopBlocked"],
+  nodejs_eventloop_lag_max_seconds: ["TallyhookEventLoopBlocked"],
 };
 
 function listed(metric: CatalogueEntry): ListedMetric {

@@ -27,9 +27,14 @@ export async function startAdminServer(
   parts: AdminServerParts,
   { host, port }: { host: string; port: number },
 ): Promise<AdminServer> {
-  const server = createServer((req, res) => answer(parts, req, res));
+  // Node looks for late connections every half minute unless it is told: so long, idle ones would take all there are.
+  const server = createServer({ connectionsCheckingInterval: 1_000 }, (req, res) =>
+    answer(parts, req, res),
+  );
   server.headersTimeout = 5_000;
   server.requestTimeout = 5_000;
+  // Of a client that sends, and does not read its answers.
+  server.timeout = 10_000;
   // Scrapers are few. More would wait for the same readings.
   server.maxConnections = 64;
   await listen(server, { host, port, hostVariable: "ADMIN_HOST", portVariable: "ADMIN_PORT" });

@@ -1,16 +1,17 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 
-/** How old an answer may be, and how long one is waited for, in milliseconds. */
+/** How old an answer may be, how long one is waited for, and how soon a failed one is tried again, in milliseconds. */
 export interface ReadingLimits {
   freshMs: number;
   waitMs: number;
+  retryMs: number;
 }
 
 export interface KeptReading<T> {
   /**
-   * What was read at most `freshMs` ago; null where it could not be read in `waitMs`. Many who ask at once share one
-   * reading, and one that hangs is never begun a second time.
+   * What was read at most `freshMs` ago; null where it could not be read in `waitMs`, or failed less than `retryMs` ago.
+   * Many who ask at once share one reading, and one that hangs is never begun a second time.
    */
   current(): Promise<T | null>;
   /** Whether the last reading succeeded in time. True before the first. */
@@ -20,10 +21,11 @@ export interface KeptReading<T> {
 /** Keeps what is expensive to read, so that scrapes cost the same however many there are. Never throws. */
 export function createKeptReading<T>(
   { log, clock, name }: { log: Log; clock: Clock; name: string },
-  { freshMs, waitMs }: ReadingLimits,
+  { freshMs, waitMs, retryMs }: ReadingLimits,
   read: () => Promise<T>,
 ): KeptReading<T> {
   let kept: { value: T; atMs: number } | null = null;
+  let failedAtMs: number | null = null;
   let reading: Promise<void> | null = null;
   let isReadable = true;
 
@@ -33,10 +35,12 @@ export function createKeptReading<T>(
       .then(
         (value) => {
           kept = { value, atMs };
+          failedAtMs = null;
           isReadable = true;
         },
         (err: unknown) => {
           kept = null;
+          failedAtMs = clock.now().getTime();
           if (isReadable) log.warn({ err, reading: name }, "what metrics show could not be read");
           isReadable = false;
         },
@@ -44,18 +48,20 @@ export function createKeptReading<T>(
       .finally(() => (reading = null));
   }
 
-  /** A clock that was set back makes nothing fresh for longer. */
-  function fresh(): { value: T } | null {
-    if (kept === null) return null;
-    const ageMs = clock.now().getTime() - kept.atMs;
-    return ageMs >= 0 && ageMs < freshMs ? kept : null;
+  /** A clock that was set back makes nothing young for longer. */
+  function isYounger(atMs: number, limitMs: number): boolean {
+    const ageMs = clock.now().getTime() - atMs;
+    return ageMs >= 0 && ageMs < limitMs;
   }
+  const fresh = (): { value: T } | null =>
+    kept !== null && isYounger(kept.atMs, freshMs) ? kept : null;
 
   return {
     isReadable: () => isReadable,
     async current() {
       const found = fresh();
       if (found !== null) return found.value;
+      if (reading === null && failedAtMs !== null && isYounger(failedAtMs, retryMs)) return null;
       reading ??= begin();
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<"late">((resolve) => {

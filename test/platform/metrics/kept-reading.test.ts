@@ -8,7 +8,11 @@ function setUp(read: () => Promise<number>, waitMs = 60_000) {
   let nowMs = Date.parse("2026-03-01T00:00:00Z");
   const clock = { now: () => new Date(nowMs) };
   return {
-    reading: createKeptReading({ log, clock, name: "test" }, { freshMs: 15_000, waitMs }, read),
+    reading: createKeptReading(
+      { log, clock, name: "test" },
+      { freshMs: 15_000, waitMs, retryMs: 5_000 },
+      read,
+    ),
     pass: (ms: number) => (nowMs += ms),
   };
 }
@@ -33,15 +37,20 @@ test("reads again where the clock was set back", async () => {
 
 test("shows nothing, and no old number, where it cannot read; and says so until it can", async () => {
   let problem: Error | null = null;
-  const { reading, pass } = setUp(async () => {
+  const read = vi.fn(async () => {
     if (problem !== null) throw problem;
     return 7;
   });
+  const { reading, pass } = setUp(read);
   expect([await reading.current(), reading.isReadable()]).toEqual([7, true]);
   problem = new Error("the database is away");
   pass(15_000);
   expect([await reading.current(), reading.isReadable()]).toEqual([null, false]);
   problem = null;
+  pass(4_999);
+  expect([await reading.current(), reading.isReadable()]).toEqual([null, false]);
+  expect(read, "a sick database is not asked by every scrape").toHaveBeenCalledTimes(2);
+  pass(1);
   expect([await reading.current(), reading.isReadable()]).toEqual([7, true]);
 });
 
