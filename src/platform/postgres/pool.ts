@@ -93,7 +93,9 @@ function closeUnanswered(
     const { stream } = client.connection;
     clients.add(client);
     stream.once("close", () => clients.delete(client));
-    stream.setTimeout(receiveTimeoutMs, () => {
+    stream.setTimeout(receiveTimeoutMs);
+    // Not as the argument of setTimeout, which listens once: an idle connection would use it up.
+    stream.on("timeout", () => {
       if (client.readyForQuery) return;
       const reason = new Error(
         `the database connection received nothing for ${receiveTimeoutMs} ms`,

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { describe, expect, inject, test } from "vitest";
 import { createDatabase, createPool } from "../../../src/platform/postgres/pool.ts";
 import { startStallingProxy } from "../../receiver/stalling-proxy.ts";
@@ -176,6 +177,32 @@ describe("connections that fall silent for good while new ones work", () => {
       await Promise.all([1, 2, 3, 4].map(() => pool.query("select 1")));
     } finally {
       await pool.end();
+      await proxy.close();
+    }
+  });
+
+  test("are given up also where they had idled for longer than that before", async () => {
+    const proxy = await startStallingProxy(database.url);
+    const options = { url: proxy.url, applicationName: "idled", receiveTimeoutMs };
+    const db = createDatabase({ ...options, poolMax: 1 });
+    const pool = createPool({ ...options, max: 1 });
+    try {
+      const [ofKnex, ofDriver] = [await db.client.pool.acquire().promise, await pool.connect()];
+      const idled = [ofKnex, ofDriver].map((client) =>
+        once(
+          (client as unknown as { connection: { stream: Socket } }).connection.stream,
+          "timeout",
+        ),
+      );
+      await Promise.all(idled);
+      db.client.pool.release(ofKnex);
+      ofDriver.release();
+      proxy.strand();
+      const silent = "received nothing for 500 ms";
+      await expect(db.raw("select 1")).rejects.toThrow(silent);
+      await expect(pool.query("select 1")).rejects.toThrow(silent);
+    } finally {
+      await Promise.all([db.destroy(), pool.end()]);
       await proxy.close();
     }
   });
