@@ -1,13 +1,58 @@
 import type { Knex } from "knex";
+import { UnreachableError } from "../platform/errors.ts";
+import { createDatabase } from "../platform/postgres/pool.ts";
+import { tryLock } from "../platform/postgres/transactions.ts";
 
 // A database that was filled from a backup looks whole, and would tell people again what they were told. So it is marked
 // before the first row, and unmarked in the transaction that notes what is known. A schema, since the restore wants a
 // database without a table.
 const mark = "tallyhook_open_restore";
 
-/** Marks a database that is about to be filled. Idempotent. */
-export async function beginRestore(db: Knex): Promise<void> {
-  await db.raw(`create schema if not exists ${mark}`);
+/** Held by the one restore into a database that is at work. An arbitrary fixed number. */
+const restoreLock = 7_255_011_952;
+
+/**
+ * Does the work of a restore while no other one into the database is at work: a database that pg_restore fills looks
+ * empty until it commits. An open transaction on a connection of its own holds the lock until the work has ended, so
+ * `url` leads past a pooler. Throws `UnreachableError` where another one is at work, and what the work throws.
+ */
+export async function aloneInRestore<T>(url: string, work: () => Promise<T>): Promise<T> {
+  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook restore" });
+  try {
+    const trx = await db.transaction();
+    try {
+      await lockRestores(trx);
+      return await work();
+    } finally {
+      // A connection that was lost has no lock any more, and the work is done or has failed by itself.
+      await trx.rollback().catch(() => {});
+    }
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function lockRestores(trx: Knex.Transaction): Promise<void> {
+  // It waits for pg_restore, which may take hours. Not every version has each of them.
+  await trx.raw(
+    `select set_config(name, '0', true) from pg_settings
+     where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+  );
+  if (await tryLock(trx, restoreLock)) return;
+  throw new UnreachableError(
+    "Another restore into this database is at work. Wait until it is done; if it hangs, end its process and begin again " +
+      "(docs/backup.md).",
+  );
+}
+
+/**
+ * Marks a database that is about to be filled, under the lock (`aloneInRestore`). Idempotent. Returns whether it was not
+ * marked before.
+ */
+export async function beginRestore(db: Knex): Promise<boolean> {
+  if (await isRestoreOpen(db)) return false;
+  await db.raw(`create schema ${mark}`);
+  return true;
 }
 
 /** Unmarks it. Idempotent. */

@@ -99,7 +99,8 @@ export function libpqEnvironment(databaseUrl: string): Record<string, string> {
     PGPORT: port,
     PGUSER: decodeURIComponent(username),
     PGPASSWORD: decodeURIComponent(password),
-    PGDATABASE: decodeURIComponent(pathname.slice(1)),
+    // As the driver decodes it: `%3D`, `%2F` and the like are letters of the name.
+    PGDATABASE: decodeURI(pathname.slice(1)),
   };
   for (const [parameter, name] of Object.entries(environmentOfParameter)) {
     const value = searchParams.get(parameter);
@@ -109,6 +110,15 @@ export function libpqEnvironment(databaseUrl: string): Record<string, string> {
   const known = Object.entries(given).filter(([, value]) => value !== "");
   return { ...Object.fromEntries(known), PGAPPNAME: "tallyhook backup", LC_ALL: "C" };
 }
+
+/**
+ * A connection string of libpq. An argument `--dbname` with a bare name would be read as one where the name has an `=` in
+ * it or begins as a URL does; the environment's `PGDATABASE` never is. Pure.
+ */
+export const connectionString = (parameters: Readonly<Record<string, string>>): string =>
+  Object.entries(parameters)
+    .map(([name, value]) => `${name}='${value.replaceAll(/[\\']/g, String.raw`\$&`)}'`)
+    .join(" ");
 
 /** What a program printed, and how it ended. */
 export interface ProgramEnd {

@@ -8,6 +8,7 @@ import {
   UsageError,
 } from "../../../platform/errors.ts";
 import {
+  connectionString,
   findClientPrograms,
   libpqEnvironment,
   run,
@@ -29,8 +30,9 @@ export interface RestoreOptions {
 /**
  * Restores a backup into an empty database, in one transaction, and compares the rows with those that the backup counted.
  * The functions are then those of the version that made it: migrate next, then `settleRestored`. Until that is done, no
- * process starts on the database (`isRestoreOpen`), whatever ends this one. Throws `UsageError` for a backup that is not
- * whole or a database that is not empty, `ConfigurationError` for one of a newer version.
+ * process starts on the database (`isRestoreOpen`), whatever ends this one. Call it under the lock (`aloneInRestore`).
+ * Throws `UsageError` for a backup that is not whole or a database that is not empty, `ConfigurationError` for one of a
+ * newer version, `UnreachableError` where pg_restore fails.
  */
 export async function restoreBackup(
   { url, db }: { url: string; db: Knex },
@@ -51,7 +53,8 @@ export async function restoreBackup(
     "select current_setting('server_version_num')::integer as version",
   );
   const { pgRestore } = await findClientPrograms(rows[0].version, pgBin);
-  await beginRestore(db);
+  const isMarkOurs = await beginRestore(db);
+  const environment = libpqEnvironment(url);
   const restored = await run(
     pgRestore,
     [
@@ -60,17 +63,17 @@ export async function restoreBackup(
       "--no-privileges",
       "--single-transaction",
       "--exit-on-error",
-      `--dbname=${libpqEnvironment(url)["PGDATABASE"] ?? ""}`,
+      `--dbname=${connectionString({ dbname: environment["PGDATABASE"] ?? "" })}`,
       join(folder, dumpName),
     ],
-    { environment: libpqEnvironment(url), signal },
+    { environment, signal },
   );
   signal.throwIfAborted();
   if (restored.code !== 0) {
-    await endRestore(db);
+    const left = await cleanUp(db, { isMarkOurs });
     const why = restored.err.split("\n").find((line) => /error/i.test(line)) ?? restored.err;
     throw new UnreachableError(
-      `pg_restore failed (exit code ${restored.code}): ${why.trim()}. The database is as empty as before.`,
+      `pg_restore failed (exit code ${restored.code}): ${why.trim()}. ${leftText[left]}`,
     );
   }
   const found = await db.transaction(async (trx) => {
@@ -86,6 +89,26 @@ export async function restoreBackup(
   }
   return manifest;
 }
+
+type Left = "empty" | "marked" | "filled";
+
+/**
+ * After a pg_restore that failed: unmarks the database where this process marked it and nothing is in it. It may be
+ * filled all the same, where the connection was lost with the commit. Returns what is left.
+ */
+async function cleanUp(db: Knex, { isMarkOurs }: { isMarkOurs: boolean }): Promise<Left> {
+  if ((await tablesOf(db)).length > 0) return "filled";
+  if (!isMarkOurs) return "marked";
+  await endRestore(db);
+  return "empty";
+}
+
+const leftText: Readonly<Record<Left, string>> = {
+  empty: "The database is as empty as before.",
+  marked:
+    "The database is empty, and marked by an earlier restore that ended early: restore again, or drop it.",
+  filled: "The database is not empty any more: drop it, make it again, and restore again.",
+};
 
 async function assertWhole(folder: string, { dump }: Manifest): Promise<void> {
   const found = await digestOf(join(folder, dumpName)).catch((cause: unknown) => {

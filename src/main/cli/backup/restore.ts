@@ -4,14 +4,20 @@ import { TallyhookError, UsageError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Runtime } from "../../runtime.ts";
+import { aloneInRestore } from "../../open-restore.ts";
 import { restoredDatabase } from "../../schema.ts";
 import { parsePerson, requirePerson } from "../acting-person.ts";
 import { parseInstant } from "../arguments.ts";
 import type { CliContext } from "../context.ts";
 import { migrateAll } from "../migrate.ts";
 import { untilSignal } from "../until-signal.ts";
-import { readManifest } from "./manifest.ts";
-import { erasedByLaterBackups, readIds, restoreBackup } from "./restore-backup.ts";
+import { type Manifest, readManifest } from "./manifest.ts";
+import {
+  type RestoreOptions,
+  erasedByLaterBackups,
+  readIds,
+  restoreBackup,
+} from "./restore-backup.ts";
 import { type RestoredFrom, type Settled, settleRestored } from "./settle-restored.ts";
 
 interface RestoredOptions {
@@ -75,24 +81,30 @@ async function restore(
   await context.withRuntime(
     "restore",
     async (runtime) => {
+      const takenAt = new Date((await readManifest(folder)).takenAt);
+      assertOrder(takenAt, options.ranUntil, runtime.wallClock.now());
       const url = await runtime.directUrl();
-      const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook restore" });
-      try {
-        const takenAt = new Date((await readManifest(folder)).takenAt);
-        assertOrder(takenAt, options.ranUntil, runtime.wallClock.now());
-        const manifest = await restoreBackup({ url, db }, { folder, pgBin, signal: stop.signal });
+      await aloneInRestore(url, async () => {
+        const manifest = await fill(url, { folder, pgBin, signal: stop.signal });
         context.stdout.write(`Restored: the database as it was at ${manifest.takenAt}.\n`);
         await migrateAll(runtime);
         const later = await erasedByLaterBackups(folder, manifest);
         const erased = [...listed, ...later.erased];
         await settleAndTell(context, runtime, { ...options, takenAt, by, erased });
         context.stdout.write(unreadText(later.unread));
-      } finally {
-        await db.destroy();
-      }
+      });
     },
     { logLevel: "warn" },
   );
+}
+
+async function fill(url: string, options: RestoreOptions): Promise<Manifest> {
+  const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook restore" });
+  try {
+    return await restoreBackup({ url, db }, options);
+  } finally {
+    await db.destroy();
+  }
 }
 
 async function settle(
@@ -105,8 +117,10 @@ async function settle(
     "restored",
     async (runtime) => {
       assertOrder(takenAt, ranUntil, runtime.wallClock.now());
-      await assertAlone(await runtime.db());
-      await settleAndTell(context, runtime, { takenAt, ranUntil, by, erased });
+      await aloneInRestore(await runtime.directUrl(), async () => {
+        await assertAlone(await runtime.db());
+        await settleAndTell(context, runtime, { takenAt, ranUntil, by, erased });
+      });
     },
     { logLevel: "warn" },
   );

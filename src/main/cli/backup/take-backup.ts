@@ -76,7 +76,11 @@ export async function takeBackup(
         const folder = join(directory, name);
         await writable(directory, () => rename(partial, folder));
         await syncFolder(directory);
-        return { folder, manifest, removed: await prune(directory, about, keep) };
+        return {
+          folder,
+          manifest,
+          removed: await prune(directory, { ...about, made: name }, keep),
+        };
       } catch (error) {
         await rm(partial, { recursive: true, force: true }).catch(() => {});
         signal.throwIfAborted();
@@ -266,22 +270,25 @@ async function removePartial(directory: string, about: About): Promise<void> {
   }
 }
 
-/** Removes all but the newest whole backups of this database. Returns the folders. */
+/**
+ * Removes whole backups of this database but for the one just made, `made`, and the newest of the others: one of them may
+ * have a later date, of a clock that ran ahead. Returns the folders.
+ */
 async function prune(
   directory: string,
-  { database, system }: Pick<About, "database" | "system">,
+  { database, system, made }: Pick<About, "database" | "system"> & { made: string },
   keep: number,
 ): Promise<string[]> {
   const name = nameOf(database);
-  const whole: string[] = [];
+  const others: string[] = [];
   for (const each of (await readdir(directory)).sort().reverse()) {
-    if (!name.test(each)) continue;
+    if (each === made || !name.test(each)) continue;
     const folder = join(directory, each);
     const manifest = await readManifest(folder).catch(() => null);
     // Another database's name may give the same file name, and another server may have a database of this one.
-    if (manifest?.database === database && manifest.system === system) whole.push(folder);
+    if (manifest?.database === database && manifest.system === system) others.push(folder);
   }
-  const removed = whole.slice(keep);
+  const removed = others.slice(keep - 1);
   for (const folder of removed) await rm(folder, { recursive: true, force: true });
   return removed;
 }

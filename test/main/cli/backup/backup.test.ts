@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
   chmod,
+  cp,
   mkdir,
   mkdtemp,
   readFile,
@@ -13,6 +14,8 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { registerAlerts } from "../../../../src/main/cli/alerts.ts";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
@@ -25,10 +28,16 @@ import {
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
 import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
+import { aloneInRestore, beginRestore, isRestoreOpen } from "../../../../src/main/open-restore.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
-import { libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";
+import {
+  findClientPrograms,
+  libpqEnvironment,
+} from "../../../../src/platform/postgres/client-programs.ts";
+import { exists } from "../../../../src/platform/files.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { debianPostgresInstalled, startDebianServer } from "../../../support/debian-postgres.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 import { runCommand } from "../command-line.ts";
@@ -59,6 +68,15 @@ test("the password reaches pg_dump by its environment, and so does what the URL 
     LC_ALL: "C",
   });
 });
+
+test.each(["a%3Db", "a=b", "a%20b", "a%2Fb", "%C3%A9", "postgres://x", "a%5Cb"])(
+  "%s in a URL's path is one database to the driver and to pg_dump",
+  (path) => {
+    const connectionString = `postgres://u@h/${path}`;
+    const { database } = new pg.Client({ connectionString });
+    expect(libpqEnvironment(connectionString)).toMatchObject({ PGDATABASE: database });
+  },
+);
 
 test.runIf(debianPostgresInstalled)(
   "an older pg_dump than the server's is refused, with what to install",
@@ -103,12 +121,12 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     return directory;
   };
 
-  /** A folder with a pg_dump that does this. */
-  async function programsThat(then: string): Promise<string> {
+  /** A folder with a pg_dump and a pg_restore that do this. */
+  async function programsThat(dump: string, restore = "exit 0"): Promise<string> {
     const programs = await fresh();
     for (const [name, script] of [
-      ["pg_dump", then],
-      ["pg_restore", "exit 0"],
+      ["pg_dump", dump],
+      ["pg_restore", restore],
     ] as const) {
       const path = join(programs, name);
       await writeFile(
@@ -175,6 +193,24 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     expect(left).toEqual(expect.arrayContaining(others));
   });
 
+  test("a backup that was just made stays, where others are dated later", async () => {
+    const directory = await fresh();
+    const { out: before } = await backUp(directory, "--json");
+    const { folder: first } = JSON.parse(before) as { folder: string };
+    const later = ["2126-01-01", "2126-01-02"].map((day) =>
+      join(directory, `shop-${day}T00-00-00Z`),
+    );
+    for (const each of later) await cp(first, each, { recursive: true });
+    await rm(first, { recursive: true });
+    const { out } = await backUp(directory, "--keep", "2", "--json");
+    const made = JSON.parse(out) as { folder: string; removed: string[] };
+    expect(made.removed).toEqual([later[0]]);
+    expect((await readdir(directory)).map((name) => join(directory, name)).sort()).toEqual([
+      made.folder,
+      later[1],
+    ]);
+  });
+
   test("what a backup that was killed has left is removed by the next one", async () => {
     const directory = await fresh();
     const programs = await programsThat("kill -9 $PPID");
@@ -228,11 +264,27 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       const { out } = await backUp(await fresh(), "--json");
       backup = (JSON.parse(out) as { folder: string }).folder;
     });
-    async function empty(): Promise<{ DATABASE_URL: string }> {
-      const name = `r${randomBytes(4).toString("hex")}`;
-      await withServer(url, (client) => client.query(`create database ${name}`));
+    async function empty(
+      name = `r${randomBytes(4).toString("hex")}`,
+    ): Promise<{ DATABASE_URL: string }> {
+      await withServer(url, (client) =>
+        client.query(`create database ${client.escapeIdentifier(name)}`),
+      );
       return { DATABASE_URL: databaseUrl(url, name) };
     }
+    const restore = (env: { DATABASE_URL: string }, ...more: string[]) =>
+      runCommand(registerRestore, ["restore", backup, "--ran-until", now(), ...by, ...more], {
+        env,
+      });
+    async function isMarked({ DATABASE_URL }: { DATABASE_URL: string }): Promise<boolean> {
+      const db = createDatabase({ url: DATABASE_URL, poolMax: 1, applicationName: "test" });
+      try {
+        return await isRestoreOpen(db);
+      } finally {
+        await db.destroy();
+      }
+    }
+    const pgRestore = async (): Promise<string> => (await findClientPrograms(150_000)).pgRestore;
 
     test("a time in the future is refused, by which nobody would be alerted until then", async () => {
       const env = await empty();
@@ -290,6 +342,93 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
         await db.destroy();
       }
     });
+
+    test("a second one at the same time is refused, and the first one's mark stays until it is done", async () => {
+      const env = await empty();
+      const name = new URL(env.DATABASE_URL).pathname.slice(1);
+      const set = (what: string) =>
+        withServer(url, (client) => client.query(`alter database ${name} ${what}`));
+      const limitMs = 1_000;
+      await set(`set idle_in_transaction_session_timeout = ${limitMs}`);
+      const signs = await fresh();
+      const [began, go] = [join(signs, "began"), join(signs, "go")];
+      const waiting = await programsThat(
+        "",
+        `touch ${began}\nwhile [ ! -e ${go} ]; do sleep 0.1; done\nexec ${await pgRestore()} "$@"`,
+      );
+      const failing = await programsThat("", "exit 1");
+      const first = restore(env, "--pg-bin", waiting);
+      try {
+        await eventually("pg_restore runs", () => exists(began));
+        await set("reset idle_in_transaction_session_timeout");
+        await sleep(limitMs + 200);
+        const refused = {
+          exitCode: 2,
+          message: expect.stringContaining("Another restore into this database") as string,
+        };
+        const second = await restore(env, "--pg-bin", failing);
+        expect(second.error).toMatchObject(refused);
+        const times = ["--taken-at", now(), "--ran-until", now()];
+        const other = await runCommand(registerRestore, ["restored", ...times, ...by], { env });
+        expect(other.error).toMatchObject(refused);
+        expect(await isMarked(env)).toBe(true);
+      } finally {
+        await writeFile(go, "");
+        await first;
+      }
+      expect((await first).error).toBeNull();
+      expect(await isMarked(env)).toBe(false);
+    });
+
+    test("one whose lock was lost ends as its work does", async () => {
+      const end = `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'tallyhook restore'`;
+      const ended = aloneInRestore(url, async () => {
+        const { rowCount } = await withServer(url, (client) => client.query(end));
+        await sleep(100);
+        return rowCount;
+      });
+      expect(await ended).toBe(1);
+    });
+
+    test("one that did not begin leaves the database as it was, without its mark", async () => {
+      const env = await empty();
+      const failing = await programsThat("", "echo 'pg_restore: error: no' >&2; exit 1");
+      const { error } = await restore(env, "--pg-bin", failing);
+      expect(String(error)).toMatch(/error: no\. The database is as empty as before\.$/);
+      expect(await isMarked(env)).toBe(false);
+      expect((await restore(env)).error).toBeNull();
+    });
+
+    test("one that fails keeps the mark of another one, and its own where the database has been filled", async () => {
+      const env = await empty();
+      const db = createDatabase({ url: env.DATABASE_URL, poolMax: 1, applicationName: "test" });
+      await beginRestore(db);
+      await db.destroy();
+      const failing = await programsThat("", "exit 1");
+      const { error } = await restore(env, "--pg-bin", failing);
+      expect(String(error)).toMatch(/is empty, and marked by an earlier restore/);
+      expect(await isMarked(env)).toBe(true);
+      const other = await empty();
+      const filling = await programsThat("", `${await pgRestore()} "$@"\nexit 1`);
+      const filled = await restore(other, "--pg-bin", filling);
+      expect(String(filled.error)).toMatch(/is not empty.* drop it/i);
+      expect(await isMarked(other)).toBe(true);
+    });
+
+    test.each(["a=b' \\c", "postgres://x", "host=nowhere", "a%3Db"])(
+      "a database may be called %s",
+      async (name) => {
+        const env = await empty(name);
+        expect((await restore(env)).error).toBeNull();
+        const again = await runCommand(registerBackup, ["backup", await fresh(), "--json"], {
+          env,
+        });
+        expect(again.error).toBeNull();
+        const { manifest } = JSON.parse(again.out) as { manifest: Manifest };
+        expect(manifest).toMatchObject({ database: name, rows: { "people.accounts": 1 } });
+      },
+    );
 
     test("restored is refused while a process of the system is connected", async () => {
       const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook worker" });
