@@ -142,7 +142,7 @@ test("after the loss of the database without a backup, webhooks and the mirror a
   });
 });
 
-test("after the loss of the encryption key no webhook is taken until the secret is new, and codes of an app are asked for anew", async () => {
+test("after the loss of the encryption key no webhook is taken until the secret is new, and codes of an app are asked for again", async () => {
   await tallyhook(registerEndpoint, "endpoint", "register");
   const added = await runCommand(registerUsers, ["users", "add", email, "--role", "admin"], {
     env: environment,

@@ -297,7 +297,7 @@ export const promises: readonly StatedPromise[] = [
     ],
     [
       "e2e/total-loss",
-      "after the loss of the encryption key no webhook is taken until the secret is new, and codes of an app are asked for anew",
+      "after the loss of the encryption key no webhook is taken until the secret is new, and codes of an app are asked for again",
     ],
     [
       "main/cli/backup/backup",
