@@ -18,7 +18,7 @@ import { type ReportsStandby, assertPrimary, readFromStandby } from "./base/read
 import { type Report, hasCurrency } from "./base/report.ts";
 import { findFrozen, readFrozen } from "./close/frozen.ts";
 import { type ReportDocument, collectDocument } from "./render/document.ts";
-import { type Format, createRendering } from "./render/formats.ts";
+import { type Format, createRendering, formatsOf } from "./render/formats.ts";
 import type { Rendering, RenderingInput, Write } from "./render/rendering.ts";
 
 export interface ReportDeps {
@@ -51,10 +51,23 @@ export interface ReportRequest {
  * account map. Throws `UsageError` if the request cannot be fulfilled, `BrokenSealError` if the frozen rows were
  * changed, and what `readFromStandby` throws.
  */
-export const writeReport = (
+export const writeReport = async (
   deps: ReportDeps,
   { format, ...request }: ReportRequest,
-): Promise<ReportFacts> => makeReport(deps, request, (input) => createRendering(format, input));
+): Promise<ReportFacts> => {
+  assertFormat(request.report, format);
+  return makeReport(deps, request, (input) => createRendering(format, input));
+};
+
+/** Throws `UsageError` for a format that this report has not. */
+function assertFormat(report: Report, format: Format): void {
+  const possible = formatsOf(report);
+  if (possible.includes(format)) return;
+  throw new UsageError(
+    `The report ${report.name} cannot be written as ${format}, which is for the journal. Use --format with one of ` +
+      `${possible.join(", ")}.`,
+  );
+}
 
 /** The same for who draws the page: the facts, and the first rows. Throws what `writeReport` throws. */
 export async function readDocument(

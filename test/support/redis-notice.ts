@@ -1,3 +1,4 @@
+import { isInstalled, ledgerPrograms } from "./ledgers.ts";
 import { pgbouncerInstalled } from "./pgbouncer.ts";
 import { systemdAnalyzes } from "./systemd-analyze.ts";
 import { redisAvailable, redisInstalled } from "./redis.ts";
@@ -9,6 +10,10 @@ export function setup(): void {
   }
   if (!systemdAnalyzes) {
     console.warn("systemd-analyze (250 or later) is not there: the units are not checked by it.");
+  }
+  const missing = ledgerPrograms.filter((program) => !isInstalled(program));
+  if (missing.length > 0) {
+    console.warn(`${missing.join(", ")} not installed: the journal is not imported into them.`);
   }
   if (redisInstalled) return;
   if (redisAvailable) {

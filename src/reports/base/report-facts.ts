@@ -54,7 +54,10 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
     ["Report", `${about.report}: ${about.explains}`],
     ["Result", resultLine(about)],
     ["Period", `${period.from} to ${period.to}, both included`],
-    ["Time zone", `${period.timeZone}: from ${period.fromUtc}, before ${period.toUtc} (UTC)`],
+    [
+      "Time zone",
+      `${period.timeZone}: from ${period.fromUtc}, before ${period.toUtc} (UTC); days are of this zone, times are UTC`,
+    ],
     ["As of", asOfLine(about)],
     ...(about.standby === undefined
       ? []

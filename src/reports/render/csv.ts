@@ -1,6 +1,6 @@
 import { stringify } from "csv-stringify/sync";
 import { withoutFormula } from "../../platform/formula.ts";
-import type { Cell, ColumnKind } from "../base/report.ts";
+import type { Cell, Column, ColumnKind } from "../base/report.ts";
 import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 
 /**
@@ -12,8 +12,16 @@ export const defuse = (cell: Cell, kind: ColumnKind): string => {
   return kind === "text" ? withoutFormula(cell) : cell;
 };
 
-/** Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. */
-export function renderCsv({ columns, exponents, write }: RenderingInput): Rendering {
+/**
+ * Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. Of
+ * the journal, a line has an amount on its own side alone, and the currency as the code of ISO 4217.
+ */
+export function renderCsv({ report, columns, exponents, write }: RenderingInput): Rendering {
+  const cellOf = (cell: Cell, { name, kind }: Column, minor: Cell): string => {
+    if (report.takesAccounts !== true) return defuse(cell, kind);
+    if (kind === "money" && minor === "0") return "";
+    return defuse(name === "currency" ? (cell?.toUpperCase() ?? null) : cell, kind);
+  };
   const head = stringify([columns.map(({ name }) => name)]);
   let written = false;
   const begin = async () => {
@@ -25,7 +33,7 @@ export function renderCsv({ columns, exponents, write }: RenderingInput): Render
       await begin();
       const printed = rows.map((row) =>
         readable(columns, row, exponents).map((cell, n) =>
-          defuse(cell, columns[n]?.kind ?? "text"),
+          cellOf(cell, columns[n] ?? { name: "", kind: "text" }, row[n] ?? null),
         ),
       );
       await write(stringify(printed));

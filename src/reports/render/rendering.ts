@@ -7,7 +7,7 @@ import type { Cell, Column, Report, Row } from "../base/report.ts";
 export type Write = (chunk: string | Uint8Array) => Promise<void>;
 
 export interface RenderingInput {
-  report: Pick<Report, "name" | "explains" | "figures">;
+  report: Pick<Report, "name" | "explains" | "figures" | "takesAccounts">;
   columns: readonly Column[];
   exponents: Exponents;
   write: Write;

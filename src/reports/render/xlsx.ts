@@ -92,7 +92,7 @@ export function renderXlsx(
 }
 
 const widthOf = ({ name, kind }: Column): number =>
-  Math.max(name.length + 2, kind === "time" ? 24 : kind === "text" ? 16 : 12);
+  Math.max(name.length + 2, kind === "time" ? 28 : kind === "text" ? 16 : 12);
 
 /** A spreadsheet keeps this many digits. A longer number is written as text to stay exact. */
 const exactDigits = 15;
@@ -198,9 +198,9 @@ const numberFormats: Readonly<Record<CellStyle, string>> = {
   percent: "0.00",
   day: "yyyy-mm-dd",
   month: "yyyy-mm",
-  // Without milliseconds, the last moment of a day would be rounded into the next day.
-  time: "yyyy-mm-dd hh:mm:ss.000",
-  // The quotes are escaped because this is part of an XML attribute.
+  // Without milliseconds, the last moment of a day would be rounded into the next day. The zone stands in each cell,
+  // since a day beside it is one of the report's zone. The quotes are escaped because this is part of an XML attribute.
+  time: "yyyy-mm-dd hh:mm:ss.000&quot; UTC&quot;",
   minorUnits: "#,##0&quot; minor units&quot;",
   money0: "#,##0",
   money1: "#,##0.0",

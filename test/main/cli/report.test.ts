@@ -96,6 +96,7 @@ test.each([
   [["month-end", "--from", "1970-01-01"], "out of range"],
   [["month-end", "--currency", "gbp"], "The mirror holds jpy, usd."],
   [["network-monitor", "--currency", "usd"], "network-monitor has no column currency"],
+  [["month-end", "--format", "ledger"], "Use --format with one of table, csv, xlsx, json, html."],
   [["month-end", "--format", "pdf"], "Use one of table, csv, xlsx, json"],
   [["month-end", "--as-of", "2099-01-01T00:00:00Z"], "later than a minute ago"],
   [["month-end", "--as-of", "2025-06-01"], "with its offset"],
@@ -180,8 +181,8 @@ test("books the journal by the accounts of a settings file", async () => {
   const { out, err } = await report("journal", ...may, "--format", "csv", "--accounts", accounts);
   expect(out.split("\n").slice(0, 3)).toEqual([
     "number,status,date,account,description,debit,credit,currency,line",
-    "PRELIM-20250510-USD,preliminary,2025-05-10,1,1 sales,19.99,0.00,usd,1",
-    "PRELIM-20250510-USD,preliminary,2025-05-10,2,1 sales,0.00,19.99,usd,2",
+    "PRELIM-20250510-USD,preliminary,2025-05-10,1,1 sales,19.99,,USD,1",
+    "PRELIM-20250510-USD,preliminary,2025-05-10,2,1 sales,,19.99,USD,2",
   ]);
   expect(err).toContain("SHA-256");
   await writeFile(accounts, JSON.stringify({ clearing: "1" }));

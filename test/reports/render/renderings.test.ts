@@ -58,6 +58,28 @@ async function render(format: Format, given: readonly Row[] = rows): Promise<Buf
   return Buffer.concat(chunks);
 }
 
+/** Lines of the journal, with some of its columns. */
+async function renderJournal(format: Format, lines: readonly Row[]): Promise<string> {
+  let printed = "";
+  const write = (chunk: string | Uint8Array) => {
+    printed += Buffer.from(chunk).toString();
+    return Promise.resolve();
+  };
+  const journalColumns: Column[] = [
+    { name: "number", kind: "text" },
+    { name: "account", kind: "text" },
+    { name: "debit", kind: "money" },
+    { name: "credit", kind: "money" },
+    { name: "currency", kind: "text" },
+  ];
+  const report = { name: "journal", explains: "", takesAccounts: true } as const;
+  const input = { report, columns: journalColumns, exponents: currencyDigits, write };
+  const rendering = createRendering(format, input);
+  await rendering.rows(lines);
+  await rendering.end(about);
+  return printed;
+}
+
 test("CSV has names and rows alone, defuses text and leaves numbers untouched", async () => {
   expect((await render("csv")).toString()).toBe(
     [
@@ -70,6 +92,39 @@ test("CSV has names and rows alone, defuses text and leaves numbers untouched", 
     ].join("\n"),
   );
 });
+
+test("the journal's CSV has an amount on one side, and codes of ISO 4217, as ledgers want it", async () => {
+  const lines: Row[] = [
+    ["TH-20261031-USD", "1200", "1234", "0", "usd"],
+    ["TH-20261031-USD", "4000", "0", "1234", "usd"],
+  ];
+  expect((await renderJournal("csv", lines)).split("\n")).toEqual([
+    "number,account,debit,credit,currency",
+    "TH-20261031-USD,1200,12.34,,USD",
+    "TH-20261031-USD,4000,,12.34,USD",
+    "",
+  ]);
+});
+
+test.each(["ledger", "beancount"] as const)(
+  "no currency, whatever its text, makes two commodities one or breaks out of its %s entry",
+  async (format) => {
+    const odd = ["usd", 'u"d', "u\n2026-01-01 *", "é", "1", "", "x".repeat(40), "x".repeat(41)];
+    const lines = odd.map((currency): Row => [
+      `TH-20261031-${currency.toUpperCase()}`,
+      "Assets:Clearing",
+      "5",
+      "0",
+      currency,
+    ]);
+    const printed = await renderJournal(format, lines);
+    const commodities = [...printed.matchAll(/^    Assets:Clearing  \S+ "?([A-Z0-9.]+)"?  ; $/gm)];
+    expect(new Set(commodities.map(([, code]) => code)).size).toBe(odd.length);
+    expect(printed.split("\n").filter((line) => !/^(?:;|    |$)/.test(line))).toHaveLength(
+      odd.length,
+    );
+  },
+);
 
 test("no text of a CSV begins like a formula, and no number is changed", () => {
   fc.assert(
@@ -167,7 +222,7 @@ describe("a workbook, as another program reads it", () => {
     const last = ["", "2026-10-31", "2026-10-31T23:59:59.999Z", null, "usd", "0", "0", "3", null];
     const book = read(await render("xlsx", [last]), { cellNF: true });
     const sheet = book.Sheets["refunds"]!;
-    expect(sheet["C2"]).toMatchObject({ w: "2026-10-31 23:59:59.999" });
+    expect(sheet["C2"]).toMatchObject({ w: "2026-10-31 23:59:59.999 UTC" });
   });
 
   test("freezes the header", async () => {

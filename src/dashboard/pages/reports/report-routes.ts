@@ -7,7 +7,7 @@ import { counted, durationText, printableMessage } from "../../../platform/reada
 import type { Report } from "../../../reports/base/report.ts";
 import { allReports } from "../../../reports/catalogue/all.ts";
 import { titleOf } from "../../../reports/render/document.ts";
-import { type Format, formats } from "../../../reports/render/formats.ts";
+import { type Format, formatsOf } from "../../../reports/render/formats.ts";
 import { readDocument, writeReport } from "../../../reports/write-report.ts";
 import {
   type PageAnswer,
@@ -34,6 +34,8 @@ const types: Readonly<Record<Format, { ending: string; type: string }>> = {
   },
   json: { ending: "json", type: "application/json; charset=utf-8" },
   html: { ending: "html", type: "text/html; charset=utf-8" },
+  ledger: { ending: "ledger", type: "text/plain; charset=utf-8" },
+  beancount: { ending: "beancount", type: "text/plain; charset=utf-8" },
 };
 
 export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
@@ -76,7 +78,7 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
           ),
         );
         if ("busy" in document) return busyPage(document.busy, addressAgain(request), deps);
-        const body = html`${form(null)}${renderDocument(document.done, query)}`;
+        const body = html`${form(null)}${renderDocument(report, document.done, query)}`;
         return { kind: "page", title, body, command };
       } catch (error) {
         if (!(error instanceof UsageError)) throw reportFailure(error);
@@ -92,8 +94,9 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
     async answer(deps, request) {
       const { query } = request;
       const report = requireReport(request);
-      const format = formats.find((known) => known === query.get("format"));
-      if (format === undefined) throw new PageError(400, `Use one of ${formats.join(", ")}.`);
+      const possible = formatsOf(report);
+      const format = possible.find((known) => known === query.get("format"));
+      if (format === undefined) throw new PageError(400, `Use one of ${possible.join(", ")}.`);
       try {
         const asked = requestOf(report, query);
         await recordReading(deps, request, report);

@@ -15,7 +15,7 @@ import {
   headText,
   titleOf,
 } from "../../../reports/render/document.ts";
-import { formats } from "../../../reports/render/formats.ts";
+import { formatsOf } from "../../../reports/render/formats.ts";
 import { patterns, renderFigures } from "../../../reports/render/svg-figures.ts";
 import { withQuery } from "../../parts/paging.ts";
 import { type Tone, state } from "../../parts/state.ts";
@@ -131,10 +131,13 @@ const formatNames = {
   json: "JSON",
   html: "HTML, to print and sign",
   table: "Text",
+  ledger: "ledger, hledger",
+  beancount: "beancount",
 } as const;
 
 /** Pure. */
 export function renderDocument(
+  report: Report,
   { about, columns, exponents, figures, shown, sums }: ReportDocument,
   query: URLSearchParams,
 ): Html {
@@ -155,7 +158,7 @@ export function renderDocument(
       </dl>
       <nav class="row" aria-label="Downloads">
         <span class="hint">Download:</span>
-        ${formats
+        ${formatsOf(report)
           .toSorted((one, two) => order.indexOf(one) - order.indexOf(two))
           .map(
             (format) =>
@@ -192,7 +195,7 @@ export function renderDocument(
   }
 }
 
-const order: readonly string[] = ["html", "xlsx", "csv", "json", "table"];
+const order: readonly string[] = ["html", "xlsx", "csv", "ledger", "beancount", "json", "table"];
 
 const isId = (text: string): boolean => /^[0-9a-f-]{20,}$/.test(text);
 
