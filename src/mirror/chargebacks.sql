@@ -1,4 +1,4 @@
--- These functions define the state of a chargeback, once for mirror.chargebacks and reports.chargebacks. The two differ
+-- These functions define the state of a chargeback, once for mirror.disputed_sales and reports.chargebacks. The two differ
 -- in the source of their orders and transactions. One function for the whole, with the view as its case without a time,
 -- took twice as long: the planner plans for both cases (docs/decisions.md).
 
@@ -69,13 +69,23 @@ returns timestamptz language sql immutable parallel safe as $$
       else coalesce(p_sale_left_at, p_sale_last_at) end
 $$;
 
--- Keys are plain columns, so that whoever asks for some of them finds them by indexes.
-create or replace view mirror.chargebacks as
-select k.key, k.order_id, sale.id as transaction_id, now.state,
-       coalesce(sale.amount, o.total) as amount, coalesce(sale.currency, o.currency) as currency,
-       least(ordered.first_at, sale.first_at) as opened_at, ordered.accepted_at,
-       case when now.state = 'dismissed' then ended.at else ordered.dismissed_at end as dismissed_at,
-       ended.at as resolved_at, coalesce(ordered.cause, sale.cause) as last_cause
+-- Of two sales of one order, the first that was disputed has the key of the order's case, which it had when it was the
+-- only one; any other has its own id.
+create or replace function mirror.dispute_key(p_case text, p_transaction text, p_nth bigint)
+returns text language sql immutable parallel safe as $$
+  select case when p_nth > 1 then p_transaction else p_case end
+$$;
+
+-- One row for each disputed sale: movements are those of sales. Where a sale of the order shows a chargeback, those that
+-- show one are disputed; where the order alone does, all of its sales that stand. The case (`key`) is the order's, and so
+-- is what became of it. Keys are plain columns, so that whoever asks for some of them finds them by indexes.
+create or replace view mirror.disputed_sales as
+select k.key, mirror.dispute_key(k.key, sale.id, sale.nth) as sale_key, k.order_id, sale.id as transaction_id, now.state,
+       coalesce(sale.amount, case when sale.n > 1 then null else o.total end) as amount,
+       coalesce(sale.currency, o.currency) as currency, began.at as opened_at, ordered.accepted_at,
+       case when now.state = 'dismissed' then greatest(ended.at, began.at) else ordered.dismissed_at end as dismissed_at,
+       case when ended.at is not null then greatest(ended.at, began.at) end as resolved_at,
+       coalesce(ordered.cause, sale.cause) as last_cause
 from (
   select v.id as key, v.id as order_id from mirror.versions v
   where v.resource = 'order' and v.data->>'status' like 'chargeback%'
@@ -93,21 +103,44 @@ from (
 left join mirror.orders o on o.id = k.order_id
 cross join lateral mirror.chargeback_of_order(k.order_id, null) ordered
 left join lateral (
-  select t.id, t.amount, t.currency, t.status, shown.first_at, shown.last_at, shown.cause
-  from mirror.transactions t cross join lateral mirror.chargeback_of_transaction(t.id, null) shown
-  -- Null where there is an order: then no index is searched for it.
-  where (t.order_id = k.order_id or t.id = case when k.order_id is null then k.key end)
-    and (shown.first_at is not null or reports.is_sale_that_stands(t.type, t.status))
-  order by shown.first_at is null, t.created_at, t.id
-  limit 1
+  select s.*, count(*) over () as n
+  from (
+    select t.id, t.amount, t.currency, t.status, shown.first_at, shown.last_at, shown.cause,
+           row_number() over (order by shown.first_at, t.created_at, t.id) as nth,
+           count(shown.first_at) over () as n_shown
+    from mirror.transactions t cross join lateral mirror.chargeback_of_transaction(t.id, null) shown
+    -- Null where there is an order: then no index is searched for it.
+    where (t.order_id = k.order_id or t.id = case when k.order_id is null then k.key end)
+      and (shown.first_at is not null or reports.is_sale_that_stands(t.type, t.status))
+  ) s where s.first_at is not null or s.n_shown = 0
 ) sale on true
 cross join lateral (
   select mirror.chargeback_state(o.status, ordered.first_at, ordered.last_status, sale.status) as state
 ) now
+cross join lateral (
+  select case when sale.nth > 1 then coalesce(sale.first_at, ordered.first_at)
+              else least(ordered.first_at, sale.first_at) end as at
+) began
 cross join lateral (
   -- When a status was left is looked up where nothing else tells the end, so not in the joins above.
   select mirror.chargeback_ended_at(now.state, ordered.first_at, ordered.last_at, ordered.accepted_at,
                                     ordered.dismissed_at, ordered.left_at, sale.last_at, (
            select x.left_at from mirror.chargeback_of_transaction(sale.id, null) x)) as at
 ) ended;
+comment on view mirror.disputed_sales is
+  'key: that of mirror.chargebacks; sale_key: unique, the same for the first disputed sale of an order, the transaction''s id for any other';
+
+-- The cases: what a person answers is one for each order, with all of its disputed sales. The amount is null where one
+-- of theirs is not known, or they are in several currencies.
+create or replace view mirror.chargebacks as
+select s.key, s.order_id, min(s.transaction_id) filter (where s.sale_key = s.key) as transaction_id,
+       case when bool_or(s.state = 'opened') then 'opened' when bool_or(s.state = 'accepted') then 'accepted'
+            else 'dismissed' end as state,
+       case when count(s.amount) = count(*) and min(s.currency) is not distinct from max(s.currency)
+            then sum(s.amount)::bigint end as amount,
+       case when min(s.currency) = max(s.currency) then min(s.currency) end as currency,
+       min(s.opened_at) as opened_at, min(s.accepted_at) as accepted_at, max(s.dismissed_at) as dismissed_at,
+       case when not bool_or(s.state = 'opened') then max(s.resolved_at) end as resolved_at,
+       min(s.last_cause) filter (where s.sale_key = s.key) as last_cause
+from mirror.disputed_sales s group by s.key, s.order_id;
 comment on view mirror.chargebacks is 'key: order_id; the transaction''s id where there is no order';
