@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import { moneyText } from "../platform/money.ts";
+import { counted } from "../platform/readable-text.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { hiddenEmail, maskedEmail } from "../platform/redaction.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
@@ -115,6 +116,8 @@ export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessag
 interface Sum {
   currency: string | null;
   amount: string | null;
+  /** How many amounts are not in it, as they are not known. */
+  unknown: number;
 }
 
 /**
@@ -141,13 +144,16 @@ export async function customerFacts(
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{ rows: Row[] }>(
     `select asked.id, c.email,
-       (select jsonb_agg(jsonb_build_object('currency', d.currency, 'amount', d.amount::text) order by d.currency)
-        from (select o.currency, sum(o.total) as amount
+       (select jsonb_agg(jsonb_build_object('currency', d.currency, 'amount', d.amount::text, 'unknown', d.unknown)
+                        order by d.currency)
+        from (select o.currency, sum(o.total) as amount, count(*) - count(o.total) as unknown
               from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
               where o.customer_id = asked.id and o.status = 'failed' and s.status <> 'canceled'
               group by o.currency) d) as past_due,
-       (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount::text) order by p.currency)
-        from (select t.currency, sum(case t.type when 'refund' then -abs(t.amount) else t.amount end) as amount
+       (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount::text, 'unknown', p.unknown)
+                        order by p.currency)
+        from (select t.currency, sum(case t.type when 'refund' then -abs(t.amount) else t.amount end) as amount,
+                     count(*) - count(t.amount) as unknown
               from mirror.transactions t
               where t.order_id = any(array(select o.id from mirror.orders o where o.customer_id = asked.id))
                 and t.status = 'succeeded' and t.type in ('sale', 'refund')
@@ -159,9 +165,15 @@ export async function customerFacts(
   return new Map(rows.map((row) => [row.id, wordsOf(row)]));
 }
 
+function sumText({ currency, amount, unknown }: Sum): string {
+  const sum = moneyText(amount, currency);
+  return amount === null || unknown === 0
+    ? sum
+    : `${sum} and ${counted(unknown, "unknown amount")}`;
+}
+
 function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerInMessage {
-  const sums = (list: Row["paid"]) =>
-    (list ?? []).map(({ currency, amount }) => moneyText(amount, currency)).join(", ") || "nothing";
+  const sums = (list: Row["paid"]) => (list ?? []).map(sumText).join(", ") || "nothing";
   const masked = email === null ? null : maskedEmail(email);
   return {
     person: masked === hiddenEmail ? null : masked,

@@ -559,10 +559,11 @@ function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
   const counts = { alerts: 64, limit: 20, minutes: 10, at };
   return Object.keys(stormFamilies).flatMap((family) => {
     const isMoney = family.endsWith("declines") || family === "chargebacks";
-    const sums = isMoney ? [{ currency: "EUR", amountMinor: 313_600n }] : [];
+    const sums = isMoney ? [{ currency: "EUR", amountMinor: 313_600n, unknown: 0 }] : [];
     const codes = family.endsWith("declines") ? { do_not_honor: 60, expired_card: 4 } : {};
     const storm = stormCondition(settings, family as Family, { ...counts, sums, codes });
-    const over = [{ toldHow: "at_end", alerts: 63, currency: null, amountMinor: null } as const];
+    const none = { currency: null, amountMinor: null, unknown: 63 };
+    const over = [{ toldHow: "at_end", alerts: 63, ...none } as const];
     const counted = sums.map((sum) => ({ toldHow: "at_end", alerts: 63, ...sum }) as const);
     const end = stormEnd(family as Family, isMoney ? counted : over);
     return [

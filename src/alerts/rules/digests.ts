@@ -255,7 +255,7 @@ export function digestWords(
     const own = of(section);
     return own.length === 0 || section === "waiting"
       ? []
-      : [{ section, says: titles[section](own.length), sums: sumsOf(own) }];
+      : [{ section, says: titles[section](own.length), sums: sumTexts(own) }];
   });
   const waiting = of("waiting");
   return {
@@ -273,7 +273,7 @@ export function digestWords(
         : [
             {
               label: labels.waiting,
-              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting).join(", ")}): the service retries`,
+              value: `${counted(waiting.length, "declined renewal")} (${sumTexts(waiting).join(", ")}): the service retries`,
             },
           ]),
     ],
@@ -359,10 +359,4 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
         cause: causeOf(entry.failureCode),
       };
   }
-}
-
-/** Sums by currency, and the number of unknown amounts. */
-function sumsOf(entries: readonly DigestEntry[]): string[] {
-  const unknown = entries.filter(({ amountMinor }) => amountMinor === null).length;
-  return [...sumTexts(entries), ...(unknown === 0 ? [] : [counted(unknown, "unknown amount")])];
 }

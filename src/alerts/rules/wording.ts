@@ -95,23 +95,28 @@ export interface Amount {
   currency: string | null;
   /** The number of alerts in the sum; 1 if omitted. */
   alerts?: number;
+  /** How many of them have no known amount; by `amountMinor` if omitted. */
+  unknown?: number;
 }
 
 /**
- * The sum of each currency, as text. Currencies are neither added nor compared: 100 yen are not more than 1 euro. The
- * currency with the most alerts comes first. Pure.
+ * The sum of each currency, as text, and how many amounts are not known. Currencies are neither added nor compared: 100
+ * yen are not more than 1 euro. The currency with the most alerts comes first. Pure.
  */
 export function sumTexts(amounts: readonly Amount[]): string[] {
   const sums = new Map<string, { minor: bigint; alerts: number }>();
-  for (const { amountMinor, currency, alerts = 1 } of amounts) {
+  let unknown = 0;
+  for (const { amountMinor, currency, alerts = 1, ...amount } of amounts) {
+    unknown += amount.unknown ?? (amountMinor === null ? alerts : 0);
     if (amountMinor === null) continue;
     const code = currency?.toUpperCase() ?? "";
     const sum = sums.get(code) ?? { minor: 0n, alerts: 0 };
     sums.set(code, { minor: sum.minor + amountMinor, alerts: sum.alerts + alerts });
   }
-  return [...sums]
+  const texts = [...sums]
     .sort(([a, one], [b, other]) => other.alerts - one.alerts || (a < b ? -1 : 1))
     .map(([code, { minor }]) => moneyText(minor, code));
+  return unknown === 0 ? texts : [...texts, counted(unknown, "unknown amount")];
 }
 
 /** The number of currencies that fit in a title. */

@@ -16,6 +16,7 @@ import {
   type StormItemCount,
   countArrivals,
   digestTotals,
+  isOfMoney,
   listCommand,
   stormCondition,
   stormFamilies,
@@ -244,18 +245,23 @@ async function countItems(trx: Knex, stormId: number): Promise<StormItemCount[]>
       n: string;
       currency: string | null;
       sum: string | null;
+      unknown: string;
     }[];
   }>(
-    `select told_how, currency, count(*) as n, sum(amount_minor) as sum from (
+    `select told_how, currency, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
        select distinct on (i.alert_id) i.told_how, a.currency, a.amount_minor
        from alerts.storm_items i join alerts.alerts a on a.id = i.alert_id
        where i.storm_id = ? order by i.alert_id, i.queued_at desc, i.told_at nulls last) each
      group by told_how, currency`,
     [stormId],
   );
-  return rows.map(({ told_how: toldHow, n, currency, sum }) => {
-    return { toldHow, alerts: Number(n), currency, amountMinor: sum === null ? null : BigInt(sum) };
-  });
+  return rows.map(({ told_how: toldHow, n, currency, sum, unknown }) => ({
+    toldHow,
+    alerts: Number(n),
+    currency,
+    amountMinor: sum === null ? null : BigInt(sum),
+    unknown: Number(unknown),
+  }));
 }
 
 /** An alert that waits for a list of its storm. */
@@ -342,7 +348,7 @@ export function listTransition(
   family: Family,
   { alerts, part, parts, cannotWait, number, at }: ListPart,
 ): Transition {
-  const sums = sumTexts(alerts);
+  const sums = sumTexts(isOfMoney(family) ? alerts : []);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
   const why = cannotWait ? "of a storm that cannot wait" : "that a storm held back";
   return {
@@ -391,7 +397,7 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
   const sum = (some: readonly StormItemCount[]) =>
     some.reduce((all, { alerts }) => all + alerts, 0);
   const listed = of("at_once", "at_end");
-  const sums = sumTexts(of("alone", "at_once", "at_end", "in_digest"));
+  const sums = sumTexts(isOfMoney(family) ? of("alone", "at_once", "at_end", "in_digest") : []);
   const { end, holds } = stormFamilies[family];
   const inAll = sums.length === 0 ? "" : `, ${sumsInTitle(sums)} in total`;
   const facts: [string, number][] = [

@@ -42,7 +42,13 @@ export interface StormItemCount {
   alerts: number;
   currency: string | null;
   amountMinor: bigint | null;
+  /** How many of them have no known amount. */
+  unknown: number;
 }
+
+/** Whether each alert of the family is about an amount, so that one without is unknown. Pure. */
+export const isOfMoney = (family: Family): boolean =>
+  stormFamilies[family].stages === "attempt:" || family === "chargebacks";
 
 /** The incident that stands for many alerts and grows with them. Pure. */
 export function stormCondition(
@@ -50,8 +56,8 @@ export function stormCondition(
   family: Family,
   { alerts, sums, codes, minutes, limit, at }: StormCount,
 ): Condition {
-  const { rule, holds, stages, title, advice } = stormFamilies[family];
-  const isMoney = stages === "attempt:" || family === "chargebacks";
+  const { rule, holds, title, advice } = stormFamilies[family];
+  const isMoney = isOfMoney(family);
   return {
     key: `storm:${family}`,
     rule,
@@ -62,7 +68,7 @@ export function stormCondition(
       `${advice} ${isMoney ? moneyInStorm : "All"} are listed when the storm is over, or after an hour. ` +
       `Until then: ${listCommand(holds)}.`,
     facts: [
-      ...sumTexts(sums).map((value) => ({ label: "Total", value })),
+      ...sumTexts(isMoney ? sums : []).map((value) => ({ label: "Total", value })),
       { label: `In ${minutes} minutes`, value: String(alerts) },
       { label: "Sent one by one up to", value: String(limit) },
       { label: "Rules held back", value: holds.join(", ") },
@@ -280,9 +286,15 @@ export async function stormTotals(
 ): Promise<StormTotals> {
   const isLearned = "learnedWithinMinutes" in span;
   const { rows } = await db.raw<{
-    rows: { currency: string | null; code: string | null; n: string; sum: string | null }[];
+    rows: {
+      currency: string | null;
+      code: string | null;
+      n: string;
+      sum: string | null;
+      unknown: string;
+    }[];
   }>(
-    `select currency, code, count(*) as n, sum(amount_minor) as sum from (
+    `select currency, code, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
        select distinct a.id, a.currency, a.amount_minor, a.facts->>'failure_code' as code
        from alerts.history h join alerts.alerts a on a.id = h.alert_id
        where ${isLearned ? "h.recorded_at > now() - make_interval(secs => :seconds)" : "h.at >= :from and h.at <= :to"} and ${ofFamily}) each
@@ -303,9 +315,12 @@ export async function stormTotals(
   }
   return {
     alerts: rows.reduce((all, { n }) => all + Number(n), 0),
-    sums: rows.map(({ currency, n, sum }) => {
-      return { currency, amountMinor: sum === null ? null : BigInt(sum), alerts: Number(n) };
-    }),
+    sums: rows.map(({ currency, n, sum, unknown }) => ({
+      currency,
+      amountMinor: sum === null ? null : BigInt(sum),
+      alerts: Number(n),
+      unknown: Number(unknown),
+    })),
     codes,
   };
 }
@@ -320,9 +335,9 @@ export async function digestTotals(
   { stormId, learnedWithinMinutes }: { stormId: number; learnedWithinMinutes: number },
 ): Promise<StormItemCount[]> {
   const { rows } = await db.raw<{
-    rows: { currency: string | null; n: string; sum: string | null }[];
+    rows: { currency: string | null; n: string; sum: string | null; unknown: string }[];
   }>(
-    `select currency, count(*) as n, sum(amount_minor) as sum from (
+    `select currency, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
        select distinct a.id, a.currency, a.amount_minor
        from alerts.history h join alerts.alerts a on a.id = h.alert_id
        where h.recorded_at > now() - make_interval(mins => :minutes) and ${ofFamily}
@@ -331,11 +346,12 @@ export async function digestTotals(
      group by currency`,
     { ...familyBindings(family), minutes: learnedWithinMinutes, stormId },
   );
-  return rows.map(({ currency, n, sum }) => ({
+  return rows.map(({ currency, n, sum, unknown }) => ({
     toldHow: "in_digest",
     alerts: Number(n),
     currency,
     amountMinor: sum === null ? null : BigInt(sum),
+    unknown: Number(unknown),
   }));
 }
 

@@ -1,11 +1,13 @@
 -- Every movement with the time at which it is booked. In closed months it stays as it was frozen; in open months, and
 -- before the first close, it is booked when it happened. What turned out otherwise since its month was closed is booked
--- as a difference at the start of the first open month (`is_late`), and `at` still says when it happened.
+-- as a difference at the start of the first open month (`is_late`), and `at` still says when it happened. An amount
+-- that is not known any more stays as it was frozen; one that never was adds nothing (reports.unknown_movements).
 create or replace function reports.booked_movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, booked_at timestamptz,
                is_late boolean, currency text, amount bigint)
 language sql stable parallel safe as $$
-  select m.movement, m.kind, m.object_id, m.order_id, m.at, m.at, false, m.currency, m.amount
+  select m.movement, m.kind, m.object_id, m.order_id, m.at, m.at, false, m.currency,
+         coalesce(m.amount, 0)
   from reports.movements(p_as_of) m
   where not exists (select from reports.closes c where c.closed_at <= coalesce(p_as_of, 'infinity'))
   union all
@@ -17,7 +19,7 @@ language sql stable parallel safe as $$
          coalesce(m.order_id, f.order_id), coalesce(m.at, f.at),
          case when f.movement is null and m.at >= last.to_at then m.at else last.to_at end,
          f.movement is not null or m.at < last.to_at, coalesce(m.currency, f.currency),
-         coalesce(m.amount, 0) - coalesce(f.amount, 0)
+         coalesce(m.amount, case when m.movement is not null then f.amount end, 0) - coalesce(f.amount, 0)
   from (select max(c.to_at) as to_at from reports.closes c where c.closed_at <= coalesce(p_as_of, 'infinity')
         having max(c.to_at) is not null) last
   cross join (
@@ -28,5 +30,5 @@ language sql stable parallel safe as $$
       where c.closed_at <= coalesce(p_as_of, 'infinity')
       group by b.movement, b.kind, b.object_id, b.order_id, b.currency
     ) f on f.movement = m.movement and f.currency = m.currency)
-  where coalesce(m.amount, 0) <> coalesce(f.amount, 0)
+  where coalesce(m.amount, case when m.movement is not null then f.amount end, 0) <> coalesce(f.amount, 0)
 $$;

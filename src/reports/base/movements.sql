@@ -9,13 +9,14 @@ $$;
 
 -- What moved money: sales and reversals are positive, refunds and chargebacks negative. The interface does not say
 -- which sign a refund has, so amounts are taken as absolute and signed here. A sale counts once it is paid, settled or
--- not, so its settlement moves nothing. A transaction without a date cannot be booked and is left out.
+-- not, so its settlement moves nothing. A transaction without a date cannot be booked and is left out. Amounts are null
+-- where they are not known; a currency that is not known is xxx.
 create or replace function reports.movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, currency text,
                amount bigint)
 language sql stable parallel safe as $$
   select t.type || ':' || t.id, t.type, t.id, t.order_id, t.created_at, coalesce(t.currency, 'xxx'),
-         case t.type when 'sale' then 1 else -1 end * coalesce(abs(t.amount), 0)
+         case t.type when 'sale' then 1 else -1 end * abs(t.amount)
   from reports.transactions(p_as_of) t
   where t.created_at is not null and case
       when reports.is_captured(t.type, t.status) or reports.is_refunded(t.type, t.status) then true
@@ -23,10 +24,32 @@ language sql stable parallel safe as $$
       else false end
   union all
   select m.kind || ':' || c.key, m.kind, c.key, c.order_id, m.at, coalesce(c.currency, 'xxx'),
-         coalesce(m.amount, 0)
+         m.amount
   from reports.chargebacks(p_as_of) c
   cross join lateral (
     values ('chargeback', c.opened_at, -c.amount), ('reversal', c.resolved_at, c.amount)
   ) as m(kind, at, amount)
   where m.at is not null and (m.kind = 'chargeback' or c.state = 'dismissed')
+$$;
+
+-- What the sums of movements from p_from until p_to do not know: what adds nothing since its amount is not known, what
+-- is in no currency's sum, and what is in none at all (of any time, as it has no date).
+create or replace function reports.unknown_movements(p_from timestamptz, p_to timestamptz,
+                                                     p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  select m.kind || '.amount', count(*)
+  from reports.movements(p_as_of) m where m.amount is null and m.at >= p_from and m.at < p_to group by m.kind
+  union all
+  select m.kind || '.currency', count(*)
+  from reports.movements(p_as_of) m where m.currency = 'xxx' and m.at >= p_from and m.at < p_to group by m.kind
+  union all
+  select 'transaction.' || case when t.type is null then 'type' when t.status is null then 'status'
+                                else 'created_at' end, count(*)
+  from reports.transactions(p_as_of) t where t.type is null or t.status is null or t.created_at is null group by 1
+  union all
+  select 'sale.order', count(*)
+  from reports.transactions(p_as_of) t
+  where reports.is_unsettled(t.type, t.status) and t.created_at >= p_from and t.created_at < p_to
+    and reports.status_of_order(t.order_id, p_as_of) is null
 $$;

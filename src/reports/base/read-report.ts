@@ -4,6 +4,7 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type ReportFacts, type Proof, readProof } from "./report-facts.ts";
 import type { AccountMap } from "./account-map.ts";
 import type { Period } from "./period.ts";
+import { countUnknownCells, readUnknown } from "./unknown-values.ts";
 import type { Column, Report, Row } from "./report.ts";
 
 /** Takes rows as they come. The next rows wait until it resolves. */
@@ -24,16 +25,19 @@ export async function readReport(
   const { report, period, asOf, currency } = question;
   const proof = await readProof(trx, period, asOf);
   const hash = createRowHash(report.columns);
+  const cells = countUnknownCells(report.columns);
   let isWrong = false;
   const outcome = report.columns.findIndex(({ name }) => name === "outcome");
   const { sql, bindings } = rowsQuery(question);
   await trx.raw(`declare report_rows no scroll cursor for ${sql}`, bindings as string[]);
   for await (const rows of fetchedAhead(trx)) {
     hash.add(rows);
+    cells.add(rows);
     isWrong ||= report.failsOn !== undefined && rows.some((row) => row[outcome] === report.failsOn);
     await take(rows);
   }
   await trx.raw("close report_rows");
+  const unknown = report.tellsUnknown === true ? await readUnknown(trx, question) : cells.counts();
   return {
     report: report.name,
     explains: report.explains,
@@ -43,6 +47,7 @@ export async function readReport(
     currency,
     close: null,
     proof: isWrong ? failed(proof) : proof,
+    ...(unknown.length === 0 ? {} : { unknown }),
     ...hash.digest(),
   };
 }

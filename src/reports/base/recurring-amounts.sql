@@ -18,6 +18,16 @@ begin
 end
 $$;
 
+-- Whether a field of a subscription's state tells what it is there for: an amount in a currency, an interval, a number.
+create or replace function reports.is_recurring_known(p_field text, p_value jsonb) returns boolean
+language sql immutable parallel safe as $$
+  select case p_field
+      when 'plan' then reports.whole(p_value->'amount') is not null and jsonb_typeof(p_value->'currency') = 'string'
+      when 'billing_cycle' then p_value->>'interval' in ('day', 'month')
+        and reports.whole(p_value->'interval_count') is not null
+      else reports.whole(p_value) is not null end is true
+$$;
+
 -- The amount of a cycle per month. A month is a twelfth of 365.25 days. An unknown interval counts as one month.
 create or replace function reports.monthly_amount(p_amount bigint, p_interval text, p_count bigint) returns bigint
 language sql immutable parallel safe as $$

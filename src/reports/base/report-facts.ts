@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { counted } from "../../platform/readable-text.ts";
 import type { Period } from "./period.ts";
+import { type Unknown, unknownLine } from "./unknown-values.ts";
 
 /** The frozen month that rows come from. */
 export interface FrozenMonth {
@@ -39,6 +40,8 @@ export interface ReportFacts {
   currency: string | null;
   close: FrozenMonth | null;
   proof: Proof;
+  /** What the figures are without; absent where all is known. */
+  unknown?: readonly Unknown[];
   rows: number;
   /** Of the column names and the rows, one JSON array a line. */
   sha256: string;
@@ -75,6 +78,9 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
           ],
         ] as [string, string][])),
     ...(close?.reason == null ? [] : [["Forced", close.reason] as [string, string]]),
+    ...(about.unknown === undefined
+      ? []
+      : [["Not known", unknownLine(about.unknown)] as [string, string]]),
     ["Rows", String(about.rows)],
     ["SHA-256", about.sha256],
     ["Note", notShown],

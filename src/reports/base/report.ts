@@ -32,6 +32,11 @@ export interface Report {
   readonly takesRegion?: true;
   /** Rows may hold what tells who somebody is, such as the text of a note: on the dashboard it takes `month:read`. */
   readonly hasPersonalData?: true;
+  /**
+   * `reports.<source>_unknown(p_from, p_to, p_zone, p_as_of)` counts what the figures do not know, as `what` and `n`
+   * (unknown-values.ts). Else the rows that lack a summed amount, or a currency, are counted.
+   */
+  readonly tellsUnknown?: true;
   /** The rows take part in the verdict: a row with this `outcome` makes it FAIL. */
   readonly failsOn?: string;
   /** Charts above the rows, in formats that can draw them. */

@@ -9,7 +9,7 @@ returns table (id text, order_id text, status text, currency text, amount bigint
 language sql stable parallel safe as $$
   with candidate as (
     select t.id, t.type, t.order_id, t.status, coalesce(t.currency, 'xxx') as currency,
-           coalesce(abs(t.amount), 0) as amount, t.created_at
+           abs(t.amount) as amount, t.created_at
     from reports.transactions(p_as_of) t
     where t.type = 'sale' and t.created_at < p_times[cardinality(p_times)]
       and (reports.is_unsettled(t.type, t.status)

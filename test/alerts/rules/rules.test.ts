@@ -8,7 +8,7 @@ import {
 } from "../../../src/mirror/dunning/declined-orders.ts";
 import { declineTimeline } from "../../../src/alerts/rules/declines.ts";
 import { isNews } from "../../../src/alerts/timeline.ts";
-import { headlineText } from "../../../src/alerts/rules/wording.ts";
+import { headlineText, sumTexts } from "../../../src/alerts/rules/wording.ts";
 import { hourWithoutEvents } from "../../../src/alerts/rules/absence.ts";
 import { usualLimit } from "../../../src/alerts/storms/storms.ts";
 import { maskedEmail } from "../../../src/platform/redaction.ts";
@@ -337,4 +337,15 @@ test("of paid orders nothing is looked at but their ids", () => {
     0,
     ["o"],
   ]);
+});
+
+test("a sum of alerts says how many amounts it does not know, of one alert each and of many", () => {
+  const known = { amountMinor: 1_000n, currency: "usd" };
+  const unknown = { amountMinor: null, currency: "usd" };
+  expect(sumTexts([known, unknown, unknown])).toEqual(["10.00 USD", "2 unknown amounts"]);
+  expect(sumTexts([{ ...known, alerts: 5, unknown: 2 }])).toEqual([
+    "10.00 USD",
+    "2 unknown amounts",
+  ]);
+  expect(sumTexts([known])).toEqual(["10.00 USD"]);
 });

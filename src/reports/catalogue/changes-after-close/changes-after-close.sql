@@ -9,3 +9,11 @@ language sql stable parallel safe as $$
          (b.booked_at at time zone p_zone)::date, b.currency, b.amount
   from reports.booked_movements(p_as_of) b where b.is_late and b.booked_at >= p_from and b.booked_at < p_to
 $$;
+
+create or replace function reports.changes_after_close_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                              p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  -- Whatever was learned late may have happened at any time before.
+  select u.what, u.n from reports.unknown_movements('-infinity', p_to, p_as_of) u
+$$;

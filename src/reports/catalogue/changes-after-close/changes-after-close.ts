@@ -13,4 +13,5 @@ export const changesAfterClose: Report = {
     ...summedMoney("amount"),
   ],
   orderBy: 'booked_on, happened_at, movement collate "C", currency',
+  tellsUnknown: true,
 };

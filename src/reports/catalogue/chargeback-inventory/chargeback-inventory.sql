@@ -26,3 +26,10 @@ language sql stable parallel safe as $$
   ) f
   group by s.currency
 $$;
+
+create or replace function reports.chargeback_inventory_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                               p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  select u.what, u.n from reports.unknown_movements('-infinity', p_to, p_as_of) u where u.what like 'chargeback.%'
+$$;

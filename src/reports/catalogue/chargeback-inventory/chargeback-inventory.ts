@@ -14,6 +14,7 @@ export const chargebackInventory: Report = {
     ]),
   ],
   orderBy: "currency",
+  tellsUnknown: true,
   figures: balanceSteps("Chargebacks at hand", [
     { column: "received", label: "Received", sign: 1 },
     { column: "accepted", label: "Accepted", sign: -1 },

@@ -17,4 +17,5 @@ export const chargebacks: Report = {
     ...money("refunded_before"),
   ],
   orderBy: 'noticed_at, chargeback collate "C"',
+  tellsUnknown: true,
 };

@@ -17,4 +17,5 @@ export const cutOff: Report = {
     ...summedMoney("amount"),
   ],
   orderBy: 'paid_at, sale collate "C"',
+  tellsUnknown: true,
 };

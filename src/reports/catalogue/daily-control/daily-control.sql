@@ -53,3 +53,17 @@ language sql stable parallel safe as $$
     from (select case when coalesce(s.total, h.total) < 0 then -1 else 1 end as sign) g
   ) f
 $$;
+
+create or replace function reports.daily_control_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                        p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  -- Left out on both sides (reports.day_sums).
+  select 'transaction.' || case when t.created_at is null then 'created_at' when t.type is null then 'type'
+                                when t.status is null then 'status' when t.amount is null then 'amount'
+                                else 'currency' end, count(*)
+  from reports.transactions(p_as_of) t
+  where (t.created_at is null or t.created_at >= p_from and t.created_at < p_to)
+    and (t.created_at is null or t.type is null or t.status is null or t.amount is null or t.currency is null)
+  group by 1
+$$;

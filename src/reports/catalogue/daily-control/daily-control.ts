@@ -32,6 +32,7 @@ export const dailyControl: Report = {
     ...text("outcome"),
   ],
   orderBy: "day, currency, type, status",
+  tellsUnknown: true,
   failsOn: "differs",
   figures: controlTotals,
 };

@@ -15,6 +15,7 @@ export const declines: Report = {
     ...percent("share_percent", "recovered_percent"),
   ],
   orderBy: 'currency, declines desc, failure_code collate "C", brand collate "C", charge',
+  tellsUnknown: true,
   figures: declineShares,
 };
 

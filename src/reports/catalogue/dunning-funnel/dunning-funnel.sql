@@ -51,3 +51,31 @@ language sql stable parallel safe as $$
          round((percentile_cont(0.5) within group (order by e.days) filter (where e.state = 'recovered'))::numeric, 1)
   from entered e group by e.week, e.currency
 $$;
+
+create or replace function reports.dunning_funnel_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                         p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  with declined as materialized (
+    select distinct t.order_id as id from reports.transactions(p_as_of) t
+    where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to
+  ), renewal as materialized (
+    select o.* from reports.orders(p_as_of) o
+    where o.id collate "C" = any(array(select d.id from declined d))
+      and o.subscription_id is not null and o.subscription_cycle > 1
+  )
+  select a.what, count(*)
+  from renewal r
+  cross join lateral (
+    values ('renewal.amount', r.total is null), ('renewal.currency', r.currency is null),
+           ('renewal.subscription', not reports.is_paid(r.status) and not exists (
+             select from mirror.versions v where v.resource = 'subscription' and v.id = r.subscription_id
+               and (p_as_of is null or v.recorded_at <= p_as_of)))) as a(what, is_unknown)
+  where a.is_unknown group by a.what
+  union all
+  select 'attempt.order', count(*)
+  from declined d
+  where d.id is null or not exists (select from reports.orders(p_as_of) o where o.id = d.id)
+  union all
+  select u.what, u.n from reports.unknown_movements(p_from, p_to, p_as_of) u where u.what like 'transaction.%'
+$$;

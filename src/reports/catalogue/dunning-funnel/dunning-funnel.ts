@@ -44,6 +44,7 @@ export const dunningFunnel: Report = {
     ...number("median_days"),
   ],
   orderBy: "week, currency",
+  tellsUnknown: true,
   figures: dunningSteps,
 };
 

@@ -69,3 +69,10 @@ language sql stable parallel safe as $$
   from entered e
   cross join lateral (select e.is_closing or e.name in (select name from final) as is_final) known
 $$;
+
+create or replace function reports.journal_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                  p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  select u.what, u.n from reports.unknown_movements(p_from, p_to, p_as_of) u
+$$;

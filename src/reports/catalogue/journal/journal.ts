@@ -15,5 +15,6 @@ export const journal: Report = {
     ...number("line"),
   ],
   orderBy: "date, currency, status, line",
+  tellsUnknown: true,
   takesAccounts: true,
 };

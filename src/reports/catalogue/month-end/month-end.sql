@@ -49,3 +49,11 @@ language sql stable parallel safe as $$
   left join unsettled o on o.at = b.from_at and o.currency = r.currency
   left join unsettled e on e.at = b.to_at and e.currency = r.currency
 $$;
+
+create or replace function reports.month_end_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                    p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  -- Balances contain all that came before.
+  select u.what, u.n from reports.unknown_movements('-infinity', p_to, p_as_of) u
+$$;

@@ -16,6 +16,7 @@ export const monthEnd: Report = {
     ...money("cumulative_gross_closing", "unsettled_opening", "unsettled_closing"),
   ],
   orderBy: "month, currency",
+  tellsUnknown: true,
   figures: balanceSteps(
     "Cumulative gross, from opening to closing",
     [

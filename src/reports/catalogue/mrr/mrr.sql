@@ -1,6 +1,43 @@
--- How the monthly amount of the subscriptions moved between both ends of the period. Active and past due subscriptions
--- count. The state at a time is the last one known before it. Where none is known (the initial import sees present
--- states only), it is derived from the first known one. A subscription that ended was lost involuntarily if its last
+-- The state of each subscription that counts at both ends of a period. The state at a time is the last one known before
+-- it. Where none is known (the initial import sees present states only), it is derived from the first known one. Active
+-- and past due subscriptions are live.
+create or replace function reports.recurring_ends(p_from timestamptz, p_to timestamptz,
+                                                  p_as_of timestamptz default null)
+returns table (at timestamptz, id text, currency text, amount bigint, net_amount bigint, cycle_interval text,
+               interval_count bigint, created_at timestamptz, is_past_due boolean, is_live boolean, is_assumed boolean)
+language sql stable parallel safe as $$
+  select distinct on (e.at, s.id collate "C") e.at, s.id, s.currency, s.amount, s.net_amount, s.cycle_interval,
+         s.interval_count, s.created_at, s.changed_at < e.at and s.status = 'past_due' is true,
+         coalesce(case when s.changed_at < e.at then s.status in ('active', 'past_due')
+                       else s.status in ('active', 'past_due', 'paused', 'completed')
+                         or s.canceled_at >= e.at end, false), s.is_assumed
+  from reports.subscription_states(p_as_of) s
+  join (values (p_from), (p_to)) as e(at) on s.created_at < e.at
+  order by e.at, s.id collate "C", s.changed_at < e.at desc,
+           case when s.changed_at < e.at then s.nth else -s.nth end desc
+$$;
+
+-- What the figures of mrr do not know. A subscription whose currency changed is no new one and none that was lost.
+create or replace function reports.mrr_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                               p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  with ends as materialized (
+    select e.* from reports.recurring_ends(p_from, p_to, p_as_of) e where e.is_live
+  )
+  select 'subscription.plan', count(distinct e.id) from ends e where e.amount is null
+  union all
+  select 'subscription.plan_shown', count(distinct e.id) from ends e where e.is_assumed and e.amount is not null
+  union all
+  select 'subscription.one_currency', count(*)
+  from (select e.id from ends e group by e.id having min(e.currency) <> max(e.currency)) moved
+  union all
+  select 'subscription.created_at', count(distinct s.id)
+  from reports.subscription_states(p_as_of) s where s.created_at is null
+$$;
+
+-- How the monthly amount of the subscriptions moved between both ends of the period. What moves to another currency is
+-- a contraction in the one and an expansion in the other. A subscription that ended was lost involuntarily if its last
 -- charge failed and was never paid.
 create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)
@@ -9,18 +46,10 @@ returns table (currency text, opening bigint, new_mrr bigint, expansion bigint, 
                at_risk_opening bigint, at_risk_closing bigint, discounts bigint, subscriptions bigint)
 language sql stable parallel safe as $$
   with nearest as (
-    select distinct on (e.at, s.id collate "C") e.at, s.id, s.currency, s.amount, s.net_amount, s.cycle_interval,
-           s.interval_count, s.created_at, s.changed_at < e.at and s.status = 'past_due' is true as is_past_due,
-           coalesce(case when s.changed_at < e.at then s.status in ('active', 'past_due')
-                         else s.status in ('active', 'past_due', 'paused', 'completed')
-                           or s.canceled_at >= e.at end, false) as is_live
-    from reports.subscription_states(p_as_of) s
-    join (values (p_from), (p_to)) as e(at) on s.created_at < e.at
-    order by e.at, s.id collate "C", s.changed_at < e.at desc,
-             case when s.changed_at < e.at then s.nth else -s.nth end desc
+    select e.* from reports.recurring_ends(p_from, p_to, p_as_of) e
   ), known as materialized (
-    select n.at, n.id, n.currency, case when n.is_live then m.net else 0 end as amount,
-           case when n.is_live then m.gross - m.net else 0 end as discount, n.is_live,
+    select n.at, n.id, n.currency, case when n.is_live then coalesce(m.net, 0) else 0 end as amount,
+           case when n.is_live then coalesce(m.gross - m.net, 0) else 0 end as discount, n.is_live,
            n.is_live and n.is_past_due as is_at_risk, n.created_at
     from nearest n
     cross join lateral (
@@ -32,18 +61,24 @@ language sql stable parallel safe as $$
            coalesce(o.amount, 0) as opening, coalesce(c.amount, 0) as closing,
            coalesce(c.created_at, o.created_at) as created_at, coalesce(c.discount, 0) as discount,
            coalesce(o.is_live, false) as was_live, coalesce(c.is_live, false) as is_live,
-           coalesce(o.is_at_risk, false) as was_at_risk, coalesce(c.is_at_risk, false) as is_at_risk
+           coalesce(o.is_at_risk, false) as was_at_risk, coalesce(c.is_at_risk, false) as is_at_risk,
+           coalesce(c.is_live, false) as is_counted
     from (select k.* from known k where k.at = p_from) o
     full join (select k.* from known k where k.at = p_to) c on c.id = o.id and c.currency = o.currency
+  ), sided as materialized (
+    -- A subscription that is live in one currency is not lost in another, nor new there.
+    select b.id, b.currency, b.opening, b.closing, b.created_at, b.discount, b.was_at_risk, b.is_at_risk, b.is_counted,
+           bool_or(b.was_live) over by_id as was_live, bool_or(b.is_live) over by_id as is_live
+    from both_ends b window by_id as (partition by b.id)
   ), last_charge as (
     select distinct on (o.subscription_id) o.subscription_id as id, o.status
     from reports.orders(p_as_of) o
     where o.created_at < p_to
-      and o.subscription_id in (select b.id from both_ends b where b.was_live and not b.is_live)
+      and o.subscription_id in (select b.id from sided b where b.was_live and not b.is_live)
     order by o.subscription_id, o.created_at desc, o.id collate "C" desc
   ), moved as (
     select b.*, l.status is not distinct from 'failed' as is_unpaid
-    from both_ends b left join last_charge l on l.id = b.id
+    from sided b left join last_charge l on l.id = b.id
   )
   select b.currency, sum(b.opening)::bigint,
          coalesce(sum(b.closing) filter (where not b.was_live and b.created_at >= p_from), 0)::bigint,
@@ -55,6 +90,6 @@ language sql stable parallel safe as $$
          sum(b.closing)::bigint,
          coalesce(sum(b.opening) filter (where b.was_at_risk), 0)::bigint,
          coalesce(sum(b.closing) filter (where b.is_at_risk), 0)::bigint,
-         sum(b.discount)::bigint, count(*) filter (where b.is_live)
+         sum(b.discount)::bigint, count(*) filter (where b.is_counted)
   from moved b group by b.currency
 $$;

@@ -26,6 +26,7 @@ export const mrr: Report = {
     ...count("subscriptions"),
   ],
   orderBy: "currency",
+  tellsUnknown: true,
   figures: balanceSteps("Recurring amount a month, net", [
     { column: "new_mrr", label: "New", sign: 1 },
     { column: "expansion", label: "Expansion", sign: 1 },

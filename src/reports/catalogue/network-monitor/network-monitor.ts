@@ -16,6 +16,7 @@ export const networkMonitor: Report = {
     ...text("outcome"),
   ],
   orderBy: "month, brand, programme",
+  tellsUnknown: true,
   takesRegion: true,
   figures: networkRatios,
 };

@@ -20,3 +20,20 @@ language sql stable parallel safe as $$
   from failed f join past_due p on p.id = f.subscription_id left join retries r on r.id = f.id
   group by 1, 2
 $$;
+
+create or replace function reports.past_due_aging_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                         p_as_of timestamptz default null)
+returns table (what text, n bigint)
+language sql stable parallel safe as $$
+  select a.what, count(*)
+  from reports.orders(p_as_of) o
+  left join (select s.id, s.status from reports.subscription_states(p_as_of) s where s.is_last) s
+    on s.id = o.subscription_id
+  cross join lateral (
+    values ('renewal.amount', o.total is null and s.status = 'past_due'),
+           ('renewal.currency', o.currency is null and s.status = 'past_due'),
+           ('renewal.created_at', o.created_at is null and s.status = 'past_due'),
+           ('renewal.subscription', s.id is null)) as a(what, is_unknown)
+  where o.status = 'failed' and o.subscription_cycle > 1 and (o.created_at < p_to) is not false and a.is_unknown
+  group by a.what
+$$;

@@ -15,6 +15,7 @@ export const pastDueAging: Report = {
     ...time("next_retry_at"),
   ],
   orderBy: "currency, cast(substring(days_past_due from '^[0-9]+') as integer)",
+  tellsUnknown: true,
   figures: aging,
 };
 

@@ -17,4 +17,5 @@ export const refunds: Report = {
     ...number("days"),
   ],
   orderBy: 'refunded_at, refund collate "C"',
+  tellsUnknown: true,
 };
