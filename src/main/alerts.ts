@@ -18,7 +18,7 @@ import { type DiskSpace, readDiskSpace } from "../platform/disk-space.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
-import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import type { Config } from "./config/config.ts";
 import type { AlertWatch, AlertsRoom } from "./rooms/room-interfaces.ts";
 import { retentionEveryMs } from "./retention.ts";

@@ -4,7 +4,7 @@ import { type RunListener, nobodyListens } from "../reconcile/run-listener.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
 import { resumableNightlyKey, lastFullAnswerStart, nightlyKey } from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
-import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import { optionalRooms } from "./optional-rooms.ts";
 import type { Runtime } from "./runtime.ts";
 

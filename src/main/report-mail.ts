@@ -11,7 +11,7 @@ import {
   periodsBefore,
 } from "../reports/mail/mailings.ts";
 import { sendDueMailings } from "../reports/mail/send-due.ts";
-import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Standby } from "./rooms/room-interfaces.ts";
 

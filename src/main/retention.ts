@@ -5,7 +5,7 @@ import { forgetEnded } from "../people/forget.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
 import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
-import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import type { Runtime } from "./runtime.ts";
 
 export const retentionEveryMs = 3_600_000;

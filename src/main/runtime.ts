@@ -50,6 +50,7 @@ export interface Runtime {
   watchPool(name: string, use: () => PoolUse): void;
   /** The inbox's own pool, so that a hung connection of it does not block other work. */
   inboxPool(): Promise<Pool>;
+  /** Throws `ConfigurationError` where it is in a database that has no tables for it. */
   queue(): Promise<JobQueue>;
   encryption(): Promise<Encryption>;
   /** One client for each location: its callers share one rate, and refetches for events go before list reads. */
@@ -165,6 +166,8 @@ export function createRuntime(
         ? { kind: "postgres", url: await directUrl() }
         : { kind: "redis", url: secrets.redisUrl };
     const { createJobQueue } = await import("../queue/job-queue.ts");
+    const { assertQueueSchema } = await import("../queue/backend.ts");
+    if (location.kind === "postgres") await assertQueueSchema(await db());
     const made = createJobQueue({ log }, location);
     closers.push(() => made.close());
     return made;

@@ -14,8 +14,9 @@ import {
   runMigrations,
   withBackend,
 } from "bullmq";
+import type { Knex } from "knex";
 import pg from "pg";
-import { z } from "zod";
+import { ConfigurationError } from "../platform/errors.ts";
 import {
   type LockPatience,
   defaultLockPatience,
@@ -25,16 +26,10 @@ import { createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
 import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
 
-/** The queues and the payloads of their jobs: names only, never data of an event. */
-export const jobSchemas = {
-  /** Events were stored. Which ones, the inbox tells. */
-  apply: z.object({}),
-  /** A task that runs on a schedule. */
-  schedule: z.object({ task: z.string().min(1) }),
-} as const;
-
-export type QueueName = keyof typeof jobSchemas;
-export type JobPayload<Name extends QueueName> = z.infer<(typeof jobSchemas)[Name]>;
+/**
+ * The queue of wake-ups. Its jobs carry nothing: what there is to do, the inbox tells.
+ */
+export const queueName = "apply";
 
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
@@ -42,38 +37,24 @@ export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis
 /** The schema of BullMQ's tables and functions. */
 const schema = "bullmq";
 
-/** Every BullMQ instance owns a pool. An idle worker holds four connections, one of which listens. */
-const poolSizes = { queue: 2, worker: 4 } as const;
-const queueCount = Object.keys(jobSchemas).length;
-
 /**
  * On PostgreSQL: the most connections that the queue uses in a process that adds jobs, and how many more a worker uses.
+ * Every BullMQ instance owns a pool. An idle worker holds four connections, one of which listens.
  */
-export const queuePoolSizes = {
-  producers: queueCount * poolSizes.queue,
-  worker: queueCount * poolSizes.worker,
-} as const;
+export const queuePoolSizes = { producers: 2, worker: 4 } as const;
 
 /** A hash tag: all keys of a queue share one slot of a Redis cluster. */
 const redisPrefix = "{tallyhook}";
 
 /** The part of BullMQ that this folder uses, the same for both backends. */
 export interface Backend {
-  queue(name: string): Queue;
-  worker(name: string, processor: Processor, concurrency: number): Worker;
+  queue(): Queue;
+  worker(processor: Processor): Worker;
   /**
    * Resolves once the queue has a connection, and rejects with the next error. The driver of Redis keeps calls that it
    * cannot send: those of a long outage would be without number.
    */
   connected(queue: Queue, signal: AbortSignal): Promise<void>;
-}
-
-/**
- * Writes to the queue without leaving anything: its settings, as they are. A backend that only reads, or has no room,
- * refuses it.
- */
-export async function writeToQueue(queue: Queue): Promise<void> {
-  await queue.getBackend().setQueueMeta(queue.metaValues);
 }
 
 const queueOptions: Pick<QueueOptions, "defaultJobOptions" | "streams"> = {
@@ -99,25 +80,27 @@ export function createBackend(location: BackendLocation): Backend {
   return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
 }
 
+/**
+ * BullMQ's check of the version reads `INFO`, which a user of Redis may lack: no job would come, without a word. In a
+ * queue it would run before the connection is ready, fail, and never be repeated. `doctor` looks at the server.
+ */
 function redisBackend(url: string): Backend {
   const classes = withBackend(redisFactory);
   return {
-    queue: (name) =>
-      new classes.Queue(name, {
+    queue: () =>
+      new classes.Queue(queueName, {
         ...queueOptions,
         prefix: redisPrefix,
         connection: { url, use: "producer" },
         skipWaitingForReady: true,
-        // The check would run before the connection is ready, fail, and never be repeated: no job could be added until
-        // a restart. Workers check the version.
         skipVersionCheck: true,
       }) as unknown as Queue,
-    worker: (name, processor, concurrency) =>
-      new classes.Worker(name, processor, {
+    worker: (processor) =>
+      new classes.Worker(queueName, processor, {
         ...workerOptions,
         prefix: redisPrefix,
         connection: { url, use: "consumer" },
-        concurrency,
+        skipVersionCheck: true,
       }) as unknown as Worker,
     async connected(queue, signal) {
       const client = (await queue.getBackend().client) as unknown as RedisClient;
@@ -147,16 +130,15 @@ function postgresBackend(url: string): Backend {
   const classes = withBackend(postgresFactory);
   const connection = (max: number): PoolLocation => ({ url, max });
   return {
-    queue: (name) =>
-      new classes.Queue(name, {
+    queue: () =>
+      new classes.Queue(queueName, {
         ...queueOptions,
-        connection: connection(poolSizes.queue),
+        connection: connection(queuePoolSizes.producers),
       }) as unknown as Queue,
-    worker: (name, processor, concurrency) =>
-      new classes.Worker(name, processor, {
+    worker: (processor) =>
+      new classes.Worker(queueName, processor, {
         ...workerOptions,
-        connection: connection(poolSizes.worker),
-        concurrency,
+        connection: connection(queuePoolSizes.worker),
       }) as unknown as Worker,
     // The pool refuses in time what it has no connection for.
     connected: async () => {},
@@ -221,12 +203,22 @@ export async function migrateQueueSchema(
     await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () =>
       runMigrations(client, schema),
     );
-    // BullMQ makes them with the first job of a queue, which takes a right that only the owner of the schema has.
-    for (const name of Object.keys(jobSchemas)) {
-      await client.query(`select ${schema}.next_job_id($1)`, [name]);
-    }
+    // BullMQ makes a sequence with the first job of a queue, which takes a right that only the owner of the schema has.
+    await client.query(`select ${schema}.next_job_id($1)`, [queueName]);
   } finally {
     await client.end();
     await db.destroy();
   }
+}
+
+/** Throws `ConfigurationError` if the database has no tables for the queue: nothing would ever come through it. */
+export async function assertQueueSchema(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: [{ isThere: boolean }] }>(
+    `select to_regclass('${schema}.job') is not null as "isThere"`,
+  );
+  if (rows[0].isThere) return;
+  throw new ConfigurationError(
+    "The database has no tables for the job queue, which is in PostgreSQL where REDIS_URL is not set. Run " +
+      '"node src/bin/tallyhook.js migrate", or set REDIS_URL for this process as for the others.',
+  );
 }

@@ -33,6 +33,8 @@ export interface RedisFacts {
   kind: RedisDeployment["kind"];
   /** The masters that were reached: one, or all of a cluster. */
   servers: RedisServerFacts[];
+  /** They answer, and the user of the URL may not ask them about themselves. */
+  isRefused: boolean;
   /** Null: not a cluster, or none of its nodes answered. */
   cluster: { isUp: boolean; slotsServed: number } | null;
   /** Empty where there are none. */
@@ -46,14 +48,19 @@ export async function examineRedis(url: string): Promise<RedisFacts> {
   const { deployment } = readRedisUrl(url);
   if (deployment === undefined) throw new Error("the URL of Redis is not one");
   const client = createRedisClient(url, "producer");
+  let refusal = "";
   try {
     const [asked, sentinels] = await Promise.all([
-      inTime(askServers(client)).catch(() => null),
+      inTime(askServers(client)).catch((error: unknown) => {
+        refusal = errorWord(error);
+        return null;
+      }),
       deployment.kind === "sentinel" ? Promise.all(askSentinels(deployment)) : [],
     ]);
     return {
       kind: deployment.kind,
       servers: asked?.servers ?? [],
+      isRefused: refusal === "NOPERM",
       cluster: asked?.cluster ?? null,
       sentinels,
     };

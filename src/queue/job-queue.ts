@@ -1,90 +1,78 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { JobSchedulerJson, Queue, Worker } from "bullmq";
+import type { Job, JobType, Queue, Worker } from "bullmq";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
-import {
-  type BackendLocation,
-  type JobPayload,
-  type QueueName,
-  createBackend,
-  jobSchemas,
-  writeToQueue,
-} from "./backend.ts";
+import { type BackendLocation, createBackend, queueName } from "./backend.ts";
 
 /** The queue cannot accept or deliver jobs now. The inbox keeps the pending work. */
 export class QueueUnavailable extends TallyhookError {}
 
-/** The error that the queue stores with a failed job. */
-class JobFailed extends TallyhookError {}
-
-/** When a task runs: at a fixed interval, or by a cron pattern in an IANA time zone. */
-export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
+/** The queue accepted a job, and no consumer took it in time. */
+export class JobNotTaken extends QueueUnavailable {}
 
 export interface JobQueue {
   /**
    * Adds one job, or throws `QueueUnavailable` within two seconds. After the error the job may still be added later.
    */
-  add<Name extends QueueName>(name: Name, payload: JobPayload<Name>): Promise<void>;
+  add(): Promise<void>;
+  /** Calls the handler for every job, one at a time. */
+  consume(handler: () => void): Consumer;
   /**
-   * Passes every job to the handler, `concurrency` at a time. When the handler throws, the job fails and is not
-   * retried.
+   * Adds a job that wakes nobody and returns when a consumer, of whatever process, has finished it. Throws
+   * `QueueUnavailable` when it is not accepted within two seconds (the backend is away, read-only, full, or in the midst
+   * of a failover), and `JobNotTaken` when it does not come back within `withinMs`. The signal ends the wait. There is at most one such job, which
+   * all processes share; it waits until somebody takes it, so `depth` shows since when nobody does.
    */
-  consume<Name extends QueueName>(
-    name: Name,
-    handler: (payload: JobPayload<Name>) => Promise<void>,
-    options: { concurrency: number },
-  ): Consumer;
-  /** Creates or updates a schedule. Idempotent. Throws `QueueUnavailable`. */
-  upsertSchedule(task: string, schedule: Schedule): Promise<void>;
-  /** Whether the task has exactly this schedule, not that of an earlier start. Throws `QueueUnavailable`. */
-  hasSchedule(task: string, schedule: Schedule): Promise<boolean>;
-  /**
-   * Throws `QueueUnavailable` when the backend does not take a write within two seconds: it is away, read-only, full, or
-   * in the midst of a failover. Leaves nothing behind.
-   */
-  ping(): Promise<void>;
-  /** How many jobs there are, by queue and state. Throws `QueueUnavailable`. */
-  depths(): Promise<QueueDepth[]>;
+  roundTrip(options?: { withinMs?: number; signal?: AbortSignal }): Promise<void>;
+  /** How many jobs there are, by state. Throws `QueueUnavailable`. */
+  depth(): Promise<QueueDepth>;
   close(): Promise<void>;
 }
 
 export interface QueueDepth {
-  queue: QueueName;
+  queue: typeof queueName;
+  /** Also those of a queue that is paused. */
   waiting: number;
   active: number;
   delayed: number;
   failed: number;
-  /** When the job that has waited longest was added; null where none waits. */
+  /** When the job that has waited longest was added, by the clock of who added it; null where none waits. */
   oldestWaitingAt: Date | null;
 }
 
 const answerTimeoutMs = 2_000;
 const closeTimeoutMs = 5_000;
+const roundTripMs = 5_000;
+const roundTripPollMs = 50;
+
+/** Name and id of the job that only shows that jobs come back. */
+const trial = "trial";
 
 export function createJobQueue({ log }: { log: Log }, location: BackendLocation): JobQueue {
   const backend = createBackend(location);
-  const queues = new Map<QueueName, Queue>();
+  let opened: Queue | undefined;
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
-  const outageLog = createOutageLog(log, location.kind);
+  const outageLog = createOutageLog(log, location.kind, {
+    down: "the job queue does not answer",
+    up: "the job queue answers again",
+  });
   /** A queue that is full or only reads still answers questions: after a refused write, only a write ends the outage. */
   let refusesWrites = false;
 
-  function queueOf(name: QueueName): Queue {
-    const known = queues.get(name);
-    if (known !== undefined) return known;
-    const queue = backend.queue(name);
-    queue.on("error", outageLog.down);
-    queues.set(name, queue);
-    return queue;
+  function open(): Queue {
+    if (opened === undefined) {
+      opened = backend.queue();
+      opened.on("error", outageLog.down);
+    }
+    return opened;
   }
 
   async function answered<T>(
     kind: "read" | "write",
-    name: QueueName,
     call: (queue: Queue) => Promise<T>,
   ): Promise<T> {
-    const queue = queueOf(name);
+    const queue = open();
     try {
       const result = await within(answerTimeoutMs, async (signal) => {
         await backend.connected(queue, signal);
@@ -99,7 +87,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       if (kind === "write") refusesWrites = true;
       // BullMQ on PostgreSQL never recovers from a failed first connection: the next call makes a new queue.
       if (!hasAnswered.has(queue)) {
-        queues.delete(name);
+        if (opened === queue) opened = undefined;
         void closeSoon(queue);
       }
       throw new QueueUnavailable(
@@ -110,32 +98,25 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   }
 
   return {
-    async add(name, payload) {
-      const data = jobSchemas[name].parse(payload);
-      await answered("write", name, (queue) => queue.add(name, data));
+    async add() {
+      await answered("write", (queue) => queue.add("wake-up", {}));
     },
-    consume(name, handler, { concurrency }) {
+    consume(handler) {
+      // A producer may reach the backend while this side does not: only a job that came ends its outage.
+      const own = createOutageLog(log, location.kind, {
+        down: "no job can be taken from the queue",
+        up: "jobs are taken from the queue again",
+      });
       const makeWorker = () => {
-        const worker = backend.worker(
-          name,
-          async (job) => {
-            try {
-              // Jobs are untrusted input: another version, or a person, may have added them.
-              await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
-            } catch (cause) {
-              // BullMQ stores the message, which may quote the handler's data. The log redacts; the queue does not.
-              throw new JobFailed("The log of the worker says why.", { cause });
-            }
-          },
-          concurrency,
-        );
-        worker.on("error", outageLog.down);
-        worker.on("failed", (job, err) =>
-          log.warn({ err, job: job?.id, queue: name }, "a job failed"),
-        );
+        const worker = backend.worker(async (job: Job) => {
+          own.up();
+          if (job.name !== trial) handler();
+        });
+        worker.on("error", own.down);
+        worker.on("failed", (job, err) => log.warn({ err, job: job?.id }, "a job failed"));
         return worker;
       };
-      const { close } = startConsumer(makeWorker, closeSoon, outageLog.down);
+      const { close } = startConsumer(makeWorker, closeSoon, own.down);
       const consumer = {
         close: async () => {
           consumers.delete(consumer);
@@ -145,72 +126,69 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       consumers.add(consumer);
       return consumer;
     },
-    upsertSchedule: (task, schedule) =>
-      answered("write", "schedule", async (queue) => {
-        const known = await queue.getJobScheduler(task);
-        // BullMQ would keep the old interval's offset, by which a task that was hourly would start far too late.
-        if (known !== undefined && !hasSchedule(known, schedule))
-          await queue.removeJobScheduler(task);
-        await queue.upsertJobScheduler(task, repeatOf(schedule), {
-          name: "schedule",
-          data: { task },
-        });
-      }),
-    hasSchedule: (task, schedule) =>
-      answered("read", "schedule", async (queue) => {
-        const known = await queue.getJobScheduler(task);
-        return known !== undefined && hasSchedule(known, schedule);
-      }),
-    ping: () => answered("write", "apply", writeToQueue),
-    depths: () => Promise.all(queueNames.map((name) => answered("read", name, depthOf))),
+    async roundTrip({ withinMs = roundTripMs, signal } = {}) {
+      const once = { jobId: trial, removeOnComplete: true, removeOnFail: true };
+      await answered("write", (queue) => queue.add(trial, {}, once));
+      const deadlineMs = performance.now() + withinMs;
+      // Finished, it is removed.
+      while ((await answered("read", (queue) => queue.getJobState(trial))) !== "unknown") {
+        if (performance.now() > deadlineMs) {
+          throw new JobNotTaken(
+            `The job queue (${location.kind}) takes jobs, and no worker took one within ${withinMs / 1_000} s.`,
+          );
+        }
+        await sleep(roundTripPollMs, undefined, { signal });
+      }
+    },
+    depth: () => answered("read", depthOf),
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));
-      await Promise.all([...queues.values()].map(closeSoon));
+      if (opened !== undefined) await closeSoon(opened);
     },
   };
 }
 
-const queueNames = Object.keys(jobSchemas) as QueueName[];
+/** While a queue is paused, PostgreSQL counts what waits as `paused`, which the types of BullMQ do not know. */
+const waitingStates = ["waiting", "paused"] as JobType[];
 
 async function depthOf(queue: Queue): Promise<QueueDepth> {
-  const counts = await queue.getJobCounts("waiting", "active", "delayed", "failed");
-  const [oldest] = await queue.getWaiting(0, 0);
+  const counts = await queue.getJobCounts(...waitingStates, "active", "delayed", "failed");
+  const count = (state: string): number => counts[state] ?? 0;
+  const waiting = waitingStates.reduce((sum, state) => sum + count(state), 0);
   return {
-    queue: queue.name as QueueName,
-    waiting: counts["waiting"] ?? 0,
-    active: counts["active"] ?? 0,
-    delayed: counts["delayed"] ?? 0,
-    failed: counts["failed"] ?? 0,
-    oldestWaitingAt: oldest === undefined ? null : new Date(oldest.timestamp),
+    queue: queueName,
+    waiting,
+    active: count("active"),
+    delayed: count("delayed"),
+    failed: count("failed"),
+    oldestWaitingAt: await oldestOf(queue, waiting),
   };
 }
 
-/** The schedule in BullMQ's form. */
-const repeatOf = (schedule: Schedule) =>
-  "everyMs" in schedule
-    ? { every: schedule.everyMs }
-    : { pattern: schedule.cron, tz: schedule.timeZone };
+/** A page of waiting jobs begins at the oldest one on Redis, and at the newest on PostgreSQL: both ends are looked at. */
+async function oldestOf(queue: Queue, count: number): Promise<Date | null> {
+  if (count === 0) return null;
+  const ends = await Promise.all(
+    [0, count - 1].map((at) => queue.getJobs(["waiting"], at, at, true)),
+  );
+  const times = ends.flat().map((job) => job.timestamp);
+  return times.length === 0 ? null : new Date(Math.min(...times));
+}
 
-const hasSchedule = ({ every, pattern, tz }: JobSchedulerJson, schedule: Schedule): boolean =>
-  "everyMs" in schedule
-    ? Number(every) === schedule.everyMs
-    : pattern === schedule.cron && tz === schedule.timeZone;
-
-/** Logs one line when the backend goes down and one when it is back, not one for each attempt. */
-function createOutageLog(log: Log, kind: string) {
+/** Logs one line when an outage begins and one when it is over, not one for each attempt. */
+function createOutageLog(log: Log, backend: string, says: { down: string; up: string }) {
   let isDown = false;
   return {
     down: (err: unknown) => {
-      if (!isDown) log.warn({ err, backend: kind }, "the job queue does not answer");
+      if (!isDown) log.warn({ err, backend }, says.down);
       isDown = true;
     },
     up: () => {
-      if (isDown) log.info({ backend: kind }, "the job queue answers again");
+      if (isDown) log.info({ backend }, says.up);
       isDown = false;
     },
   };
 }
-
 /** The signal is aborted when the time is over. */
 async function within<T>(timeoutMs: number, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController();

@@ -22,7 +22,7 @@ export function createWakeUps({ queue, log }: { queue: Pick<JobQueue, "add">; lo
   async function add(): Promise<void> {
     const startedMs = performance.now();
     try {
-      await queue.add("apply", {});
+      await queue.add();
       addedMs = startedMs;
     } catch (err) {
       log.debug({ err }, "a wake-up was lost");

@@ -1,9 +1,10 @@
 import { type RelayLimits, findOverdue } from "../inbox/relay.ts";
 import { runEvery } from "../platform/run-every.ts";
-import type { JobQueue, Schedule } from "../queue/job-queue.ts";
+import type { JobQueue } from "../queue/job-queue.ts";
 import { type ApplyDeps, applyBatch } from "./apply-batch.ts";
 import { createApplyLoop } from "./apply-loop.ts";
 import { type RefetchDeps, refetchDueObjects } from "./refetch.ts";
+import { type ScheduledTask, runScheduledTasks } from "./scheduled-tasks.ts";
 import { walkDisputes } from "./walk-disputes.ts";
 
 export interface WorkerDeps extends ApplyDeps, RefetchDeps {
@@ -53,7 +54,6 @@ export function startWorker(
   const { queue, log } = deps;
   const tasks = options.tasks ?? {};
   const stopping = new AbortController();
-  const runTask = createTaskRunner(tasks, stopping.signal);
 
   const events = createApplyLoop(deps, { atOnce: options.concurrency });
   const fetches = runEvery({ log, name: "fetches" }, 1_000, async () => ({
@@ -68,24 +68,8 @@ export function startWorker(
     await applyBatch(deps, due);
     return { more: false };
   });
-  // Each start upserts all schedules, since an existing one may have lost its next job. After that, a schedule is
-  // upserted when it is gone or is the former one: a job of the former schedule, still running at the start, may have
-  // put that back.
-  const upserted = new Set<string>();
-  const schedules = runEvery({ log, name: "schedules" }, 10_000, async () => {
-    for (const [task, { schedule }] of Object.entries(tasks)) {
-      if (upserted.has(task) && (await queue.hasSchedule(task, schedule))) continue;
-      await queue.upsertSchedule(task, schedule);
-      upserted.add(task);
-    }
-    return { more: false };
-  });
-  const consumers = [
-    queue.consume("apply", async () => events.wake(), { concurrency: 1 }),
-    queue.consume("schedule", ({ task }) => runTask(task), {
-      concurrency: Math.max(1, Object.keys(tasks).length),
-    }),
-  ];
+  const schedules = runScheduledTasks(deps, tasks);
+  const wakeUps = queue.consume(() => events.wake());
 
   events.sweep();
 
@@ -96,38 +80,8 @@ export function startWorker(
       [events, fetches, disputes].every((loop) => loop.sinceProgressMs() < stalledAfterMs.reads),
     async close() {
       stopping.abort(new Error("the worker is stopping"));
-      const parts = [...consumers, relay, events, fetches, disputes, schedules];
+      const parts = [wakeUps, relay, events, fetches, disputes, schedules];
       await Promise.all(parts.map((part) => part.close()));
     },
-  };
-}
-
-/**
- * A task that runs on a schedule, usually on one worker at a time; overlapping runs must do no harm. `stopping` is
- * aborted when the worker stops; the worker then waits some seconds for the task.
- */
-export interface ScheduledTask {
-  schedule: Schedule;
-  run(stopping: AbortSignal): Promise<void>;
-}
-
-/**
- * Returns a function that runs a task by its name. It skips a task that is still running here, since its schedule keeps
- * firing. It also skips an unknown name: a removed task may still have its schedule in the queue.
- */
-function createTaskRunner(
-  tasks: Readonly<Record<string, ScheduledTask>>,
-  stopping: AbortSignal,
-): (name: string) => Promise<void> {
-  const running = new Set<string>();
-  return async (name) => {
-    const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
-    if (task === undefined || running.has(name) || stopping.aborted) return;
-    running.add(name);
-    try {
-      await task.run(stopping);
-    } finally {
-      running.delete(name);
-    }
   };
 }

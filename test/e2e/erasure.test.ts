@@ -83,7 +83,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
       expect(status).toBe(200);
     }
     const seqs = receiver.committed.slice(before).flat();
-    await queue.add("apply", {});
+    await queue.add();
     await settled();
     return seqs;
   }

@@ -4,7 +4,7 @@ import { reportMailTasks } from "../../src/main/report-mail.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
-import type { ScheduledTask } from "../../src/worker/start-worker.ts";
+import type { ScheduledTask } from "../../src/worker/scheduled-tasks.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

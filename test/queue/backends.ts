@@ -1,7 +1,6 @@
 import type { Queue } from "bullmq";
 import {
   type BackendLocation,
-  type QueueName,
   createBackend,
   migrateQueueSchema,
 } from "../../src/queue/backend.ts";
@@ -33,17 +32,26 @@ export const testBackends = [
   ...(redisAvailable ? [{ name: "Redis", start: startRedisBackend }] : []),
 ];
 
-export async function untilAnswering(queue: Pick<JobQueue, "ping">): Promise<void> {
-  await eventually("the queue answers", () => queue.ping().then(() => true));
+export async function untilAnswering(queue: Pick<JobQueue, "depth">): Promise<void> {
+  await eventually("the queue answers", () => queue.depth().then(() => true));
+}
+
+/** A job came back, by whichever consumer. */
+export async function untilWorking(queue: Pick<JobQueue, "roundTrip">): Promise<void> {
+  await eventually("a job comes back", () =>
+    queue.roundTrip({ withinMs: 1_000 }).then(
+      () => true,
+      () => false,
+    ),
+  );
 }
 
 /** What BullMQ itself keeps of a queue, for as long as `look` takes. */
 export async function withBareQueue<T>(
   location: BackendLocation,
-  name: QueueName,
   look: (queue: Queue) => Promise<T>,
 ): Promise<T> {
-  const queue = createBackend(location).queue(name);
+  const queue = createBackend(location).queue();
   queue.on("error", () => {});
   try {
     await eventually("the bare queue answers", async () => (await queue.getWaitingCount()) >= 0);

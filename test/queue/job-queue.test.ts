@@ -1,13 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createBackend } from "../../src/queue/backend.ts";
-import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
+import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   type TestBackend,
-  createGate,
   testBackends,
   untilAnswering,
+  untilWorking,
   withBareQueue,
 } from "./backends.ts";
 
@@ -21,9 +20,7 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
   });
   afterEach(async () => {
     await Promise.all(queues.splice(0).map((queue) => queue.close()));
-    for (const name of ["apply", "schedule"] as const) {
-      await withBareQueue(backend.location, name, (bare) => bare.obliterate({ force: true }));
-    }
+    await withBareQueue(backend.location, (bare) => bare.obliterate({ force: true }));
   });
   afterAll(() => backend.destroy());
 
@@ -38,213 +35,142 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     return queue;
   };
 
-  test("takes a ping, a job and a schedule straight after it was made", async () => {
-    await expect(create().ping()).resolves.toBeUndefined();
-    await create().add("apply", {});
-    const every = { everyMs: 60_000 };
-    await create().upsertSchedule("tick", every);
+  test("takes a job straight after it was made, and one that another process added before or after", async () => {
+    await create().add();
     let jobs = 0;
-    const queue = await open();
-    queue.consume("apply", async () => void jobs++, { concurrency: 1 });
-    await eventually("the job arrives", () => jobs === 1);
-    expect(await queue.hasSchedule("tick", every)).toBe(true);
+    const consumer = await open();
+    consumer.consume(() => void jobs++);
+    await eventually("the first job", () => jobs === 1);
+    await create().add();
+    await eventually("the second job", () => jobs === 2);
   });
 
   test("keeps a short stream of its events, which nobody reads", async () => {
-    await (await open()).add("apply", {});
-    const queue = createBackend(backend.location).queue("apply");
-    expect(await queue.getMeta()).toMatchObject({ maxLenEvents: 1_000 });
-    await queue.close();
-  });
-
-  test("hands over what another process added, before or after the consumer came", async () => {
-    const [producer, consumer] = [await open(), await open()];
-    await producer.add("schedule", { task: "before" });
-    const got: string[] = [];
-    consumer.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
-    await eventually("the first job", () => got.length === 1);
-    await producer.add("schedule", { task: "after" });
-    await eventually("the second job", () => got.length === 2);
-    expect(got).toEqual(["before", "after"]);
+    await (await open()).add();
+    await withBareQueue(backend.location, async (bare) => {
+      expect(await bare.getMeta()).toMatchObject({ maxLenEvents: 1_000 });
+    });
   });
 
   test("hands each job to one of several consumers, once", async () => {
     const producer = await open();
-    const got: string[] = [];
-    for (const queue of [await open(), await open()]) {
-      queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 2 });
-    }
-    const expected = Array.from({ length: 40 }, (_, n) => `task-${n + 10}`);
+    const got = [0, 0];
+    for (const n of [0, 1]) (await open()).consume(() => void (got[n] = (got[n] ?? 0) + 1));
+    const sum = () => got.reduce((all, each) => all + each, 0);
     // One by one: of forty at once the last waits for all others, on a busy machine past its time limit.
-    for (const task of expected) await producer.add("schedule", { task });
-    await eventually("every job", () => got.length >= expected.length);
-    expect(got.sort()).toEqual(expected);
+    for (let n = 1; n <= 40; n++) await producer.add();
+    await eventually("every job", () => sum() >= 40);
+    await producer.roundTrip();
+    expect(sum()).toBe(40);
   });
 
-  test.each([
-    ["no name", { task: "" }],
-    ["a number for a name", { task: 1 }],
-    ["nothing", undefined],
-  ])("does not take a job with %s", async (_, payload) => {
+  test("takes a job that another hand made for a wake-up, whatever it carries, and goes on", async () => {
     const queue = await open();
-    await expect(queue.add("schedule", payload as { task: string })).rejects.toThrow(
-      /invalid|expected|too/i,
-    );
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      expect(await bare.getWaitingCount()).toBe(0);
+    let jobs = 0;
+    await withBareQueue(backend.location, async (bare) => {
+      await bare.add("schedule", { task: ["everything"], constructor: 1 });
+      await bare.add("", null);
+    });
+    queue.consume(() => void jobs++);
+    await eventually("both", () => jobs === 2);
+    await queue.add();
+    await eventually("the next one", () => jobs === 3);
+    expect(await queue.depth()).toMatchObject({ waiting: 0, failed: 0 });
+  });
+
+  test("a job carries nothing, and nothing is kept of it", async () => {
+    const queue = await open();
+    await queue.add();
+    await withBareQueue(backend.location, async (bare) => {
+      const [job] = await bare.getWaiting();
+      expect([job?.name, job?.data]).toEqual(["wake-up", {}]);
+      queue.consume(() => {});
+      await queue.roundTrip();
+      await eventually("it is gone", async () => (await bare.getJobs()).length === 0);
     });
   });
 
-  test("does not hand over a job that another hand made wrongly, and goes on with the next", async () => {
+  test("a consumer that closes takes no further job, which goes to the next consumer", async () => {
     const queue = await open();
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      await bare.add("schedule", { task: ["everything"] });
-      await bare.add("schedule", { ids: [1] });
-    });
-    const got: unknown[] = [];
-    queue.consume("schedule", async (payload) => void got.push(payload), { concurrency: 1 });
-    await queue.add("schedule", { task: "good" });
-    await eventually("the good job", () => got.length > 0);
-    expect(got).toEqual([{ task: "good" }]);
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      expect(await bare.getFailedCount()).toBe(2);
-    });
+    let before = 0;
+    const consumer = queue.consume(() => void before++);
+    await queue.add();
+    await eventually("a job came", () => before === 1);
+    await consumer.close();
+    await queue.add();
+    let after = 0;
+    queue.consume(() => void after++);
+    await eventually("the second goes to the next consumer", () => after === 1);
+    expect(before).toBe(1);
   });
 
-  test("a handler that throws fails its job once, keeps what it said out of the queue, and the consumer goes on", async () => {
-    const queue = await open();
-    const got: string[] = [];
-    queue.consume(
-      "schedule",
-      async ({ task }) => {
-        got.push(task);
-        if (task !== "c") throw new Error("no order of jane@example.com");
-      },
-      { concurrency: 1 },
-    );
-    for (const task of ["a", "b", "c"]) await queue.add("schedule", { task });
-    await eventually("all three", () => got.includes("c"));
-    expect(got).toEqual(["a", "b", "c"]);
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      const failed = await bare.getFailed();
-      expect(failed).toHaveLength(2);
-      expect(JSON.stringify(failed.map((job) => job.asJSON()))).not.toContain("jane");
-    });
+  test("a job comes back from a consumer of any process, wakes nobody and leaves nothing behind", async () => {
+    const [producer, consumer] = [await open(), await open()];
+    let jobs = 0;
+    consumer.consume(() => void jobs++);
+    await producer.roundTrip();
+    const kept = () =>
+      withBareQueue(backend.location, async (bare) => [
+        await bare.getJobCounts(),
+        await bare.getBackend().getQueueMeta(),
+      ]);
+    const before = await kept();
+    await Promise.all(Array.from({ length: 20 }, () => producer.roundTrip()));
+    expect(await kept()).toEqual(before);
+    expect(jobs).toBe(0);
   });
 
-  test("works on as many jobs at a time as it was told to, and on no more", async () => {
-    const queue = await open();
-    let atWork = 0;
-    let most = 0;
-    let done = 0;
-    const gate = createGate();
-    queue.consume(
-      "apply",
-      async () => {
-        most = Math.max(most, ++atWork);
-        await gate.passed;
-        atWork--;
-        done++;
-      },
-      { concurrency: 3 },
-    );
-    for (let n = 1; n <= 8; n++) await queue.add("apply", {});
-    await eventually("three at work", () => atWork === 3);
-    gate.open();
-    await eventually("all are done", () => done === 8);
-    expect(most).toBe(3);
-  });
-
-  test("a consumer that closes finishes its job and takes no further one", async () => {
-    const queue = await open();
-    const gate = createGate();
-    const got: string[] = [];
-    let finished = false;
-    const consumer = queue.consume(
-      "schedule",
-      async ({ task }) => {
-        got.push(task);
-        await gate.passed;
-        finished = true;
-      },
-      { concurrency: 1 },
-    );
-    await queue.add("schedule", { task: "first" });
-    await queue.add("schedule", { task: "second" });
-    await eventually("the first is at work", () => got.length === 1);
-    const closing = consumer.close();
-    gate.open();
-    await closing;
-    expect(finished).toBe(true);
-    expect(got).toEqual(["first"]);
-    const after: string[] = [];
-    queue.consume("schedule", async ({ task }) => void after.push(task), { concurrency: 1 });
-    await eventually("the second goes to the next consumer", () => after.length === 1);
-    expect(after).toEqual(["second"]);
-  });
-
-  test("a schedule is there once, whoever makes it how often, and fires again and again", async () => {
-    const [one, other] = [await open(), await open()];
-    const everyFifth = { everyMs: 200 };
-    expect(await one.hasSchedule("tick", everyFifth)).toBe(false);
-    await Promise.all([one, other].map((queue) => queue.upsertSchedule("tick", everyFifth)));
-    await other.upsertSchedule("tick", everyFifth);
-    expect(await one.hasSchedule("tick", everyFifth)).toBe(true);
-    expect(await one.hasSchedule("tock", everyFifth)).toBe(false);
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      expect(await bare.getJobSchedulersCount()).toBe(1);
-    });
-    const fired: string[] = [];
-    one.consume("schedule", async ({ task }) => void fired.push(task), { concurrency: 1 });
-    await eventually("it fires three times", () => fired.length >= 3);
-    expect(new Set(fired)).toEqual(new Set(["tick"]));
-  });
-
-  test("a schedule that is changed to a shorter one fires by that", async () => {
-    const queue = await open();
-    const fired: string[] = [];
-    await queue.upsertSchedule("tick", { everyMs: 86_400_000 });
-    queue.consume("schedule", async ({ task }) => void fired.push(task), { concurrency: 1 });
-    await eventually("it fires at once", () => fired.length === 1);
-    await queue.upsertSchedule("tick", { everyMs: 100 });
-    await eventually("it fires again and again", () => fired.length >= 4);
-    expect(new Set(fired)).toEqual(new Set(["tick"]));
-  });
-
-  test("a schedule can be given by the clock, and be changed", async () => {
-    const queue = await open();
-    await queue.upsertSchedule("nightly", { cron: "30 2 * * *", timeZone: "Europe/Berlin" });
-    const changed = { cron: "0 4 * * *", timeZone: "Europe/Berlin" };
-    expect(await queue.hasSchedule("nightly", changed)).toBe(false);
-    await queue.upsertSchedule("nightly", changed);
-    expect(await queue.hasSchedule("nightly", changed)).toBe(true);
-    expect(await queue.hasSchedule("nightly", { ...changed, timeZone: "UTC" })).toBe(false);
-    expect(await queue.hasSchedule("nightly", { everyMs: 200 })).toBe(false);
-    await withBareQueue(backend.location, "schedule", async (bare) => {
-      expect(await bare.getJobScheduler("nightly")).toMatchObject({
-        pattern: "0 4 * * *",
-        tz: "Europe/Berlin",
+  test.each(["nobody takes jobs", "the queue is paused"])(
+    "no job comes back while %s, of which one waits however often it was tried",
+    async (reason) => {
+      const queue = await open();
+      const paused = reason === "the queue is paused";
+      if (paused) queue.consume(() => {});
+      await withBareQueue(backend.location, async (bare) => {
+        if (paused) await bare.pause();
+        for (let n = 0; n < 3; n++) {
+          await expect(queue.roundTrip({ withinMs: 100 })).rejects.toThrow(JobNotTaken);
+        }
+        const depth = await queue.depth();
+        expect(depth.waiting).toBe(1);
+        expect(depth.oldestWaitingAt).not.toBeNull();
+        if (paused) await bare.resume();
+        else queue.consume(() => {});
       });
-      expect(await bare.getJobSchedulersCount()).toBe(1);
-    });
-  });
+      await untilWorking(queue);
+      expect(await queue.depth()).toMatchObject({ waiting: 0, oldestWaitingAt: null });
+    },
+  );
 
-  test("a ping leaves nothing behind, however often", async () => {
-    const queue = await open();
-    await queue.add("apply", {});
-    await withBareQueue(backend.location, "apply", async (bare) => {
-      const kept = async () => [await bare.getJobCounts(), await bare.getBackend().getQueueMeta()];
-      const before = await kept();
-      await Promise.all(Array.from({ length: 50 }, () => queue.ping()));
-      expect(await kept()).toEqual(before);
-    });
-  });
+  test.each([false, true])(
+    "counts the jobs that wait and knows the oldest one, also in a queue that is paused: %s",
+    async (isPaused) => {
+      const queue = await open();
+      const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+      const oldest = hoursAgo(3);
+      await withBareQueue(backend.location, async (bare) => {
+        for (const at of [oldest, hoursAgo(2), hoursAgo(1)]) {
+          await bare.add("wake-up", {}, { timestamp: at.getTime() });
+        }
+        await bare.add("wake-up", {}, { delay: 3_600_000 });
+        if (isPaused) await bare.pause();
+        expect(await queue.depth()).toEqual({
+          queue: "apply",
+          waiting: 3,
+          active: 0,
+          delayed: 1,
+          failed: 0,
+          oldestWaitingAt: oldest,
+        });
+        if (isPaused) await bare.resume();
+      });
+    },
+  );
 
-  test("answers a ping, and closes twice without complaint", async () => {
+  test("closes twice without complaint, and takes nothing afterwards", async () => {
     const queue = await open();
-    await expect(queue.ping()).resolves.toBeUndefined();
     await queue.close();
     await expect(queue.close()).resolves.toBeUndefined();
-    await expect(queue.ping()).rejects.toThrow();
+    await expect(queue.add()).rejects.toThrow();
   });
 });

@@ -54,24 +54,14 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
       onLine(start, async ({ queue, proxy }) => {
         await untilAnswering(queue);
         proxy[outage]();
-        const calls = [
-          () => queue.ping(),
-          () => queue.add("apply", {}),
-          () => queue.upsertSchedule("tick", { everyMs: 60_000 }),
-          () => queue.hasSchedule("tick", { everyMs: 60_000 }),
-        ];
+        const calls = [() => queue.add(), () => queue.depth(), () => queue.roundTrip()];
         const seconds = await secondsOf(() =>
           Promise.all(calls.map((call) => expect(call()).rejects.toThrow(QueueUnavailable))),
         );
         expect(seconds).toBeLessThan(5);
         proxy.resume();
         await untilAnswering(queue);
-        await queue.add("apply", {});
-        // A queue of its own, whose connections come back by themselves.
-        await eventually("schedules are taken", () =>
-          queue.upsertSchedule("tick", { everyMs: 60_000 }).then(() => true),
-        );
-        expect(await queue.hasSchedule("tick", { everyMs: 60_000 })).toBe(true);
+        await queue.add();
       }),
   );
 
@@ -79,30 +69,28 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
     onLine(start, async ({ queue, proxy }) => {
       proxy.cut();
       let jobs = 0;
-      queue.consume("apply", async () => void jobs++, { concurrency: 1 });
-      const seconds = await secondsOf(() =>
-        expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable),
-      );
+      queue.consume(() => void jobs++);
+      const seconds = await secondsOf(() => expect(queue.add()).rejects.toThrow(QueueUnavailable));
       expect(seconds).toBeLessThan(5);
       proxy.resume();
       await untilAnswering(queue);
-      await queue.add("apply", {});
+      await queue.add();
       await eventually("the consumer gets the job", () => jobs > 0);
     }));
 
   test("a consumer works again by itself afterwards", () =>
     onLine(start, async ({ queue, proxy }) => {
       let jobs = 0;
-      queue.consume("apply", async () => void jobs++, { concurrency: 1 });
+      queue.consume(() => void jobs++);
       await untilAnswering(queue);
-      await queue.add("apply", {});
+      await queue.add();
       await eventually("a job before", () => jobs > 0);
       proxy.cut();
-      await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+      await expect(queue.add()).rejects.toThrow(QueueUnavailable);
       proxy.resume();
       await untilAnswering(queue);
       const before = jobs;
-      await queue.add("apply", {});
+      await queue.add();
       await eventually("a job afterwards", () => jobs > before);
     }));
 
@@ -111,17 +99,17 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
     () =>
       onLine(start, async ({ queue, proxy }) => {
         let jobs = 0;
-        queue.consume("apply", async () => void jobs++, { concurrency: 1 });
+        queue.consume(() => void jobs++);
         await untilAnswering(queue);
-        await queue.add("apply", {});
+        await queue.add();
         await eventually("a job before", () => jobs > 0);
         // New connections pass: as after a failover that nobody was told of.
         proxy.strand();
-        await eventually("the producer is back", () => queue.ping().then(() => true), {
+        await eventually("the producer is back", () => queue.add().then(() => true), {
           withinMs: 60_000,
         });
         const before = jobs;
-        await queue.add("apply", {});
+        await queue.add();
         await eventually("the consumer is back", () => jobs > before, { withinMs: 60_000 });
       }),
     150_000,
@@ -129,7 +117,7 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
 
   test.each(["cut", "stall"] as const)("does not hold up closing when the line is %s", (outage) =>
     onLine(start, async ({ queue, proxy }) => {
-      queue.consume("apply", async () => {}, { concurrency: 1 });
+      queue.consume(() => {});
       await untilAnswering(queue);
       proxy[outage]();
       expect(await secondsOf(() => queue.close())).toBeLessThan(15);
@@ -158,14 +146,12 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
         await untilAnswering(queue);
         lines.length = 0;
         await admin.config("SET", ...on);
-        for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
-        await expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable);
-        await eventually("it answers questions", async () =>
-          queue.hasSchedule("tick", { everyMs: 1_000 }).then(() => true),
-        );
+        for (let n = 0; n < 3; n++) await expect(queue.add()).rejects.toThrow(QueueUnavailable);
+        await expect(queue.add()).rejects.toThrow(QueueUnavailable);
+        await untilAnswering(queue);
         expect(lines).toHaveLength(1);
         await admin.config("SET", ...off);
-        await untilAnswering(queue);
+        await eventually("it takes jobs", () => queue.add().then(() => true));
         expect(lines[1]).toContain("the job queue answers again");
       } finally {
         await queue.close();
@@ -180,14 +166,14 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
     const admin = new Redis(redis.url);
     const queue = createJobQueue({ log }, { kind: "redis", url: redis.url });
     let jobs = 0;
-    queue.consume("apply", async () => void jobs++, { concurrency: 1 });
+    queue.consume(() => void jobs++);
     try {
       await untilAnswering(queue);
       await admin.replicaof("127.0.0.1", 1);
-      await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+      await expect(queue.add()).rejects.toThrow(QueueUnavailable);
       await admin.replicaof("NO", "ONE");
       await untilAnswering(queue);
-      await queue.add("apply", {});
+      await queue.add();
       await eventually("the consumer gets the job", () => jobs > 0);
     } finally {
       await queue.close();
@@ -199,7 +185,7 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
   test("and was not there for a while keeps no connection from that time", async () => {
     const port = await freePort();
     const queue = createJobQueue({ log }, { kind: "redis", url: `redis://127.0.0.1:${port}` });
-    for (let n = 0; n < 5; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+    for (let n = 0; n < 5; n++) await expect(queue.add()).rejects.toThrow(QueueUnavailable);
     const redis = await startRedis({ port });
     const admin = new Redis(redis.url);
     try {
@@ -222,8 +208,8 @@ test("a PostgreSQL that only reads is an outage", async () => {
   url.searchParams.set("options", "-c default_transaction_read_only=on");
   const queue = createJobQueue({ log }, { kind: "postgres", url: url.href });
   try {
-    await expect(queue.hasSchedule("tick", { everyMs: 1_000 })).resolves.toBe(false);
-    await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+    await expect(queue.depth()).resolves.toMatchObject({ waiting: 0 });
+    await expect(queue.add()).rejects.toThrow(QueueUnavailable);
   } finally {
     await queue.close();
     await destroy();
@@ -237,15 +223,15 @@ test("a connection that breaks while BullMQ makes it ready costs that attempt al
     const trx = await db.transaction();
     await trx.raw("lock table bullmq.migration in access exclusive mode");
     let jobs = 0;
-    queue.consume("apply", async () => void jobs++, { concurrency: 1 });
+    queue.consume(() => void jobs++);
     await untilWaiting(db);
     proxy.cut();
     await trx.rollback();
     await db.destroy();
     // An error event that nobody listens to is an uncaught exception, with which the run fails.
-    await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+    await expect(queue.add()).rejects.toThrow(QueueUnavailable);
     proxy.resume();
     await untilAnswering(queue);
-    await queue.add("apply", {});
+    await queue.add();
     await eventually("the consumer gets the job", () => jobs > 0);
   }));

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
+import { watchRoundTrips } from "../../src/queue/round-trips.ts";
 import { createReadiness } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
@@ -88,7 +89,7 @@ test("a queue or a service that is away only degrades", async () => {
 });
 
 test.skipIf(!redisAvailable)(
-  "a queue that can only be read, or whose master is away, degrades until it takes jobs again",
+  "a queue that can only be read, whose master is away, or from which nobody takes jobs, degrades until one comes back",
   async () => {
     const redis = await startWatchedRedis();
     const queue = createJobQueue({ log: silent }, { kind: "redis", url: redis.url });
@@ -97,21 +98,25 @@ test.skipIf(!redisAvailable)(
       await Promise.all([queue.close(), close()]);
       await redis.destroy();
     });
+    const roundTrips = watchRoundTrips({ queue, log: silent }, { betweenMs: 50 });
+    onTestFinished(() => roundTrips.close());
     const readiness = createReadiness(
-      { db, pool, log: silent, degrading: [{ name: "queue", check: () => queue.ping() }] },
+      { db, pool, log: silent, degrading: [{ name: "queue", check: roundTrips.check }] },
       { cacheMs: 0, timeoutMs: 60_000 },
     );
     const until = (status: string) =>
       eventually(status, async () => (await readiness()).status === status);
     const degraded = { status: "degraded", reasons: ["queue"] };
+    expect(await readiness()).toEqual(degraded);
+    queue.consume(() => {});
     await until("ok");
     const master = await redis.queueOwner();
     await askRedis(master.port, (client) => client.config("SET", "min-replicas-to-write", "2"));
-    expect(await readiness()).toEqual(degraded);
+    await until("degraded");
     await askRedis(master.port, (client) => client.config("SET", "min-replicas-to-write", "0"));
     await until("ok");
     await master.kill9();
-    expect(await readiness()).toEqual(degraded);
+    await until("degraded");
     await until("ok");
   },
 );

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
@@ -89,7 +88,7 @@ describe("a running worker", () => {
     const queue = openQueue();
     work(queue, { relayIntervalMs: 3_600_000 });
     const seq = await storeEvent(db, "order.created", sampleOrder());
-    await queue.add("apply", {});
+    await queue.add();
     await applied(seq);
     expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
   });
@@ -120,7 +119,7 @@ describe("a running worker", () => {
   });
 
   test("applies by itself what a queue takes and gives to nobody", async () => {
-    await withBareQueue({ kind: "postgres", url: database.directUrl }, "apply", async (bare) => {
+    await withBareQueue({ kind: "postgres", url: database.directUrl }, async (bare) => {
       await bare.pause();
       try {
         work(openQueue());
@@ -177,48 +176,23 @@ describe("a running worker", () => {
     expect(await db("inbox.fetches").pluck("resource")).toContain("disputed-transactions");
   });
 
-  test("runs tasks on their schedule, not on that of an earlier start, and none that it does not know", async () => {
-    const queue = openQueue();
-    await queue.upsertSchedule("count", { everyMs: 3_600_000 });
+  test("runs its tasks, also while the queue is away, and none that another version left", async () => {
+    const url = `redis://127.0.0.1:${await freePort()}`;
+    await db("inbox.tasks").insert({ name: "gone" });
     let runs = 0;
     const run = async (): Promise<void> => void runs++;
-    work(queue, { tasks: { count: { schedule: { everyMs: 100 }, run } } });
-    for (const task of ["constructor", "gone"]) await queue.add("schedule", { task });
-    await eventually("the task ran twice", () => runs >= 2, { withinMs: 30_000 });
-    expect(await queue.hasSchedule("count", { everyMs: 100 })).toBe(true);
-  });
-
-  test("a task that takes long holds up no other, and is not begun again meanwhile", async () => {
-    const queue = openQueue();
-    const runs = { long: 0, short: 0 };
-    let isEnded = false;
-    const schedule = { everyMs: 100 };
-    const worker = work(queue, {
-      tasks: {
-        long: {
-          schedule,
-          async run(stopping) {
-            runs.long++;
-            await once(stopping, "abort");
-            isEnded = true;
-          },
-        },
-        short: { schedule, run: async () => void runs.short++ },
-      },
+    const worker = work(openQueue({ kind: "redis", url }), {
+      tasks: { count: { schedule: { everyMs: 100 }, run } },
     });
-    await eventually("the long one has begun", () => runs.long > 0);
-    const before = runs.short;
-    await eventually("the short one ran on", () => runs.short >= before + 5);
-    expect(runs.long).toBe(1);
-    // Which it is told, and waited for.
-    await worker.close();
-    expect(isEnded).toBe(true);
+    await eventually("the task ran twice", () => runs >= 2);
+    expect(worker.isAlive()).toBe(true);
+    expect(await db("inbox.tasks").where({ starts: 0 }).pluck("name")).toEqual(["gone"]);
   });
 
   test("finishes what it is at when it closes, and takes nothing more", async () => {
     const queue = openQueue();
     const worker = work(queue, { relayIntervalMs: 3_600_000 });
-    await queue.add("apply", {});
+    await queue.add();
     const blocker = await db.transaction();
     await blocker.raw("lock table mirror.orders in exclusive mode");
     const first = await storeEvent(db, "order.created", sampleOrder());

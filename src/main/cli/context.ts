@@ -1,6 +1,8 @@
 import { ServiceRefusedError, ServiceUnavailableError } from "../../client/service-errors.ts";
 import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
+import { logConsole } from "../../platform/console-lines.ts";
 import { type LogLevel, createLog } from "../../platform/log.ts";
+import { createRateLimitedWarnings } from "../../platform/rate-limited-warnings.ts";
 import { withRoleAdvice } from "../../platform/postgres/errors.ts";
 import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../config/config.ts";
 import { type Runtime, type RuntimeSettings, createRuntime } from "../runtime.ts";
@@ -29,6 +31,8 @@ export interface RuntimeOptions extends RuntimeSettings {
   /** Overrides LOG_LEVEL. A command that prints results logs warnings only, to standard error. */
   logLevel?: LogLevel;
   loaded?: LoadedConfig;
+  /** True where the merchant's code runs, whose console is its own. */
+  leavesConsole?: boolean;
 }
 
 export function createContext(version: string): CliContext {
@@ -54,12 +58,17 @@ export function createContext(version: string): CliContext {
           ? createLog({ level: used.config.logLevel, name })
           : createLog({ level: options.logLevel, name, destination: process.stderr });
       const runtime = createRuntime(used, log, options);
+      const freeConsole =
+        options.leavesConsole === true
+          ? () => {}
+          : logConsole(createRateLimitedWarnings({ log, clock: runtime.wallClock }));
       try {
         return await run(runtime);
       } catch (error) {
         throw withServiceAdvice(withRoleAdvice(error), used.config);
       } finally {
         await runtime.close();
+        freeConsole();
         await new Promise<void>((resolve) => log.flush(() => resolve()));
       }
     },

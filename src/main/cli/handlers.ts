@@ -154,7 +154,11 @@ async function run(context: CliContext): Promise<void> {
 /** The worker has told of what the configuration warns of. */
 const host = (context: CliContext): Promise<void> =>
   hostOwnHandlers((work, databaseUrl) =>
-    context.withRuntime("handlers", work, { loaded: loadOwnConfig(), databaseUrl }),
+    context.withRuntime("handlers", work, {
+      loaded: loadOwnConfig(),
+      databaseUrl,
+      leavesConsole: true,
+    }),
   );
 
 /** A round fails far sooner when the database is down. */

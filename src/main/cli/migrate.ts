@@ -48,7 +48,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
 
 /** Migrates our schema and the job queue's. Returns what changed in ours. Idempotent. */
 export async function migrateAll(
-  runtime: Pick<Runtime, "config" | "directUrl" | "log">,
+  runtime: Pick<Runtime, "directUrl" | "log">,
   { onWait = (line) => runtime.log.warn(line), ...patience }: Partial<LockPatience> = {},
 ): Promise<Migrated> {
   // Past a pooler, whose time limits are made for short statements.
@@ -58,9 +58,8 @@ export async function migrateAll(
   const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook migrate", log });
   try {
     const done = await migrateSchema(db, { ...patience, onWait });
-    if (runtime.config.queueBackend === "postgres") {
-      await migrateQueueSchema(url, { ...patience, onWait });
-    }
+    // Also where the queue is on Redis today: a start without REDIS_URL would find no queue.
+    await migrateQueueSchema(url, { ...patience, onWait });
     return done;
   } finally {
     await db.destroy();

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { collectRarely } from "../../platform/heap.ts";
 import { runEvery } from "../../platform/run-every.ts";
+import { watchRoundTrips } from "../../queue/round-trips.ts";
 import { createWakeUps } from "../../queue/wake-ups.ts";
 import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
@@ -99,6 +100,8 @@ export async function runReceiver(
   const queue = await runtime.queue();
   const wakeUps = createWakeUps({ queue, log });
   runtime.onClose(() => wakeUps.close());
+  const roundTrips = watchRoundTrips({ queue, log });
+  runtime.onClose(() => roundTrips.close());
   const receiver = await startReceiver(
     {
       db,
@@ -114,7 +117,7 @@ export async function runReceiver(
       onCommitted: () => wakeUps.notify(),
       onAnswered:
         role.metrics === undefined ? undefined : observeWebhooks(role.metrics.observeRequest),
-      degrading: [{ name: "queue", check: () => queue.ping() }],
+      degrading: [{ name: "queue", check: () => roundTrips.check() }],
     },
     {
       host: config.receiver.host,

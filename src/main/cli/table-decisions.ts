@@ -157,6 +157,8 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "inbox.seen": { backup: "keep", receiver: "arw", worker: "rd", bi: "r" },
   "inbox.dropped": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
   "inbox.fetches": { backup: "keep_though_rebuildable", worker: "arwd", dashboard: "arw", bi: "r" },
+  // A restored deployment starts every task by itself.
+  "inbox.tasks": { backup: "leave", worker: "arw" },
 
   // No read shows what only events carry (an order's dunning), nor when a state was learned, on which reports as of a
   // time rest. Nobody but the owner may change history: the setting by which an erasure passes its trigger is no secret.

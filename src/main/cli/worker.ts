@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { accountProblem } from "../../reconcile/same-account.ts";
+import { watchRoundTrips } from "../../queue/round-trips.ts";
 import {
   type RunningWorker,
   defaultWorkerOptions,
@@ -70,10 +71,11 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   await alerts?.send(runtime);
   const { metrics } = role;
   const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
+  const queue = await runtime.queue();
   const worker = startWorker(
     {
       db,
-      queue: await runtime.queue(),
+      queue,
       client,
       foreignAccount: () => accountProblem({ db, client }),
       log,
@@ -101,6 +103,9 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     },
   );
   runtime.onClose(() => worker.close());
+  // A queue that nobody adds to would not be found out.
+  const roundTrips = watchRoundTrips({ queue, log });
+  runtime.onClose(() => roundTrips.close());
   metrics?.addWorker(worker);
   await metrics?.addDatabase();
   if (role.isNightly !== false) {

@@ -225,7 +225,7 @@ export const catalogue = {
     unit: null,
     help: "Jobs of the queue, which only wakes workers, by state.",
     labels: {
-      queue: ["apply", "schedule"],
+      queue: ["apply"],
       state: ["waiting", "active", "delayed", "failed"],
     },
     servedBy: worker,
@@ -236,7 +236,7 @@ export const catalogue = {
     type: "gauge",
     unit: "seconds",
     help: "Age of the job that has waited longest; 0 where none waits.",
-    labels: { queue: ["apply", "schedule"] },
+    labels: { queue: ["apply"] },
     servedBy: worker,
     alerts: ["TallyhookQueueStuck"],
   },

@@ -109,24 +109,20 @@ export async function addDatabaseMetrics(
       (unpaid) => byCurrency(unpaid.map(({ currency, totalMinor }) => [currency, totalMinor])),
     ],
   ]);
-  part("queue", () => queue.depths(), [
+  part("queue", () => queue.depth(), [
     [
       catalogue.queueJobs,
-      (depths) =>
-        depths.flatMap(({ queue: name, ...counts }) =>
-          catalogue.queueJobs.labels.state.map((state) => ({
-            labels: { queue: name, state },
-            value: counts[state],
-          })),
-        ),
+      ({ queue: name, ...counts }) =>
+        catalogue.queueJobs.labels.state.map((state) => ({
+          labels: { queue: name, state },
+          value: counts[state],
+        })),
     ],
     [
       catalogue.queueAge,
-      (depths) =>
-        depths.map(({ queue: name, oldestWaitingAt }) => ({
-          labels: { queue: name },
-          value: ageSeconds(clock.now(), oldestWaitingAt),
-        })),
+      ({ queue: name, oldestWaitingAt }) => [
+        { labels: { queue: name }, value: ageSeconds(clock.now(), oldestWaitingAt) },
+      ],
     ],
   ]);
   part("feed", () => listConsumers(db), [

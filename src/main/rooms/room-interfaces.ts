@@ -4,7 +4,7 @@ import type { Funnel } from "../../mirror/dunning/funnel.ts";
 import type { HandlerHealth } from "../../dispatch/handler-health.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
-import type { ScheduledTask } from "../../worker/start-worker.ts";
+import type { ScheduledTask } from "../../worker/scheduled-tasks.ts";
 import type { CheckResult } from "../cli/doctor/check-result.ts";
 import type { Config } from "../config/config.ts";
 import type { DiskSpace } from "../../platform/disk-space.ts";

@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
 import { migrateAll } from "../../../src/main/cli/migrate.ts";
-import type { Config } from "../../../src/main/config/config.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -15,7 +14,6 @@ test("a migration that waits says for whom, and goes on when they are done", asy
   await reader.raw("lock table inbox.receipts in access exclusive mode");
   const lines: string[] = [];
   const runtime = {
-    config: { queueBackend: "redis" } as Config,
     directUrl: () => Promise.resolve(database.directUrl),
     log: createLog({ level: "silent", name: "test" }),
   };

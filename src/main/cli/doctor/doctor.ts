@@ -5,7 +5,7 @@ import { countByState } from "../../../inbox/queries.ts";
 import { readFeedHealth } from "../../../feed/partitions.ts";
 import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
-import { QueueUnavailable } from "../../../queue/job-queue.ts";
+import { JobNotTaken, QueueUnavailable } from "../../../queue/job-queue.ts";
 import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
@@ -83,11 +83,14 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(...(await checkAll("disk", () => checkDisk(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("partitions", () => checkPartitions(runtime)));
-    findings.push(await check("queue", () => checkQueue(runtime)));
+    const work =
+      alerts === undefined ? [] : await checkAll("worker", () => alerts.examineWork(runtime));
+    const workerRuns = !work.some(
+      ({ check: of, status }) => of === "worker" && status === "failed",
+    );
+    findings.push(await check("queue", () => checkQueue(runtime, { workerRuns })));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
-    if (alerts !== undefined) {
-      findings.push(...(await checkAll("worker", () => alerts.examineWork(runtime))));
-    }
+    findings.push(...work);
     findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));
@@ -145,19 +148,40 @@ async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
   );
 }
 
-async function checkQueue(runtime: Runtime): Promise<CheckResult> {
+/** A queue is in order when a job came back. Without a worker none can, which the check of workers says. */
+async function checkQueue(
+  runtime: Runtime,
+  { workerRuns }: { workerRuns: boolean },
+): Promise<CheckResult> {
+  const name = "queue";
   const { queueBackend } = runtime.config;
+  const meanwhile = "until then workers find events in PostgreSQL, with a delay";
   try {
-    await (await runtime.queue()).ping();
+    await (await runtime.queue()).roundTrip();
   } catch (error) {
-    if (!(error instanceof QueueUnavailable) || queueBackend !== "redis") throw error;
+    if (!(error instanceof QueueUnavailable)) throw error;
+    if (error instanceof JobNotTaken) {
+      return workerRuns
+        ? failed(
+            name,
+            error.message,
+            `look in the workers' log for "no job can be taken from the queue"${
+              queueBackend === "redis"
+                ? "; the user in REDIS_URL may lack a right (docs/operations.md)"
+                : ""
+            }; ${meanwhile}`,
+          )
+        : ok(name, `${queueBackend} takes jobs; no worker runs that would take one`);
+    }
     return failed(
-      "queue",
+      name,
       error.message,
-      "check REDIS_URL (host, port, password) and that Redis runs and can be written to; until then workers find events in PostgreSQL, with a delay",
+      queueBackend === "redis"
+        ? `check REDIS_URL (host, port, user, password) and that Redis runs and can be written to; ${meanwhile}`
+        : `run "node src/bin/tallyhook.js migrate"; if it has nothing to do, see what the database's log says of schema bullmq; ${meanwhile}`,
     );
   }
-  return ok("queue", `${queueBackend} takes jobs`);
+  return ok(name, `${queueBackend}: a job came back from a worker`);
 }
 
 async function checkRedis({ secrets }: Runtime): Promise<CheckResult[]> {

@@ -1,6 +1,6 @@
 import { counted } from "../../../platform/readable-text.ts";
 import type { RedisFacts, RedisServerFacts } from "../../../queue/examine-redis.ts";
-import { type CheckResult, failed, ok, warning } from "./check-result.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
 
 const kinds = {
   server: "one server",
@@ -11,8 +11,17 @@ const kinds = {
 /** What is to be said about the Redis of the queue. Pure. */
 export function judgeRedis(facts: RedisFacts): CheckResult[] {
   return [
+    ...(facts.isRefused
+      ? [
+          skipped(
+            "redis",
+            "the user in REDIS_URL may not use INFO, which no job needs: whether it is a master with maxmemory-policy " +
+              "noeviction and room on its disk is for you to see",
+          ),
+        ]
+      : []),
     ...(facts.servers.length === 0 ? [] : judgeServers(facts)),
-    ...(facts.kind === "cluster" ? judgeCluster(facts) : []),
+    ...(facts.kind === "cluster" && !facts.isRefused ? judgeCluster(facts) : []),
     ...(facts.kind === "sentinel" ? judgeSentinels(facts) : []),
   ];
 }

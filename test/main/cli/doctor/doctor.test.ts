@@ -7,7 +7,8 @@ import { registerDoctor } from "../../../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../../../src/main/cli/doctor/check-result.ts";
 import { createEncryption } from "../../../../src/platform/encryption.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
-import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
+import { type BackendLocation, migrateQueueSchema } from "../../../../src/queue/backend.ts";
+import { type JobQueue, createJobQueue } from "../../../../src/queue/job-queue.ts";
 import { createLog } from "../../../../src/platform/log.ts";
 import { withRunLease } from "../../../../src/reconcile/runs/run-lease.ts";
 import { addSecret } from "../../../../src/receiver/secrets-store.ts";
@@ -22,9 +23,11 @@ import { runCommand } from "../command-line.ts";
 
 const secret = "whsec_a-secret-that-is-long-enough";
 let database: TestDatabase;
+let queue: JobQueue;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrateQueueSchema(database.url);
+  queue = takingJobs({ kind: "postgres", url: database.url });
 });
 beforeEach(async () => {
   await emptyInbox(database.db);
@@ -32,7 +35,17 @@ beforeEach(async () => {
   await recordHeartbeat(database.db, "worker:1:a");
   await recordHeartbeat(database.db, schedulerBeat);
 });
-afterAll(() => database.destroy());
+afterAll(async () => {
+  await queue.close();
+  await database.destroy();
+});
+
+/** What a worker does with the queue. */
+function takingJobs(location: BackendLocation): JobQueue {
+  const taking = createJobQueue({ log: createLog({ level: "silent", name: "test" }) }, location);
+  taking.consume(() => {});
+  return taking;
+}
 
 /** Checks that need a database. */
 const ofDatabase = [
@@ -194,6 +207,19 @@ describe("tallyhook doctor", () => {
     }
   });
 
+  test("a database without tables for the queue fails, and says what to run", async () => {
+    const own = await createTestDatabase();
+    try {
+      const { of } = await examine({ DATABASE_URL: own.url });
+      expect(of("queue")).toMatchObject({
+        status: "failed",
+        detail: expect.stringMatching(/no tables for the job queue.*migrate/) as string,
+      });
+    } finally {
+      await own.destroy();
+    }
+  });
+
   test("a service that is away fails, and the clock is not judged", async () => {
     const { of, exitCode } = await examine({
       SVC_BASE_URL: `http://127.0.0.1:${await freePort()}`,
@@ -205,14 +231,25 @@ describe("tallyhook doctor", () => {
   });
 
   test.skipIf(!redisAvailable)(
-    "a Redis that answers is in order, one that is away fails",
+    "a Redis from which jobs come back is in order; one that gives them to no worker that runs, or is away, fails",
     async () => {
       const redis = await startRedis();
       try {
+        const taking = takingJobs({ kind: "redis", url: redis.url });
         const { of } = await examine({ REDIS_URL: redis.url });
+        await taking.close();
         for (const name of ["queue", "redis", "redis memory", "redis persistence"]) {
           expect(of(name)).toMatchObject({ status: "ok" });
         }
+        expect((await examine({ REDIS_URL: redis.url })).of("queue")).toMatchObject({
+          status: "failed",
+          remedy: expect.stringContaining("look in the workers' log") as string,
+        });
+        await database.db("alerts.heartbeats").delete();
+        expect((await examine({ REDIS_URL: redis.url })).of("queue")).toMatchObject({
+          status: "ok",
+          detail: expect.stringContaining("no worker runs") as string,
+        });
       } finally {
         await redis.stop();
       }

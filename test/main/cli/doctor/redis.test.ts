@@ -18,11 +18,18 @@ const server: RedisServerFacts = {
   writesSnapshots: false,
   canSave: true,
 };
-const one: RedisFacts = { kind: "server", servers: [server], cluster: null, sentinels: [] };
+const one: RedisFacts = {
+  kind: "server",
+  servers: [server],
+  isRefused: false,
+  cluster: null,
+  sentinels: [],
+};
 const node = { ...server, mode: "cluster" };
 const cluster: RedisFacts = {
   kind: "cluster",
   servers: [node, node, node],
+  isRefused: false,
   cluster: { isUp: true, slotsServed: 16_384 },
   sentinels: [],
 };
@@ -126,4 +133,10 @@ describe("what doctor says of a Redis that", () => {
     const remedies = judgeRedis(facts).filter(({ status }) => status !== "ok");
     expect(remedies.every(({ remedy }) => remedy !== null)).toBe(true);
   });
+});
+
+test("a user that may not ask for it is told what is not looked at", () => {
+  const [said, ...others] = lines({ ...one, servers: [], isRefused: true });
+  expect(others).toEqual([]);
+  expect(said).toContain("skipped redis: the user in REDIS_URL may not use INFO");
 });
