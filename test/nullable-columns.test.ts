@@ -358,6 +358,7 @@ test("there are rows to empty in every table, and nearly every column that may b
     }
     // No report, message or command here reads these, or none of their columns that may be null.
     expect(empty).toEqual([
+      "inbox.tasks",
       "mirror.erasure_log",
       "mirror.restores",
       "reconcile.endpoint_calls",

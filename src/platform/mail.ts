@@ -22,13 +22,15 @@ export interface Mail {
 export interface Mailer {
   /** Resolves once the server has accepted the mail for every recipient. Throws `MailNotSent`. */
   send(mail: Mail): Promise<void>;
+  /** Connects, encrypts and signs in as for a mail, and sends none. Throws `MailNotSent`. */
+  verify(): Promise<void>;
   close(): void;
 }
 
 export interface MailServer {
   /**
-   * `smtp://` (with STARTTLS, except on a loopback host) or `smtps://`, with user and password where the server needs
-   * them.
+   * `smtp://` (with STARTTLS, except on a loopback host, to which the way is the machine's own) or `smtps://`, with user
+   * and password where the server needs them.
    */
   url: string;
   from: string;
@@ -39,17 +41,43 @@ export interface MailServer {
 /** The mail server did not accept a mail. Its message may hold addresses, so only its code is kept. */
 export class MailNotSent extends Error {
   override readonly name = "MailNotSent";
-  /** The server's reply code or the connection error: `550`, `ECONNECTION`. */
+  /** The server's reply code or the error of connection or certificate: `550`, `ECONNECTION`, `CERT_HAS_EXPIRED`. */
   readonly code: string;
+  /** What to do about it, where the code says it; a sentence. */
+  readonly remedy: string | null;
   /** False where the same mail would be refused again. */
   readonly isRetryable: boolean;
 
   /** `cause`: the error of `connect`, where that opened no connection. */
   constructor(code: string, isRetryable: boolean, options?: { cause: unknown }) {
-    super(`The mail server did not take the mail (${code}).`, options);
+    const remedy = remedyOf(code);
+    super(
+      `The mail server did not take the mail (${code}).${remedy === null ? "" : ` ${remedy}`}`,
+      options,
+    );
     this.code = code;
+    this.remedy = remedy;
     this.isRetryable = isRetryable;
   }
+}
+
+/** Names that Node has for what is wrong with a certificate. */
+const isOfCertificate = (code: string): boolean =>
+  /CERT|^CRL_|^INVALID_(CA|PURPOSE)$|^UNABLE_TO_|^PATH_LENGTH_EXCEEDED$|^HOSTNAME_MISMATCH$/.test(
+    code,
+  );
+
+function remedyOf(code: string): string | null {
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH") {
+    return "Its certificate is for another name: write the name that is in it as the host of SMTP_URL.";
+  }
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID") {
+    return "Its certificate is not valid today: renew it, or set this machine's clock.";
+  }
+  return isOfCertificate(code)
+    ? "Nobody whom this process trusts has signed its certificate: set NODE_EXTRA_CA_CERTS to a PEM file with it, or " +
+        "with its issuer's. A server on this machine needs none: write smtp://127.0.0.1."
+    : null;
 }
 
 const timeoutsMs = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
@@ -69,6 +97,8 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       port: portNumber,
       secure,
       requireTLS: !secure && !isLoopback(host),
+      // Such as Debian's Postfix, whose certificate nobody has signed.
+      ignoreTLS: !secure && isLoopback(host),
       ...timeoutsMs,
       // Mails consist of text: nothing in them may open a file or a URL.
       disableFileAccess: true,
@@ -109,6 +139,14 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       // A retry would reach the other recipients twice.
       if (rejected.length > 0) throw new MailNotSent("RECIPIENT", false);
     },
+    async verify() {
+      const sender = await transport();
+      try {
+        await sender.verify();
+      } catch (error) {
+        throw notSent(error);
+      }
+    },
     close: () => close(),
   };
 }
@@ -132,9 +170,12 @@ function notSent(error: unknown): MailNotSent {
   if (error instanceof NotConnected) {
     return new MailNotSent("ECONNECTION", true, { cause: error.cause });
   }
-  const { responseCode, code } = error as { responseCode?: unknown; code?: unknown };
+  const { responseCode, code, originalCode } = error as Record<string, unknown>;
   if (typeof responseCode === "number") {
     return new MailNotSent(String(responseCode), responseCode < 500);
+  }
+  if (typeof originalCode === "string" && isOfCertificate(originalCode)) {
+    return new MailNotSent(originalCode.slice(0, 40), true);
   }
   const text = typeof code === "string" && /^[A-Z_0-9]{1,40}$/.test(code) ? code : "UNKNOWN";
   return new MailNotSent(text, text !== "EENVELOPE" && text !== "EAUTH");

@@ -101,6 +101,30 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
+/** Mailers know parameters of such a URL, and leave out without a word what is none. Here it has none. */
+export const mailServerUrl: SettingKind<string> = (() => {
+  const { schema, should } = urlWithScheme(
+    ["smtp", "smtps"],
+    "smtps://user:password@mail.example.com (special characters percent-encoded)",
+  );
+  const bare = z.string().superRefine((text, context) => {
+    const { pathname, search, searchParams, hash } = new URL(text);
+    if (["", "/"].includes(pathname) && search === "" && hash === "") return;
+    const [name = ""] = searchParams.keys();
+    const what = /^[\w.-]{1,40}$/.test(name)
+      ? `the parameter ${name}`
+      : "something behind the host";
+    context.addIssue({
+      code: "custom",
+      message:
+        `has ${what}, and there are no parameters: smtp:// is encrypted by STARTTLS, except to this machine ` +
+        "(127.0.0.1, [::1], localhost), smtps:// from the start, and NODE_EXTRA_CA_CERTS names a PEM file with " +
+        "certificates to trust besides",
+    });
+  });
+  return kind((schema as z.ZodType<string, string>).pipe(bare), should);
+})();
+
 /** The driver connects to one host, and would take a list for the name of one. */
 export const postgresUrl = (example: string): SettingKind<string> => {
   const { schema, should } = urlWithScheme(["postgres", "postgresql"], example);

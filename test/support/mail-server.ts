@@ -23,8 +23,14 @@ export interface MailServer {
   close(): Promise<void>;
 }
 
-/** A real SMTP server on a free port of 127.0.0.1. */
-export async function startMailServer(): Promise<MailServer> {
+/**
+ * A real SMTP server on a free port of 127.0.0.1. With `tls` it offers STARTTLS, and takes no password before it where
+ * it `demandsTls`.
+ */
+export async function startMailServer({
+  tls,
+  demandsTls = false,
+}: { tls?: { key: Buffer; cert: Buffer }; demandsTls?: boolean } = {}): Promise<MailServer> {
   const mails: ReceivedMail[] = [];
   const waiting: ((mail: ReceivedMail) => void)[] = [];
   let refusal: number | null = null;
@@ -45,8 +51,8 @@ export async function startMailServer(): Promise<MailServer> {
     done();
   }
   const server = new SMTPServer({
-    disabledCommands: ["STARTTLS"],
-    allowInsecureAuth: true,
+    ...(tls ?? { disabledCommands: ["STARTTLS"] }),
+    allowInsecureAuth: !demandsTls,
     onAuth({ username, password }, _session, done) {
       const isRight = username === "tally@hook" && password === "p:ss/word";
       done(isRight ? null : new Error("who?"), { user: username });

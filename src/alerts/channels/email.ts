@@ -101,15 +101,16 @@ function notDelivered(host: string, error: unknown): DeliveryFailed {
       mayHaveArrived: false,
     });
   }
-  const { code, isRetryable, cause } = error;
+  const { code, isRetryable, remedy, cause } = error;
   if (cause instanceof DestinationRefused) {
     return new DeliveryFailed(cause.message, { isRetryable: true, mayHaveArrived: false });
   }
   // A wrong password is corrected in the settings, and then this mail goes through.
   const isLoginRefused = code === "EAUTH" || /^53\d$/.test(code);
-  return new DeliveryFailed(`${host} did not accept the mail (${code})`, {
+  const advice = remedy === null ? "" : `. ${remedy}`;
+  return new DeliveryFailed(`${host} did not accept the mail (${code})${advice}`, {
     isRetryable: isRetryable || isLoginRefused,
-    mayHaveArrived: !/^\d+$/.test(code) && !neverSent.has(code),
+    mayHaveArrived: !/^\d+$/.test(code) && remedy === null && !neverSent.has(code),
   });
 }
 

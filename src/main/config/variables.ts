@@ -15,6 +15,7 @@ import {
   integer,
   mailAddress,
   mailAddressList,
+  mailServerUrl,
   namedItems,
   oneLineOfText,
   oneOf,
@@ -308,11 +309,8 @@ const messages = {
       "Without it, alerts name the path.",
   ),
   SMTP_URL: secret(
-    urlWithScheme(
-      ["smtp", "smtps"],
-      "smtps://user:password@mail.example.com (special characters percent-encoded)",
-    ),
-    "The mail server for reports and alerts; smtp:// goes on with STARTTLS. Set it together with MAIL_FROM; without " +
+    mailServerUrl,
+    "The mail server for reports and alerts; smtp:// goes on with STARTTLS, except to this machine itself. Set it together with MAIL_FROM; without " +
       "both, no mail is sent.",
   ),
   MAIL_FROM: optional(mailAddress, "tallyhook@example.com", "The sender of mails."),

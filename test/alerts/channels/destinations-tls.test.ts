@@ -1,30 +1,11 @@
-import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { createDestinationGuard } from "../../../src/platform/http/destination-guard.ts";
-
-/** A key and a certificate for `localhost` that nobody has reason to trust. */
-function selfSigned(): { key: Buffer; cert: Buffer } {
-  const directory = mkdtempSync(join(tmpdir(), "tallyhook-tls-"));
-  try {
-    const [key, cert] = [join(directory, "key"), join(directory, "cert")];
-    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    const named = ["-subj", "/CN=localhost", "-days", "1", "-keyout", key, "-out", cert];
-    execFileSync("openssl", ["req", "-x509", ...made, ...named], { stdio: "ignore" });
-    return { key: readFileSync(key), cert: readFileSync(cert) };
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
-}
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+import { hasOpenssl, selfSigned } from "../../support/self-signed.ts";
 
 test.skipIf(!hasOpenssl)(
   "a server whose certificate is not trusted gets nothing, though its host is allowed",
@@ -32,7 +13,7 @@ test.skipIf(!hasOpenssl)(
     const asked: string[] = [];
     const requests: string[] = [];
     const server = createServer({
-      ...selfSigned(),
+      ...selfSigned("localhost"),
       SNICallback: (name, found) => {
         asked.push(name);
         found(null);

@@ -462,6 +462,11 @@ test.each([
   [{ REPORTS_CRON: "0 7 * * *" }, /REPORTS_CRON is set and REPORTS_MAIL_TO is not/],
   [{ REPORTS_MAIL_TO: "a@example.com" }, /REPORTS_MAIL_TO is set and REPORTS_CRON is not/],
   [{ REPORTS_CRON: "0 7 * * *", REPORTS_MAIL_TO: "a@example.com" }, /SMTP_URL is not/],
+  [
+    { SMTP_URL: "smtp://127.0.0.1:25/?ignoreTLS=true", MAIL_FROM: "a@example.com" },
+    /SMTP_URL has the parameter ignoreTLS, and there are no parameters: smtp:\/\/ is encrypted/,
+  ],
+  [{ SMTP_URL: "smtp://127.0.0.1/inbox", MAIL_FROM: "a@example.com" }, /SMTP_URL has something/],
 ])("%j is not enough to mail reports", (env, why) => {
   expect(refusal(env)).toMatch(why);
 });

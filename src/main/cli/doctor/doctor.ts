@@ -5,6 +5,7 @@ import { countByState } from "../../../inbox/queries.ts";
 import { readFeedHealth } from "../../../feed/partitions.ts";
 import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
+import { MailNotSent, openMailer } from "../../../platform/mail.ts";
 import { JobNotTaken, QueueUnavailable } from "../../../queue/job-queue.ts";
 import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
@@ -108,6 +109,7 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
   if (endpoint !== undefined) {
     findings.push(await check("endpoint", () => endpoint.check(runtime, database)));
   }
+  findings.push(await check("mail", () => checkMail(runtime)));
   if (alerts !== undefined) findings.push(...(await alerts.check(runtime, database)));
   if (forward !== undefined) findings.push(...(await forward.check(runtime)));
   return findings;
@@ -244,6 +246,27 @@ async function checkService(runtime: Runtime): Promise<CheckResult[]> {
           "set this machine's clock (NTP)",
         );
   return [service, clock];
+}
+
+/** Goes the way of every mail, up to the mail itself. */
+async function checkMail({ secrets, config }: Runtime): Promise<CheckResult> {
+  const name = "mail";
+  const [url, from] = [secrets.smtpUrl, config.mailFrom];
+  if (url === null || from === null) return skipped(name, "SMTP_URL is not set");
+  const mailer = openMailer({ url, from });
+  try {
+    await mailer.verify();
+  } catch (error) {
+    if (!(error instanceof MailNotSent)) throw error;
+    return failed(
+      name,
+      `no mail can be sent (${error.code})`,
+      error.remedy ?? "check host, port, user and password of SMTP_URL, and the server's log",
+    );
+  } finally {
+    mailer.close();
+  }
+  return ok(name, "the server of SMTP_URL takes connection, encryption and sign-in");
 }
 
 const marks = {

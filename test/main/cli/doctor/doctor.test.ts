@@ -14,6 +14,7 @@ import { withRunLease } from "../../../../src/reconcile/runs/run-lease.ts";
 import { addSecret } from "../../../../src/receiver/secrets-store.ts";
 import { type TestDatabase, createTestDatabase } from "../../../support/database.ts";
 import { freePort } from "../../../support/free-port.ts";
+import { startMailServer } from "../../../support/mail-server.ts";
 import { startOwnServer } from "../../../support/own-server.ts";
 import { redisAvailable, startRedis } from "../../../support/redis.ts";
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
@@ -218,6 +219,18 @@ describe("tallyhook doctor", () => {
     } finally {
       await own.destroy();
     }
+  });
+
+  test("a mail server is tried up to the sign-in, and one that is away fails", async () => {
+    const server = await startMailServer();
+    const env = { SMTP_URL: server.url, MAIL_FROM: "tallyhook@example.com" };
+    expect((await examine(env)).of("mail")).toMatchObject({ status: "ok" });
+    expect(server.mails).toEqual([]);
+    const wrong = await examine({ ...env, SMTP_URL: server.url.replace("p%3A", "q") });
+    expect(wrong.of("mail")).toMatchObject({ status: "failed", detail: "no mail can be sent (535)" });
+    await server.close();
+    expect((await examine(env)).of("mail")).toMatchObject({ status: "failed" });
+    expect((await examine()).of("mail")).toMatchObject({ status: "skipped" });
   });
 
   test("a service that is away fails, and the clock is not judged", async () => {
