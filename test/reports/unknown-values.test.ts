@@ -4,7 +4,7 @@ import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { type ReportFacts, factLines } from "../../src/reports/base/report-facts.ts";
 import { readingTransaction } from "../../src/reports/base/read-report.ts";
 import type { Report } from "../../src/reports/base/report.ts";
-import { readUnknown } from "../../src/reports/base/unknown-values.ts";
+import { countUnknownCells, readUnknown } from "../../src/reports/base/unknown-values.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { emptyMirror } from "../mirror/copies.ts";
@@ -229,7 +229,12 @@ const figuresOf = (db: Knex) =>
         `select * from reports.${report.source}(?, ?, ?)`,
         [period.fromUtc, period.toUtc, period.timeZone],
       );
-      const unknown = await readUnknown(trx, { report, period, asOf: null });
+      const cells = countUnknownCells(report);
+      cells.add(rows.map((row) => report.columns.map(({ name }) => row[name] ?? null)));
+      const unknown = [
+        ...(await readUnknown(trx, { report, period, asOf: null })),
+        ...cells.counts(),
+      ];
       const noted = unknown.reduce((all, { n }) => all + n, 0);
       found.push({ name: report.name, sums: sumsOf(report, rows), noted });
     }

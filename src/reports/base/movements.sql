@@ -38,11 +38,11 @@ create or replace function reports.unknown_movements(p_from timestamptz, p_to ti
                                                      p_as_of timestamptz default null)
 returns table (what text, n bigint)
 language sql stable parallel safe as $$
-  select m.kind || '.amount', count(*)
-  from reports.movements(p_as_of) m where m.amount is null and m.at >= p_from and m.at < p_to group by m.kind
-  union all
-  select m.kind || '.currency', count(*)
-  from reports.movements(p_as_of) m where m.currency = 'xxx' and m.at >= p_from and m.at < p_to group by m.kind
+  select m.kind || lacks.what, count(*)
+  from reports.movements(p_as_of) m
+  cross join lateral (values ('.amount', m.amount is null), ('.currency', m.currency = 'xxx')) as lacks(what, is_so)
+  where (m.amount is null or m.currency = 'xxx') and lacks.is_so and m.at >= p_from and m.at < p_to
+  group by m.kind, lacks.what
   union all
   select 'transaction.' || case when t.type is null then 'type' when t.status is null then 'status'
                                 else 'created_at' end, count(*)

@@ -25,7 +25,7 @@ export async function readReport(
   const { report, period, asOf, currency } = question;
   const proof = await readProof(trx, period, asOf);
   const hash = createRowHash(report.columns);
-  const cells = countUnknownCells(report.columns);
+  const cells = countUnknownCells(report);
   let isWrong = false;
   const outcome = report.columns.findIndex(({ name }) => name === "outcome");
   const { sql, bindings } = rowsQuery(question);
@@ -37,7 +37,7 @@ export async function readReport(
     await take(rows);
   }
   await trx.raw("close report_rows");
-  const unknown = report.tellsUnknown === true ? await readUnknown(trx, question) : cells.counts();
+  const unknown = [...(await readUnknown(trx, question)), ...cells.counts()];
   return {
     report: report.name,
     explains: report.explains,

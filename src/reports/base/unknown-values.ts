@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { counted } from "../../platform/readable-text.ts";
 import type { Period } from "./period.ts";
-import type { Column, Report, Row } from "./report.ts";
+import type { Report, Row } from "./report.ts";
 
 /** How many things of a kind the figures do not know something of: `what` is `sale.amount`, say. */
 export interface Unknown {
@@ -10,8 +10,8 @@ export interface Unknown {
 }
 
 /**
- * What the figures of a report do not know, from its function `reports.<source>_unknown`. Needs the transaction that
- * reads the rows. One statement.
+ * What the figures of a report do not know, from its function `reports.<source>_unknown`, if it has one. Needs the
+ * transaction that reads the rows. One statement.
  */
 export async function readUnknown(
   trx: Knex.Transaction,
@@ -26,23 +26,32 @@ export async function readUnknown(
   return rows.map(({ what, n }) => ({ what, n: Number(n) }));
 }
 
-/** Counts rows without an amount, or a currency, of reports that do not tell by themselves what is not known. */
-export function countUnknownCells(columns: readonly Column[]) {
+/**
+ * Counts rows without a card brand, and those without an amount or a currency, of reports that do not tell by themselves
+ * what is not known.
+ */
+export function countUnknownCells({
+  columns,
+  tellsUnknown,
+}: Pick<Report, "columns" | "tellsUnknown">) {
   const amounts = columns.flatMap(({ kind, isSummed }, n) =>
-    kind === "money" && isSummed === true ? [n] : [],
+    kind === "money" && isSummed === true && tellsUnknown !== true ? [n] : [],
   );
-  const currency = columns.findIndex(({ name }) => name === "currency");
-  const found = { amount: 0, currency: 0 };
+  const currency =
+    tellsUnknown === true ? -1 : columns.findIndex(({ name }) => name === "currency");
+  const brand = columns.findIndex(({ name }) => name === "brand");
+  const found = { amount: 0, currency: 0, brand: 0 };
   return {
     add(rows: readonly Row[]): void {
       for (const row of rows) {
         if (amounts.some((n) => row[n] === null)) found.amount += 1;
         if (currency >= 0 && (row[currency] === null || row[currency] === "xxx"))
           found.currency += 1;
+        if (brand >= 0 && row[brand] === "unknown") found.brand += 1;
       }
     },
     counts: (): Unknown[] =>
-      (["amount", "currency"] as const).flatMap((field) =>
+      (["amount", "currency", "brand"] as const).flatMap((field) =>
         found[field] === 0 ? [] : [{ what: `row.${field}`, n: found[field] }],
       ),
   };

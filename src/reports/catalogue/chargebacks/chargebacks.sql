@@ -41,7 +41,7 @@ language sql stable parallel safe as $$
   from reports.chargeback_list(p_from, p_to, p_zone, p_as_of) c
   cross join lateral (
     values ('chargeback.amount', c.amount is null), ('chargeback.currency', c.currency is null),
-           ('chargeback.brand', c.brand = 'unknown'), ('chargeback.refunded', c.refunded_before is null)
+           ('chargeback.refunded', c.refunded_before is null)
   ) as a(what, is_unknown)
   where a.is_unknown group by a.what
   union all

@@ -28,7 +28,7 @@ language sql stable parallel safe as $$
   select a.what, count(*)
   from reports.transactions(p_as_of) t left join reports.orders(p_as_of) o on o.id = t.order_id
   cross join lateral (values ('attempt.amount', t.amount is null), ('attempt.currency', t.currency is null),
-                             ('attempt.brand', o.card_brand is null), ('attempt.order', o.id is null),
+                             ('attempt.order', o.id is null),
                              ('attempt.code', coalesce(t.failure_code, o.failure_code) is null)) as a(what, is_unknown)
   where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to and a.is_unknown
   group by a.what

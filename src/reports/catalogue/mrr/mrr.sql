@@ -1,8 +1,8 @@
 -- The state of each subscription that counts at both ends of a period. The state at a time is the last one known before
 -- it. Where none is known (the initial import sees present states only), it is derived from the first known one. Active
--- and past due subscriptions are live.
+-- and past due subscriptions are live. p_ids: only of these; null: of all.
 create or replace function reports.recurring_ends(p_from timestamptz, p_to timestamptz,
-                                                  p_as_of timestamptz default null)
+                                                  p_as_of timestamptz default null, p_ids text[] default null)
 returns table (at timestamptz, id text, currency text, amount bigint, net_amount bigint, cycle_interval text,
                interval_count bigint, created_at timestamptz, is_past_due boolean, is_live boolean, is_assumed boolean)
 language sql stable parallel safe as $$
@@ -13,6 +13,7 @@ language sql stable parallel safe as $$
                          or s.canceled_at >= e.at end, false), s.is_assumed
   from reports.subscription_states(p_as_of) s
   join (values (p_from), (p_to)) as e(at) on s.created_at < e.at
+  where p_ids is null or s.id collate "C" = any(p_ids)
   order by e.at, s.id collate "C", s.changed_at < e.at desc,
            case when s.changed_at < e.at then s.nth else -s.nth end desc
 $$;
@@ -22,8 +23,19 @@ create or replace function reports.mrr_unknown(p_from timestamptz, p_to timestam
                                                p_as_of timestamptz default null)
 returns table (what text, n bigint)
 language sql stable parallel safe as $$
-  with ends as materialized (
-    select e.* from reports.recurring_ends(p_from, p_to, p_as_of) e where e.is_live
+  with odd as materialized (
+    -- All others have one currency and show all in each state: the ends of a few are cheap.
+    select v.id, bool_or(jsonb_typeof(v.data->'created_at') is distinct from 'string') as is_undated
+    from mirror.versions v
+    where v.resource = 'subscription' and (p_as_of is null or v.recorded_at <= p_as_of)
+    group by v.id
+    having min(v.data->'plan'->>'currency') is distinct from max(v.data->'plan'->>'currency')
+      or bool_or(not reports.is_recurring_known('plan', v.data->'plan')
+                 or not reports.is_recurring_known('billing_cycle', v.data->'billing_cycle')
+                 or v.data->'current_billing_cycle' is null or v.data->'current_billing_cycle' = 'null'
+                 or jsonb_typeof(v.data->'created_at') is distinct from 'string')
+  ), ends as materialized (
+    select e.* from reports.recurring_ends(p_from, p_to, p_as_of, array(select o.id from odd o)) e where e.is_live
   )
   select 'subscription.plan', count(distinct e.id) from ends e where e.amount is null
   union all
@@ -32,8 +44,7 @@ language sql stable parallel safe as $$
   select 'subscription.one_currency', count(*)
   from (select e.id from ends e group by e.id having min(e.currency) <> max(e.currency)) moved
   union all
-  select 'subscription.created_at', count(distinct s.id)
-  from reports.subscription_states(p_as_of) s where s.created_at is null
+  select 'subscription.created_at', count(*) from odd o where o.is_undated
 $$;
 
 -- How the monthly amount of the subscriptions moved between both ends of the period. What moves to another currency is

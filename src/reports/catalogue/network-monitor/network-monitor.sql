@@ -60,11 +60,6 @@ language sql stable parallel safe as $$
   with since as (
     select reports.day_start((date_trunc('month', p_from at time zone p_zone) - interval '1 month')::date, p_zone) as at
   )
-  select m.kind || '.brand', count(*)
-  from since cross join reports.movements(p_as_of) m left join reports.orders(p_as_of) o on o.id = m.order_id
-  where m.kind in ('sale', 'chargeback') and m.at >= since.at and m.at < p_to and o.card_brand is null
-  group by m.kind
-  union all
   select u.what, u.n from since cross join lateral reports.unknown_movements(since.at, p_to, p_as_of) u
   where u.what in ('chargeback.amount', 'chargeback.currency', 'sale.order') or u.what like 'transaction.%'
 $$;
