@@ -28,7 +28,7 @@ export const longTests = [
   "test/main/cli/upgrade/rehearse.test.ts",
   "test/main/golden/command-line.test.ts",
   "test/migrations/fork.test.ts",
-  "test/mirror/any-order.test.ts",
+  "test/mirror/{any-order,writer-limits}.test.ts",
   "test/mirror/privacy/erasure-as-of.test.ts",
   "test/package/packed.test.ts",
   "test/platform/{hostile-text,log-output,redaction}.test.ts",

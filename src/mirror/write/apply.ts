@@ -278,6 +278,15 @@ export interface WriterFacts {
 }
 
 /**
+ * Where a role or database has a limit, BEGIN starts its timer, and PostgreSQL 17 and 18 change a running timer only by
+ * way of 0 (`assign_transaction_timeout`). Once the limit is ours, its timer runs on: it counts from the first write.
+ */
+const limitTransaction = `
+  case when current_setting('server_version_num')::int >= 170000
+            and current_setting('transaction_timeout') <> set_config('transaction_timeout', ?::text, true)
+       then set_config('transaction_timeout', '0', true) || set_config('transaction_timeout', ?::text, true) end`;
+
+/**
  * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
  * minute ago is committed or never will be. That is certain from PostgreSQL 17 on. Older servers lack
  * `transaction_timeout`: they limit each statement and each pause between statements, but not their sum. Asks in the
@@ -292,11 +301,10 @@ export async function beginWriting(
     .raw<{ rows: [WriterFacts] }>(
       `select set_config('statement_timeout', ?::text, true), set_config('lock_timeout', ?::text, true),
          set_config('idle_in_transaction_session_timeout', ?::text, true),
-         case when current_setting('server_version_num')::int >= 170000
-              then set_config('transaction_timeout', ?::text, true) end,
+         ${limitTransaction},
          exists (select from mirror.erasures) as "isAnybodyErased",
          exists (select from mirror.heals) as "isAnythingHealed"`,
-      [statementMs, lockMs, transactionMs, transactionMs],
+      [statementMs, lockMs, transactionMs, transactionMs, transactionMs],
     )
     .options({ name: "mirror-begin" });
   return rows[0];
