@@ -145,7 +145,7 @@ export async function describedOrNamed(
  */
 const budgetMs = 6_000;
 const statementTimeoutMs = 2_000;
-const lockTimeoutMs = 1_000;
+const lockTimeoutMs = 250;
 
 /** The little that an alert says of an object that cannot be described. */
 export type ObjectInBrief = Omit<Undescribed, "reason" | "failed">;

@@ -167,17 +167,20 @@ export async function applyHeal(
   const { listener } = deps;
   const at = new Date(observedAt);
   const isDone = await listener.tellWithin(deps.log, (tell) =>
-    retryOnConflict(deps, () =>
-      inTransaction(deps.db, async (trx) => {
-        const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
-        if (done.kind === "changed") return false;
-        const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
-        await healFindings(trx, { run: null, seenAt: at }, keys);
-        const news = { states: newStates(done.written) };
-        await tell(trx, news, "reconciliation");
-        await within?.(trx);
-        return true;
-      }),
+    retryOnConflict(
+      deps,
+      () =>
+        inTransaction(deps.db, async (trx) => {
+          const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
+          if (done.kind === "changed") return false;
+          const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
+          await healFindings(trx, { run: null, seenAt: at }, keys);
+          const news = { states: newStates(done.written) };
+          await tell(trx, news, "reconciliation");
+          await within?.(trx);
+          return true;
+        }),
+      { waitsForLocks: true },
     ),
   );
   if (isDone) await listener.healedByHand(deps, object, at);

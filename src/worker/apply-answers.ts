@@ -2,7 +2,12 @@ import type { Knex } from "knex";
 import { type DueRefetch, completeRefetches, requestRefetches } from "../inbox/refetch.ts";
 import type { Listener } from "../mirror/listener.ts";
 import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
-import { applySnapshots } from "../mirror/write/apply.ts";
+import {
+  type WriterLimits,
+  applySnapshots,
+  sharedWriterLimits,
+  withoutWaiting,
+} from "../mirror/write/apply.ts";
 import { type Log, safeReason } from "../platform/log.ts";
 import {
   inTransaction,
@@ -74,10 +79,14 @@ export function createAnswerGroup(deps: AnswerDeps): AnswerGroup {
 }
 
 /** Never throws: each answer learns its own result. */
-async function applyGroup(deps: AnswerDeps, group: readonly Waiting[]): Promise<void> {
+async function applyGroup(
+  deps: AnswerDeps,
+  group: readonly Waiting[],
+  limits: WriterLimits = sharedWriterLimits,
+): Promise<void> {
   try {
     const answers = group.map(({ refetch, page }) => ({ wanted: refetch, page }));
-    const problems = await applyTogether(deps, answers);
+    const problems = await applyTogether(deps, answers, limits);
     const over = group.filter(
       ({ refetch, page }, n) => problems[n] === null && !isEarly(refetch, page.date),
     );
@@ -94,27 +103,34 @@ async function applyGroup(deps: AnswerDeps, group: readonly Waiting[]): Promise<
     }
     deps.log.warn({ err: error, answers: group.length }, "answers failed together and are halved");
     const half = Math.ceil(group.length / 2);
-    await applyGroup(deps, group.slice(0, half));
-    await applyGroup(deps, group.slice(half));
+    const left = limitsAfter(error, limits);
+    await applyGroup(deps, group.slice(0, half), left);
+    await applyGroup(deps, group.slice(half), left);
   }
 }
+
+const limitsAfter = (error: unknown, limits: WriterLimits): WriterLimits =>
+  isRetryableConflict(error) ? withoutWaiting(limits) : limits;
 
 /**
  * Applies one answer and requests the refetches that it requires. Returns the reason when the answer does not show the
  * requested object. When the database refuses an object of a page, the others are applied, and that refusal is the
- * reason. Idempotent; opens its own transactions. Throws when the database does not answer, or refuses the only object.
+ * reason. Idempotent; opens its own transactions. Throws when the database does not answer, refuses the only object, or
+ * has an object locked; the others are applied then.
  */
 export async function applyAnswer(
   deps: AnswerDeps,
   wanted: Answer["wanted"],
   page: Answer["page"],
+  limits: WriterLimits = sharedWriterLimits,
 ): Promise<string | null> {
   const { observations, unread } = page;
   try {
-    const [problem = null] = await applyTogether(deps, [{ wanted, page }]);
+    const [problem = null] = await applyTogether(deps, [{ wanted, page }], limits);
     return problem;
   } catch (error) {
-    if (observations.length <= 1 || !isEventFault(error)) throw error;
+    const isOfOne = isEventFault(error) || isRetryableConflict(error);
+    if (observations.length <= 1 || !isOfOne) throw error;
     deps.log.warn(
       { err: error, objects: observations.length },
       "an answer could not be applied as a whole and is halved",
@@ -125,7 +141,17 @@ export async function applyAnswer(
       { observations: observations.slice(half), unread: [] },
     ];
     const problems: (string | null)[] = [];
-    for (const part of parts) problems.push(await applyPart(deps, wanted, part));
+    const left = limitsAfter(error, limits);
+    const locked: unknown[] = [];
+    for (const part of parts) {
+      try {
+        problems.push(await applyPart(deps, wanted, part, left));
+      } catch (conflict) {
+        if (!isRetryableConflict(conflict)) throw conflict;
+        locked.push(conflict);
+      }
+    }
+    if (locked.length > 0) throw locked[0];
     return problems.find((problem) => problem !== null) ?? null;
   }
 }
@@ -134,9 +160,10 @@ async function applyPart(
   deps: AnswerDeps,
   wanted: Answer["wanted"],
   part: Answer["page"],
+  limits: WriterLimits,
 ): Promise<string | null> {
   try {
-    return await applyAnswer(deps, wanted, part);
+    return await applyAnswer(deps, wanted, part, limits);
   } catch (error) {
     if (!isEventFault(error)) throw error;
     const [refused] = part.observations;
@@ -150,6 +177,7 @@ async function applyPart(
 async function applyTogether(
   deps: AnswerDeps,
   answers: readonly Answer[],
+  limits: WriterLimits,
 ): Promise<(string | null)[]> {
   const observations = answers.flatMap(({ page }) => page.observations);
   const owners = answers.flatMap((answer) => answer.page.observations.map(() => answer));
@@ -157,7 +185,7 @@ async function applyTogether(
   const { outcomes } = await deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(deps.db, async (trx) => {
-        const applied = await applySnapshots(trx, observations);
+        const applied = await applySnapshots(trx, observations, limits);
         const isWanted = new Set(answers.map(({ wanted }) => keyOf(wanted)));
         const partial = partialObjects(observations, applied.outcomes);
         const others = partial.filter((object) => !isWanted.has(keyOf(object)));

@@ -18,7 +18,12 @@ import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { parsedEventOf, redactErasedEvents } from "../mirror/privacy/redact-events.ts";
 import type { GroupState, ObjectKey } from "../mirror/snapshot.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
-import { type WriterLimits, applySnapshots } from "../mirror/write/apply.ts";
+import {
+  type WriterLimits,
+  applySnapshots,
+  sharedWriterLimits,
+  withoutWaiting,
+} from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Log, safeReason } from "../platform/log.ts";
 import {
@@ -53,7 +58,7 @@ export interface ApplyDeps {
   onApplied?: (lagsMs: readonly number[]) => void;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
-  /** Limits of one transaction; the mirror's defaults unless set. */
+  /** Limits of one transaction; `sharedWriterLimits` unless set. */
   writerLimits?: WriterLimits;
 }
 
@@ -69,7 +74,8 @@ const besideAnother = { atLeast: 250, lateAfterMs: 2_000 };
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
  * transaction. A batch that fails is halved until the event at fault is alone. That event waits for its next attempt;
- * the others are not affected. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
+ * the others are not affected. After a lock time-out, the halves wait for no lock: what is still locked is put off, and
+ * no attempt is counted. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
  * that does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
@@ -168,7 +174,11 @@ async function applyOthers(
   if (only === undefined || !(isLocked || isEventFault(error))) throw error;
   if (seqs.length > 1) {
     deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
-    return applyHalves(deps, seqs);
+    const { writerLimits = sharedWriterLimits } = deps;
+    return applyHalves(
+      isLocked ? { ...deps, writerLimits: withoutWaiting(writerLimits) } : deps,
+      seqs,
+    );
   }
   if (!isLocked) {
     const postponed = (): Promise<void> => postpone(deps, only, error);
@@ -202,7 +212,7 @@ async function postpone(
 ): Promise<void> {
   const known = await db("inbox.progress").where({ seq }).first<{ attempts: number }>("attempts");
   const attempt = (known?.attempts ?? 0) + 1;
-  const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
+  const delayMs = isPermanent(error) ? null : retryDelayMs(eventRetryPolicy, attempt, random);
   const reason = `attempt ${attempt}: ${safeReason(error)}`;
   await listener.tellWithin(log, (tell) =>
     inTransaction(db, async (trx) => {
@@ -268,7 +278,7 @@ export interface AppliedEvents {
 export async function applyInTransaction(
   {
     places,
-    writerLimits,
+    writerLimits = sharedWriterLimits,
     isClockMovable,
     ...clocks
   }: Omit<ApplyDeps, "db" | "log" | "random" | "listener">,
@@ -412,6 +422,13 @@ async function maskStoredBodies(
   });
   return masked;
 }
+
+/**
+ * Whether the server would refuse the same values again: data exceptions (22) and limits of the program (54). A replay
+ * tries such an event once more, after whatever refused it was mended.
+ */
+const isPermanent = (error: unknown): boolean =>
+  isEventFault(error) && /^(22|54)[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code));
 
 /** Errors of our own code, which an unforeseen event may have caused. */
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];

@@ -22,6 +22,7 @@ import {
   emptyAll,
   makeEventsDue,
   poisonOrder,
+  refuseOrder,
   slowOrder,
   storeBody,
   storeEvent,
@@ -232,6 +233,105 @@ test("an event whose object stays locked waits alone and counts no attempt; its 
   await applyBatch(applyDeps(db), seqs);
   expect(await statesOf(seqs)).toEqual(["applied", "applied", "applied"]);
 });
+
+test("one locked row holds up twenty others for one lock time-out", async () => {
+  const held = orderNamed("held");
+  await applyBatch(applyDeps(db), [await storeEvent(db, "order.created", held)]);
+  const seqs = [await storeEvent(db, "order.updated", { ...held, updated_at: at(5) })];
+  for (let n = 0; n < 20; n++)
+    seqs.push(await storeEvent(db, "order.created", orderNamed(`other-${n}`)));
+  const other = await db.transaction();
+  try {
+    await other.raw("select from mirror.orders where id = 'held' for update");
+    const startedAt = performance.now();
+    await applyBatch(applyDeps(db), seqs);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    const [locked, ...neighbours] = await statesOf(seqs);
+    expect(locked).toBe("failed");
+    expect(new Set(neighbours)).toEqual(new Set(["applied"]));
+  } finally {
+    await other.rollback();
+  }
+});
+
+describe("free text of 9,000 characters", () => {
+  /** That no compression shortens. */
+  const random = seededRandom("free text");
+  const long = Array.from({ length: 9_000 }, () =>
+    String.fromCodePoint(0x20000 + Math.floor(random() * 40_000)),
+  ).join("");
+
+  test("is cut where a column has an index, and whole in data", async () => {
+    const payment_method = { id: "card-1", card_brand: long, card_last_four: long };
+    const seqs = [
+      await storeEvent(
+        db,
+        "order.created",
+        sampleOrder({
+          order_number: long,
+          description: long,
+          failure_code: long,
+          coupon_code: long,
+          payment_method,
+        }),
+      ),
+      await storeEvent(
+        db,
+        "customer.created",
+        sampleCustomer({ email: long, phone: `+${long}`, first_name: long, company: long }),
+      ),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
+    const order = await db("mirror.orders").first<{ order_number: string; data: object }>();
+    expect(Array.from(order.order_number)).toHaveLength(500);
+    expect(order.data).toMatchObject({ order_number: long });
+  });
+
+  test("every index on free text of the mirror is on a column that is cut", async () => {
+    const { rows } = await db.raw<{ rows: { column: string }[] }>(
+      `select distinct a.attname as column
+       from pg_index i join pg_class t on t.oid = i.indrelid
+       join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and a.atttypid = 'text'::regtype
+       where t.relnamespace = 'mirror'::regnamespace and t.relname = any(array['orders', 'transactions',
+         'subscriptions', 'customers']) and pg_get_indexdef(i.indexrelid) ~ ('[( ]' || a.attname || '[,) ]')
+       order by 1`,
+    );
+    expect(rows.map(({ column }) => column)).toMatchInlineSnapshot(`
+      [
+        "awaits",
+        "card_last_four",
+        "currency",
+        "customer_id",
+        "email",
+        "id",
+        "order_id",
+        "order_number",
+        "phone",
+        "status",
+        "subscription_id",
+        "type",
+      ]
+    `);
+  });
+});
+
+test.each(["22001", "54000"])(
+  "an event that the database refuses with %s is dead at its first attempt",
+  async (code) => {
+    const heal = await refuseOrder(db, "refused", code);
+    try {
+      const seqs = [
+        await storeEvent(db, "order.created", orderNamed("refused")),
+        await storeEvent(db, "order.created", orderNamed("other")),
+      ];
+      await applyBatch(applyDeps(db), seqs);
+      expect(await statesOf(seqs)).toEqual(["dead", "applied"]);
+    } finally {
+      await heal();
+    }
+  },
+);
 
 describe("the next batch", () => {
   const storeMany = (count: number, ageSeconds = 0) =>

@@ -59,6 +59,10 @@ export const poisonOrder = (db: Knex, id: string): Promise<() => Promise<void>> 
     "raise exception 'the order % of jane@example.com is poison', new.id using errcode = 'check_violation'",
   );
 
+/** Makes the database refuse one order with an SQLSTATE. */
+export const refuseOrder = (db: Knex, id: string, code: string): Promise<() => Promise<void>> =>
+  whenWriting(db, id, `raise exception using errcode = '${code}'`);
+
 /** Makes the database take its time for one order. */
 export const slowOrder = (db: Knex, id: string, seconds: number): Promise<() => Promise<void>> =>
   whenWriting(db, id, `perform pg_sleep(${seconds})`);

@@ -10,6 +10,7 @@ import {
   type Source,
   changedAt,
   flag,
+  indexed,
   personalText,
   readColumns,
   readObject,
@@ -28,10 +29,10 @@ const isAbsent = (row: RowExpression): string =>
   `left(${row("absent_version")}, 27) > ${shownUntilSql(row("version"))}`;
 
 const core = {
-  email: personalText,
+  email: indexed(personalText),
   first_name: personalText,
   last_name: personalText,
-  phone: personalText,
+  phone: indexed(personalText),
   company: personalText,
   default_payment_method_id: reference,
   created_at: time,

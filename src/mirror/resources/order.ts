@@ -16,6 +16,7 @@ import {
   cardColumns,
   changedAt,
   code,
+  indexed,
   integer,
   knownCurrencies,
   money,
@@ -39,7 +40,7 @@ declare module "../snapshot.ts" {
 }
 
 const core = {
-  order_number: plainText,
+  order_number: indexed(plainText),
   customer_id: reference,
   status: code,
   subtotal: money,

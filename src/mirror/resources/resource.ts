@@ -250,6 +250,19 @@ export const code: ColumnDefinition = {
   },
 };
 
+/** In the widest characters 2,000 bytes, while an index takes 2,704 of a row. */
+const maxIndexedLength = 500;
+
+/** A text with an index, cut to what the index takes. `data` keeps the whole value. */
+export const indexed = ({ read, ...definition }: ColumnDefinition): ColumnDefinition => ({
+  ...definition,
+  read: (source, key, updatedAt) => {
+    const value = read(source, key, updatedAt);
+    if (typeof value !== "string" || value.length <= maxIndexedLength) return value;
+    return Array.from(value).slice(0, maxIndexedLength).join("");
+  },
+});
+
 /** Known currencies, in both spellings that the service may use. The minor unit of any other is unknown. */
 export const knownCurrencies: ReadonlySet<string> = new Set(
   [...currencyDigits.keys()].flatMap((name) => [name, name.toUpperCase()]),
@@ -329,5 +342,5 @@ export const objectAt = (source: Source, key: string): Source => asObject(source
 export const cardColumns = {
   payment_method_id: nested("payment_method", "id", reference),
   card_brand: nested("payment_method", "card_brand", plainText),
-  card_last_four: nested("payment_method", "card_last_four", plainText),
+  card_last_four: nested("payment_method", "card_last_four", indexed(plainText)),
 } satisfies Columns;

@@ -270,6 +270,15 @@ export const defaultWriterLimits: WriterLimits = {
   transactionMs: 30_000,
 };
 
+/** Of a transaction that many objects share: one locked row must not hold up the others for long. */
+export const sharedWriterLimits: WriterLimits = { ...defaultWriterLimits, lockMs: 2_000 };
+
+/** After a lock time-out, while the halves of a batch are tried: whatever is not free at once is left. */
+export const withoutWaiting = (limits: WriterLimits): WriterLimits => ({
+  ...limits,
+  lockMs: Math.min(limits.lockMs, 20),
+});
+
 /** What a writer need not look for if it is false. */
 export interface WriterFacts {
   isAnybodyErased: boolean;

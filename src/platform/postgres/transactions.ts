@@ -43,17 +43,24 @@ export function isRetryableConflict(error: unknown): boolean {
 
 const maxTries = 5;
 
-/** Repeats a whole transaction that failed because of a concurrent one. */
+/**
+ * Repeats a whole transaction that failed because of a concurrent one. A lock time-out (55P03) is not repeated unless
+ * the caller `waitsForLocks`: it has waited already, and whatever shares its transaction waits with it.
+ */
 export async function retryOnConflict<T>(
   { random }: { random: Random },
   transaction: () => Promise<T>,
+  { waitsForLocks = false }: { waitsForLocks?: boolean } = {},
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await transaction();
     } catch (error) {
-      if (attempt === maxTries || !isRetryableConflict(error)) throw error;
+      const isRepeated = isRetryableConflict(error) && (waitsForLocks || !isLockTimeout(error));
+      if (attempt === maxTries || !isRepeated) throw error;
       await sleep(20 * attempt * (1 + random()));
     }
   }
 }
+
+const isLockTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === "55P03";

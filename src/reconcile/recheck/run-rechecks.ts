@@ -102,11 +102,14 @@ async function confirmOne(
   const createdAt = object === undefined ? null : readTime(object, "created_at");
   const look = decodeAnswer({ resource, date, cause, expectsOrder: false }, items);
   await deps.listener.tellWithin(deps.log, (tell) =>
-    retryOnConflict(deps, () =>
-      inTransaction(deps.db, async (trx) => {
-        const update = await concludeFound(trx, context, tell, { recheck, look, createdAt });
-        await updateRecheck(trx, context.run, recheck, update);
-      }),
+    retryOnConflict(
+      deps,
+      () =>
+        inTransaction(deps.db, async (trx) => {
+          const update = await concludeFound(trx, context, tell, { recheck, look, createdAt });
+          await updateRecheck(trx, context.run, recheck, update);
+        }),
+      { waitsForLocks: true },
     ),
   );
 }

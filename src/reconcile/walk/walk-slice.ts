@@ -157,23 +157,26 @@ async function workOnPage(
     return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
   }
   const written = await deps.listener.tellWithin(deps.log, (tell) =>
-    retryOnConflict(deps, () =>
-      inTransaction(db, async (trx) => {
-        await noteUnlisted(trx, context, slice, walk.shown, page);
-        const tally =
-          sorted === null
-            ? {}
-            : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
-        await noteUnread(trx, context, look, tell);
-        // After the heal: objects that were missing are in the mirror now.
-        await noteOpenItems(trx, context, walk.read);
-        const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
-        const key = { run: slice.run, slice: slice.number };
-        await addDailySums(trx, key, context.timeZone, walk.sums);
-        const state = span.isEnd ? "complete" : "pending";
-        await advanceSlice(trx, slice, { pages: stored }, next, state);
-        return next;
-      }),
+    retryOnConflict(
+      deps,
+      () =>
+        inTransaction(db, async (trx) => {
+          await noteUnlisted(trx, context, slice, walk.shown, page);
+          const tally =
+            sorted === null
+              ? {}
+              : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
+          await noteUnread(trx, context, look, tell);
+          // After the heal: objects that were missing are in the mirror now.
+          await noteOpenItems(trx, context, walk.read);
+          const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
+          const key = { run: slice.run, slice: slice.number };
+          await addDailySums(trx, key, context.timeZone, walk.sums);
+          const state = span.isEnd ? "complete" : "pending";
+          await advanceSlice(trx, slice, { pages: stored }, next, state);
+          return next;
+        }),
+      { waitsForLocks: true },
     ),
   );
   return { slice, stored: written.pages, progress: written, sums: [], read: [], shown: null };

@@ -13,12 +13,17 @@ const failing = (code: string, times: number) => {
   return { transaction, tries: () => tries };
 };
 
-test.each(["40P01", "40001", "55P03"])(
-  "repeats a transaction that failed with %s",
-  async (code) => {
-    expect(await retryOnConflict(deps, failing(code, 2).transaction)).toBe(3);
-  },
-);
+test.each(["40P01", "40001"])("repeats a transaction that failed with %s", async (code) => {
+  expect(await retryOnConflict(deps, failing(code, 2).transaction)).toBe(3);
+});
+
+test("repeats a lock time-out only for a caller that waits for locks", async () => {
+  const wait = { waitsForLocks: true };
+  expect(await retryOnConflict(deps, failing("55P03", 2).transaction, wait)).toBe(3);
+  const once = failing("55P03", 1);
+  await expect(retryOnConflict(deps, once.transaction)).rejects.toMatchObject({ code: "55P03" });
+  expect(once.tries()).toBe(1);
+});
 
 test("gives up after five tries", async () => {
   const always = failing("40P01", 99);
