@@ -7,6 +7,7 @@ import { permissionsOf, roleNames } from "../people/permissions.ts";
 import { type ProxySettings, beginProxied, proxiedEmail } from "../people/proxy.ts";
 import { type Session, findSession } from "../people/sessions.ts";
 import { html } from "../platform/html.ts";
+import { lingerAfterAnswers } from "../platform/http/linger.ts";
 import { type ListenAddress, listen, localAddress } from "../platform/http/listen.ts";
 import { errorCode, isOutage, withRoleAdvice } from "../platform/postgres/errors.ts";
 import { isRetryableConflict } from "../platform/postgres/transactions.ts";
@@ -80,6 +81,7 @@ export async function startDashboard(
   const server = createServer(timeouts, (req, res) => void callback(req, res));
   server.maxConnections = 256;
   server.timeout = stillMs;
+  lingerAfterAnswers(server);
   await listen(server, options.listen);
   const { port } = server.address() as AddressInfo;
   return {

@@ -7,6 +7,7 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { defaultLinger, linger, lingerAfterAnswers } from "../platform/http/linger.ts";
 import type { RateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import { type ApiError, rawApiError, apiErrors, sendApiError } from "./answers.ts";
 import type { ReceiverCounters, RejectionReason } from "./counters.ts";
@@ -69,6 +70,7 @@ export function createHttpServer(
   });
   server.maxRequestsPerSocket = limits.requestsPerConnection;
   answerHalfClosed(server);
+  lingerAfterAnswers(server, { ...defaultLinger, ms: limits.requestMs });
   const admission = limitConnections(server, {
     max: maxConnections,
     maxSilentPerAddress: limits.silentPerAddress,
@@ -256,10 +258,17 @@ function refuseConnection(
     socket.destroy(error);
     return;
   }
+  // Its request has its answer, and what is left of the body took too long.
+  if (isUnproductive(socket)) {
+    socket.destroy(error);
+    return;
+  }
   if (fault !== null) counters.rejected[fault.reason] += 1;
   afterAnswers(socket, () => {
     if (fault !== null && socket.writable) {
       socket.write(rawApiError(fault.refusal, STATUS_CODES[fault.refusal.status] ?? ""));
+      // A slow sender has little on its way, and must not come to the end of its request after all.
+      if (fault !== slow) return linger(socket, malformedLinger, undefined, error);
     }
     socket.destroy(error);
   });
@@ -303,8 +312,13 @@ interface ConnectionFault {
 
 const malformed: ConnectionFault = { reason: "malformed_request", refusal: apiErrors.malformed };
 
+const slow: ConnectionFault = { reason: "slow", refusal: apiErrors.slow };
+
+/** The rest of what is no request is not worth more. */
+const malformedLinger = { ms: 1_000, bytes: 1024 * 1024 };
+
 const connectionFaults: Readonly<Record<string, ConnectionFault>> = {
-  [requestTimeoutCode]: { reason: "slow", refusal: apiErrors.slow },
+  [requestTimeoutCode]: slow,
   HPE_HEADER_OVERFLOW: { reason: "malformed_request", refusal: apiErrors.headersTooLong },
   ERR_HTTP_CHUNK_EXTENSIONS_OVERFLOW: { reason: "malformed_request", refusal: apiErrors.tooLarge },
 };

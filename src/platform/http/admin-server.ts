@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Log } from "../log.ts";
+import { lingerAfterAnswers } from "./linger.ts";
 import { listen, localAddress } from "./listen.ts";
 import { isLoopbackHost } from "./loopback.ts";
 
@@ -37,6 +38,7 @@ export async function startAdminServer(
   server.timeout = 10_000;
   // Scrapers are few. More would wait for the same readings.
   server.maxConnections = 64;
+  lingerAfterAnswers(server);
   await listen(server, { host, port, hostVariable: "ADMIN_HOST", portVariable: "ADMIN_PORT" });
   const { port: chosen } = server.address() as AddressInfo;
   return {
