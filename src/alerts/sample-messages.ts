@@ -9,6 +9,7 @@ import {
   missingRun,
   neverScheduled,
   absenceEnds,
+  absentReceiver,
   missingHeartbeats,
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
@@ -403,6 +404,16 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       "no webhooks",
       [missingEvents(new Date(at.getTime() - 2 * hourMs), context)],
       absenceEnds["silence:events"],
+    ),
+    ...conditionSamples(
+      "no receiver",
+      [absentReceiver({ lastReadyAt: new Date(at.getTime() - 24 * hourMs), unready: 0 }, context)],
+      absenceEnds["silence:receiver"],
+    ),
+    ...conditionSamples(
+      "a receiver that cannot store",
+      [absentReceiver({ lastReadyAt: new Date(at.getTime() - 24 * hourMs), unready: 2 }, context)],
+      absenceEnds["silence:receiver"],
     ),
     ...conditionSamples(
       "a worker missing",

@@ -105,6 +105,7 @@ const ruleSettings = settingsObject({
     usuallyAtLeast: count(1, 1_000_000, 10),
     weeks: count(1, 12, 4),
   }),
+  receiver_absent: rule("critical", { afterMinutes: count(1, 1_440, 2) }),
   silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
   /** Declines at a multiple of their usual rate become one incident; single alerts are held back. */
   decline_storm: rule("critical", {

@@ -16,6 +16,7 @@ import { firstNumberOfPrevious, readPartitionHealth } from "../inbox/partitions.
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { type DiskSpace, readDiskSpace } from "../platform/disk-space.ts";
 import { runEvery } from "../platform/run-every.ts";
+import { readReceivers } from "../receiver/heartbeats.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
@@ -85,6 +86,7 @@ export async function runAlertSender(runtime: Runtime): Promise<void> {
 /** What a sweep asks of the rooms that are always there. */
 export const sweepQuestions = {
   lastFullAnswerStart,
+  receivers: readReceivers,
   partitionsAt: readPartitionHealth,
   firstNumberOfPrevious,
   feedPartitions: readFeedHealth,

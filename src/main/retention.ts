@@ -4,6 +4,7 @@ import { keepPartitions } from "../inbox/partitions.ts";
 import { forgetEnded } from "../people/forget.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
+import { forgetReceivers } from "../receiver/heartbeats.ts";
 import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
 import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import type { Runtime } from "./runtime.ts";
@@ -37,6 +38,7 @@ export async function retentionTasks(
     }),
     "receiver-retention": hourly(async () => {
       await forgetAnswers(db, await readNow(db));
+      await forgetReceivers(db);
     }),
     "reconcile-retention": hourly(async (stopping) => {
       const rechecks = await forgetRechecks(db, { now: await readNow(db), stopping });

@@ -65,6 +65,8 @@ export interface RunningReceiver {
   url: string;
   port: number;
   counters: Readonly<ReceiverCounters>;
+  /** What `GET /readyz` answers. */
+  readiness(): Promise<ReadinessReport>;
   /**
    * Stops accepting, answers the requests in progress, stores the events it has taken, and closes the connections.
    * Always ends within `closeMs`. Leaves pool, database and secrets to their owner. Idempotent.
@@ -164,6 +166,7 @@ export async function startReceiver(
     url: `http://${localAddress(options.host)}:${port}`,
     port,
     counters,
+    readiness,
     close: () => (closing ??= closeInTime()),
   };
 }

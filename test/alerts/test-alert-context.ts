@@ -29,6 +29,7 @@ export const settingsOf = (file: object): AlertSettings =>
 export async function emptyAlerts(db: Knex): Promise<void> {
   await db.raw(
     `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
-       alerts.event_hours, alerts.heartbeats, alerts.silences, receiver.answers_by_minute restart identity cascade`,
+       alerts.event_hours, alerts.heartbeats, alerts.silences, receiver.answers_by_minute,
+       receiver.heartbeats restart identity cascade`,
   );
 }

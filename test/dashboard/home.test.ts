@@ -9,6 +9,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { beat, leave } from "../../src/reconcile/runs/run-orders.ts";
 import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { recordBeat } from "../../src/receiver/heartbeats.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 
@@ -75,6 +76,23 @@ describe("home", () => {
     await at(60);
     expect(await home()).toContain("Not proved any more");
     await at(0);
+    await leave(db);
+  });
+
+  test("does not say that all is well while no receiver takes webhooks", async () => {
+    const { db } = stand.database;
+    await beat(db);
+    await recordBeat(db, "receiver:1:a", { isReady: true, hasAnswered: true });
+    expect(await home()).toContain(quiet);
+    await db.raw(
+      "update receiver.heartbeats set ready_at = now() - interval '6 minutes', beat_at = now() - interval '6 minutes'",
+    );
+    const text = await home();
+    expect(text).toContain(
+      "No receiver takes webhooks: none runs. The last one could 6 minutes ago.",
+    );
+    expect(text).not.toContain(quiet);
+    await db("receiver.heartbeats").delete();
     await leave(db);
   });
 

@@ -82,6 +82,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/compare/**",
     "mirror/resources.ts",
     "receiver/counters.ts",
+    "receiver/heartbeats.ts",
     "receiver/secrets-overview.ts",
     "worker/event-states.ts",
     "worker/preview-event.ts",

@@ -124,6 +124,38 @@ export function missingHeartbeats(
   };
 }
 
+/** No receiver takes webhooks: none runs, or those that run cannot store events. Pure. */
+export function absentReceiver(
+  { lastReadyAt, unready }: { lastReadyAt: Date; unready: number },
+  { rules, localTime, shortTime, at }: AbsenceContext,
+): Condition {
+  return {
+    key: "silence:receiver",
+    rule: "receiver_absent",
+    severity: rules.receiver_absent.severity,
+    title: headlineText({
+      lead: `No receiver takes webhooks since ${shortTime(lastReadyAt)}`,
+      cause:
+        unready === 0
+          ? "none runs"
+          : `${counted(unready, "runs and cannot store events", "run and cannot store events")}`,
+      next: "The service gets no 2xx",
+    }),
+    advice:
+      (unready === 0
+        ? 'Read the log of the last one, then start it again: "node src/bin/tallyhook.js receiver". '
+        : "GET /readyz of the receiver names what it lacks, and its log says why. ") +
+      'The service sends again what was refused, for a limited time. Then run "node src/bin/tallyhook.js reconcile": ' +
+      "it reads what is missing.",
+    facts: [
+      { label: "Since", value: localTime(lastReadyAt) },
+      { label: "Run and cannot store", value: String(unready) },
+    ],
+    storedFacts: { since: lastReadyAt.toISOString(), unready },
+    at,
+  };
+}
+
 /** A scheduler that has never sent a heartbeat, though workers have run since then. Pure. */
 export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
@@ -203,6 +235,10 @@ export const absenceEnds = {
   },
   "silence:events": {
     title: "Webhooks arrive again",
+    advice: `${reconcileAfterMissedWebhooks}.`,
+  },
+  "silence:receiver": {
+    title: "A receiver takes webhooks again",
     advice: `${reconcileAfterMissedWebhooks}.`,
   },
   "silence:worker": {

@@ -13,6 +13,7 @@ import {
   missingRun,
   neverScheduled,
   absenceEnds,
+  absentReceiver,
   hourWithoutEvents,
   missingHeartbeats,
 } from "./absence.ts";
@@ -24,10 +25,15 @@ const minuteMs = 60_000;
 /** A first start may take a while to reach the queue. The scheduler sends a heartbeat every minute. */
 const schedulerGraceMinutes = 10;
 
-/** What is asked of reconciliation. */
+/** What is asked of reconciliation and of the receivers. */
 export interface AbsenceQuestions {
   /** When the last run that answers for everything began; null where there was none. */
   lastFullAnswerStart(db: Knex): Promise<Date | null>;
+  /** What was heard of the receivers; `presence` null where none ever ran. */
+  receivers(
+    db: Knex,
+    afterMinutes: number,
+  ): Promise<{ presence: { isAbsent: boolean; unready: number; lastReadyAt: Date } | null }>;
 }
 
 /**
@@ -72,7 +78,7 @@ async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
 async function findAbsences(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { lastFullAnswerStart }: AbsenceQuestions,
+  { lastFullAnswerStart, receivers }: AbsenceQuestions,
 ): Promise<Condition[]> {
   const { rules } = alertContext.settings;
   const serviceNow = alertContext.serviceClock.now();
@@ -111,6 +117,13 @@ async function findAbsences(
     found.push(neverScheduled(watch.first, context));
   }
 
+  const graceMinutes = rules.receiver_absent.afterMinutes;
+  const { presence } = await receivers(trx, graceMinutes);
+  // After a time in which nobody looked, such as a machine's sleep, the receivers get a sweep's time to be heard.
+  if (presence?.isAbsent === true && watch.gapMs <= graceMinutes * minuteMs) {
+    found.push(absentReceiver(presence, context));
+  }
+
   const last = await lastFullAnswerStart(trx);
   const lateMs = rules.reconcile_missing.afterHours * hourMs;
   if (wallNow.getTime() - (last ?? watch.first).getTime() > lateMs) {
@@ -127,6 +140,8 @@ export interface Watch {
    * Since the last gap. While no sweep ran, perhaps no worker did: missing heartbeats prove nothing about that time.
    */
   since: Date;
+  /** The time between this sweep and the one before; infinite at the first. */
+  gapMs: number;
 }
 
 interface Mark {
@@ -139,13 +154,13 @@ interface Mark {
 async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): Promise<Watch> {
   const last = await readWatermark<Mark>(trx, "watch");
   // A clock that ran ahead leaves future times when it is set right. Without this, nothing would be missed until then.
-  const isGap =
-    last === null || Math.abs(now.getTime() - Date.parse(last.seen)) > gapMinutes * 60_000;
+  const gapMs = last === null ? Infinity : Math.abs(now.getTime() - Date.parse(last.seen));
+  const isGap = last === null || gapMs > gapMinutes * minuteMs;
   const first =
     last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);
   const since = isGap ? now : new Date(last.since);
   await writeWatermark(trx, "watch", { first, since, seen: now });
-  return { first, since };
+  return { first, since, gapMs };
 }
 
 /** Since when sweeps have been at most some minutes apart, by this machine's clock; null before the first. */

@@ -5,6 +5,7 @@ import { runEvery } from "../../platform/run-every.ts";
 import { watchRoundTrips } from "../../queue/round-trips.ts";
 import { createWakeUps } from "../../queue/wake-ups.ts";
 import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
+import { recordBeat, recordStop } from "../../receiver/heartbeats.ts";
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
@@ -48,8 +49,8 @@ export function registerReceiver(program: Command, context: CliContext): void {
     });
 }
 
-/** How often the receiver adds its counts of answers to those that alert rules read. */
-const countEveryMs = 10_000;
+/** How often the receiver says that it lives, and adds its counts of answers to those that alert rules read. */
+const tellEveryMs = 10_000;
 
 export interface ReceiverRole {
   /**
@@ -130,14 +131,27 @@ export async function runReceiver(
   );
   role.metrics?.addReceiver(receiver.counters);
   const countAnswers = trackAnswers(receiver.counters);
-  const counting = runEvery({ log, name: "answers" }, countEveryMs, async () => {
-    await storeAnswers(db, countAnswers());
+  const name = `receiver:${process.pid}:${crypto.randomUUID()}`;
+  const telling = runEvery({ log, name: "answers" }, tellEveryMs, async () => {
+    const answers = countAnswers();
+    const { status } = await receiver.readiness();
+    await storeAnswers(db, answers);
+    await recordBeat(db, name, {
+      isReady: status !== "unavailable",
+      hasAnswered: answers.size > 0,
+    });
     return { more: false };
   });
   // The receiver stops accepting requests first, even if the database hangs.
   runtime.onClose(async () => {
     await receiver.close();
-    await counting.close();
+    await telling.close();
+    await recordStop(db, name).catch((err: unknown) => {
+      log.warn(
+        { err },
+        "the receiver could not say that it ends; it will be missed until another one runs",
+      );
+    });
   });
   if (role.signingSecrets !== undefined) {
     given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));

@@ -209,6 +209,8 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
 
   "receiver.secrets": { backup: "keep", receiver: readAndNoteUse, dashboard: "arw" },
   "receiver.answers_by_minute": { backup: "keep", receiver: "arw", worker: "rd", dashboard: "r" },
+  // A receiver that the lost system had is expected here as well.
+  "receiver.heartbeats": { backup: "keep", receiver: "arw", worker: "rd", dashboard: "r" },
   // Always empty: its inserts are rolled back.
   "receiver.probes": { backup: "leave", receiver: "a" },
 

@@ -6,6 +6,7 @@ import { type KeptReading, createKeptReading } from "../../platform/metrics/kept
 import type { Metric, Metrics, Sample } from "../../platform/metrics/registry.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
+import { readReceivers } from "../../receiver/heartbeats.ts";
 import { listProofs } from "../../reconcile/coverage/proof.ts";
 import { countOpenFindings } from "../../reconcile/findings/search-findings.ts";
 import { optionalRooms } from "../optional-rooms.ts";
@@ -80,6 +81,14 @@ export async function addDatabaseMetrics(
       catalogue.oldestUnapplied,
       ({ waitingSince }) => [{ value: ageSeconds(clock.now(), waitingSince) }],
     ],
+  ]);
+  part("receivers", () => readReceivers(db), [
+    [
+      catalogue.receiversReady,
+      ({ presence }) => (presence === null ? [] : [{ value: presence.ready }]),
+    ],
+    [catalogue.lastAnswerAge, ({ lastAnswerAt, now }) => ageOf(lastAnswerAt, now)],
+    [catalogue.lastWebhookAge, ({ lastWebhookAt, now }) => ageOf(lastWebhookAt, now)],
   ]);
   part("proof", () => listProofs(db, serviceClock.now()), [
     [
@@ -200,6 +209,10 @@ export async function addDatabaseMetrics(
     ),
   );
 }
+
+/** Nothing where it never happened: that is no age. */
+const ageOf = (since: Date | null, now: Date): Sample[] =>
+  since === null ? [] : [{ value: ageSeconds(now, since) }];
 
 /** 0 where there is nothing. A clock that is behind makes no age negative. */
 const ageSeconds = (now: Date, since: Date | null): number =>

@@ -9,6 +9,7 @@ import {
   sampleTransaction,
 } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { forgetReceivers } from "../../../src/receiver/heartbeats.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { deliver, messagesOf } from "../timeline-stand.ts";
 import { declined, event, looksBack, standing, sweep, unresolved } from "../sweep-stand.ts";
@@ -122,6 +123,78 @@ describe("silence", () => {
     clock.advanceHours(1);
     await sweep(db, alertContext);
     expect(await unresolved(db), "after a time without any worker").toEqual([]);
+  });
+
+  describe("receivers", () => {
+    const beats = (name: string, { secondsAgo = 0, isReady = true, hasStopped = false } = {}) =>
+      db.raw(
+        `insert into receiver.heartbeats (name, started_at, beat_at, ready_at, stopped_at)
+         select :name, at, at, case when :isReady::boolean then at end, case when :hasStopped::boolean then at end
+         from (select now() - make_interval(secs => :secondsAgo) as at) t
+         on conflict (name) do update set beat_at = excluded.beat_at, ready_at = coalesce(excluded.ready_at, receiver.heartbeats.ready_at), stopped_at = excluded.stopped_at`,
+        { name, secondsAgo, isReady, hasStopped },
+      );
+    const { clock, alertContext } = standing("2025-03-01T12:00:00.000Z");
+    const later = async () => {
+      clock.advanceHours(30 / 3_600);
+      await sweep(db, alertContext);
+      return unresolved(db);
+    };
+    const absent = ["silence:receiver critical open"];
+
+    test("none that was ever heard of is not missed", async () => {
+      await later();
+      expect(await later()).toEqual([]);
+    });
+
+    test("the last one, killed, is missed by the next sweep after two minutes; a restart is not", async () => {
+      await beats("receiver:1", { secondsAgo: 115 });
+      await later();
+      expect(await later()).toEqual([]);
+      await beats("receiver:1", { secondsAgo: 125 });
+      expect(await later()).toEqual(absent);
+      await beats("receiver:2");
+      expect(await later()).toEqual([]);
+    });
+
+    test("the last one, ended well and not started again, is missed as well", async () => {
+      await beats("receiver:1", { secondsAgo: 125, hasStopped: true });
+      await later();
+      expect(await later()).toEqual(absent);
+    });
+
+    test("one that lives and cannot store is none; its row says so", async () => {
+      await beats("receiver:1", { secondsAgo: 300 });
+      await beats("receiver:1", { isReady: false });
+      await later();
+      expect(await later()).toEqual(absent);
+      const [facts] = await db("alerts.alerts").pluck<{ unready: number }[]>("facts");
+      expect(facts?.unready).toBe(1);
+    });
+
+    test("one of two that is killed is not an incident: the other takes webhooks", async () => {
+      await beats("receiver:1", { secondsAgo: 600 });
+      await beats("receiver:2");
+      await later();
+      expect(await later()).toEqual([]);
+    });
+
+    test("after a machine's sleep the receiver has a sweep's time to be heard", async () => {
+      await beats("receiver:1");
+      await later();
+      clock.advanceHours(8);
+      await beats("receiver:1", { secondsAgo: 8 * 3_600 });
+      expect(await later()).toEqual([]);
+      await beats("receiver:1");
+      expect(await later()).toEqual([]);
+    });
+
+    test("what is dead for an hour is forgotten, but for the newest", async () => {
+      await beats("receiver:1", { secondsAgo: 9_000 });
+      await beats("receiver:2", { secondsAgo: 8_000 });
+      await forgetReceivers(db);
+      expect(await db("receiver.heartbeats").pluck("name")).toEqual(["receiver:2"]);
+    });
   });
 
   test("a clock that was a week ahead and is set right does not put off what is missed", async () => {

@@ -1,9 +1,10 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { runReceiver } from "../../../src/main/cli/receiver.ts";
 import { loadConfig } from "../../../src/main/config/config.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
+import { readReceivers } from "../../../src/receiver/heartbeats.ts";
 import { addSecret } from "../../../src/receiver/secrets-store.ts";
 import { createRuntime } from "../../../src/main/runtime.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -61,4 +62,15 @@ test("one good secret does not cover for a bad one beside it", async () => {
       "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL",
   });
   expect(message).toContain("SVC_WEBHOOK_SECRETS: secret number 2 is not base64");
+});
+
+test("one that runs says so at once, and says that it ends", async () => {
+  const loaded = loadConfig({ DATABASE_URL: database.url, PORT: "0", SVC_WEBHOOK_SECRETS: value });
+  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  await runReceiver(runtime);
+  await vi.waitFor(async () => {
+    expect((await readReceivers(database.db)).presence).toMatchObject({ ready: 1, missing: 0 });
+  }, 10_000);
+  await runtime.close();
+  expect((await readReceivers(database.db)).presence).toMatchObject({ ready: 0, missing: 0 });
 });

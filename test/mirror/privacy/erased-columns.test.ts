@@ -39,6 +39,7 @@ const impersonal: Readonly<Record<string, string>> = {
     acknowledged_by found_by`,
   "alerts.digest_items": "channel stage",
   "alerts.heartbeats": "name",
+  "receiver.heartbeats": "name",
   "alerts.history": "change stage found_by",
   "alerts.marks": "name value",
   "alerts.outbox": "channel stage action state last_error",

@@ -1,5 +1,6 @@
 import { type Backlog, type BoundedCount, readBacklog } from "../../../inbox/backlog.ts";
 import { countAnswers } from "../../../receiver/counters.ts";
+import { type Receivers, readReceivers } from "../../../receiver/heartbeats.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { SummaryCard } from "../../page-group.ts";
 import type { PageDeps } from "../../route.ts";
@@ -8,20 +9,37 @@ const dayMs = 86_400_000;
 /** A worker takes seconds. */
 const lateAfterMs = 60_000;
 
-/** The inbox at a glance. Two statements. */
+/** The receivers and the inbox at a glance. Three statements. */
 export async function readEventSummary({ db, clock }: PageDeps): Promise<SummaryCard> {
   const now = clock.now();
   const backlog = await readBacklog(db);
   const answers = await countAnswers(db, { from: new Date(now.getTime() - dayMs), until: now });
-  return summaryOf(backlog, answers.get("accepted") ?? 0, now);
+  const receivers = await readReceivers(db);
+  return summaryOf({ backlog, receivers, receivedInADay: answers.get("accepted") ?? 0, now });
+}
+
+interface Glance {
+  backlog: Backlog;
+  receivers: Receivers;
+  receivedInADay: number;
+  now: Date;
 }
 
 /** Pure. */
-function summaryOf(backlog: Backlog, receivedInADay: number, now: Date): SummaryCard {
+function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): SummaryCard {
+  const { presence, lastAnswerAt, lastWebhookAt } = receivers;
   const { waitingSince, waiting, failed, dead, deadReasons } = backlog;
   const lagMs = waitingSince === null ? 0 : now.getTime() - waitingSince.getTime();
   const isLate = lagMs > lateAfterMs;
+  const isDeaf = presence?.isAbsent === true;
+  const ageText = (at: Date | null) =>
+    at === null ? "never" : `${durationText(receivers.now.getTime() - at.getTime())} ago`;
   const reasons = [
+    ...(isDeaf
+      ? [
+          `No receiver takes webhooks${presence.unready > 0 ? ": those that run cannot store events" : ": none runs"}. The last one could ${ageText(presence.lastReadyAt)}.`,
+        ]
+      : []),
     ...(isLate
       ? [
           `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ${durationText(lagMs)}: look whether a worker runs.`,
@@ -34,14 +52,18 @@ function summaryOf(backlog: Backlog, receivedInADay: number, now: Date): Summary
   return {
     title: "Events",
     path: dead.n > 0 ? "/events?state=dead" : "/events",
-    tone: dead.n > 0 ? "bad" : isLate ? "bad" : failed.n > 0 ? "warn" : "good",
-    headline: isLate
-      ? `${durationText(lagMs)} behind`
-      : dead.n > 0
-        ? `${countText(dead)} dead`
-        : "Up to date",
+    tone: isDeaf || dead.n > 0 ? "bad" : isLate ? "bad" : failed.n > 0 ? "warn" : "good",
+    headline: isDeaf
+      ? "No receiver"
+      : isLate
+        ? `${durationText(lagMs)} behind`
+        : dead.n > 0
+          ? `${countText(dead)} dead`
+          : "Up to date",
     facts: [
       { name: "Received in 24 hours", value: receivedInADay },
+      { name: "Last webhook", value: ageText(lastWebhookAt) },
+      { name: "Last answered", value: ageText(lastAnswerAt) },
       { name: "Waiting", value: countText(waiting) },
       { name: "Tried again soon", value: countText(failed) },
       ...(isLate || dead.n === 0 ? [{ name: "Dead", value: countText(dead) }] : []),

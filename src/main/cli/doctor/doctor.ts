@@ -16,6 +16,7 @@ import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./data
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
 import { checkDisk } from "./disk.ts";
 import { judgeRedis } from "./redis.ts";
+import { checkReceivers } from "./receivers.ts";
 import { checkSecrets } from "./secrets.ts";
 import { checkTuning } from "./tuning.ts";
 
@@ -29,7 +30,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description(
-      "check configuration, database, queue, workers, secrets, proof, service, clock, endpoint, alert channels and " +
+      "check configuration, database, queue, receivers, workers, secrets, proof, service, clock, endpoint, alert channels and " +
         "destinations of forwarding, and say what to do; exit 2 if a check failed",
     )
     .option("--json", "print one JSON object")
@@ -54,6 +55,7 @@ const needDatabase = [
   "inbox",
   "partitions",
   "queue",
+  "receiver",
   "worker",
   "scheduler",
   "reconciliation",
@@ -91,6 +93,7 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     );
     findings.push(await check("queue", () => checkQueue(runtime, { workerRuns })));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
+    findings.push(await check("receiver", () => checkReceivers(runtime)));
     findings.push(...work);
     findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));

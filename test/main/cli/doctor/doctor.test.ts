@@ -21,6 +21,7 @@ import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { readCompose, readEnvExample, serverSettings } from "../../../deployment/compose-file.ts";
 import { emptyInbox, storeRow } from "../../../inbox/stored-events.ts";
 import { runCommand } from "../command-line.ts";
+import { recordBeat } from "../../../../src/receiver/heartbeats.ts";
 
 const secret = "whsec_a-secret-that-is-long-enough";
 let database: TestDatabase;
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await emptyInbox(database.db);
-  await database.db.raw("truncate receiver.secrets, alerts.heartbeats");
+  await database.db.raw("truncate receiver.secrets, receiver.heartbeats, alerts.heartbeats");
   await recordHeartbeat(database.db, "worker:1:a");
   await recordHeartbeat(database.db, schedulerBeat);
 });
@@ -329,6 +330,53 @@ describe("who works, as doctor sees it", () => {
     expect((await examine()).of("scheduler")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("ran its last task 20 minutes ago") as string,
+    });
+  });
+});
+
+describe("receivers, as doctor sees them", () => {
+  const beat = (isReady = true) =>
+    recordBeat(database.db, "receiver:1:a", { isReady, hasAnswered: true });
+  const silentFor = (minutes: number) =>
+    database.db.raw(
+      "update receiver.heartbeats set beat_at = beat_at - make_interval(mins => :minutes), ready_at = ready_at - make_interval(mins => :minutes)",
+      { minutes },
+    );
+
+  test("where none ever ran, that is a warning", async () => {
+    expect((await examine()).of("receiver")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining("none has ever run here") as string,
+    });
+  });
+
+  test("one that runs is well, with when it last answered", async () => {
+    await beat();
+    expect((await examine()).of("receiver")).toMatchObject({
+      status: "ok",
+      detail: expect.stringMatching(
+        /^1 receiver runs; .*last one answered: less than a minute ago$/,
+      ) as string,
+    });
+  });
+
+  test("one that was killed fails, and names the command", async () => {
+    await beat();
+    await silentFor(6);
+    const { of, exitCode } = await examine();
+    expect(of("receiver")).toMatchObject({
+      status: "failed",
+      detail: expect.stringMatching(/^no receiver runs, .* heard 6 minutes ago/) as string,
+      remedy: expect.stringContaining("node src/bin/tallyhook.js receiver") as string,
+    });
+    expect(exitCode).toBe(2);
+  });
+
+  test("one that lives and cannot store events fails", async () => {
+    await beat(false);
+    expect((await examine()).of("receiver")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("1 receiver runs and cannot store events") as string,
     });
   });
 });
