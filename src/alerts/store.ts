@@ -407,5 +407,5 @@ export async function writeWatermark(db: Knex, name: string, value: object): Pro
   await db("alerts.marks")
     .insert({ name, value: JSON.stringify(value), updated_at: db.fn.now() })
     .onConflict("name")
-    .merge();
+    .merge(["value", "updated_at"]);
 }

@@ -44,6 +44,7 @@ const objects: readonly URL[] = [
     "reconcile",
     "findings/finding-versions",
     "findings/enforced-findings",
+    "findings/decide-finding",
     "recheck/recheck-times",
     "recheck/routine-reads",
   ),

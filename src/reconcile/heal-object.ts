@@ -23,7 +23,7 @@ import type { Random } from "../platform/random.ts";
 import { differencesOf, wholeDifferencesOf } from "./compare/differences.ts";
 import { boundText } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
-import { type Difference, driftClasses, healFindings } from "./findings/findings.ts";
+import { type Difference, driftClasses, healFindingsOf } from "./findings/findings.ts";
 import type { RunListener } from "./run-listener.ts";
 import { accountProblem } from "./same-account.ts";
 
@@ -174,7 +174,7 @@ export async function applyHeal(
           const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
           if (done.kind === "changed") return false;
           const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
-          await healFindings(trx, { run: null, seenAt: at }, keys);
+          await healFindingsOf(trx, { heal: done.heal, at }, keys);
           const news = { states: newStates(done.written) };
           await tell(trx, news, "reconciliation");
           await within?.(trx);

@@ -4,6 +4,7 @@ import { acknowledgeFinding } from "../../src/reconcile/findings/findings.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import type { Resource } from "../../src/mirror/snapshot.ts";
 import { useWalkedService } from "./use-walked-service.ts";
+import { byCommand } from "../support/by-command.ts";
 
 const walked = useWalkedService();
 const tables: Readonly<Record<string, Resource>> = {
@@ -157,7 +158,7 @@ test("a row edited in columns that no read compares stays a finding until all ro
     expect(await states()).toEqual([open(1), healed(2), healed(3)]);
 
     const [{ id }] = await db("reconcile.findings").where("object_id", "order-0001").select("id");
-    await acknowledgeFinding(db, { id, by: "ann", note: "known", at: now });
+    await acknowledgeFinding(db, { id, by: byCommand("ann"), note: "known", at: now });
     expect((await run("full")).totals).toMatchObject({ left: {}, acknowledged: { edited_row: 1 } });
   } finally {
     service.quirks = {};

@@ -7,6 +7,7 @@ import {
 } from "../../src/reconcile/findings/findings.ts";
 import { type ReconcileResult, runTotals } from "../../src/reconcile/runs/finish-run.ts";
 import { none } from "./none.ts";
+import { byCommand } from "../support/by-command.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -49,7 +50,12 @@ test("of identities only those that are enforced count beside the drift", async 
   expect(totals.otherFindings).toEqual({ total: 1, term: 1, endpoint: 1, unsupported_sort: 1 });
   expect(totals.left).toEqual({ mismatch: 1 });
   const [acknowledged] = await db("reconcile.findings").where("class", "mismatch").select("id");
-  await acknowledgeFinding(db, { id: Number(acknowledged.id), by: "jo", note: "", at: new Date() });
+  await acknowledgeFinding(db, {
+    id: Number(acknowledged.id),
+    by: byCommand("jo"),
+    note: "",
+    at: new Date(),
+  });
   expect(await runTotals(db, 1, 0)).toMatchObject({ left: none, acknowledged: { mismatch: 1 } });
   const withoutDrift = { ...totals, left: {} };
   expect(exitCodeOf({ complete: true, totals: withoutDrift }, strict)).toBe(3);

@@ -16,6 +16,7 @@ import {
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { type Proof, readProof } from "../../src/reports/base/report-facts.ts";
 import { ask } from "./ask.ts";
+import { byCommand } from "../support/by-command.ts";
 
 const dayMs = 86_400_000;
 let service: HostileService;
@@ -280,7 +281,12 @@ describe("as of a time", () => {
         Object.assign(orderOf(9), { total: "9" });
         await stand.run();
         const [finding] = await db("reconcile.findings").where("class", "unreadable");
-        await acknowledgeFinding(db, { id: finding.id, by: "ann", note: "x", at: new Date() });
+        await acknowledgeFinding(db, {
+          id: finding.id,
+          by: byCommand("ann"),
+          note: "x",
+          at: new Date(),
+        });
       },
       heal: async () => {
         Object.assign(orderOf(9), { total: 9 });

@@ -1,9 +1,7 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import {
   type FindingRow,
@@ -125,25 +123,16 @@ async function acknowledge(
   { by: given, note }: { by?: string; note: string },
 ): Promise<void> {
   const actor = commandActor(context, given);
-  const by = actor.name;
   if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {
     const db = await runtime.db();
-    await inTransaction(db, async (trx) => {
-      const before = await findFinding(trx, id, { isLocked: true });
-      if (before === null) throw noFinding(id);
-      const said = { id, by, note, at: runtime.wallClock.now() };
-      if (!(await acknowledgeFinding(trx, said))) {
-        throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
-      }
-      await recordAct(trx, actor, {
-        action: "finding.acknowledged",
-        subject: { kind: "finding", id: String(id) },
-        before: { state: before.state },
-      });
-    });
+    if ((await findFinding(db, id)) === null) throw noFinding(id);
+    const said = { id, by: actor, note, at: runtime.wallClock.now() };
+    if (!(await acknowledgeFinding(db, said))) {
+      throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
+    }
   });
-  context.stdout.write(`Finding ${id} is acknowledged by ${withoutControls(by)}.\n`);
+  context.stdout.write(`Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`);
 }
 
 const noFinding = (id: number): UsageError =>

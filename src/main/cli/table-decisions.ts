@@ -17,8 +17,34 @@ export type BackupDecision = "keep" | "keep_though_rebuildable" | "leave";
 export const roleNames = ["receiver", "worker", "reports", "dashboard", "bi"] as const;
 export type RoleName = (typeof roleNames)[number];
 
-/** Letters as psql's `\dp` prints them: a insert, r select, w update, d delete; of a sequence U nextval, w setval. */
+/**
+ * Letters as psql's `\dp` prints them: a insert, r select, w update, d delete; of a sequence U nextval, w setval. To insert
+ * or update never reaches what the database fills by itself (`filledColumnsSql`), nor to update a key. L is the right to
+ * update the whole table, which `lock table` takes; its triggers refuse the updates.
+ */
 export type Letters = string;
+
+/**
+ * Columns that the database would fill by itself, and which a statement gives all the same: what is due when, and what
+ * was last noted. No time in here is one at which something is said to have happened, but for a close's, which its seal
+ * covers and `reports.check_close` compares with the clock.
+ */
+export const givenColumns: readonly string[] = [
+  "alerts.heartbeats.beat_at",
+  "alerts.marks.updated_at",
+  "alerts.outbox.due_at",
+  "alerts.silences.began_at",
+  "dispatch.handlers.resumed_at",
+  "dispatch.runs.due_at",
+  "feed.changes.seq",
+  "feed.consumers.moved_at",
+  "inbox.fetches.due_at",
+  "inbox.receipts.seq",
+  "receiver.heartbeats.beat_at",
+  "reconcile.order_takers.seen_at",
+  "reports.closes.closed_at",
+  "reports.mailings.next_attempt_at",
+];
 
 /** Rights on some columns of a table, besides those on all of it. */
 export interface ColumnRights {
@@ -57,13 +83,13 @@ const eventWithoutBytes: ColumnRights = {
   withheld: ["raw"],
 };
 
-/** Not `recorded_at`, on which reports as of a time rest: nobody adds to what was known then. */
+/** Not `twin`, which an erasure sets. */
 const newStates = words(
   "resource id source_updated_at content_hash observed_at cause replaced_text data",
 );
 
-/** Not when, nor in which place of the record. */
-const newActs = words("account_id actor via address action subject_kind subject_id before after");
+/** Not with the heal that overruled it: `mirror.overrule` records that. */
+const newUnbelieved = words("resource id source_updated_at content_hash observed_at cause data");
 
 /** Under the receiver: which secret was used last is noted. */
 const readAndNoteUse: ColumnRights = { all: "r", update: ["last_used_at"] };
@@ -141,7 +167,8 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "inbox.receipts": {
     backup: "keep",
     receiver: "a",
-    worker: "rwd",
+    // The bytes are masked, and pruned when they are old.
+    worker: { all: "rd", update: ["raw"] },
     reports: receiptWithoutBytes,
     dashboard: "r",
     bi: receiptWithoutBytes,
@@ -151,6 +178,7 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
     receiver: "a",
     worker: "rwd",
     reports: "r",
+    // To replay one, and to show what that would do: it is applied and taken back.
     dashboard: "rw",
     bi: "r",
   },
@@ -169,7 +197,11 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
     dashboard: { all: "r", insert: newStates },
     bi: "r",
   },
-  "mirror.unbelieved": { backup: "keep", worker: "ar", dashboard: "ar" },
+  "mirror.unbelieved": {
+    backup: "keep",
+    worker: { all: "r", insert: newUnbelieved },
+    dashboard: { all: "r", insert: newUnbelieved },
+  },
   "mirror.heals": { backup: "keep", worker: "ar", dashboard: "ar" },
   "mirror.orders": {
     backup: "keep_though_rebuildable",
@@ -207,7 +239,12 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "mirror.erased_contacts": { backup: "keep", worker: "r", dashboard: "r" },
   "mirror.restores": { backup: "keep", worker: "rw", dashboard: "r" },
 
-  "receiver.secrets": { backup: "keep", receiver: readAndNoteUse, dashboard: "arw" },
+  "receiver.secrets": {
+    backup: "keep",
+    receiver: readAndNoteUse,
+    // To retire one, and to encrypt it with another key.
+    dashboard: { all: "ra", update: words("key_id ciphertext not_after retired_at") },
+  },
   "receiver.answers_by_minute": { backup: "keep", receiver: "arw", worker: "rd", dashboard: "r" },
   // A receiver that the lost system had is expected here as well.
   "receiver.heartbeats": { backup: "keep", receiver: "arw", worker: "rd", dashboard: "r" },
@@ -215,22 +252,32 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "receiver.probes": { backup: "leave", receiver: "a" },
 
   "reconcile.runs": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
-  "reconcile.run_states": { backup: "keep", worker: "ar", reports: "r", dashboard: "r", bi: "r" },
+  // Triggers write what became of runs and findings: reports as of a time rest on it.
+  "reconcile.run_states": { backup: "keep", worker: "r", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.coverage": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.doubts": { backup: "keep", worker: "arwd", reports: "r", dashboard: "r", bi: "r" },
-  "reconcile.findings": { backup: "keep", worker: "arw", reports: "r", dashboard: "rw", bi: "r" },
+  // A person decides about a finding by functions that record it (src/reconcile/findings/decide-finding.sql).
+  "reconcile.findings": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.finding_versions": {
     backup: "keep",
-    worker: "ar",
+    worker: "r",
     reports: "r",
-    dashboard: "ar",
+    dashboard: "r",
     bi: "r",
   },
   "reconcile.daily_sums": { backup: "keep", worker: "arwd", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.account": { backup: "keep", worker: "ard", dashboard: "r" },
   "reconcile.endpoints": { backup: "keep", worker: "r", dashboard: "arw" },
-  "reconcile.endpoint_calls": { backup: "keep", worker: "r", dashboard: "arw" },
-  "reconcile.run_orders": { backup: "keep", worker: "rw", dashboard: "arw" },
+  "reconcile.endpoint_calls": {
+    backup: "keep",
+    worker: "r",
+    dashboard: { all: "ra", update: words("settled_at outcome endpoint_id") },
+  },
+  "reconcile.run_orders": {
+    backup: "keep",
+    worker: { all: "r", update: words("outcome error ended_at") },
+    dashboard: { all: "ra", update: words("outcome error ended_at") },
+  },
   // A token never goes back.
   "reconcile.leases": { backup: "keep", worker: "arw", dashboard: "r" },
   // Of no use but to a run that is at work: it reads again what is not there.
@@ -249,8 +296,10 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   },
 
   // Who closes or prepares a month locks these tables, which takes the right to update: their triggers refuse updates.
-  "reports.closes": { backup: "keep", worker: "r", reports: "arw", dashboard: "arw", bi: "r" },
-  "reports.preparations": { backup: "keep", reports: "arw", dashboard: "arw" },
+  "reports.closes": { backup: "keep", worker: "r", reports: "arL", dashboard: "arL", bi: "r" },
+  "reports.preparations": { backup: "keep", reports: "arL", dashboard: "arL" },
+  // Its triggers write it.
+  "reports.closings": { backup: "keep" },
 
   "reports.closed_reports": {
     backup: "keep",
@@ -294,17 +343,30 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "feed.facts": { backup: "keep", worker: "ar", dashboard: "ar" },
   "feed.consumers": { backup: "keep", worker: "arwd" },
 
-  "dispatch.handlers": { backup: "keep", worker: "arwd", dashboard: "rw" },
+  "dispatch.handlers": {
+    backup: "keep",
+    worker: "arwd",
+    // To pause and to resume one.
+    dashboard: { all: "r", update: words("paused_at paused_by pause_reason probe_at resumed_at") },
+  },
   "dispatch.counts": { backup: "keep", worker: "arwd", dashboard: "r" },
-  "dispatch.runs": { backup: "keep", worker: "arwd", dashboard: "rwd" },
+  "dispatch.runs": {
+    backup: "keep",
+    worker: "arwd",
+    dashboard: {
+      all: "rd",
+      // To try one again, and to skip one: then it is the turn of the next.
+      update: words("state attempts due_at claimed_until is_first"),
+    },
+  },
 
   "people.accounts": { backup: "keep", dashboard: "arw" },
   // Commands record who ran them.
   "people.audit": {
     backup: "keep",
-    worker: { insert: newActs },
-    reports: { insert: newActs },
-    dashboard: { all: "r", insert: newActs },
+    worker: "a",
+    reports: "a",
+    dashboard: "ra",
   },
   "people.cases": { backup: "keep", dashboard: "arw" },
   "people.notes": { backup: "keep", dashboard: "ar" },
@@ -331,6 +393,25 @@ export const otherRights: Readonly<Record<string, Rights>> = {
 export const sequenceRights: Readonly<Record<string, Rights>> = {
   "inbox.event_numbers": { receiver: "U", worker: "rw", dashboard: "r" },
   "feed.change_numbers": { worker: "rwU", dashboard: "rU" },
+};
+
+/** Who calls the functions that have the rights of the owner of the tables. A trigger's is called by nobody. */
+export const functionRights: Readonly<Record<string, readonly RoleName[]>> = {
+  "inbox.make_partitions": ["worker"],
+  "inbox.hold_partition": ["worker"],
+  "inbox.drop_partitions": ["worker"],
+  "inbox.make_week": ["worker"],
+  "inbox.drop_week": ["worker"],
+  "feed.make_partitions": ["worker"],
+  "feed.drop_partitions": ["worker"],
+  "mirror.overrule": ["worker", "dashboard"],
+  "reconcile.lock_finding": ["worker", "dashboard"],
+  "reconcile.acknowledge_finding": ["worker", "dashboard"],
+  "reconcile.heal_findings": ["worker", "dashboard"],
+  "reconcile.keep_finding": [],
+  "reconcile.keep_run_state": [],
+  "reports.refuse_addition": [],
+  "reports.check_close": [],
 };
 
 /** Tables whose rows a backup leaves out. */

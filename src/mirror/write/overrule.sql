@@ -1,15 +1,26 @@
 -- Moves overruled states out of the history, into mirror.unbelieved with the number of the heal: those later than the
 -- shown states, and those dated after p_latest. p_resources, p_ids and p_shown_at belong together, one shown state each.
--- Nothing is lost, so whoever may record a heal may call it; nobody but the owner may change the history otherwise.
+-- Nothing is lost, so whoever may record a heal may call it; nobody but the owner may change the history otherwise. The
+-- heal is one of this transaction, and the states are those of its object: an order shows its transactions as well.
 -- session_user is who logged in: inside a function with the owner's rights, current_user is the owner.
 create or replace function mirror.overrule(p_resources text[], p_ids text[], p_shown_at timestamptz[],
                                            p_latest timestamptz, p_observed_at timestamptz, p_heal bigint)
 returns void language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 begin
-  if not has_table_privilege(session_user, 'mirror.heals', 'insert') then
+  if not has_column_privilege(session_user, 'mirror.heals', 'reason', 'insert') then
     raise exception 'the role % may not heal, so it may not overrule states', session_user
       using errcode = 'insufficient_privilege';
+  end if;
+  if not exists (
+    select from mirror.heals h
+    where h.seq = p_heal and h.healed_at >= transaction_timestamp() and not exists (
+      select from unnest(p_ids) as given(id)
+      where given.id <> h.id and not exists (
+        select from mirror.transactions t where t.id = given.id and t.order_id = h.id))
+  ) then
+    raise exception 'the transaction records no heal % of what would be overruled', p_heal
+      using errcode = 'restrict_violation';
   end if;
   -- The history's trigger refuses changes without this setting.
   perform set_config('tallyhook.erasure', 'on', true);

@@ -22,7 +22,8 @@ export interface RowBeforeHeal {
 }
 
 export type OverwriteResult =
-  | { kind: "written"; written: WriteResult; changedColumns: string[] }
+  /** `heal`: the number of the decision in `mirror.heals`. */
+  | { kind: "written"; written: WriteResult; changedColumns: string[]; heal: string }
   /** The row has changed since the person saw it. Nothing was written. */
   | { kind: "changed" };
 
@@ -83,7 +84,7 @@ export async function overwriteObject(
     .returning<{ seq: string }[]>("seq");
   if (heal === undefined) throw new TypeError("a heal was recorded without a number");
   await overruleStates(trx, object, shown, heal.seq);
-  return { kind: "written", written, changedColumns };
+  return { kind: "written", written, changedColumns, heal: heal.seq };
 }
 
 interface StoredRow {

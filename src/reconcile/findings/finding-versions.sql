@@ -1,5 +1,7 @@
--- A trigger, since findings are written in several places and none may forget the version.
-create or replace function reconcile.keep_finding() returns trigger language plpgsql as $$
+-- A trigger, since findings are written in several places and none may forget the version. It has the owner's rights:
+-- reports as of a time read these versions, so no role may add one by itself.
+create or replace function reconcile.keep_finding() returns trigger language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     insert into reconcile.finding_versions (finding, content) values (new.id, to_jsonb(new));
     return null;

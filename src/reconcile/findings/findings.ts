@@ -185,18 +185,42 @@ export async function healUnseenFindings(
 }
 
 /**
- * A person accepts a finding as it is: it stays acknowledged while it lasts and no longer counts as drift left. False
- * where no unhealed finding has this id. One statement, idempotent.
+ * Heals the unhealed findings among these keys that are about the object of a heal, and returns their number. Needs the
+ * transaction that records the heal. One statement, idempotent.
+ */
+export async function healFindingsOf(
+  trx: Knex.Transaction,
+  { heal, at }: { heal: string; at: Date },
+  keys: readonly string[],
+): Promise<number> {
+  const { rows } = await trx.raw<{ rows: { healed: number }[] }>(
+    "select reconcile.heal_findings(?::bigint, ?::text[], ?) as healed",
+    [heal, sqlArray(keys), at],
+  );
+  return rows[0]?.healed ?? 0;
+}
+
+/** Who acknowledges a finding: an `Actor` of `people/`. */
+interface Acknowledger {
+  accountId: number | null;
+  name: string;
+  via: string;
+  address: string | null;
+}
+
+/**
+ * A person accepts a finding as it is: it stays acknowledged while it lasts and no longer counts as drift left. The act
+ * is recorded with it (`people.audit`). False where no unhealed finding has this id: then nothing is done. One statement.
  */
 export async function acknowledgeFinding(
   db: Knex,
-  { id, by, note, at }: { id: number; by: string; note: string; at: Date },
+  { id, by, note, at }: { id: number; by: Acknowledger; note: string; at: Date },
 ): Promise<boolean> {
-  const changed = await db("reconcile.findings")
-    .where({ id })
-    .whereNot("state", "healed")
-    .update({ state: "acknowledged", ack_by: by, ack_note: note, ack_at: at });
-  return changed > 0;
+  const { rows } = await db.raw<{ rows: { done: boolean }[] }>(
+    "select reconcile.acknowledge_finding(?, ?, ?, ?, ?, ?, ?) as done",
+    [id, note, at, by.accountId as number, by.name, by.via, by.address as string],
+  );
+  return rows[0]?.done === true;
 }
 
 export const findingStates = ["open", "reopened", "acknowledged", "healed"] as const;
@@ -254,12 +278,13 @@ export async function findFinding(
   id: number,
   { isLocked = false }: { isLocked?: boolean } = {},
 ): Promise<FindingRow | null> {
-  const query = db("reconcile.findings")
+  if (isLocked) await db.raw("select reconcile.lock_finding(?)", [id]);
+  const found = await db("reconcile.findings")
     .select<FindingRow[]>([...findingColumns])
     .select(db.raw("evidence->>'mode' as mode"))
     .where({ id })
     .first<FindingRow | undefined>();
-  return (await (isLocked ? query.forUpdate() : query)) ?? null;
+  return found ?? null;
 }
 
 /** The number of findings in each state. */

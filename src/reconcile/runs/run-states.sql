@@ -1,8 +1,13 @@
--- A trigger, since a run changes its state in several places and none may forget to record it.
-create or replace function reconcile.keep_run_state() returns trigger language plpgsql as $$
+-- A trigger, since a run changes its state in several places and none may forget to record it. It has the owner's
+-- rights: proofs as of a time rest on when a run ended, so no role may add a state by itself. Whoever may, the owner,
+-- says when a run ended that is written as a whole.
+create or replace function reconcile.keep_run_state() returns trigger language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     insert into reconcile.run_states (run, recorded_at, state, has_ended)
-    values (new.id, case tg_op when 'INSERT' then coalesce(new.finished_at, clock_timestamp()) else clock_timestamp() end,
+    values (new.id,
+            case when tg_op = 'INSERT' and has_table_privilege(session_user, 'reconcile.run_states', 'insert')
+              then coalesce(new.finished_at, clock_timestamp()) else clock_timestamp() end,
             new.state, new.state = 'complete' or new.state = 'incomplete' and new.error is null);
     return null;
 end

@@ -7,6 +7,7 @@ import {
   healUnseenFindings,
   recordFindings,
 } from "../../../src/reconcile/findings/findings.ts";
+import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -53,7 +54,7 @@ test("an acknowledged finding stays so while it lasts, and not beyond", async ()
   const { db } = database;
   await recordFindings(db, at(1), [finding("b")]);
   const { id } = await stored("b");
-  const ack = { id: Number(id), by: "jo", note: "known", at: at(2).seenAt };
+  const ack = { id: Number(id), by: byCommand("jo"), note: "known", at: at(2).seenAt };
   expect(await acknowledgeFinding(db, ack)).toBe(true);
   await recordFindings(db, at(3), [finding("b")]);
   expect(await stored("b")).toMatchObject({
@@ -71,7 +72,12 @@ test("an acknowledged finding of the same amount in another currency is open aga
   const { db } = database;
   await recordFindings(db, at(1), [finding("c")]);
   const { id } = await stored("c");
-  await acknowledgeFinding(db, { id: Number(id), by: "jo", note: "a cent", at: at(2).seenAt });
+  await acknowledgeFinding(db, {
+    id: Number(id),
+    by: byCommand("jo"),
+    note: "a cent",
+    at: at(2).seenAt,
+  });
   await recordFindings(db, at(3), [{ ...finding("c"), currency: "kwd" }]);
   expect(await stored("c")).toMatchObject({ state: "reopened", ack_by: null, currency: "kwd" });
 });
@@ -83,7 +89,12 @@ test.each(["identity", "mismatch"] as const)(
     const of = (total: number): Finding => ({ ...finding(kind, total), class: kind });
     await recordFindings(db, at(1), [of(1)]);
     const { id } = await stored(kind);
-    await acknowledgeFinding(db, { id: Number(id), by: "jo", note: "a cent", at: at(2).seenAt });
+    await acknowledgeFinding(db, {
+      id: Number(id),
+      by: byCommand("jo"),
+      note: "a cent",
+      at: at(2).seenAt,
+    });
     await recordFindings(db, at(3), [of(1)]);
     expect(await stored(kind)).toMatchObject({ state: "acknowledged" });
     await recordFindings(db, at(4), [of(99_999)]);

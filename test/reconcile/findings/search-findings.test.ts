@@ -13,6 +13,7 @@ import {
   searchFindings,
   sumOpenFindings,
 } from "../../../src/reconcile/findings/search-findings.ts";
+import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -132,7 +133,7 @@ test("a finding's version changes with a decision, and not by being read", async
   const read = async () => findingVersion((await findFinding(db, Number(id))) as never);
   const first = await read();
   expect(await read()).toBe(first);
-  await acknowledgeFinding(db, { id: Number(id), by: "ada", note: "known", at: seenAt });
+  await acknowledgeFinding(db, { id: Number(id), by: byCommand("ada"), note: "known", at: seenAt });
   expect(await read()).not.toBe(first);
 });
 

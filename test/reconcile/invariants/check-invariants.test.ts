@@ -6,6 +6,7 @@ import { checkInvariants } from "../../../src/reconcile/invariants/check-invaria
 import type { InvariantMode } from "../../../src/reconcile/invariants/invariant.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
+import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import {
   applyAll,
@@ -106,7 +107,7 @@ describe("what an identity finds", () => {
     await check();
     const [finding] = await findings();
     const id = Number(finding?.id);
-    await acknowledgeFinding(database.db, { id, by: "ada", note: "known", at: now });
+    await acknowledgeFinding(database.db, { id, by: byCommand("ada"), note: "known", at: now });
     await check({ at: later(1) });
     expect(await findings()).toMatchObject([{ state: "acknowledged", ack_note: "known" }]);
   });

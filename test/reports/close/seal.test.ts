@@ -177,6 +177,7 @@ test("every table of schema reports is frozen with a close, or no part of what a
     "network_thresholds",
     "preparations",
     "preparation_ends",
+    "closings",
     "mailings",
   ];
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...frozen, ...others].toSorted());

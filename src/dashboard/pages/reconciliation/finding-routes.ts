@@ -128,12 +128,11 @@ export const findingRoutes: readonly Route[] = [
         if (versionOf(form) !== findingVersion(finding)) {
           throw outdated(`Finding ${finding.id}`, changedFinding(finding));
         }
-        const said = { id: Number(finding.id), by: actor.name, note, at: clock.now() };
-        await acknowledgeFinding(trx, said);
-        await recordAct(trx, actor, {
-          action: "finding.acknowledged",
-          subject: subjectOf(finding),
-          before: { state: finding.state },
+        await acknowledgeFinding(trx, {
+          id: Number(finding.id),
+          by: actor,
+          note,
+          at: clock.now(),
         });
         return finding.id;
       });

@@ -5,6 +5,8 @@ import {
   type Letters,
   type Rights,
   type RoleName,
+  functionRights,
+  givenColumns,
   otherRights,
   queueRoles,
   queueSchema,
@@ -19,11 +21,12 @@ const ownSchemas: readonly string[] = migratedSchemas;
 /** Who makes temporary tables: the invariants of a run, and jobs that are added in bulk. */
 const temporaryRoles: readonly RoleName[] = ["receiver", "worker", "dashboard"];
 
+/** Of letters that are granted on a whole table or sequence. */
 const privileges: Readonly<Record<string, string>> = {
   r: "select",
-  a: "insert",
-  w: "update",
   d: "delete",
+  L: "update",
+  w: "update",
   U: "usage",
 };
 
@@ -65,6 +68,9 @@ export function rolesSql({ prefix, migration }: RolesOptions): string {
       .join("\n"),
     revokePublic(all),
     roleNames.map((role) => grantsOf(role, roleOf(role))).join("\n\n"),
+    columnGrants(roleOf),
+    functionGrants(all, roleOf),
+    largeObjects,
     queueGrants(queueRoles.map(roleOf).join(", "), all),
     "commit;\n",
   ].join("\n\n");
@@ -150,6 +156,8 @@ begin
                      pg_get_userbyid(owner), schema, name);
     end loop;
   end loop;
+  -- Whoever may connect could fill the disk with temporary tables.
+  execute format('revoke temporary on database %I from public', current_database());
 end
 $roles$;`;
 }
@@ -195,9 +203,18 @@ function grantsOf(role: RoleName, name: string): string {
   return [
     `-- ${name}`,
     `grant usage on schema ${[...schemas].join(", ")} to ${name};`,
-    ...wholeGrants(tables, "", name),
+    ...wholeGrants(
+      // By columns (columnGrants).
+      tables.map(([relation, { all = "" }]) => [relation, all.replaceAll(/[aw]/g, "")]),
+      "",
+      name,
+    ),
     ...columns,
-    ...wholeGrants(sequences, "sequence ", name),
+    ...wholeGrants(
+      sequences.map(([relation, { all = "" }]) => [relation, all]),
+      "sequence ",
+      name,
+    ),
   ]
     .map(inLines)
     .join("\n");
@@ -205,13 +222,13 @@ function grantsOf(role: RoleName, name: string): string {
 
 /** One statement for all relations with the same rights. */
 function wholeGrants(
-  relations: readonly [string, ColumnRights][],
+  relations: readonly (readonly [string, Letters])[],
   kind: string,
   name: string,
 ): string[] {
   const byLetters = new Map<Letters, string[]>();
-  for (const [relation, { all }] of relations) {
-    if (all !== undefined) byLetters.set(all, [...(byLetters.get(all) ?? []), relation]);
+  for (const [relation, letters] of relations) {
+    if (letters !== "") byLetters.set(letters, [...(byLetters.get(letters) ?? []), relation]);
   }
   return [...byLetters].map(
     ([letters, named]) =>
@@ -225,6 +242,92 @@ const privilegesOf = (letters: Letters): string =>
     if (privilege === undefined) throw new TypeError(`there is no right "${letter}"`);
     return privilege;
   }).join(", ");
+
+/**
+ * SQL condition on `pg_attribute a` and `pg_attrdef d`: the database fills the column of a new row by itself, with a
+ * number, a random id or its clock, so that no role chooses it.
+ */
+export const filledColumnsSql = `(a.attidentity <> '' or a.attgenerated <> ''
+  or coalesce(pg_get_expr(d.adbin, d.adrelid), '') ~ '^(now|clock_timestamp|nextval|gen_random_uuid)\\(')`;
+
+/** What the letters a and w reach: columns of the catalogue, so that the rule stands in one place. */
+function columnGrants(roleOf: (role: RoleName) => string): string {
+  const wanted = Object.entries({ ...tableDecisions, ...otherRights }).flatMap(
+    ([relation, rights]) =>
+      roleNames.flatMap((role) => {
+        const right = rights[role];
+        const letters = (typeof right === "string" ? right : right?.all) ?? "";
+        return ["a", "w"]
+          .filter((letter) => letters.includes(letter))
+          .map((letter) => `('${roleOf(role)}', '${relation}', '${letter}')`);
+      }),
+  );
+  return `-- Inserts and updates reach no column that the database fills by itself, and updates no key.
+do $columns$
+declare
+  wanted record;
+begin
+  for wanted in
+    select w.role, w.relation, case w.letter when 'a' then 'insert' else 'update' end as privilege,
+           string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns
+    from (values
+${inLines(`      ${wanted.join(", ")}`)}
+    ) as w(role, relation, letter)
+    join pg_attribute a on a.attrelid = w.relation::regclass and a.attnum > 0 and not a.attisdropped
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where (not ${filledColumnsSql}
+        or w.relation || '.' || a.attname = any(array[
+${inLines(`          ${givenColumns.map(literal).join(", ")}`)}]))
+      and not (w.letter = 'w' and exists (
+        select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any(i.indkey)))
+    group by w.role, w.relation, w.letter
+  loop
+    execute format('grant %s (%s) on %s to %I', wanted.privilege, wanted.columns, wanted.relation, wanted.role);
+  end loop;
+end
+$columns$;`;
+}
+
+/** Functions with the owner's rights, which PostgreSQL would let everybody call. */
+function functionGrants(all: string, roleOf: (role: RoleName) => string): string {
+  const names = Object.keys(functionRights);
+  return [
+    "-- Functions with the rights of the owner.",
+    inLines(`revoke all on function ${names.join(", ")} from public, ${all};`),
+    ...roleNames.flatMap((role) => {
+      const called = names.filter((name) => functionRights[name]?.includes(role));
+      return called.length === 0
+        ? []
+        : [inLines(`grant execute on function ${called.join(", ")} to ${roleOf(role)};`)];
+    }),
+  ].join("\n");
+}
+
+/**
+ * Whoever may connect may store large objects, also a role that only reads. Nothing here uses them. Only a superuser can
+ * take the functions from everybody.
+ */
+const largeObjects = `-- Large objects: PostgreSQL lets everybody store them.
+do $objects$
+declare
+  name text;
+begin
+  if not (select rolsuper from pg_roles where rolname = current_user) then
+    if has_function_privilege('public', 'pg_catalog.lo_from_bytea(oid, bytea)', 'execute') then
+      raise warning 'every role may store large objects in this database: run this SQL once as a superuser, who takes that away';
+    end if;
+    return;
+  end if;
+  for name in
+    select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'pg_catalog'::regnamespace
+      and p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_put', 'lo_truncate', 'lo_truncate64',
+                        'lo_unlink', 'lowrite')
+  loop
+    execute format('revoke execute on function %s from public', name);
+  end loop;
+end
+$objects$;`;
 
 /** BullMQ makes its own tables. They are not there when the queue is in Redis. */
 function queueGrants(queueRolesList: string, all: string): string {

@@ -2,11 +2,13 @@ import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { registerRoles } from "../../../../src/main/cli/roles/roles.ts";
-import { rolesSql } from "../../../../src/main/cli/roles/roles-sql.ts";
+import { filledColumnsSql, rolesSql } from "../../../../src/main/cli/roles/roles-sql.ts";
 import {
   type ColumnRights,
   type Right,
   type RoleName,
+  functionRights,
+  givenColumns,
   otherRights,
   roleNames,
   sequenceRights,
@@ -21,6 +23,7 @@ import { type DatabaseRoles, makeDatabaseRoles } from "../../../support/database
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 import { runCommand } from "../command-line.ts";
+import { actsOfRoles } from "./acts-of-roles.ts";
 
 const database = useTestDatabase();
 let roles: DatabaseRoles;
@@ -100,7 +103,7 @@ describe("the table of decisions", () => {
 });
 
 describe("the SQL of roles", () => {
-  /** What the server says that a role may do with all of a table, in the letters of the table of decisions. */
+  /** What the server says that a role may do with a table, or with any of its columns. */
   async function granted(role: RoleName): Promise<Record<string, string>> {
     const { rows } = await database.db.raw<{ rows: { name: string; letters: string }[] }>(
       `select r.name, string_agg(p.letter, '') as letters
@@ -109,23 +112,118 @@ describe("the SQL of roles", () => {
                           ('trigger', 't'), ('references', 'x'), ('usage', 'U')) as p(privilege, letter)
        where case when r.kind = 'S' and p.letter in ('r', 'w', 'U')
                     then has_sequence_privilege(?, r.name, p.privilege)
+                  when r.kind <> 'S' and p.letter in ('r', 'a', 'w', 'x')
+                    then has_any_column_privilege(?, r.name, p.privilege)
                   when r.kind <> 'S' and p.letter <> 'U' then has_table_privilege(?, r.name, p.privilege) end
        group by r.name`,
-      [JSON.stringify(await relations(database.db)), roles.nameOf(role), roles.nameOf(role)],
+      [
+        JSON.stringify(await relations(database.db)),
+        ...Array.from({ length: 3 }, () => roles.nameOf(role)),
+      ],
     );
     return Object.fromEntries(rows.map(({ name, letters }) => [name, letters]));
   }
-  const sorted = (text: string): string => Array.from(text).sort().join("");
+  const sorted = (text: string): string => [...new Set(text)].sort().join("");
+  const lettersOf = ({ all = "", select, insert, update }: ColumnRights): string =>
+    sorted(
+      all.replace("L", "w") +
+        (select === undefined ? "" : "r") +
+        (insert === undefined ? "" : "a") +
+        (update === undefined ? "" : "w"),
+    );
 
   test.each(roleNames)("grants %s what the table says, and nothing else", async (role) => {
     const wanted = Object.keys(decided).flatMap((name) => {
-      const { all = "" } = rightOf(name, role);
-      return all === "" ? [] : [[name, sorted(all)] as const];
+      const letters = lettersOf(rightOf(name, role));
+      return letters === "" ? [] : [[name, letters] as const];
     });
     const found = Object.entries(await granted(role)).map(
       ([name, own]) => [name, sorted(own)] as const,
     );
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(wanted));
+  });
+
+  interface WritableColumn {
+    relation: string;
+    name: string;
+    privilege: "insert" | "update";
+    /** By the database itself. */
+    is_filled: boolean;
+    is_key: boolean;
+    /** The role may update the whole table, which its triggers refuse. */
+    is_locked: boolean;
+  }
+
+  /** From the catalogue, all of them. */
+  async function writableColumns(role: RoleName): Promise<WritableColumn[]> {
+    const name = roles.nameOf(role);
+    const { rows } = await database.db.raw<{ rows: WritableColumn[] }>(
+      `select n.nspname || '.' || c.relname as relation, a.attname as name, p.privilege,
+              ${filledColumnsSql} as is_filled,
+              exists (select from pg_index i
+                      where i.indrelid = c.oid and i.indisprimary and a.attnum = any(i.indkey)) as is_key,
+              p.privilege = 'update' and has_table_privilege(:name, c.oid, 'update') as is_locked
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+       left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+       cross join (values ('insert'), ('update')) as p(privilege)
+       where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not in ('pg_catalog', 'information_schema')
+         and n.nspname !~ '^pg_(toast|temp)'
+         and has_column_privilege(:name, c.oid, a.attnum, p.privilege)`.replaceAll("?", "\\?"),
+      { name },
+    );
+    return rows;
+  }
+
+  test.each(roleNames)(
+    "lets %s write no column that the database fills by itself, and change no key",
+    async (role) => {
+      for (const column of await writableColumns(role)) {
+        const { relation, name, privilege, is_locked: isLocked } = column;
+        const where = `${privilege} ${relation}.${name}`;
+        const isGiven = givenColumns.includes(`${relation}.${name}`);
+        if (isLocked) {
+          expect(["reports.closes", "reports.preparations"], where).toContain(relation);
+        } else if (privilege === "update") {
+          expect([where, column.is_key]).toEqual([where, false]);
+        }
+        if (!isLocked && !isGiven) expect([where, column.is_filled]).toEqual([where, false]);
+      }
+    },
+  );
+
+  test.each(roleNames)("every table that %s may write has an act that writes it", async (role) => {
+    const found = Object.entries(await granted(role))
+      .filter(([name, letters]) => /[awdU]/.test(letters) && decided[name] !== undefined)
+      .map(([name]) => name);
+    expect(found.sort()).toEqual(Object.keys(actsOfRoles[role]).sort());
+    expect(new Set((await writableColumns(role)).map(({ relation }) => relation))).toEqual(
+      new Set(
+        found.filter(
+          (name) => /[aw]/.test(lettersOf(rightOf(name, role))) && !(name in sequenceRights),
+        ),
+      ),
+    );
+  });
+
+  test("decides who calls each function that has the rights of the owner", async () => {
+    const { rows } = await database.db.raw<{
+      rows: { name: string; called_by: string; has_path: boolean }[];
+    }>(
+      `select n.nspname || '.' || p.proname as name,
+              coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp'] as has_path,
+              coalesce((select string_agg(r.role, ' ' order by r.role) from unnest(?::text[], ?::text[]) as r(role, name)
+                        where has_function_privilege(r.name, p.oid, 'execute')), '') as called_by
+       from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+       where p.prosecdef and n.nspname = any(?::text[])`,
+      [[...roleNames], roleNames.map(roles.nameOf), [...migratedSchemas]],
+    );
+    const found = Object.fromEntries(rows.map(({ name, called_by: by }) => [name, by]));
+    const wanted = Object.entries(functionRights).map(
+      ([name, by]) => [name, [...by].sort().join(" ")] as const,
+    );
+    expect(found).toEqual(Object.fromEntries(wanted));
+    expect(rows.filter(({ has_path: hasPath }) => !hasPath)).toEqual([]);
   });
 
   test("takes back what an earlier version granted, and default privileges, when it is run again", async () => {
@@ -236,9 +334,7 @@ describe("the SQL of roles", () => {
     );
     expect([error, err]).toEqual([null, ""]);
     expect(out).toMatch(/^-- .*\n[^]*\ncommit;\n$/);
-    expect(out).toContain(
-      "grant insert on inbox.receipts, inbox.progress, receiver.probes to shop_receiver;",
-    );
+    expect(out).toContain("grant update (last_used_at) on receiver.secrets to shop_receiver;");
     const refused = await runCommand(registerRoles, ["roles", "--sql", "--prefix", "x; drop"], {
       env,
     });
