@@ -117,12 +117,14 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
     return made;
   });
   return {
-    async send({ messageId, inReplyTo, to, attachments = [], ...content }) {
+    async send({ messageId, inReplyTo, to, subject, attachments = [], ...content }) {
       const sender = await transport();
       let rejected: readonly unknown[];
       try {
         ({ rejected } = await sender.sendMail({
           ...content,
+          // Words that look encoded (RFC 2047) go out as they are, and whoever reads the mail would have them decoded.
+          subject: subject.replaceAll("=?", "= ?"),
           from,
           to: [...to],
           messageId: `<${messageId}>`,

@@ -42,12 +42,12 @@ function createSlackChannel(http: HttpPost): Channel<SentMessage> {
 }
 
 const emojis = {
-  critical: ":rotating_light:",
-  error: ":red_circle:",
-  warning: ":large_yellow_circle:",
-  info: ":information_source:",
+  critical: "🚨",
+  error: "🔴",
+  warning: "🟡",
+  info: "ℹ️",
 };
-const resolvedEmoji = ":white_check_mark:";
+const resolvedEmoji = "✅";
 
 // All lengths below keep within the limits of blocks even if every character becomes an entity of five.
 const maxFacts = 40;
@@ -58,30 +58,38 @@ const maxSectionText = 2_900;
 const maxLinks = 4;
 const maxLinkCharacters = 400;
 
-/** The message in blocks, with a plain text for notifications and for chats without blocks. */
+/**
+ * The message in blocks, with a text for notifications and for chats without blocks. Blocks say all words as plain text,
+ * in which nothing is formatted; only links, and that text, are in Slack's markup, which has no escape for a star.
+ */
 export function slackPayload(message: SentMessage): object {
   const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];
   const { sections, left } = itemSections(message.items ?? []);
   const links = message.links.flatMap(linkText);
   const blocks = [
-    section(`${emoji} *${escaped(headlineOf(message), 250)}*`),
+    section(plain(`${emoji} ${escaped(headlineOf(message), 250)}`)),
     ...inGroups(message.facts.slice(0, maxFacts), factsPerBlock).map((facts) => ({
       type: "section",
-      fields: facts.map(({ label, value }) => markdown(factText({ label, value }))),
+      fields: facts.map((fact) => plain(factText(fact))),
     })),
-    ...sections.map(section),
-    ...(left === 0 ? [] : [section(`… and ${left} more.`)]),
-    ...(message.advice === "" ? [] : [section(`*What to do:* ${escaped(message.advice, 580)}`)]),
-    ...(links.length === 0 ? [] : [section(links.slice(0, maxLinks).join("  ·  "))]),
-    { type: "context", elements: [markdown(runbookText(message)), markdown(contextText(message))] },
+    ...sections.map((text) => section(plain(text))),
+    ...(left === 0 ? [] : [section(plain(`… and ${left} more.`))]),
+    ...(message.advice === ""
+      ? []
+      : [section(plain(`What to do: ${escaped(message.advice, 580)}`))]),
+    ...(links.length === 0 ? [] : [section(markup(links.slice(0, maxLinks).join("  ·  ")))]),
+    { type: "context", elements: [runbookElement(message), plain(contextText(message))] },
   ];
-  return { text: `${emoji} ${escaped(headlineOf(message), 250)} ${shortMark(message)}`, blocks };
+  return { text: `${emoji} ${lookalike(headlineOf(message), 250)} ${shortMark(message)}`, blocks };
 }
 
 /** A link where the runbooks have an address, else their path. */
-const runbookText = ({ runbook, rule }: SentMessage): string =>
-  linkText({ label: `Runbook: ${rule}`, url: runbook })[0] ??
-  `Runbook: ${escaped(runbook, maxLinkCharacters)}`;
+function runbookElement({ runbook, rule }: SentMessage): object {
+  const [link] = linkText({ label: `Runbook: ${rule}`, url: runbook });
+  return link === undefined
+    ? plain(`Runbook: ${escaped(runbook, maxLinkCharacters)}`)
+    : markup(link);
+}
 
 const contextText = (message: SentMessage): string =>
   [
@@ -93,14 +101,14 @@ const contextText = (message: SentMessage): string =>
   ].join(" · ");
 
 const factText = ({ label, value }: AlertFact): string =>
-  `*${escaped(label, 80)}*\n${escaped(value, 300)}`;
+  `${escaped(label, 80)}\n${escaped(value, 300)}`;
 
 /** An item as text, in one or two lines. */
 function itemText({ title, facts }: AlertItem): string {
   const told = facts
     .slice(0, 5)
     .map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);
-  return [`• *${escaped(title, 120)}*`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
+  return [`• ${escaped(title, 120)}`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
 }
 
 /** Puts as many items into the blocks of a message as fit, several to a block, and returns how many are left. */
@@ -121,19 +129,32 @@ function linkText({ label, url }: { label: string; url: string }): string[] {
   const link = safeLink(url);
   // A bar would end the address and start the label too early.
   if (link === null || link.length > maxLinkCharacters) return [];
-  return [`<${entities(link).replace(/\|/g, "%7C")}|${escaped(label, 40)}>`];
+  return [`<${entities(link).replace(/\|/g, "%7C")}|${lookalike(label, 40)}>`];
 }
 
+/** `emoji`: Slack makes no picture of `:name:`. */
+const plain = (text: string) => ({ type: "plain_text", text, emoji: false });
 /** `verbatim`: Slack does not turn text that looks like a link or a mention into one. */
-const markdown = (text: string) => ({ type: "mrkdwn", text, verbatim: true });
-const section = (text: string) => ({ type: "section", text: markdown(text) });
+const markup = (text: string) => ({ type: "mrkdwn", text, verbatim: true });
+const section = (text: object) => ({ type: "section", text });
 
-/** The three characters that can begin markup. Those that only make text bold or italic may stay. */
+/** The three characters that Slack decodes in every text, plain or not. */
 const entities = (text: string): string =>
   text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 /** Compatible chats also read Markdown, in which `](` would turn the text before it into a link. */
 const escaped = (text: string, max: number): string =>
   entities(oneLine(text, max)).replaceAll("](", "] (") || "–";
+
+const lookalikes: Readonly<Record<string, string>> = {
+  "*": "∗",
+  _: "ˍ",
+  "~": "∼",
+  "`": "ˋ",
+  ":": "∶",
+};
+/** For markup: characters that would format words, or make a picture of `:name:`, become others that look like them. */
+const lookalike = (text: string, max: number): string =>
+  escaped(text, max).replace(/[*_~`]|:(?=[\w+-]+:)/g, (found) => lookalikes[found] ?? found);
 
 function inGroups<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, group) =>

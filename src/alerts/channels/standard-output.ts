@@ -45,7 +45,8 @@ function textLine(message: SentMessage): string {
     `Runbook: ${oneLine(runbook, 300)}`,
     shortMark(message),
   ];
-  return parts.join(" | ");
+  // A bar of outside text must not look like the next part.
+  return parts.map((part) => part.replaceAll("|", "¦")).join(" | ");
 }
 
 const itemText = ({ title, facts }: AlertItem): string =>
