@@ -6,6 +6,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import type { DestinationGuard } from "../platform/http/destination-guard.ts";
 import { type HttpAnswer, retryAfterMsOf } from "../platform/http/exchange.ts";
 import { Unanswered, createGuardedPost } from "../platform/http/guarded-post.ts";
+import { ifSplitByComma } from "../platform/setting-kinds.ts";
 import { recipientName } from "./destination-name.ts";
 import type { DestinationSettings } from "./settings.ts";
 
@@ -73,7 +74,8 @@ function readSecrets(
   const problem = secrets
     .map((each) => secretProblem(standardWebhooksScheme, each))
     .find((each) => each !== null);
-  return problem === undefined ? secrets : `${variable} ${problem}`;
+  if (problem === undefined) return secrets;
+  return `${variable} ${problem}${secrets.length > 1 ? ifSplitByComma : ""}`;
 }
 
 function openDestination(

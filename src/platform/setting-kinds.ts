@@ -268,14 +268,19 @@ export const namedItems = <const T extends string>(
     `names separated by commas, each optionally followed by :${words.join(" or :")}, such as ${example}`,
   );
 
+/** Added to what is wrong with one of several secrets: some services show theirs as `v1,whsec_…`. */
+export const ifSplitByComma =
+  " (commas separate secrets; if one secret was split, leave out the comma and what is before it, such as v1)";
+
 /** Newest first. A short or empty secret among them is an error and is never skipped. */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
   kind(
     commaList.superRefine((secrets, context) => {
+      const hint = secrets.length > 1 ? ifSplitByComma : "";
       secrets.forEach((secret, i) => {
         const bytes = Buffer.byteLength(secret);
         const addIssue = (message: string) => context.addIssue({ code: "custom", message });
-        if (bytes < minBytes) addIssue(`has ${bytes} bytes in its secret number ${i + 1}`);
+        if (bytes < minBytes) addIssue(`has ${bytes} bytes in its secret number ${i + 1}${hint}`);
         // A file with one secret a line would be read as one long secret, which verifies nothing.
         if (/\s/.test(secret)) addIssue(`has a space or line break in its secret number ${i + 1}`);
       });

@@ -128,7 +128,8 @@ test("all destinations whose secrets are not usable are named at once, without t
     });
   expect(refusal(open)).toBe(
     "Nothing can be forwarded as set up:\n" +
-      '  - destination "crm": FORWARD_CRM is not base64 after whsec_, as the standard-webhooks scheme needs.\n' +
+      '  - destination "crm": FORWARD_CRM is not base64 after whsec_, as the standard-webhooks scheme needs ' +
+      "(commas separate secrets; if one secret was split, leave out the comma and what is before it, such as v1).\n" +
       '  - destination "other": set FORWARD_OTHER or FORWARD_OTHER_FILE, such as to the output of: ' +
       'echo "whsec_$(openssl rand -base64 32)".',
   );

@@ -244,6 +244,8 @@ export function secretProblem(
   if (value === "") return "is empty";
   if (/\s/.test(value)) return "contains white space";
   if (/^(["']).*\1$/.test(value)) return "is in quotation marks, which would be part of it";
+  if (value.startsWith("v1,whsec_"))
+    return 'begins with "v1,", which is no part of it: leave it out';
   const key = rule.derive(value);
   if (key === null) return rule.problem;
   if (key.length < minimumSecretBytes) {

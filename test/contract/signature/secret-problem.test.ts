@@ -13,6 +13,8 @@ it.each([
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL", "is not base64 after whsec_"],
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS=w", "is not base64 after whsec_"],
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw=", "is not base64 after whsec_"],
+  ["svc", "v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 'begins with "v1,"'],
+  ["standard-webhooks", "v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 'begins with "v1,"'],
   ["svc", '"sixteen-bytes-ok"', "is in quotation marks"],
   ["hex", "'sixteen-bytes-ok'", "is in quotation marks"],
 ] as const)("%s refuses %j: %s", (scheme, value, problem) => {

@@ -270,6 +270,12 @@ describe("bad values", () => {
     );
   });
 
+  test("a secret that its own comma split is told from a short one, and not shown", () => {
+    const message = refusal({ SVC_WEBHOOK_SECRETS: `v1,${webhookSecret}` });
+    expect(message).toContain("commas separate secrets; if one secret was split, leave out");
+    expect(message).not.toContain(webhookSecret);
+  });
+
   test.each([
     ["PORT", "-1"],
     ["PORT", "80a"],
