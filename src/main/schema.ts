@@ -39,6 +39,7 @@ const objects: readonly URL[] = [
     "changes/readable-until",
   ),
   ...inRoom("inbox", "readable-until"),
+  ...inRoom("feed", "next-changes"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
   ...inRoom(
     "reconcile",

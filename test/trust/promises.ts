@@ -179,7 +179,7 @@ export const promises: readonly StatedPromise[] = [
     "A change of the feed is missed by no reader, whatever order writers commit in.",
     [
       "feed/psql-reader",
-      'the page\'s SQL, run by psql, misses none of ${wanted.toLocaleString("en")} changes that ${writers} writers commit out of order, and reading by the highest number misses some',
+      'the page\'s SQL, run by two psql under one name, misses and doubles none of ${wanted.toLocaleString("en")} changes that ${writers} writers commit out of order, and reading by the highest number misses some',
     ],
     [
       "feed/stopped-consumer",

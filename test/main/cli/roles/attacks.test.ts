@@ -9,6 +9,7 @@ import { verifyCloses } from "../../../../src/reports/close/verify.ts";
 import { coverAll } from "../../../reports/coverage.ts";
 import { letTimePass } from "../../../reports/sandbox-history.ts";
 import { mirrorSales } from "../../../reports/shop.ts";
+import { storeChange } from "../../../feed/stored-changes.ts";
 import { type DatabaseRoles, makeDatabaseRoles } from "../../../support/database-roles.ts";
 import { withServer } from "../../../support/server-commands.ts";
 import { untilWaiting } from "../../../support/until-waiting.ts";
@@ -329,4 +330,23 @@ describe("a month that is closed", () => {
     }
     expect(await database.db("reports.closes").max("id as id").first()).toEqual({ id: "3" });
   });
+});
+
+test.each<[RoleName, string]>([
+  ["receiver", refusedRight],
+  ["worker", "done"],
+  ["reports", refusedRight],
+  ["dashboard", refusedRight],
+  ["bi", refusedRight],
+])("a page of the feed, taken and moved on by the role of %s: %s", async (role, outcome) => {
+  const { db } = database;
+  await db.raw(
+    "insert into feed.consumers (name, position) values ('shop', 0) on conflict do nothing",
+  );
+  const seq = await storeChange(db, { recordedAt: new Date() });
+  const take = "select feed.next_changes('shop', 10000)";
+  expect(await tried(role, take, `select feed.done('shop', ${seq})`)).toBe(outcome);
+  // feed.done() takes the word of a setting for what was handed out, but never a right that the caller lacks.
+  const forge = `set local tallyhook.feed_pages = '{"shop": ${seq + 1}}'`;
+  expect(await tried(role, forge, `select feed.done('shop', ${seq + 1})`)).toBe(outcome);
 });
