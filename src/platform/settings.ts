@@ -177,42 +177,76 @@ const [minForeignLength, maxForeignDistance] = [8, 2];
  */
 const minOwnLength = 12;
 
+/** Whose a name is. */
+export interface Naming {
+  /** Of names that are meant for us. */
+  readonly prefixes: readonly string[];
+  /** Names that people give to a setting by mistake, each with the setting's own. */
+  readonly alsoCalled: Readonly<Record<string, string>>;
+  /** Names that belong to other programs, or that people choose. */
+  readonly ofOthers: RegExp;
+  /** Whether the variable comes from a file of ours, where an unknown name is a mistake sooner than elsewhere. */
+  isFromFile(name: string): boolean;
+}
+
+/** A name of another form in a file may be a secret that stands alone on its line. */
+const shownName = /^[A-Z][A-Z0-9_]{0,39}$/;
+
 /**
- * Variables that are set and that nothing reads, one line each: those with one of our prefixes, and those whose name is
- * nearly that of an unset secret or of an unset setting with a long name. A misspelling (DATABSE_URL,
- * ALERT_SETTINGS_FILES) would go unnoticed: the program runs, on another database or without those settings.
+ * Variables that are set and that nothing reads: those with one of our prefixes, and those whose name is nearly that of
+ * an unset secret or of an unset setting with a long name; from a file of ours, those near any unset setting, and all
+ * with our prefixes. A misspelling (DATABSE_URL, ALERT_SETTINGS_FILES) would go unnoticed: the program runs, on another
+ * database or without those settings. What else stands in the file is named in a warning.
  */
 export function unknownVariables(
   settings: Settings,
   env: Environment,
-  prefixes: readonly string[],
+  { prefixes, alsoCalled, ofOthers, isFromFile }: Naming,
 ): UnknownVariables {
   const isSet = (name: string): boolean => env[name] !== undefined;
   const namesOf = ([name, { isSecret }]: [string, Setting<unknown>]): string[] =>
     isSecret ? [name, `${name}_FILE`] : [name];
   const entries = Object.entries(settings);
   const known = new Set(entries.flatMap(namesOf));
-  const missing = entries
+  const unset = entries.filter((entry) => !namesOf(entry).some(isSet));
+  const missing = unset
     .filter((entry) => entry[1].isSecret || entry[0].length >= minOwnLength)
-    .filter((entry) => !namesOf(entry).some(isSet))
     .flatMap(namesOf);
+  const missingInFile = [
+    ...unset.flatMap(namesOf),
+    ...Object.keys(alsoCalled).filter((name) => !isSet(alsoCalled[name] ?? "")),
+  ];
   const found: UnknownVariables = { problems: [], warnings: [] };
+  const withoutEffect: string[] = [];
   for (const name of Object.keys(env).filter(isSet).sort()) {
     if (known.has(name)) continue;
     const isOurs = prefixes.some((prefix) => name.startsWith(prefix));
-    const meant = isOurs
+    const isStrict = isFromFile(name) && !ofOthers.test(name);
+    const nearest = isOurs
       ? nearestName(name, known)
-      : name.length >= minForeignLength
-        ? nearestName(name, missing, { atMost: maxForeignDistance })
-        : null;
-    if (meant !== null) {
+      : isStrict
+        ? nearestName(name, missingInFile, { atMost: maxForeignDistance })
+        : name.length >= minForeignLength
+          ? nearestName(name, missing, { atMost: maxForeignDistance })
+          : null;
+    if (nearest !== null) {
       found.problems.push({
         name,
-        text: `${name} is not a setting. Did you mean ${meant}? Rename it, or unset it.`,
+        text: `${name} is not a setting. Did you mean ${alsoCalled[nearest] ?? nearest}? Rename it, or unset it.`,
+      });
+    } else if (isOurs && isStrict) {
+      found.problems.push({
+        name,
+        text: `${name} is not a setting. Remove it from .env; "node src/bin/tallyhook.js settings" lists all settings.`,
       });
     } else if (isOurs) {
       found.warnings.push(`${name} is set, but there is no such setting: it does nothing.`);
+    } else if (isStrict && shownName.test(name)) {
+      withoutEffect.push(name);
     }
+  }
+  if (withoutEffect.length > 0) {
+    found.warnings.push(`No settings of Tallyhook, though in .env: ${withoutEffect.join(", ")}.`);
   }
   return found;
 }

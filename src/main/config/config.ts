@@ -20,7 +20,9 @@ import { readEnvFile, withEnvFile } from "./env-file.ts";
 import { type SettingInForce, settingsInForce } from "./settings-in-force.ts";
 import {
   type Values,
+  alsoCalled,
   embeddedDatabase,
+  ofOthers,
   prefixedSecrets,
   prefixes,
   secretPrefixes,
@@ -200,7 +202,8 @@ export function loadConfig(
   own: Environment = env,
 ): LoadedConfig {
   const { values, problems: wrong } = readSettings(settings, env, readFile);
-  const unknown = unknownVariables(settings, env, prefixes);
+  const isFromFile = (name: string): boolean => own[name] === undefined;
+  const unknown = unknownVariables(settings, env, { prefixes, alsoCalled, ofOthers, isFromFile });
   const misspelled = new Set(unknown.problems.map(({ name }) => name));
   const secretsFrom = (prefix: string) =>
     readSettings(prefixedSecrets(prefix, env, misspelled), env, readFile);

@@ -425,6 +425,21 @@ export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_", "DASHBO
 /** Of variables with secrets by any name that the user chose. */
 export const secretPrefixes = { alerts: "ALERT_", forward: "FORWARD_" } as const;
 
+/** What a `.env` file calls a setting that has another name. */
+export const alsoCalled: Readonly<Record<string, string>> = {
+  METRICS_HOST: "ADMIN_HOST",
+  METRICS_PORT: "ADMIN_PORT",
+  RECEIVER_HOST: "HOST",
+  RECEIVER_PORT: "PORT",
+  WEBHOOK_PORT: "PORT",
+  ALERTS_CONFIG: "ALERT_SETTINGS_FILE",
+  FORWARDS_CONFIG: "FORWARD_SETTINGS_FILE",
+};
+
+/** Names in a `.env` file that are read by other programs, by Compose's files, or under names that people choose. */
+export const ofOthers =
+  /^(?:PG|NODE_|NPM_|COMPOSE_|DOCKER_|POSTGRES_|REDIS_|OTEL_|PROMETHEUS_|GRAFANA_|SECRETS_DIR$|ALERT_|FORWARD_|TZ$|LC_|LANG$|HTTPS?_PROXY$|NO_PROXY$)/;
+
 /** The variables with secrets that begin with a prefix: any name, but no misspelled setting. */
 export function prefixedSecrets(
   prefix: string,

@@ -606,6 +606,36 @@ test("others' variables are none of ours, and one that only begins like ours doe
   ]);
 });
 
+describe("a name in .env that is no setting", () => {
+  const fromFile = (env: Record<string, string>) => loadConfig(env, () => "", {});
+
+  test.each([
+    ["METRICS_PORT", "Did you mean ADMIN_PORT?"],
+    ["RECEIVER_PRT", "Did you mean PORT?"],
+    ["ALERTS_CONFIG", "Did you mean ALERT_SETTINGS_FILE?"],
+    ["PRT", "Did you mean PORT?"],
+    ["LOGLEVEL", "Did you mean LOG_LEVEL?"],
+    ["TALLYHOOK_SOMETHING_ELSE_ALTOGETHER", "Remove it from .env"],
+  ])("%s stops the start: %s", (name, advice) => {
+    expect(() => fromFile({ [name]: "1" })).toThrow(ConfigurationError);
+    expect(() => fromFile({ [name]: "1" })).toThrow(`${name} is not a setting. ${advice}`);
+  });
+
+  test("is named in a warning where nothing of ours is like it, and may not be a secret", () => {
+    const { warnings } = fromFile({ SHOP_COLOUR: "1", whsec_c2VjcmV0: "=" });
+    expect(warnings).toEqual(["No settings of Tallyhook, though in .env: SHOP_COLOUR."]);
+  });
+
+  test("is left alone where it belongs to another program or to Compose", () => {
+    const others = [
+      ["PGHOST", "PGPORT", "PGDATABASE", "NODE_ENV", "NODE_OPTIONS", "TZ", "POSTGRES_PASSWORD"],
+      ["COMPOSE_FILE", "SECRETS_DIR", "ALERT_SETTINGS", "FORWARD_SETTINGS"],
+      ["PROMETHEUS_PORT", "GRAFANA_PORT", "DOCKER_HOST", "REDIS_PORT"],
+    ].flat();
+    expect(fromFile(Object.fromEntries(others.map((name) => [name, "1234"]))).warnings).toEqual([]);
+  });
+});
+
 test("a service without a database is refused, unless the embedded one is asked for", () => {
   const service = { SVC_BASE_URL: "https://api.example.com", SVC_API_KEY: "svc_test_sk_1234" };
   expect(refusal(service)).toContain("SVC_BASE_URL is set and DATABASE_URL is not.");
