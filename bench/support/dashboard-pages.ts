@@ -79,6 +79,7 @@ export async function signIn(db: Knex, roles: readonly Role[], now: Date): Promi
       method: "link",
       address: "127.0.0.1",
       userAgent: "bench",
+      replaces: null,
       now,
     });
     return `tallyhook=${token}`;

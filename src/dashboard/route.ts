@@ -71,10 +71,8 @@ export type PageAnswer =
       notice?: string;
       /** From now on, in this browser. */
       theme?: Theme;
-      /** Of a session that has begun; null: the session has ended. */
+      /** Of a session that has begun; null: the session has ended. The browser forgets what a `leave` answer gave it. */
       token?: string | null;
-      /** What a `leave` answer gave the browser to keep is used up. */
-      isBack?: true;
     }
   /** To another site, such as the company's sign-in. The browser brings back `keep`, within ten minutes. */
   | { kind: "leave"; url: string; keep: string }

@@ -268,8 +268,8 @@ function findVisitor(
     // Whom the proxy names no more, or by another name, is not who signed in by it.
     if (email === null) return session?.method === "proxy" ? null : session;
     if (session?.email === email) return session;
-    const from = { email, address: ctx.ip, userAgent: ctx.get("user-agent") };
-    const token = await beginProxied({ db, clock }, from);
+    const browser = { address: ctx.ip, userAgent: ctx.get("user-agent"), replaces: session };
+    const token = await beginProxied({ db, clock }, { email, ...browser });
     if (token !== null) cookies.session.set(ctx, token);
     return sessionOf(ctx, token);
   }
@@ -365,7 +365,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
       if (answer.theme === "system") cookies?.theme.clear(ctx);
       else if (answer.theme !== undefined) cookies?.theme.set(ctx, answer.theme);
       if (answer.token === null) cookies?.session.clear(ctx);
-      if (answer.isBack === true) cookies?.kept.clear(ctx);
+      if (answer.token !== undefined) cookies?.kept.clear(ctx);
       if (answer.notice !== undefined) cookies?.notice.set(ctx, answer.notice.slice(0, 500));
       ctx.redirect(answer.to);
       ctx.status = 303;

@@ -9,7 +9,7 @@ import {
 import { type Act, type Actor, recordAct } from "./audit.ts";
 import { LastAdmin, takesLastAdmin } from "./last-admin.ts";
 import type { Role } from "./permissions.ts";
-import { endSessionsOf } from "./sessions.ts";
+import { type Revoking, revoke } from "./revoke.ts";
 import { createSignInLink } from "./sign-in-links.ts";
 
 /** Adds an account, with its record. Throws `UsageError` if there is one of that address. */
@@ -24,12 +24,10 @@ export async function addAccount(
   return added;
 }
 
-/** What is done to an account, and what the record says of it. */
+/** What is done to an account, and what the record says of it: by its action, `revocations` has what ends. */
 export interface AccountDecision {
   change: AccountChange;
-  act: Omit<Act, "subject">;
-  /** Whether its sessions end, which they do not by themselves. */
-  endsSessions?: boolean;
+  act: Omit<Act, "subject"> & { action: Extract<Revoking, `account.${string}`> };
 }
 
 /**
@@ -40,7 +38,7 @@ export async function decideAccount(
   trx: Knex.Transaction,
   actor: Actor,
   account: Pick<Account, "id" | "email">,
-  { change, act, endsSessions }: AccountDecision,
+  { change, act }: AccountDecision,
 ): Promise<void> {
   if (await takesLastAdmin(trx, account.id, change)) {
     throw new LastAdmin(
@@ -48,7 +46,7 @@ export async function decideAccount(
     );
   }
   await changeAccount(trx, account.id, change);
-  if (endsSessions === true) await endSessionsOf(trx, account.id);
+  await revoke(trx, account.id, act.action);
   await recordAct(trx, actor, { ...act, subject: subjectOf(account) });
 }
 
@@ -65,7 +63,6 @@ export const newRoles = (account: Account, roles: readonly Role[]): AccountDecis
 export const disabling = (now: Date): AccountDecision => ({
   change: { isDisabled: true, now },
   act: { action: "account.disabled" },
-  endsSessions: true,
 });
 
 export const enabling = (now: Date): AccountDecision => ({

@@ -8,7 +8,8 @@ import { inTransaction } from "../platform/postgres/transactions.ts";
 import { accountOfProvider, readEmail } from "./accounts.ts";
 import { type Actor, recordAct } from "./audit.ts";
 import type { Role } from "./permissions.ts";
-import { beginSession } from "./sessions.ts";
+import { revoke } from "./revoke.ts";
+import { type Browser, beginSession } from "./sessions.ts";
 
 /** The OpenID provider of the company, and what its groups may do here. */
 export interface OidcSettings {
@@ -41,11 +42,7 @@ export interface OidcSignIn {
   /** Where to send the person. Throws `ProviderUnreachable`. */
   begin(): Promise<{ url: string; attempt: OidcAttempt }>;
   /** Begins a session for whom the provider has named. `url`: as the person came back. Throws `ProviderUnreachable`. */
-  complete(
-    url: URL,
-    attempt: OidcAttempt,
-    from: { address: string; userAgent: string },
-  ): Promise<OidcResult>;
+  complete(url: URL, attempt: OidcAttempt, browser: Browser): Promise<OidcResult>;
 }
 
 export class ProviderUnreachable extends TallyhookError {}
@@ -93,7 +90,7 @@ export function createOidcSignIn(
       return { url: url.href, attempt };
     },
 
-    async complete(url, { state, nonce, verifier }, { address, userAgent }) {
+    async complete(url, { state, nonce, verifier }, browser) {
       const oidc = await library();
       const config = await configuration();
       let claims: Readonly<Record<string, unknown>>;
@@ -122,7 +119,7 @@ export function createOidcSignIn(
         accountId: null,
         name: who.email ?? "unknown",
         via: "dashboard",
-        address,
+        address: browser.address,
       };
       if (!who.ok) {
         await inTransaction(db, (trx) => recordAct(trx, actor, { action: "sign-in.refused" }));
@@ -142,6 +139,7 @@ export function createOidcSignIn(
           if (isNew) await recordAct(trx, known, { action: "account.added", subject, after });
           if (former !== null) {
             const before = { roles: former };
+            await revoke(trx, account.id, "account.roles-changed");
             await recordAct(trx, known, {
               action: "account.roles-changed",
               subject,
@@ -158,13 +156,7 @@ export function createOidcSignIn(
           }
           await recordAct(trx, known, { action: "sign-in.done", after: { method: "oidc" } });
           const now = clock.now();
-          const session = {
-            accountId: account.id,
-            method: "oidc",
-            address,
-            userAgent,
-            now,
-          } as const;
+          const session = { accountId: account.id, method: "oidc", ...browser, now } as const;
           return { ok: true, token: await beginSession(trx, session), keepsAdmin };
         });
       } catch (error) {

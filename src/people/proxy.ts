@@ -6,7 +6,7 @@ import { UsageError } from "../platform/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { findAccount, readEmail } from "./accounts.ts";
 import { recordAct } from "./audit.ts";
-import { beginSession, hashOf } from "./sessions.ts";
+import { type Browser, beginSession, hashOf } from "./sessions.ts";
 
 /** A proxy before the dashboard that has people sign in, and names them in a header. */
 export interface ProxySettings {
@@ -48,14 +48,19 @@ export function proxiedEmail(
 /** Begins a session for a person whom the proxy has named; null for one who has no account, or a disabled one. */
 export async function beginProxied(
   { db, clock }: { db: Knex; clock: Clock },
-  { email, address, userAgent }: { email: string; address: string; userAgent: string },
+  { email, ...browser }: Browser & { email: string },
 ): Promise<string | null> {
   return inTransaction(db, async (trx) => {
     const account = await findAccount(trx, email);
     if (account === null || account.disabledAt !== null) return null;
-    const actor = { accountId: account.id, name: email, via: "dashboard", address } as const;
+    const actor = {
+      accountId: account.id,
+      name: email,
+      via: "dashboard",
+      address: browser.address,
+    } as const;
     await recordAct(trx, actor, { action: "sign-in.done", after: { method: "proxy" } });
     const now = clock.now();
-    return beginSession(trx, { accountId: account.id, method: "proxy", address, userAgent, now });
+    return beginSession(trx, { accountId: account.id, method: "proxy", ...browser, now });
   });
 }

@@ -1,28 +1,36 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { type Role, isRole } from "./permissions.ts";
+import { revoke } from "./revoke.ts";
 
 /** A session ends when it is not used for so long, and when it is so old. */
 const [idleMs, oldestMs] = [12 * 3_600_000, 7 * 86_400_000];
 
 export type SignInMethod = "password" | "link" | "oidc" | "proxy";
 
-export interface NewSession {
-  accountId: number;
-  method: SignInMethod;
+/** The browser that somebody signs in with. */
+export interface Browser {
   address: string;
   userAgent: string;
+  /** The session that it had until now, which ends; null where it had none. */
+  replaces: Pick<Session, "id" | "accountId"> | null;
+}
+
+export interface NewSession extends Browser {
+  accountId: number;
+  method: SignInMethod;
   now: Date;
 }
 
 const longestUserAgent = 300;
 
 /**
- * Begins a session and returns its token, which nobody but the browser keeps. Removes the account's sessions that are
- * over. Needs the transaction that records it.
+ * Begins a session and returns its token, which nobody but the browser keeps. Ends the one that the browser had, and
+ * removes the account's sessions that are over. Needs the transaction that records it.
  */
 export async function beginSession(trx: Knex.Transaction, session: NewSession): Promise<string> {
-  const { accountId, method, address, userAgent, now } = session;
+  const { accountId, method, address, userAgent, replaces, now } = session;
+  if (replaces !== null) await revoke(trx, replaces.accountId, "sign-in.done", replaces.id);
   await trx("people.sessions").where({ account_id: accountId }).where(isOver(now)).delete();
   const token = newToken();
   await trx.raw(
@@ -94,27 +102,6 @@ export async function findSession(
   return { session, newToken: null };
 }
 
-/** Ends one session of an account. Returns false if it has none of that id. One statement. */
-export async function endSessionOf(db: Knex, accountId: number, id: string): Promise<boolean> {
-  const ended = await db("people.sessions")
-    .where({ account_id: accountId })
-    .whereRaw("id::text = ?", [id])
-    .delete();
-  return ended > 0;
-}
-
-/** Ends all sessions of an account but one. Returns how many. One statement. */
-export async function endSessionsOf(
-  db: Knex,
-  accountId: number,
-  { except = null }: { except?: string | null } = {},
-): Promise<number> {
-  return db("people.sessions")
-    .where({ account_id: accountId })
-    .whereRaw("id::text is distinct from ?", [except])
-    .delete();
-}
-
 /** Removes the sessions of all accounts that are over. Returns how many. One statement. */
 export const removeEndedSessions = (db: Knex, now: Date): Promise<number> =>
   db("people.sessions").where(isOver(now)).delete();
@@ -175,14 +162,16 @@ export async function listAllSessions(
   }));
 }
 
-/** Ends a session of any account. Returns whose it was; null if there is none of that id. One statement. */
-export async function endSession(db: Knex, id: string): Promise<string | null> {
-  const { rows } = await db.raw<{ rows: { email: string }[] }>(
-    `delete from people.sessions s using people.accounts a
-     where a.id = s.account_id and s.id::text = ? returning a.email`,
-    [id],
-  );
-  return rows[0]?.email ?? null;
+/** Whose session it is; null if there is none of that id. One statement. */
+export async function ownerOfSession(
+  db: Knex,
+  id: string,
+): Promise<{ id: number; email: string } | null> {
+  const [owner] = await db("people.sessions as s")
+    .join("people.accounts as a", "a.id", "s.account_id")
+    .whereRaw("s.id::text = ?", [id])
+    .select<{ id: string; email: string }[]>("a.id", "a.email");
+  return owner === undefined ? null : { id: Number(owner.id), email: owner.email };
 }
 
 type ListedRow = Pick<SessionRow, "id" | "method" | "began_at" | "last_seen_at"> & {

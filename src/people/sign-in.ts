@@ -4,11 +4,17 @@ import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
-import { type Account, type Credentials, findCredentials, useTotpStep } from "./accounts.ts";
+import {
+  type Account,
+  type Credentials,
+  findAccountById,
+  findCredentials,
+  useTotpStep,
+} from "./accounts.ts";
 import { type Actor, recordAct } from "./audit.ts";
 import { networkOf } from "./network-of.ts";
 import { isPassword } from "./password.ts";
-import { beginSession } from "./sessions.ts";
+import { type Browser, beginSession } from "./sessions.ts";
 import { emailOfSignInLink, useSignInLink } from "./sign-in-links.ts";
 import { totpStep } from "./totp.ts";
 
@@ -19,13 +25,11 @@ export interface SignInDeps {
   clock: Clock;
 }
 
-export interface PasswordAttempt {
+export interface PasswordAttempt extends Browser {
   email: string;
   password: string;
   /** Of the app that shows codes; empty where the person gave none. */
   code: string;
-  address: string;
-  userAgent: string;
 }
 
 export type SignInResult =
@@ -37,18 +41,16 @@ export type SignInResult =
 /** How often somebody may be wrong. The window begins with the first failure. */
 const window = { seconds: 15 * 60, failuresOfAccount: 10, failuresOfAddress: 30 };
 
-export interface LinkAttempt {
+export interface LinkAttempt extends Browser {
   /** Of the link. */
   token: string;
   /** Of the app that shows codes; empty where the person was not asked for one yet. */
   code: string;
-  address: string;
-  userAgent: string;
 }
 
 export type LinkResult =
   | SignInResult
-  /** The link was used, is older than ten minutes, never was, or its account is disabled. */
+  /** The link was used or revoked, is older than ten minutes, never was, or its account is disabled. */
   | { ok: false; reason: "over" }
   /** The account has an app that shows codes: the link waits for one. */
   | { ok: false; reason: "code needed" };
@@ -85,7 +87,8 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
   const byAddress = limiterOf("address", window.failuresOfAddress);
 
   return {
-    async signIn({ email, password, code, address, userAgent }) {
+    async signIn({ email, password, code, ...browser }) {
+      const { address } = browser;
       const throttled = await count(email, address);
       if (throttled !== null) return throttled;
       const found = await findCredentials(db, email);
@@ -106,22 +109,22 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
         await inTransaction(db, (trx) => recordAct(trx, actor, { action: "sign-in.refused" }));
         return { ok: false, reason: "wrong" };
       }
-      await forgive(email, address);
       const { account } = found;
-      const token = await inTransaction(db, async (trx) => {
+      const result = await inTransaction(db, async (trx): Promise<SignInResult> => {
+        if (!(await isUnchanged(trx, account))) {
+          await recordAct(trx, actor, { action: "sign-in.refused" });
+          return { ok: false, reason: "wrong" };
+        }
         await recordAct(trx, actor, { action: "sign-in.done", after: { method: "password" } });
-        return beginSession(trx, {
-          accountId: account.id,
-          method: "password",
-          address,
-          userAgent,
-          now,
-        });
+        const session = { accountId: account.id, method: "password", ...browser, now } as const;
+        return { ok: true, token: await beginSession(trx, session), account };
       });
-      return { ok: true, token, account };
+      if (result.ok) await forgive(email, address);
+      return result;
     },
 
-    async signInByLink({ token: link, code, address, userAgent }) {
+    async signInByLink({ token: link, code, ...browser }) {
+      const { address } = browser;
       const now = clock.now();
       const email = await emailOfSignInLink(db, link, now);
       const found = email === null ? null : await findCredentials(db, email);
@@ -139,13 +142,14 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
         address,
       };
       const result = await inTransaction(db, async (trx): Promise<LinkResult> => {
+        if (!(await isUnchanged(trx, account))) return { ok: false, reason: "over" };
         if (step === false || (step !== null && !(await useTotpStep(trx, account.id, step)))) {
           await recordAct(trx, actor, { action: "sign-in.refused" });
           return { ok: false, reason: "wrong" };
         }
         if ((await useSignInLink(trx, link, now)) === null) return { ok: false, reason: "over" };
         await recordAct(trx, actor, { action: "sign-in.done", after: { method: "link" } });
-        const session = { accountId: account.id, method: "link", address, userAgent, now } as const;
+        const session = { accountId: account.id, method: "link", ...browser, now } as const;
         return { ok: true, token: await beginSession(trx, session), account };
       });
       if (result.ok && asksCode) await forgive(account.email, address);
@@ -183,6 +187,13 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
     return (await totpStep({ secret, lastStep }, code, now)) ?? false;
   }
 }
+
+/**
+ * Whether an account is as it was read, and stays so until the transaction ends: checking a password takes time, and no
+ * session begins by one that was changed meanwhile.
+ */
+const isUnchanged = async (trx: Knex.Transaction, { id, version }: Account): Promise<boolean> =>
+  (await findAccountById(trx, id, "locked"))?.version === version;
 
 /** How long to wait; 0 for none. */
 async function consume(

@@ -108,6 +108,7 @@ export async function signedIn(
       method: "link",
       address: "127.0.0.1",
       userAgent: "test",
+      replaces: null,
       now,
     });
   });

@@ -91,7 +91,14 @@ const signIn = async (given = password): Promise<string> => {
       db,
       encryption: () => runtime.encryption(),
       clock: wallClock,
-    }).signIn({ email, password: given, code: "000000", address: "127.0.0.1", userAgent: "" });
+    }).signIn({
+      email,
+      password: given,
+      code: "000000",
+      address: "127.0.0.1",
+      userAgent: "",
+      replaces: null,
+    });
     return result.ok ? "signed in" : result.reason;
   } finally {
     await runtime.close();

@@ -19,7 +19,7 @@ async function account(name: string): Promise<number> {
 
 async function session(name: string, beganAt: Date, lastSeenAt = beganAt): Promise<void> {
   const accountId = await account(name);
-  const from = { method: "link", address: "127.0.0.1", userAgent: "test" } as const;
+  const from = { method: "link", address: "127.0.0.1", userAgent: "test", replaces: null } as const;
   await database.db.transaction((trx) => beginSession(trx, { accountId, ...from, now: beganAt }));
   await database
     .db("people.sessions")

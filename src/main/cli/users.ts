@@ -83,19 +83,18 @@ export function registerUsers(program: Command, context: CliContext): void {
       })),
     );
 
-  changing("password", "give a person a new password, and end their sessions").action(
+  changing("password", "give a person a new password; their sessions end at once").action(
     (email: string, { by }: By) =>
       change(context, { email, by }, async () => ({
         change: { passwordHash: await askPassword(context, email) },
         act: { action: "account.password-changed" },
-        endsSessions: true,
         done: `${email} has a new password, and is signed out everywhere.`,
       })),
   );
 
   changing(
     "totp",
-    "ask a person for a code of an app at each sign-in, and show the app's secret once",
+    "ask a person for a code of an app at each sign-in; shows its secret once, and their sessions end at once",
   )
     .option("--remove", "ask for no code any more")
     .action((email: string, { by, remove }: By & { remove?: boolean }) =>
@@ -104,7 +103,7 @@ export function registerUsers(program: Command, context: CliContext): void {
           return {
             change: { totp: null },
             act: { action: "account.totp-removed" },
-            done: `${email} is asked for no code any more.`,
+            done: `${email} is asked for no code any more, and is signed out everywhere.`,
           };
         }
         const secret = newTotpSecret();
@@ -113,7 +112,7 @@ export function registerUsers(program: Command, context: CliContext): void {
           change: { totp },
           act: { action: "account.totp-added" },
           // The redaction of logs knows the secret; here it is meant to be seen.
-          done: `Add this to the app of ${email}. It is not shown again:\n\n  ${totpAddress(secret, email)}\n`,
+          done: `${email} is signed out everywhere. Add this to their app. It is not shown again:\n\n  ${totpAddress(secret, email)}\n`,
         };
       }),
     );

@@ -18,12 +18,8 @@ import {
   newRoles,
 } from "../../../people/manage-accounts.ts";
 import { type Role, isRole } from "../../../people/permissions.ts";
-import {
-  endSession,
-  endSessionsOf,
-  listAllSessions,
-  listSessions,
-} from "../../../people/sessions.ts";
+import { revoke } from "../../../people/revoke.ts";
+import { listAllSessions, listSessions, ownerOfSession } from "../../../people/sessions.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -141,7 +137,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
       const account = await accountOf(db, params);
       const count = await inTransaction(db, async (trx) => {
         // One's own session stays: who wants to leave signs out.
-        const ended = await endSessionsOf(trx, account.id, { except: visitor.session.id });
+        const ended = await revoke(trx, account.id, "other-sessions.ended", visitor.session.id);
         const subject = { kind: "account", id: account.email };
         await recordAct(trx, actor, { action: "session.ended", subject, after: { ended } });
         return ended;
@@ -169,11 +165,12 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
     access: "account:write",
     async answer({ db }, { actor, params: { id = "" } }) {
       const email = await inTransaction(db, async (trx) => {
-        const whose = await endSession(trx, id);
-        if (whose === null) return null;
-        const subject = { kind: "account", id: whose };
-        await recordAct(trx, actor, { action: "session.ended", subject, after: { ended: 1 } });
-        return whose;
+        const owner = await ownerOfSession(trx, id);
+        const ended = owner === null ? 0 : await revoke(trx, owner.id, "session.ended", id);
+        if (owner === null || ended === 0) return null;
+        const subject = { kind: "account", id: owner.email };
+        await recordAct(trx, actor, { action: "session.ended", subject, after: { ended } });
+        return owner.email;
       });
       if (email === null) throw new PageError(404, "This session has ended already.");
       return { kind: "redirect", to: "/admin/sessions", notice: `A session of ${email} ended.` };

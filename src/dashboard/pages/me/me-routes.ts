@@ -1,5 +1,6 @@
 import { recordAct } from "../../../people/audit.ts";
-import { endSessionOf, endSessionsOf, listSessions } from "../../../people/sessions.ts";
+import { revoke } from "../../../people/revoke.ts";
+import { listSessions } from "../../../people/sessions.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
@@ -38,7 +39,7 @@ const routes: readonly Route[] = [
     async answer({ db }, { visitor: { session }, actor, params }) {
       const { id = "" } = params;
       const ended = await inTransaction(db, async (trx) => {
-        const done = await endSessionOf(trx, session.accountId, id);
+        const done = (await revoke(trx, session.accountId, "session.ended", id)) > 0;
         if (done)
           await recordAct(trx, actor, {
             action: "session.ended",
@@ -56,7 +57,7 @@ const routes: readonly Route[] = [
     access: "signed-in",
     async answer({ db }, { visitor: { session }, actor }) {
       const count = await inTransaction(db, async (trx) => {
-        const ended = await endSessionsOf(trx, session.accountId, { except: session.id });
+        const ended = await revoke(trx, session.accountId, "other-sessions.ended", session.id);
         await recordAct(trx, actor, { action: "session.ended", after: { others: ended } });
         return ended;
       });

@@ -3,7 +3,8 @@ import { readEmail } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { TooManySignIns } from "../../../people/password.ts";
 import { type OidcSignIn, ProviderUnreachable, callbackPath } from "../../../people/oidc.ts";
-import { endSessionOf } from "../../../people/sessions.ts";
+import { revoke } from "../../../people/revoke.ts";
+import type { Browser } from "../../../people/sessions.ts";
 import type { OwnSignIn } from "../../../people/sign-in.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -54,7 +55,8 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
       method: "POST",
       path: "/sign-in",
       access: "anyone",
-      async answer(_, { form, actor, userAgent }) {
+      async answer(_, request) {
+        const { form } = request;
         const back = wayBack(form);
         const email = form.get("email") ?? "";
         const refuse = (problem: string, status: number) =>
@@ -64,8 +66,7 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
             email: readEmail(email),
             password: form.get("password") ?? "",
             code: form.get("code") ?? "",
-            address: actor.address ?? "",
-            userAgent,
+            ...browserOf(request),
           });
           if (result.ok) return { ...leadBack(back), token: result.token };
           if (result.reason === "wrong") {
@@ -107,7 +108,7 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
       access: "signed-in",
       async answer({ db }, { visitor: { session }, actor }) {
         await inTransaction(db, async (trx) => {
-          await endSessionOf(trx, session.accountId, session.id);
+          await revoke(trx, session.accountId, "sign-out.done", session.id);
           await recordAct(trx, actor, { action: "sign-out.done" });
         });
         return { kind: "redirect", to: "/sign-in", token: null, notice: "You are signed out." };
@@ -119,12 +120,11 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
 /** Begins a session, or asks for the code that the account takes. Throws `PageError` where the link is over. */
 async function answerLink(
   signInByLink: OwnSignIn["signInByLink"],
-  { actor, userAgent }: PageRequest<Visitor | null>,
+  request: PageRequest<Visitor | null>,
   given: { token: string | null; code: string },
 ): Promise<PageAnswer> {
   const token = given.token ?? "";
-  const address = actor.address ?? "";
-  const result = await signInByLink({ token, code: given.code, address, userAgent });
+  const result = await signInByLink({ token, code: given.code, ...browserOf(request) });
   if (result.ok) return { kind: "redirect", to: "/", token: result.token };
   const ask = (problem: string | null, status: number): PageAnswer => ({
     kind: "page",
@@ -142,11 +142,17 @@ async function answerLink(
     case "over":
       throw new PageError(
         403,
-        "This link was used already or is older than ten minutes. Make another one: node src/bin/tallyhook.js users " +
-          "link EMAIL",
+        "This link was used already, is older than ten minutes, or ended with a session of its account. Make another one: " +
+          "node src/bin/tallyhook.js users link EMAIL",
       );
   }
 }
+
+const browserOf = ({ actor, userAgent, visitor }: PageRequest<Visitor | null>): Browser => ({
+  address: actor.address ?? "",
+  userAgent,
+  replaces: visitor?.session ?? null,
+});
 
 const waitText = (seconds: number): string =>
   `Too many attempts failed. Try again in ${durationText(Math.max(60_000, seconds * 1_000))}.`;
@@ -181,7 +187,8 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
       method: "GET",
       path: callbackPath,
       access: "anyone",
-      async answer(_, { query, kept, actor, userAgent }) {
+      async answer(_, request) {
+        const { query, kept } = request;
         const attempt = keptAttempt.safeParse(readJson(kept));
         if (!attempt.success) {
           throw new PageError(
@@ -190,15 +197,13 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
           );
         }
         const url = new URL(`?${query.toString()}`, "http://localhost");
-        const from = { address: actor.address ?? "", userAgent };
-        const result = await oidc.complete(url, attempt.data, from).catch(asPage);
+        const result = await oidc.complete(url, attempt.data, browserOf(request)).catch(asPage);
         if (!result.ok) throw new PageError(403, result.problem);
         const { next, isUnsaved } = attempt.data;
         const notice = result.keepsAdmin ? { notice: keepsAdminNotice } : {};
         return {
           ...leadBack({ next: ownPath(next), isUnsaved }),
           token: result.token,
-          isBack: true,
           ...notice,
         };
       },
