@@ -266,19 +266,3 @@ export async function postponeEvent(
   );
   return rowCount > 0;
 }
-
-/**
- * Puts an event off that could not be tried, without counting an attempt: something else is in its way. Does nothing
- * when another worker has completed the event.
- */
-export async function deferEvent(
-  db: Knex,
-  deferred: { seq: number; reason: string; delayMs: number },
-): Promise<void> {
-  await db.raw(
-    `update inbox.progress
-     set state = 'failed', reason = :reason, next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000)
-     where seq = :seq and state in ('received', 'failed')`,
-    deferred,
-  );
-}

@@ -15,6 +15,17 @@ export interface ReadinessReport {
   status: "ok" | "degraded" | "unavailable";
   /** Names of the dependencies that are down. */
   reasons: string[];
+  /** What their checks say of it that anyone may read. */
+  details?: string[];
+}
+
+/** The error of a check that says something anyone may read. */
+export class Degraded extends Error {
+  readonly detail: string;
+  constructor(detail: string, message: string) {
+    super(message);
+    this.detail = detail;
+  }
 }
 
 export interface ReadinessDeps {
@@ -51,9 +62,11 @@ export function createReadiness(
   async function report(): Promise<ReadinessReport> {
     const [fatal, tolerable] = await Promise.all([failures(needed), failures(optional)]);
     const all = [...fatal, ...tolerable];
+    const details = all.flatMap(({ detail }) => detail ?? []);
     const found: ReadinessReport = {
       status: fatal.length > 0 ? "unavailable" : tolerable.length > 0 ? "degraded" : "ok",
       reasons: all.map(({ name }) => name),
+      ...(details.length === 0 ? {} : { details }),
     };
     const summary = [found.status, ...found.reasons].join(" ");
     if (summary !== lastReport) {
@@ -76,6 +89,7 @@ export function createReadiness(
 interface Failure {
   name: string;
   err: string;
+  detail?: string;
 }
 
 /** A check with a time-out. A check that hangs is not started again, so it holds one connection and not many. */
@@ -103,7 +117,8 @@ async function attempt(name: string, check: () => Promise<unknown>): Promise<Fai
   } catch (error) {
     // The message is empty when several addresses were tried.
     const text = error instanceof Error ? error.message || errorCode(error) : String(error);
-    return { name, err: text ?? "unknown reason" };
+    const detail = error instanceof Degraded ? { detail: error.detail } : {};
+    return { name, err: text ?? "unknown reason", ...detail };
   }
 }
 

@@ -8,9 +8,9 @@ import {
   claimEvents,
   claimNext,
   completeEvents,
-  deferEvent,
   postponeEvent,
 } from "../inbox/claim.ts";
+import { deferLocked } from "../inbox/locked-events.ts";
 import { type RefetchRequest, requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
 import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
@@ -35,6 +35,7 @@ import type { Random } from "../platform/random.ts";
 import { isTracing } from "../platform/tracing/tracing.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { traceBatch, tracePostponed } from "./batch-trace.ts";
+import { findLockedEvents } from "./locked-events.ts";
 import { type Interpretation, interpretEvent, objectNamedBy } from "./interpret-event.ts";
 import { refetchesForAlerts, completedEventsOf, requiredRefetches } from "./outcomes.ts";
 
@@ -74,8 +75,8 @@ const besideAnother = { atLeast: 250, lateAfterMs: 2_000 };
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
  * transaction. A batch that fails is halved until the event at fault is alone. That event waits for its next attempt;
- * the others are not affected. After a lock time-out, the halves wait for no lock: what is still locked is put off, and
- * no attempt is counted. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
+ * the others are not affected. After a lock time-out, what is locked is put off (`applyUnlocked`), and no attempt is
+ * counted. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
  * that does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
@@ -170,26 +171,47 @@ async function applyOthers(
   error: unknown,
 ): Promise<void> {
   const [only] = seqs;
-  const isLocked = isRetryableConflict(error);
-  if (only === undefined || !(isLocked || isEventFault(error))) throw error;
+  if (only === undefined) throw error;
+  if (isRetryableConflict(error)) return await applyUnlocked(deps, seqs, error);
+  if (!isEventFault(error)) throw error;
   if (seqs.length > 1) {
     deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
-    const { writerLimits = sharedWriterLimits } = deps;
-    return applyHalves(
-      isLocked ? { ...deps, writerLimits: withoutWaiting(writerLimits) } : deps,
-      seqs,
-    );
+    return await applyHalves(deps, seqs);
   }
-  if (!isLocked) {
-    const postponed = (): Promise<void> => postpone(deps, only, error);
-    return isTracing() ? tracePostponed(only, postponed) : postponed();
+  const postponed = (): Promise<void> => postpone(deps, only, error);
+  await (isTracing() ? tracePostponed(only, postponed) : postponed());
+}
+
+/**
+ * After a batch waited for a lock in vain: puts off the events whose rows are locked, all at once, and applies the others
+ * without waiting. Where none can be seen, the batch is halved: a row that is being inserted shows itself to nobody.
+ */
+async function applyUnlocked(
+  deps: ApplyDeps,
+  seqs: readonly number[],
+  error: unknown,
+): Promise<void> {
+  const { db, log, writerLimits = sharedWriterLimits } = deps;
+  const unwaiting = withoutWaiting(writerLimits);
+  const isFirstTry = unwaiting.lockMs < writerLimits.lockMs;
+  const found = isFirstTry || seqs.length === 1 ? await findLockedEvents(deps, seqs) : [];
+  const [only] = seqs;
+  const locked =
+    found.length === 0 && seqs.length === 1 && only !== undefined
+      ? [{ seq: only, holder: null }]
+      : found;
+  if (locked.length === 0) {
+    log.warn({ err: error, events: seqs.length }, "a batch waited for a lock and is halved");
+    return await applyHalves({ ...deps, writerLimits: unwaiting }, seqs);
   }
-  deps.log.warn({ err: error, seq: only }, "an event waits for a lock");
-  await deferEvent(deps.db, {
-    seq: only,
-    reason: `not tried: ${safeReason(error)}`,
-    delayMs: lockedDelayMs,
-  });
+  log.warn(
+    { err: error, events: locked.length, holder: locked[0]?.holder },
+    "events wait for locks",
+  );
+  await deferLocked(db, locked, { delayMs: lockedDelayMs });
+  const waiting = new Set(locked.map(({ seq }) => seq));
+  const others = seqs.filter((seq) => !waiting.has(seq));
+  await applyBatch({ ...deps, writerLimits: unwaiting }, others);
 }
 
 /**
@@ -427,7 +449,7 @@ async function maskStoredBodies(
  * Whether the server would refuse the same values again: data exceptions (22) and limits of the program (54). A replay
  * tries such an event once more, after whatever refused it was mended.
  */
-const isPermanent = (error: unknown): boolean =>
+export const isPermanent = (error: unknown): boolean =>
   isEventFault(error) && /^(22|54)[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code));
 
 /** Errors of our own code, which an unforeseen event may have caused. */

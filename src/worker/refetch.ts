@@ -23,6 +23,7 @@ import {
   createAnswerGroup,
   isEarly,
 } from "./apply-answers.ts";
+import { isPermanent } from "./apply-batch.ts";
 import { disputedTransactions } from "./outcomes.ts";
 
 /**
@@ -160,7 +161,10 @@ export const canonicalDate = (date: Date): string | null => canonicalTimestamp(d
  */
 const maxUselessAnswers = 6;
 
-/** Does the work of one refetch. Any failure postpones it with a growing delay. Never throws. */
+/**
+ * Does the work of one refetch. Any failure postpones it with a growing delay; an answer whose values the database can
+ * never store counts as useless. Never throws.
+ */
 export async function withBackoff(
   deps: RefetchDeps,
   refetch: DueRefetch,
@@ -174,14 +178,16 @@ export async function withBackoff(
     const delayMs = Math.max(askedMs, backoffMs(deps, refetch));
     const { resource, id, missingSince } = refetch;
     log.warn({ err: error, resource, id, delayMs }, "a refetch failed");
-    await postponeRefetch(db, refetch, { delayMs, error: safeReason(error), missingSince }).catch(
-      (lost: unknown) => {
-        log.warn(
-          { err: lost },
-          "a refetch could not be postponed: it is due again when its lease ends",
-        );
-      },
-    );
+    const reason = safeReason(error);
+    const noted = isPermanent(error)
+      ? giveUpOrRetry(deps, refetch, reason)
+      : postponeRefetch(db, refetch, { delayMs, error: reason, missingSince });
+    await noted.catch((lost: unknown) => {
+      log.warn(
+        { err: lost },
+        "a refetch could not be postponed: it is due again when its lease ends",
+      );
+    });
   }
 }
 

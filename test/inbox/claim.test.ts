@@ -5,10 +5,10 @@ import {
   claimEvents,
   claimNext,
   completeEvents,
-  deferEvent,
   isAnyUnapplied,
   postponeEvent,
 } from "../../src/inbox/claim.ts";
+import { deferLocked } from "../../src/inbox/locked-events.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -183,10 +183,10 @@ describe("claiming the next", () => {
 
 test("an event that is put off has no attempt counted, and is due again afterwards", async () => {
   const seq = await storeRow(database.db, { attempts: 2 });
-  await deferEvent(database.db, { seq, reason: "not tried", delayMs: 60_000 });
+  await deferLocked(database.db, [{ seq, holder: null }], { delayMs: 60_000 });
   expect(await progressOf(database.db, seq)).toMatchObject({ state: "failed", attempts: 2 });
   expect(await claim([seq])).toEqual([]);
-  await deferEvent(database.db, { seq, reason: "not tried", delayMs: 0 });
+  await deferLocked(database.db, [{ seq, holder: null }], { delayMs: 0 });
   expect(await claim([seq])).toHaveLength(1);
 });
 

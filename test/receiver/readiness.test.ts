@@ -5,12 +5,15 @@ import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
 import { watchRoundTrips } from "../../src/queue/round-trips.ts";
+import { deferLocked } from "../../src/inbox/locked-events.ts";
+import { lockWaitCheck } from "../../src/main/lock-wait-check.ts";
 import { createReadiness } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable } from "../support/redis.ts";
 import { testPooling } from "../support/pooling.ts";
 import { askRedis, startWatchedRedis } from "../support/redis-many.ts";
+import { storeRow } from "../inbox/stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { startStand, timed } from "./receiver-stand.ts";
 
@@ -120,6 +123,39 @@ test.skipIf(!redisAvailable)(
     await until("ok");
   },
 );
+
+test("events that wait for a lock for over a minute degrade, and the process is named without what it runs", async () => {
+  const { db } = database;
+  const seq = await storeRow(db);
+  const holder =
+    "process 4711 (psql, idle in transaction). To end it: select pg_terminate_backend(4711);";
+  await deferLocked(db, [{ seq, holder }], { delayMs: 5_000 });
+  const { pool, close } = openConnections();
+  onTestFinished(close);
+  const readiness = createReadiness(
+    { db, pool, log: silent, degrading: [lockWaitCheck(db)] },
+    { cacheMs: 0, timeoutMs: 60_000 },
+  );
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
+  expect(await readiness()).toEqual({ status: "ok", reasons: [] });
+  const early = new Date(Date.now() - 75_000).toISOString();
+  await db("inbox.progress")
+    .where({ seq })
+    .update({ reason: db.raw("regexp_replace(reason, 'since \\S+', ?)", [`since ${early}`]) });
+  // A further attempt in vain does not begin the wait again.
+  await deferLocked(db, [{ seq, holder }], { delayMs: 5_000 });
+  await pause();
+  expect(await readiness()).toEqual({
+    status: "degraded",
+    reasons: ["locks"],
+    details: [
+      expect.stringMatching(/^1 event waits for a lock, the first for .*, of process 4711$/),
+    ],
+  });
+  await db("inbox.progress").where({ seq }).update({ state: "applied" });
+  await pause();
+  expect(await readiness()).toEqual({ status: "ok", reasons: [] });
+});
 
 test("a check that hangs does not hang the answer, and is not started twice", async () => {
   let started = 0;

@@ -17,7 +17,7 @@ import {
 } from "../mirror/samples.ts";
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
-import { applyDeps, emptyAll, poisonOrder, storeEvent } from "./worker-stand.ts";
+import { applyDeps, emptyAll, poisonOrder, refuseOrder, storeEvent } from "./worker-stand.ts";
 import { accountProblem } from "../../src/reconcile/same-account.ts";
 
 /** What the service answers now, by path. */
@@ -292,6 +292,23 @@ describe("a service that does not answer well", () => {
     expect(await rowOf(db, "customers", "customer-1")).toMatchObject({ first_name: "Jane" });
     expect(await waiting()).toMatchObject([{ id: "order-1" }]);
   });
+});
+
+test("an answer that the database can never store is asked for some times, then given up", async () => {
+  const heal = await refuseOrder(db, "order-1", "54000");
+  answers["/v1/orders/order-1"] = shows(sampleOrder());
+  try {
+    await want();
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await fetchDue();
+      expect(await waiting()).toHaveLength(1);
+      await makeDue();
+    }
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+  } finally {
+    await heal();
+  }
 });
 
 describe("an object that the service does not know", () => {

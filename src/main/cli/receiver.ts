@@ -6,6 +6,7 @@ import { watchRoundTrips } from "../../queue/round-trips.ts";
 import { createWakeUps } from "../../queue/wake-ups.ts";
 import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
 import { recordBeat, recordStop } from "../../receiver/heartbeats.ts";
+import { lockWaitCheck } from "../lock-wait-check.ts";
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
@@ -118,7 +119,7 @@ export async function runReceiver(
       onCommitted: () => wakeUps.notify(),
       onAnswered:
         role.metrics === undefined ? undefined : observeWebhooks(role.metrics.observeRequest),
-      degrading: [{ name: "queue", check: () => roundTrips.check() }],
+      degrading: [{ name: "queue", check: () => roundTrips.check() }, lockWaitCheck(db)],
     },
     {
       host: config.receiver.host,

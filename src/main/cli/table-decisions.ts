@@ -175,7 +175,23 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   },
   "inbox.progress": {
     backup: "keep",
-    receiver: "a",
+    // To say in its readiness that events wait for a lock.
+    receiver: {
+      all: "a",
+      select: ["state", "reason"],
+      withheld: [
+        "arrived_at",
+        "attempts",
+        "event_at",
+        "event_type",
+        "next_attempt_at",
+        "object_known_at",
+        "resource_id",
+        "resource_type",
+        "seq",
+        "settled_at",
+      ],
+    },
     worker: "rwd",
     reports: "r",
     // To replay one, and to show what that would do: it is applied and taken back.

@@ -1,11 +1,13 @@
 import type { Command } from "commander";
 import pc from "picocolors";
 import { getAccount } from "../../../contract/resources/account.ts";
+import { readLockWaits } from "../../../inbox/locked-events.ts";
 import { countByState } from "../../../inbox/queries.ts";
 import { readFeedHealth } from "../../../feed/partitions.ts";
 import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { MailNotSent, openMailer } from "../../../platform/mail.ts";
+import { counted, durationText } from "../../../platform/readable-text.ts";
 import { JobNotTaken, QueueUnavailable } from "../../../queue/job-queue.ts";
 import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
@@ -119,10 +121,21 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
 }
 
 async function checkInbox(runtime: Runtime): Promise<CheckResult> {
-  const counts = await countByState(await runtime.db());
+  const db = await runtime.db();
+  const counts = await countByState(db);
   const detail = Object.entries(counts)
     .map(([state, n]) => `${state} ${n}`)
     .join(", ");
+  const waits = await readLockWaits(db);
+  if (waits !== null) {
+    const { events, waitedMs, holder } = waits;
+    return warning(
+      "inbox",
+      `${detail}; ${counted(events, "event waits for a lock", "events wait for locks")}, the first for ` +
+        `${durationText(waitedMs)}, of ${holder}`,
+      "end that session, or wait for its end; the events are applied within seconds of it",
+    );
+  }
   if (counts.dead > 0) {
     return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state dead"');
   }

@@ -85,6 +85,19 @@ async function examine(env: Record<string, string | undefined> = {}) {
 }
 
 describe("tallyhook doctor", () => {
+  test("names the process whose lock events wait for, and how to end it", async () => {
+    const early = new Date(Date.now() - 75_000).toISOString();
+    const holder = "process 4711 (psql). To end it: select pg_terminate_backend(4711);";
+    await storeRow(database.db, {
+      state: "failed",
+      dueInSeconds: 5,
+      reason: `waits for a lock since ${early} of ${holder}`,
+    });
+    const inbox = (await examine()).of("inbox");
+    expect(inbox?.status).toBe("warning");
+    expect(inbox?.detail).toContain(`of ${holder}`);
+  });
+
   test("finds nothing amiss in a deployment that has what it needs", async () => {
     const { healthy, findings, exitCode } = await examine();
     expect(findings.filter(({ status }) => status === "failed")).toEqual([]);
@@ -228,7 +241,10 @@ describe("tallyhook doctor", () => {
     expect((await examine(env)).of("mail")).toMatchObject({ status: "ok" });
     expect(server.mails).toEqual([]);
     const wrong = await examine({ ...env, SMTP_URL: server.url.replace("p%3A", "q") });
-    expect(wrong.of("mail")).toMatchObject({ status: "failed", detail: "no mail can be sent (535)" });
+    expect(wrong.of("mail")).toMatchObject({
+      status: "failed",
+      detail: "no mail can be sent (535)",
+    });
     await server.close();
     expect((await examine(env)).of("mail")).toMatchObject({ status: "failed" });
     expect((await examine()).of("mail")).toMatchObject({ status: "skipped" });
