@@ -53,7 +53,7 @@ test("of identities only those that are enforced count beside the drift", async 
   await acknowledgeFinding(db, {
     id: Number(acknowledged.id),
     by: byCommand("jo"),
-    note: "",
+    note: "looked into",
     at: new Date(),
   });
   expect(await runTotals(db, 1, 0)).toMatchObject({ left: none, acknowledged: { mismatch: 1 } });

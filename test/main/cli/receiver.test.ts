@@ -4,6 +4,7 @@ import { loadConfig } from "../../../src/main/config/config.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
+import { migrateQueueSchema } from "../../../src/queue/backend.ts";
 import { readReceivers } from "../../../src/receiver/heartbeats.ts";
 import { addSecret } from "../../../src/receiver/secrets-store.ts";
 import { createRuntime } from "../../../src/main/runtime.ts";
@@ -65,6 +66,7 @@ test("one good secret does not cover for a bad one beside it", async () => {
 });
 
 test("one that runs says so at once, and says that it ends", async () => {
+  await migrateQueueSchema(database.directUrl);
   const loaded = loadConfig({ DATABASE_URL: database.url, PORT: "0", SVC_WEBHOOK_SECRETS: value });
   const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
   await runReceiver(runtime);

@@ -57,6 +57,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "inbox.fetches": "resource id reason last_error",
   "inbox.progress": "state reason resource_type resource_id event_type",
   "inbox.receipts": "event_id raw_sha256 type api_version secret_id",
+  "inbox.tasks": "name",
   "mirror.customers": "id default_payment_method_id version content_hash absent_version last_cause",
   // Keyed hashes.
   "mirror.erased_contacts": "hash customer_id",
