@@ -12,8 +12,12 @@ export class RetryLater extends Error {
   [Symbol.for("tallyhook.retry-later")] = true;
 
   constructor(afterMs) {
-    super(`to be run again in ${afterMs} ms`);
+    const isAnswer = typeof afterMs === "object" && afterMs !== null;
+    super(isAnswer ? "to be run again when the answer says" : `to be run again in ${afterMs} ms`);
     this.name = "RetryLater";
-    this.afterMs = afterMs;
+    this.afterMs = isAnswer ? 60_000 : afterMs;
+    this.answer = isAnswer
+      ? { retryAfter: afterMs.headers.get("retry-after"), date: afterMs.headers.get("date") }
+      : null;
   }
 }

@@ -5,8 +5,9 @@ import { endpoints } from "../contract/endpoints.ts";
 import type { Change } from "../feed/changes.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { errorCode } from "../platform/postgres/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
-import { type Handler, retryLaterMs } from "./define-handler.ts";
+import { type Handler, isRetryLater } from "./define-handler.ts";
 import type { HandledObject } from "./read-objects.ts";
 import { AttemptFailed } from "./recipient.ts";
 
@@ -64,33 +65,68 @@ export async function attemptRun(
   if (!handler.transactional) return call(handlersDb);
   let isFinished = false;
   await inTransaction(handlersDb, async (trx) => {
-    await limitTime(trx, handler.deadlineMs);
-    await call(trx);
+    await beginAttempt(trx, { mark: idempotencyKey, deadlineMs: handler.deadlineMs });
+    try {
+      await call(trx);
+    } catch (error) {
+      // While its call goes on, the connection may be busy; what the call does there is rolled back.
+      if (!(error instanceof DeadlineExceeded) && (await hasEnded(trx, idempotencyKey))) {
+        throw endedItself(error);
+      }
+      throw error;
+    }
+    if (await hasEnded(trx, idempotencyKey)) throw endedItself();
     await finish(trx);
     isFinished = true;
   });
+  // A commit by Knex resolves the transaction, whatever follows it.
   if (!isFinished) throw endedItself();
 }
 
 /** What it has written stands, and would be written again. */
-const endedItself = (): AttemptFailed =>
+const endedItself = (cause?: unknown): AttemptFailed =>
   new AttemptFailed(
     "the handler ended its transaction itself: what it wrote may stand, so it is not run again. Leave commit and rollback " +
       "to the engine",
     { isFinal: true },
+    { cause },
   );
 
 const blocked =
   "a handler has kept its process from all else: it computes for long, or waits without await";
 
-/** A statement that hangs would keep the transaction from being rolled back, and its connection from the pool. */
-async function limitTime(trx: Knex.Transaction, deadlineMs: number): Promise<void> {
+/**
+ * Limits the statements of the attempt's transaction: one that hangs would keep it from being rolled back, and its
+ * connection from the pool. Leaves a mark that vanishes with the transaction.
+ */
+async function beginAttempt(
+  trx: Knex.Transaction,
+  { mark, deadlineMs }: { mark: string; deadlineMs: number },
+): Promise<void> {
   await trx.raw(
     `select set_config('statement_timeout', :limit::text, true),
-            set_config('idle_in_transaction_session_timeout', :limit::text, true)`,
-    { limit: deadlineMs + 1_000 },
+            set_config('idle_in_transaction_session_timeout', :limit::text, true),
+            set_config('tallyhook.attempt', :mark, true)`,
+    { limit: deadlineMs + 1_000, mark },
   );
 }
+
+/** Whether the attempt's transaction is over, by Knex or by SQL, though another one may have begun since. */
+async function hasEnded(trx: Knex.Transaction, mark: string): Promise<boolean> {
+  if (trx.isCompleted()) return true;
+  try {
+    const { rows } = await trx.raw<{ rows: [{ mark: string | null }] }>(
+      "select current_setting('tallyhook.attempt', true) as mark",
+    );
+    return rows[0].mark !== mark;
+  } catch (error) {
+    // A statement of the handler failed, and the transaction waits for its rollback.
+    if (errorCode(error) === abortedTransaction) return false;
+    throw error;
+  }
+}
+
+const abortedTransaction = "25P02";
 
 /** A handler that goes on after its deadline is not waited for. */
 async function withinDeadline(
@@ -111,7 +147,7 @@ async function withinDeadline(
   try {
     await Promise.race([call, exceeded]);
   } catch (thrown) {
-    throw isError(thrown) || retryLaterMs(thrown) !== null ? thrown : new ThrewNoError(thrown);
+    throw isError(thrown) || isRetryLater(thrown) ? thrown : new ThrewNoError(thrown);
   } finally {
     clearTimeout(timer);
   }

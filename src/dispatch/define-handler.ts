@@ -113,32 +113,35 @@ export interface Handler {
 const retryLater: unique symbol = Symbol.for("tallyhook.retry-later");
 const handlerMark: unique symbol = Symbol.for("tallyhook.handler");
 
-/** What a handler throws to be run again after a time. Does not count as an attempt, nor as a failure. */
+/**
+ * What a handler throws to be run again after a time: a second at least, a day at most. Counts as no attempt, nor as a
+ * failure, up to a thousand times for one change (`postponementOf`).
+ */
 export class RetryLater extends Error {
   readonly [retryLater] = true;
   readonly afterMs: number;
+  /** The answer that says when to come back, and by which clock. */
+  readonly answer: { retryAfter: string | null; date: string | null } | null;
 
-  /** @param afterMs a second at least, 30 days at most */
-  constructor(afterMs: number) {
-    super(`to be run again in ${afterMs} ms`);
+  /** @param afterMs milliseconds, or an answer whose `Retry-After` is asked: a minute where it has none */
+  constructor(afterMs: number | { headers: { get(name: string): string | null } }) {
+    const isAnswer = typeof afterMs === "object";
+    super(isAnswer ? "to be run again when the answer says" : `to be run again in ${afterMs} ms`);
     this.name = "RetryLater";
-    this.afterMs = afterMs;
+    this.afterMs = isAnswer ? 60_000 : afterMs;
+    this.answer = isAnswer
+      ? { retryAfter: afterMs.headers.get("retry-after"), date: afterMs.headers.get("date") }
+      : null;
   }
 }
 
-const [leastRetryMs, mostRetryMs] = [1_000, 30 * 86_400_000];
-
-/** After how many milliseconds to run again; null for anything else, whatever was thrown. */
-export function retryLaterMs(thrown: unknown): number | null {
+/** Known by its mark: a handler from elsewhere has another class of that name. Never throws. */
+export function isRetryLater(thrown: unknown): thrown is Partial<RetryLater> {
   try {
-    if (typeof thrown !== "object" || thrown === null || !(retryLater in thrown)) return null;
-    const { afterMs } = thrown as unknown as RetryLater;
-    return Number.isFinite(afterMs)
-      ? Math.min(mostRetryMs, Math.max(leastRetryMs, afterMs))
-      : leastRetryMs;
+    return typeof thrown === "object" && thrown !== null && retryLater in thrown;
   } catch {
-    // A proxy, or a getter.
-    return null;
+    // A proxy.
+    return false;
   }
 }
 

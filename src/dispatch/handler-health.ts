@@ -23,6 +23,8 @@ export interface HandlerHealth {
   pauseReason: string | null;
   /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
   dead: number;
+  /** How often it has asked for another time (`RetryLater`). */
+  postponed: number;
   /** When the first of them failed for the last time. */
   deadSince: Date | null;
   oldestDead: DeadChange | null;
@@ -46,7 +48,7 @@ export async function readHandlersHealth(
   { most }: { most: number },
 ): Promise<HandlerHealth[]> {
   const { rows } = await db.raw<{ rows: HealthRow[] }>(
-    `select h.name, h.source, h.paused_by, h.paused_at, h.pause_reason, h.position, d.dead, d.dead_since, o.seq, o.kind, o.resource,
+    `select h.name, h.source, h.paused_by, h.paused_at, h.pause_reason, h.position, coalesce(c.postponed, 0) as postponed, d.dead, d.dead_since, o.seq, o.kind, o.resource,
             o.id, o.error, o.holds_up,
             case h.source when 'changes' then (
               select c.recorded_at from feed.changes c where c.seq > h.position order by c.seq limit 1
@@ -60,6 +62,7 @@ export async function readHandlersHealth(
             (select r.due_at from dispatch.runs r where r.handler = h.name and r.is_first and r.state = 'waiting'
              order by r.due_at, r.seq limit 1) as next_due_at
      from dispatch.handlers h
+     left join dispatch.counts c on c.handler = h.name
      cross join lateral (
        select count(*) as dead, min(failed_at) as dead_since from (
          select failed_at from dispatch.runs where handler = h.name and state = 'dead' order by seq limit :most
@@ -87,6 +90,7 @@ interface HealthRow {
   pause_reason: string | null;
   position: string;
   dead: string;
+  postponed: string;
   dead_since: Date | null;
   seq: string | null;
   kind: string;
@@ -107,6 +111,7 @@ function healthOf(row: HealthRow): HandlerHealth {
     pausedAt: row.paused_at,
     pauseReason: row.pause_reason,
     dead: Number(row.dead),
+    postponed: Number(row.postponed),
     deadSince: row.dead_since,
     oldestDead:
       seq === null

@@ -23,6 +23,8 @@ export interface HandlerRow {
   dead: number;
   done: number;
   failed: number;
+  /** How often it has asked for another time (`RetryLater`). */
+  postponed: number;
   last_done_at: Date | null;
   last_failed_at: Date | null;
 }
@@ -45,13 +47,13 @@ export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[
             greatest(0, case h.source when 'webhooks' then inbox.readable_until() else :until::bigint end - h.position)
               as behind,
             h.paused_by, h.paused_at, h.pause_reason, w.waiting, d.dead, coalesce(c.done, 0) as done,
-            coalesce(c.failed, 0) as failed, c.last_done_at, c.last_failed_at
+            coalesce(c.failed, 0) as failed, coalesce(c.postponed, 0) as postponed, c.last_done_at, c.last_failed_at
      from dispatch.handlers h left join dispatch.counts c on c.handler = h.name
      ${countsOf("h.name")}
      where h.name = coalesce(:name::text, h.name) order by h.name`,
     { until, name: name ?? null, mostCounted },
   );
-  const numbers = ["position", "behind", "waiting", "dead", "done", "failed"] as const;
+  const numbers = ["position", "behind", "waiting", "dead", "done", "failed", "postponed"] as const;
   return rows.map((row) => ({
     ...(row as unknown as HandlerRow),
     ...Object.fromEntries(numbers.map((field) => [field, Number(row[field])])),

@@ -9,6 +9,8 @@ export interface OpenRunRow {
   kind: string;
   state: "waiting" | "dead";
   attempts: number;
+  /** How often its handler has asked for another time. */
+  postponed: number;
   /** When it is tried again; null for a dead one, and while it runs. */
   due_at: Date | null;
   is_running: boolean;
@@ -21,7 +23,7 @@ export interface OpenRunRow {
 export const mostHeldUp = 1_000;
 
 const columns = `
-  r.seq, r.resource, r.id, r.kind, r.state, r.attempts, r.error, r.failed_at,
+  r.seq, r.resource, r.id, r.kind, r.state, r.attempts, r.postponed, r.error, r.failed_at,
   coalesce(r.claimed_until > now(), false) as is_running,
   case when r.state = 'waiting' and coalesce(r.claimed_until <= now(), true) then r.due_at end as due_at,
   (select count(*) from (

@@ -7,6 +7,9 @@ export const handlerErrors: Readonly<Record<string, string>> = {
     "retry. What the service has deleted never comes: skip it",
   DeadlineExceeded:
     "the attempt took longer than deadlineMs. What it waits for does not answer, or it needs a longer deadline",
+  RetryLater:
+    "the handler asked for another time, either with what is no number of milliseconds, or more than 1,000 times for " +
+    "this change. Give RetryLater the answer itself, which may lack a Retry-After, and end what can never be done",
   ProcessEndedWhileItRan:
     "the process ended each time that it ran: killed, out of memory, or process.exit. The log before its restarts says why",
 };

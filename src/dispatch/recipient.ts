@@ -89,8 +89,8 @@ export interface FailureFacts {
 export class AttemptFailed extends TallyhookError {
   readonly facts: FailureFacts;
 
-  constructor(reason: string, facts: FailureFacts = {}) {
-    super(reason);
+  constructor(reason: string, facts: FailureFacts = {}, options: { cause?: unknown } = {}) {
+    super(reason, options);
     this.facts = facts;
   }
 }

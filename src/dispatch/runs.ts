@@ -11,6 +11,8 @@ export interface ClaimedRun {
   item: unknown;
   /** The one that begins is the first. */
   attempt: number;
+  /** How often its handler has asked for another time. */
+  postponed: number;
   /** Grows with each claim: proves that nobody has claimed the run since. */
   token: number;
   /** The handler is paused, and this run tries whether it works again. */
@@ -98,13 +100,14 @@ const claimed = (isProbe: "true" | "false"): string =>
        claimed_until = now() + make_interval(secs => p.lease_ms::float8 / 1000),
        due_at = now() + make_interval(secs => p.lease_ms::float8 / 1000)
    from picked p where r.handler = p.handler and r.seq = p.seq
-   returning r.handler, r.seq, r.change, r.attempts, r.token, ${isProbe} as is_probe`;
+   returning r.handler, r.seq, r.change, r.attempts, r.postponed, r.token, ${isProbe} as is_probe`;
 
 interface ClaimedRow {
   handler: string;
   seq: string;
   change: unknown;
   attempts: number;
+  postponed: number;
   token: number;
   is_probe: boolean;
 }
@@ -115,6 +118,7 @@ function claimedRun(row: ClaimedRow): ClaimedRun {
     seq: Number(row.seq),
     item: row.change,
     attempt: row.attempts,
+    postponed: row.postponed,
     token: row.token,
     isProbe: row.is_probe,
   };
@@ -182,6 +186,8 @@ export interface PutOff {
   error: string | null;
   /** Whether it was an attempt that failed. Otherwise it is tried again as if it had not begun. */
   isFailure: boolean;
+  /** Its handler asked for another time, which is counted apart. */
+  isPostponed: boolean;
 }
 
 const maxErrorLength = 200;
@@ -190,7 +196,7 @@ const maxErrorLength = 200;
 export async function putOffRun(
   db: Knex,
   { handler, seq, token }: Pick<ClaimedRun, "handler" | "seq" | "token">,
-  { delayMs, error, isFailure }: PutOff,
+  { delayMs, error, isFailure, isPostponed }: PutOff,
 ): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with put_off as (
@@ -198,14 +204,18 @@ export async function putOffRun(
        set state = case when :delayMs::float8 is null then 'dead' else 'waiting' end,
            due_at = now() + make_interval(secs => coalesce(:delayMs::float8, 0) / 1000), claimed_until = null,
            attempts = case when :isFailure then attempts else attempts - 1 end,
+           postponed = postponed + :isPostponed::boolean::int,
            error = case when :isFailure then :error else error end,
            failed_at = case when :isFailure then now() else failed_at end
        where handler = :handler and seq = :seq and token = :token and state = 'waiting'
        returning handler
      ), counted as (
-       insert into dispatch.counts as c (handler, failed, last_failed_at)
-       select handler, 1, now() from put_off where :isFailure
-       on conflict (handler) do update set failed = c.failed + 1, last_failed_at = now()
+       insert into dispatch.counts as c (handler, failed, last_failed_at, postponed)
+       select handler, :isFailure::boolean::int, case when :isFailure then now() end, :isPostponed::boolean::int
+       from put_off where :isFailure or :isPostponed
+       on conflict (handler) do update
+       set failed = c.failed + excluded.failed, postponed = c.postponed + excluded.postponed,
+           last_failed_at = coalesce(excluded.last_failed_at, c.last_failed_at)
      )
      select from put_off`,
     {
@@ -214,6 +224,7 @@ export async function putOffRun(
       token,
       delayMs,
       isFailure,
+      isPostponed,
       error: error === null ? null : shortenedTo(error, maxErrorLength),
     },
   );

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
+import type { Clock } from "../platform/clock.ts";
 import { type Log, safeReason } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
@@ -12,8 +13,9 @@ import {
   withinSpan,
 } from "../platform/tracing/tracing.ts";
 import { DeadlineExceeded } from "./attempt.ts";
-import { retryLaterMs } from "./define-handler.ts";
+import { isRetryLater } from "./define-handler.ts";
 import { planRuns, registerRecipient } from "./plan-runs.ts";
+import { mostPostponements, postponementOf } from "./postpone.ts";
 import {
   type Attempt,
   AttemptFailed,
@@ -40,6 +42,7 @@ export interface DispatchDeps {
   /** Plans, claims and completes runs: two connections are enough. */
   db: Knex;
   log: Log;
+  clock: Clock;
   random: Random;
   /** Is told of a recipient right before an attempt of it, and before anything else can happen. */
   onBegin?: (name: string) => void;
@@ -83,7 +86,7 @@ export function startDispatch<R extends Recipient>(
   work: Work<R>,
   { pollMs, leaseMarginMs, retry }: DispatchOptions = defaultOptions,
 ): RunningDispatch {
-  const { db, log, random } = deps;
+  const { db, log, clock, random } = deps;
   const closing = new AbortController();
   const byName = new Map(recipients.map((recipient) => [recipient.name, recipient]));
   const unregistered = new Set(recipients);
@@ -164,7 +167,7 @@ export function startDispatch<R extends Recipient>(
     try {
       ready = await work.prepare(claimed);
     } catch (error) {
-      const again = { delayMs: afterFailureMs, error: null, isFailure: false };
+      const again = { delayMs: afterFailureMs, error: null, isFailure: false, isPostponed: false };
       for (const { run } of claimed) await putOffRun(db, run, again);
       throw error;
     }
@@ -192,7 +195,7 @@ export function startDispatch<R extends Recipient>(
       completer.add(run, { isRemoved: attempt.removesRun });
     } catch (error) {
       await withinSpan(span, () => executionFailed(run, most, error));
-      endSpan(span, retryLaterMs(error) === null ? safeReason(error) : null);
+      endSpan(span, isRetryLater(error) ? null : safeReason(error));
     }
   }
 
@@ -212,20 +215,29 @@ export function startDispatch<R extends Recipient>(
   }
 
   async function fail(run: ClaimedRun, maxAttempts: number, error: unknown): Promise<void> {
-    const laterMs = retryLaterMs(error);
+    const postponement = postponementOf(error, run.postponed, clock.now());
+    const isPostponed = postponement?.isAttempt === false;
     const facts: FailureFacts = error instanceof AttemptFailed ? error.facts : {};
-    const delayMs = laterMs ?? delayOf(run, maxAttempts, facts);
-    const isFailure = laterMs === null && !run.isProbe;
+    const delayMs = isPostponed
+      ? postponement.delayMs
+      : delayOf(run, maxAttempts, {
+          ...facts,
+          holdMs: facts.holdMs ?? postponement?.delayMs ?? null,
+        });
+    const isFailure = !isPostponed && !run.isProbe;
     const fields = { handler: run.handler, change: run.seq, attempt: run.attempt };
-    const reason = error instanceof AttemptFailed ? error.message : safeReason(error);
+    const reason = reasonOf(error);
     const { holdMs = null, isRefusal = false } = facts;
     if (holdMs !== null) heldUntilMs.set(run.handler, performance.now() + holdMs);
     try {
-      if (!(await putOffRun(db, run, { delayMs, error: reason, isFailure }))) {
+      if (!(await putOffRun(db, run, { delayMs, error: reason, isFailure, isPostponed }))) {
         log.warn(fields, takenOver);
         return;
       }
-      if (laterMs === null) {
+      if (isPostponed) {
+        const times = run.postponed + 1;
+        if (isPowerOfTen(times)) log.warn({ ...fields, times, retryInMs: delayMs }, putOffText);
+      } else {
         const what = delayMs === null ? "a change is dead for a handler" : "a handler failed";
         log.warn({ ...fields, err: error, retryInMs: delayMs }, what);
       }
@@ -284,6 +296,21 @@ const startRunSpan = (run: ClaimedRun, { eventSeq }: Attempt) =>
     },
     links: [eventSeq === null ? null : appliedContext(eventSeq)],
   });
+
+/** In words of ours, or the name of what was thrown: its message may quote personal data. */
+const reasonOf = (error: unknown): string =>
+  error instanceof AttemptFailed
+    ? error.message
+    : isRetryLater(error)
+      ? "RetryLater"
+      : safeReason(error);
+
+/** Said the first time, the tenth, and so on: a change may be put off a thousand times. */
+const isPowerOfTen = (times: number): boolean => Number.isInteger(Math.log10(times));
+
+const putOffText =
+  "a handler asks for another time; a change that is put off more than " +
+  `${mostPostponements} times loses an attempt each time`;
 
 const takenOver = "a handler took so long that another process has its change now";
 

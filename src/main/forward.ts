@@ -34,7 +34,7 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
   const settings = forwardSettings(runtime);
   if (settings === null) return;
   const destinations = openOwnDestinations(runtime, settings);
-  const { log, random, secrets } = runtime;
+  const { log, random, secrets, wallClock: clock } = runtime;
   const db = createDatabase({
     url: await runtime.databaseUrl(),
     pooling: secrets.databaseDirectUrl === null ? undefined : "transaction",
@@ -49,7 +49,7 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
   });
   const work = forwardWork({ db });
   await assertSameSources(db, destinations, work);
-  const dispatch = startDispatch({ db, log, random }, destinations, work);
+  const dispatch = startDispatch({ db, log, clock, random }, destinations, work);
   runtime.onClose(() => dispatch.close());
   log.info({ destinations: Object.keys(settings.destinations) }, "it is forwarded to destinations");
 }

@@ -70,13 +70,13 @@ async function startHandlers(
   handlers: readonly Handler[],
   { service, onBegin }: Pick<HostStart, "service"> & Required<Pick<DispatchDeps, "onBegin">>,
 ): Promise<RunningDispatch> {
-  const { log, random } = runtime;
+  const { log, random, wallClock: clock } = runtime;
   const db = await openPool(runtime, pools.engine);
   const work = handlerWork({
     ...(await attemptDeps(runtime, handlers, service ?? undefined)),
     db,
   });
-  const dispatch = startDispatch({ db, log, random, onBegin }, handlers, work);
+  const dispatch = startDispatch({ db, log, clock, random, onBegin }, handlers, work);
   log.info({ handlers: handlers.map(({ name }) => name) }, "handlers run");
   return dispatch;
 }

@@ -242,6 +242,7 @@ describe("the card of home", () => {
     pausedAt: null,
     pauseReason: null,
     dead: 0,
+    postponed: 0,
     deadSince: null,
     oldestDead: null,
     position: 1,

@@ -10,6 +10,7 @@ import {
   startDispatch,
 } from "../../src/dispatch/start-dispatch.ts";
 import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -44,7 +45,7 @@ export function openDispatch(
     createDatabase({ url, pooling: testPooling(), poolMax, applicationName: "tallyhook test" });
   const [db, handlersDb] = [open(2), open(4)];
   const work = handlerWork({ db, handlersDb, client: noClient, log });
-  const deps = { db, log, random: seededRandom(1) };
+  const deps = { db, log, clock: wallClock, random: seededRandom(1) };
   const dispatch = startDispatch(deps, handlers, work, { ...quick, ...options });
   return {
     ...dispatch,

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Handler, defineHandler } from "../../src/dispatch/define-handler.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -47,12 +47,12 @@ test("whatever a handler throws is a failure with a name, and nothing else", asy
     [new Proxy(new Error("behind a proxy"), { get: trap }), "unknown error"],
     [Object.defineProperty(new Error("x"), "message", { get: trap }), "Error"],
     [Object.defineProperty(new Error("x"), "name", { get: trap }), "unknown error"],
-    [{ [Symbol.for("tallyhook.retry-later")]: true, afterMs: "soon" }, "put off"],
+    [{ [Symbol.for("tallyhook.retry-later")]: true, afterMs: "soon" }, "RetryLater"],
     [
       Object.defineProperty({ [Symbol.for("tallyhook.retry-later")]: true }, "afterMs", {
         get: trap,
       }),
-      "ThrewNoError",
+      "RetryLater",
     ],
     [named, "Zero\ufffdByte"],
   ];
@@ -65,11 +65,9 @@ test("whatever a handler throws is a failure with a name, and nothing else", asy
     }),
   );
   await applyAs(database.db, "event:1", ...thrown.map((_, n) => orderAt(`order-${n}`, 1)));
-  const dead = await untilDead(thrown.length - 1);
+  const dead = await untilDead(thrown.length);
   const errors = new Map(dead.map(({ id, error }) => [id, error as string]));
-  expect(thrown.map((_, n) => errors.get(`order-${n}`) ?? "put off")).toEqual(
-    thrown.map(([, error]) => error),
-  );
+  expect(thrown.map((_, n) => errors.get(`order-${n}`))).toEqual(thrown.map(([, error]) => error));
 });
 
 test("a transaction that is over takes no statement: not after the deadline, and not after run has returned", async () => {
@@ -119,23 +117,51 @@ test("a transaction that is over takes no statement: not after the deadline, and
   expect(await db("own.stale")).toEqual([]);
 });
 
-test("a handler that commits its transaction itself is dead at once, and not run again", async () => {
+describe.each([
+  ["commits by Knex", (trx: Knex) => (trx as Knex.Transaction).commit()],
+  ["commits by SQL", (trx: Knex) => trx.raw("commit")],
+  ["commits by SQL and begins another one", (trx: Knex) => trx.raw("commit; begin")],
+  ["commits and chains", (trx: Knex) => trx.raw("commit and chain")],
+])("a handler that %s", (_, endIt: (trx: Knex) => PromiseLike<unknown>) => {
+  test.each([false, true])("is dead at once, and not run again (throws: %s)", async (throws) => {
+    const { db } = database;
+    await db.raw("create schema if not exists own; drop table if exists own.committed");
+    await db.raw("create table own.committed (id text)");
+    await open(
+      defineHandler({
+        name: "commits",
+        on: ["order.created"],
+        transactional: true,
+        async run({ order, db: trx }) {
+          await trx("own.committed").insert({ id: order.id });
+          await endIt(trx);
+          if (throws) throw new Error("after the commit");
+        },
+      }),
+    );
+    await applyAs(db, "event:1", orderAt("order-1", 1));
+    const [dead] = await untilDead(1);
+    expect(dead).toMatchObject({ attempts: 1, id: "order-1" });
+    expect(dead?.error).toContain("ended its transaction itself");
+    expect(await db("own.committed")).toEqual([{ id: "order-1" }]);
+  });
+});
+
+test("a transactional handler that only fails in its SQL is tried again", async () => {
   const { db } = database;
-  await db.raw("create schema if not exists own; create table own.committed (id text)");
+  let calls = 0;
   await open(
     defineHandler({
-      name: "commits",
+      name: "fails-in-sql",
       on: ["order.created"],
       transactional: true,
-      async run({ order, db: trx }) {
-        await trx("own.committed").insert({ id: order.id });
-        await (trx as Knex.Transaction).commit();
+      async run({ db: trx }) {
+        calls += 1;
+        if (calls === 1) await trx.raw("select 1 / 0");
       },
     }),
   );
   await applyAs(db, "event:1", orderAt("order-1", 1));
-  const [dead] = await untilDead(1);
-  expect(dead).toMatchObject({ attempts: 1, id: "order-1" });
-  expect(dead?.error).toContain("ended its transaction itself");
-  expect(await db("own.committed")).toEqual([{ id: "order-1" }]);
+  await untilHandled(db);
+  expect(calls).toBe(2);
 });

@@ -5,13 +5,12 @@ import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from "vit
 import { type Change } from "../../src/feed/changes.ts";
 import {
   type Order,
-  RetryLater,
   type Subscription,
   defineHandler,
   isMarked,
-  retryLaterMs,
 } from "../../src/dispatch/define-handler.ts";
 import { loadHandlers } from "../../src/dispatch/load-handlers.ts";
+import { postponementOf } from "../../src/dispatch/postpone.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -122,14 +121,6 @@ test("what another copy of the program's files has made is known for what it is"
     [Symbol.for("tallyhook.retry-later")]: true,
     afterMs: 5_000,
   });
-  expect(retryLaterMs(foreign)).toBe(5_000);
+  expect(postponementOf(foreign, 0, new Date())?.delayMs).toBe(5_000);
   expect(isMarked({ [Symbol.for("tallyhook.handler")]: true })).toBe(true);
-});
-
-test("the time of RetryLater is bounded", () => {
-  expect(
-    [1, 60_000, Number.NaN, Infinity, 1e15].map((ms) => retryLaterMs(new RetryLater(ms))),
-  ).toEqual([1_000, 60_000, 1_000, 1_000, 30 * 86_400_000]);
-  expect(retryLaterMs(new Error("any other"))).toBeNull();
-  expect(retryLaterMs("thrown text")).toBeNull();
 });

@@ -285,9 +285,38 @@ describe("deadlines and retries", () => {
     }
     await untilHandled(db);
     expect(calls).toBe(3);
-    expect(await db("dispatch.counts").select("done", "failed")).toEqual([
-      { done: "1", failed: "0" },
+    expect(await db("dispatch.counts").select("done", "failed", "postponed")).toEqual([
+      { done: "1", failed: "0", postponed: "2" },
     ]);
+  });
+
+  test.each([
+    ["no number of milliseconds", Number.NaN, 0],
+    ["another time once too often", 1_000, 1_000],
+  ])("RetryLater that asks for %s is a failed attempt", async (_, afterMs, postponed) => {
+    const { db } = database;
+    const asking = defineHandler({
+      name: "asking",
+      on: ["order.created"],
+      attempts: 1,
+      run() {
+        throw new RetryLater(afterMs);
+      },
+    });
+    await (await dispatchOf(asking)).close();
+    opened.length = 0;
+    const change = { seq: 0, resource: "order", id: "order-0", kind: "order.created" };
+    await db("dispatch.runs").insert({
+      ...change,
+      handler: "asking",
+      change: JSON.stringify({ ...change, recordedAt: new Date(), state: null }),
+      is_first: true,
+      postponed,
+    });
+    await applyAs(db, "event:1", orderAt("order-0", 1));
+    await dispatchOf(asking);
+    await eventually("it is dead", async () => (await runs())[0]?.state === "dead");
+    expect((await runs())[0]).toMatchObject({ attempts: 1, error: "RetryLater" });
   });
 
   test("a change whose process was killed at its last attempt is dead, and not run again", async () => {

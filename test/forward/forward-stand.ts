@@ -62,7 +62,7 @@ export function openForward(
     secretOf: () => secrets,
   });
   const log = createLog({ level: "silent", name: "test" });
-  const deps = { db, log, random: seededRandom(1) };
+  const deps = { db, log, clock: wallClock, random: seededRandom(1) };
   const dispatch = startDispatch(deps, destinations, forwardWork({ db }), {
     pollMs: 10,
     leaseMarginMs: 60_000,

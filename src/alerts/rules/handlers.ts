@@ -9,7 +9,7 @@ import { watchedSince } from "./watch-absence.ts";
 import { type Wording, headlineText, shortened } from "./wording.ts";
 
 /** How a handler or a destination of forwarding does, as far as alerts tell. */
-export type HandlerState = Omit<HandlerHealth, "position">;
+export type HandlerState = Omit<HandlerHealth, "position" | "postponed">;
 
 /** What is asked of who runs handlers and forwards. Absent without both: nobody is told then. */
 export interface HandlerQuestions {

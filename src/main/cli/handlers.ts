@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { attemptRun, idempotencyKeyOf } from "../../dispatch/attempt.ts";
-import { type Handler, retryLaterMs } from "../../dispatch/define-handler.ts";
+import type { Handler } from "../../dispatch/define-handler.ts";
 import { handlerErrors } from "../../dispatch/own-errors.ts";
+import { type Postponement, postponementOf } from "../../dispatch/postpone.ts";
 import { readObjects } from "../../dispatch/read-objects.ts";
 import { ConfigurationError, UsageError, exitCodes } from "../../platform/errors.ts";
 import { linesWithoutControls, withoutControls } from "../../platform/readable-text.ts";
@@ -80,7 +81,7 @@ export const handlerWords: RecipientWords = {
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
   const handler = findLoaded(await loadOwnHandlers(context.loaded().config), name);
-  const run = async (db: Knex, runtime: Runtime): Promise<unknown> => {
+  const run = async (db: Knex, runtime: Runtime): Promise<FailedTest | null> => {
     const change = await readOneChange(db, seq);
     if (!handler.on.some((kind) => kind === change.kind)) {
       throw new UsageError(
@@ -95,7 +96,8 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
     try {
       await attemptRun(await attemptDeps(runtime, [handler]), handler, attempt, rollBack);
     } catch (error) {
-      return error instanceof RolledBack ? null : error;
+      if (error instanceof RolledBack) return null;
+      return { error, later: postponementOf(error, 0, runtime.wallClock.now()) };
     }
     return null;
   };
@@ -105,15 +107,20 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
     context.stdout.write(`${name} has handled change ${seq}, as a test.${undone}\n`);
     return;
   }
-  const laterMs = retryLaterMs(failure);
+  const { error, later } = failure;
   const [what, message] =
-    failure instanceof Error ? [failure.name, failure.message] : ["it", "threw no error"];
+    error instanceof Error ? [error.name, error.message] : ["it", "threw no error"];
   context.stderr.write(
-    laterMs === null
+    later === null
       ? `tallyhook: ${name} failed: ${linesWithoutControls(redactSecrets(`${what}: ${message}`))}\n`
-      : `tallyhook: ${name} asks to be run again in ${laterMs} ms.\n`,
+      : `tallyhook: ${name} asks to be run again in ${later.delayMs} ms.\n`,
   );
   process.exitCode = exitCodes.differs;
+}
+
+interface FailedTest {
+  error: unknown;
+  later: Postponement | null;
 }
 
 class RolledBack extends Error {}

@@ -103,7 +103,7 @@ const runRow = (run: OpenRunRow): string[] => [
   withoutControls(run.kind),
   withoutControls(run.id),
   run.is_running ? "running" : run.state,
-  String(run.attempts),
+  run.postponed === 0 ? String(run.attempts) : `${run.attempts}, put off ${run.postponed} times`,
   withoutControls(run.error ?? "-"),
   timeText(run.due_at),
   run.holds_up < mostHeldUp ? String(run.holds_up) : `${mostHeldUp}+`,

@@ -295,6 +295,15 @@ export const catalogue = {
     servedBy: worker,
     alerts: ["TallyhookHandlerBehind"],
   },
+  handlerPostponed: {
+    name: "tallyhook_handler_postponed_total",
+    type: "counter",
+    unit: null,
+    help: "How often a handler has asked for another time by RetryLater, which counts as no attempt.",
+    labels: { handler: names },
+    servedBy: worker,
+    alerts: [],
+  },
   handlerPaused: {
     name: "tallyhook_handler_paused",
     type: "gauge",

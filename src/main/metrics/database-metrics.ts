@@ -189,6 +189,10 @@ export async function addDatabaseMetrics(
           })),
       ],
       [
+        catalogue.handlerPostponed,
+        (all) => all.map(({ name, postponed: value }) => ({ labels: { handler: name }, value })),
+      ],
+      [
         catalogue.handlerPaused,
         (all) =>
           all.map(({ name, pausedBy }) => ({

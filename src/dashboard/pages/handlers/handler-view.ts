@@ -90,6 +90,11 @@ function renderFacts({
       <dd>${row.done}, the last ${at(row.last_done_at)}</dd>
       <dt>Failed attempts</dt>
       <dd>${row.failed}, the last ${at(row.last_failed_at)}</dd>
+      ${
+        row.postponed > 0 &&
+        html`<dt>Put off</dt>
+          <dd>${row.postponed} times, by RetryLater</dd>`
+      }
       <dt>Position</dt>
       <dd>${row.position}</dd>
     </dl>
@@ -162,7 +167,12 @@ function renderRuns(page: HandlerPage): Html {
               <p class="hint">${outside(run.kind, 80)}</p>`,
         },
         { name: "State", cell: (run) => runState(run) },
-        { name: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
+        {
+          name: "Attempts",
+          kind: "number",
+          cell: ({ attempts, postponed }) =>
+            html`${attempts}${postponed > 0 && html`<p class="hint">put off ${postponed} times</p>`}`,
+        },
         { name: "Error", cell: ({ error }) => renderError(error, words) },
         {
           name: "Failed, and next",
