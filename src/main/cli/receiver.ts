@@ -94,7 +94,9 @@ export async function runReceiver(
     const [problem] = live.problems();
     throw new ConfigurationError(
       problem ??
-        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "node src/bin/tallyhook.js secrets add".',
+        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "node src/bin/tallyhook.js secrets add"; without ' +
+          'an endpoint at the service yet, "node src/bin/tallyhook.js endpoint register --url https://<your host>/webhooks" ' +
+          "makes one and keeps its secret.",
     );
   }
 
