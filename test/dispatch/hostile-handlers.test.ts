@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Handler, defineHandler } from "../../src/dispatch/define-handler.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -117,34 +117,42 @@ test("a transaction that is over takes no statement: not after the deadline, and
   expect(await db("own.stale")).toEqual([]);
 });
 
-describe.each([
-  ["commits by Knex", (trx: Knex) => (trx as Knex.Transaction).commit()],
-  ["commits by SQL", (trx: Knex) => trx.raw("commit")],
-  ["commits by SQL and begins another one", (trx: Knex) => trx.raw("commit; begin")],
-  ["commits and chains", (trx: Knex) => trx.raw("commit and chain")],
-])("a handler that %s", (_, endIt: (trx: Knex) => PromiseLike<unknown>) => {
-  test.each([false, true])("is dead at once, and not run again (throws: %s)", async (throws) => {
-    const { db } = database;
-    await db.raw("create schema if not exists own; drop table if exists own.committed");
-    await db.raw("create table own.committed (id text)");
-    await open(
-      defineHandler({
-        name: "commits",
-        on: ["order.created"],
-        transactional: true,
-        async run({ order, db: trx }) {
-          await trx("own.committed").insert({ id: order.id });
-          await endIt(trx);
-          if (throws) throw new Error("after the commit");
-        },
-      }),
-    );
-    await applyAs(db, "event:1", orderAt("order-1", 1));
-    const [dead] = await untilDead(1);
-    expect(dead).toMatchObject({ attempts: 1, id: "order-1" });
-    expect(dead?.error).toContain("ended its transaction itself");
-    expect(await db("own.committed")).toEqual([{ id: "order-1" }]);
-  });
+const waysToCommit: [string, (trx: Knex) => PromiseLike<unknown>][] = [
+  ["by Knex", (trx) => (trx as Knex.Transaction).commit()],
+  ["by SQL", (trx) => trx.raw("commit")],
+  ["by SQL, and begins another one", (trx) => trx.raw("commit; begin")],
+  ["by SQL, with a chain", (trx) => trx.raw("commit and chain")],
+];
+
+test("a handler that commits its transaction itself is dead at once, and not run again", async () => {
+  const { db } = database;
+  await db.raw("create schema if not exists own; create table own.committed (id text)");
+  const cases = waysToCommit.flatMap((way) => [true, false].map((throws) => ({ way, throws })));
+  await open(
+    defineHandler({
+      name: "commits",
+      on: ["order.created"],
+      transactional: true,
+      async run({ order, db: trx }) {
+        await trx("own.committed").insert({ id: order.id });
+        const { way, throws } = cases[Number(order.id.slice(6))] ?? expect.fail();
+        await way[1](trx);
+        if (throws) throw new Error("after the commit");
+      },
+    }),
+  );
+  await applyAs(db, "event:1", ...cases.map((_, n) => orderAt(`order-${n}`, 1)));
+  const dead = await untilDead(cases.length);
+  for (const { id, attempts, error } of dead) {
+    const { way, throws } = cases[Number(id.slice(6))] ?? expect.fail();
+    const commits = `${way[0]}, ${throws ? "throws" : "returns"}`;
+    expect({ attempts, error }, commits).toEqual({
+      attempts: 1,
+      error: expect.stringContaining("ended its transaction itself") as string,
+    });
+  }
+  const committed = await db("own.committed").orderBy("id").pluck("id");
+  expect(committed).toEqual(cases.map((_, n) => `order-${n}`));
 });
 
 test("a transactional handler that only fails in its SQL is tried again", async () => {
