@@ -24,7 +24,7 @@ export async function addAccount(
   return added;
 }
 
-/** What is done to an account, and what the record says of it: by its action, `revocations` has what ends. */
+/** The change of an account and its record in the audit; `revocations` says by its action which credentials end. */
 export interface AccountDecision {
   change: AccountChange;
   act: Omit<Act, "subject"> & { action: Extract<Revoking, `account.${string}`> };

@@ -270,7 +270,7 @@ export const defaultWriterLimits: WriterLimits = {
   transactionMs: 30_000,
 };
 
-/** Of a transaction that many objects share: one locked row must not hold up the others for long. */
+/** The limits of a transaction that many objects share: one locked row must not hold up the others for long. */
 export const sharedWriterLimits: WriterLimits = { ...defaultWriterLimits, lockMs: 2_000 };
 
 /** After a lock time-out, while the halves of a batch are tried: whatever is not free at once is left. */

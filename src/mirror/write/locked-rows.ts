@@ -31,7 +31,7 @@ export async function findLocked(
   return found;
 }
 
-/** Of one table; every id where the table itself is locked. */
+/** The locked rows of one table; every id where the table itself is locked. */
 async function lockedRows(db: Knex, table: string, ids: readonly string[]): Promise<LockedRows> {
   try {
     return await inTransaction(db, async (trx) => {

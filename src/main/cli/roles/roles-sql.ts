@@ -21,7 +21,7 @@ const ownSchemas: readonly string[] = migratedSchemas;
 /** Who makes temporary tables: the invariants of a run, and jobs that are added in bulk. */
 const temporaryRoles: readonly RoleName[] = ["receiver", "worker", "dashboard"];
 
-/** Of letters that are granted on a whole table or sequence. */
+/** The words for letters that are granted on a whole table or sequence. */
 const privileges: Readonly<Record<string, string>> = {
   r: "select",
   d: "delete",
