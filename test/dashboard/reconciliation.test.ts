@@ -96,6 +96,17 @@ describe("coverage", () => {
       .update({ created_from: null });
   });
 
+  test("says nothing of a proof in a month that began after the last one, however it is cut", async () => {
+    const [year, month] = [new Date().getUTCFullYear(), new Date().getUTCMonth()];
+    dashboard.clock.set(new Date(Date.UTC(year, month + 1, 2, 11, 59, 59)));
+    const visitor = await signedIn(db, ["viewer"], { now: dashboard.clock.now() });
+    const answer = await send(`${dashboard.url}/reconciliation`, visitor);
+    const text = words(await answer.text());
+    expect(text).not.toMatch(/No gap|all that was created/);
+    expect(text).toMatch(/Orders: nothing proves \d{4}-\d\d-01 00:00 UTC to .*-02 11:59 UTC/);
+    expect(text.match(/ not proved/g)).toHaveLength(8);
+  });
+
   test("takes an address that names no month, or one to come, for this month", async () => {
     for (const month of ["9999-12", "2026-13", "x'\"<b>"]) {
       const { status, text } = await page(`/reconciliation?month=${encodeURIComponent(month)}`);

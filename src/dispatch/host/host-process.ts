@@ -26,9 +26,6 @@ export interface EndedHost {
   problem: string | null;
   /** The handlers that had calls in progress then, or shortly before. */
   running: string[];
-  /** It was killed since it took too long to load them. */
-  wasLate: boolean;
-  /** Since it had loaded them; 0 where it had not. */
   ranMs: number;
 }
 
@@ -51,7 +48,7 @@ export function startHostProcess(
   { loadMs, silentMs, marginMs }: HostLimits,
 ): HostProcess {
   const child = spawn();
-  let readyMs: number | null = null;
+  const startedMs = performance.now();
   let longestDeadlineMs: number | null = null;
   let loading: string | null = null;
   let problem: string | null = null;
@@ -59,7 +56,7 @@ export function startHostProcess(
   let running = new Set<string>();
   let heapShare = 0;
   let lastProgressMs: number | null = null;
-  let [isStopping, wasLate] = [false, false];
+  let isStopping = false;
 
   const kill = (why: string | null): void => {
     known ??= why;
@@ -74,7 +71,6 @@ export function startHostProcess(
   };
 
   const loadTimer = setTimeout(() => {
-    wasLate = true;
     const limit = `${Math.round(loadMs / 1_000)} s`;
     kill(
       loading === null
@@ -150,7 +146,6 @@ export function startHostProcess(
         if (longestDeadlineMs !== null) return;
         clearTimeout(loadTimer);
         loading = null;
-        readyMs = performance.now();
         longestDeadlineMs = Math.max(0, ...message.handlers.map(({ deadlineMs }) => deadlineMs));
         silence.begin();
         becomesReady(message.handlers.map(({ name }) => name));
@@ -183,8 +178,7 @@ export function startHostProcess(
       why: problem ?? hostEndText({ code, signal, known, heapShare, loading }),
       problem,
       running: [...running],
-      wasLate,
-      ranMs: readyMs === null ? 0 : performance.now() - readyMs,
+      ranMs: performance.now() - startedMs,
     };
   }
 

@@ -123,24 +123,55 @@ export function proofOf(
   };
 }
 
+/** A night and half a day: a proof that ends earlier shows that a run was left out. */
+const usualLagMs = 36 * 3_600_000;
+
+/** By how much a list's last proof is too old for a night to have been kept; 0 where it is not, or was never. Pure. */
+export function lateByMs({ lastProved }: Pick<ListProof, "lastProved">, now: Date): number {
+  const lagMs = lastProved === null ? 0 : now.getTime() - lastProved.getTime();
+  return lagMs > usualLagMs ? lagMs : 0;
+}
+
+/** What nothing proves of a list, from the first record to `now`. */
+export interface Unproved {
+  gaps: readonly Gap[];
+  /** What was created since will be proved by the next run, and is no fault; null where no run is awaited. Not a gap. */
+  awaitedFrom: Date | null;
+}
+
+/** Judge a gap before it is cut for a page: how old it is, no part of it says. Pure. */
+export function unprovedOf(proof: ListProof, now: Date): Unproved {
+  const { resource, lastProved, gaps } = proof;
+  if (lastProved !== null && lastProved >= now) return { gaps, awaitedFrom: null };
+  if (lastProved !== null && lateByMs(proof, now) === 0) return { gaps, awaitedFrom: lastProved };
+  const from = lastProved === null ? null : boundText(lastProved);
+  return { gaps: [...gaps, { resource, from, before: boundText(now) }], awaitedFrom: null };
+}
+
 /** What is known of one list on one day. */
 export interface ProvedDay {
   /**
-   * `part`: only some hours of it; `outdated`: read, and too old to count; `ahead`: of a day that goes on or has not
-   * begun, what was created until now is proved as far as can be.
+   * `part`: only some hours of it; `outdated`: read, and too old to count; `so_far`: proved as far as can be yet, and
+   * the next run is to prove the rest; `ahead`: it has not begun.
    */
-  state: "proved" | "part" | "outdated" | "unproved" | "ahead";
+  state: "proved" | "part" | "outdated" | "unproved" | "so_far" | "ahead";
   /** The newest reads that together prove it, the newest first. */
   by: readonly { run: number; readAt: Date }[];
 }
 
 /**
  * How a list is proved between two moments, a day as people count it. `parts` with the newest read first; what `now`
- * (service time) has not reached cannot be proved. Pure.
+ * (service time) has not reached cannot be proved. `awaitedFrom` as of `unprovedOf`. Pure.
  */
 export function dayOf(
   parts: readonly ProvedPart[],
-  { resource, from, before, now }: { resource: Resource; from: Date; before: Date; now: Date },
+  {
+    resource,
+    from,
+    before,
+    now,
+    awaitedFrom,
+  }: { resource: Resource; from: Date; before: Date; now: Date; awaitedFrom: Date | null },
 ): ProvedDay {
   if (from >= now) return { state: "ahead", by: [] };
   const range = { from: boundText(from), until: boundText(before < now ? before : now) };
@@ -151,12 +182,15 @@ export function dayOf(
       (part.before === null || part.before > range.from),
   );
   const fresh = own.filter(({ isFresh }) => isFresh);
-  const used = needed(fresh, resource, range);
-  if (used.isWhole) return { state: "proved", by: used.by };
-  if (fresh.length > 0) return { state: before > now ? "ahead" : "part", by: used.by };
+  const { gaps, by } = needed(fresh, resource, range);
+  if (gaps.length === 0) return { state: before > now ? "so_far" : "proved", by };
+  const awaited = awaitedFrom === null ? null : boundText(awaitedFrom);
+  if (awaited !== null && gaps.every((gap) => gap.from !== null && gap.from >= awaited)) {
+    return { state: "so_far", by };
+  }
+  if (fresh.length > 0) return { state: "part", by };
   const former = needed(own, resource, range);
-  if (former.isWhole) return { state: "outdated", by: former.by };
-  return { state: before > now ? "ahead" : "unproved", by: former.by };
+  return { state: former.gaps.length === 0 ? "outdated" : "unproved", by: former.by };
 }
 
 /** The newest parts until they leave no gap, each run once. A gap may be of one moment, so its length says nothing. */
@@ -164,7 +198,7 @@ function needed(
   parts: readonly ProvedPart[],
   resource: Resource,
   range: { from: string; until: string },
-): { isWhole: boolean; by: ProvedDay["by"] } {
+): { gaps: readonly Gap[]; by: ProvedDay["by"] } {
   const used: ProvedPart[] = [];
   let left = gapsOf(used, resource, range);
   for (const part of parts) {
@@ -175,5 +209,5 @@ function needed(
     if (left.length === 0) break;
   }
   const runs = new Map(used.map(({ run, readAt }) => [run, { run, readAt }]));
-  return { isWhole: left.length === 0, by: [...runs.values()] };
+  return { gaps: left, by: [...runs.values()] };
 }

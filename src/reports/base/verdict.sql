@@ -38,7 +38,7 @@ language sql stable as $$
   )
   select case when c.is_whole is not true or changes.at is null or changes.at < p_to then 'INCOMPLETE'
               when f.serious > 0 then 'FAIL' else 'PASS' end,
-         coalesce(c.percent, 0.00), least(c.until, coalesce(changes.at, c.until)),
+         coalesce(c.percent, 0.00), case when c.until is not null then least(c.until, changes.at) end,
          (select max(r.run) from reconcile.run_states r where r.state <> 'running' and r.recorded_at <= coalesce(p_as_of, 'infinity')),
          f.serious, f.warnings
   from coverage c cross join found f cross join reports.changes_read_until(p_as_of) as changes(at)

@@ -153,7 +153,6 @@ export function openApiDocument(
           "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
       },
       servers: [{ url: "/v1" }],
-      tags: [...new Set(endpoints.map(tagOf))].map((name) => ({ name })),
       security: [{ apiKey: [] }],
       components: { schemas, securitySchemes: { apiKey: { type: "http", scheme: "bearer" } } },
       paths,
@@ -174,16 +173,15 @@ export function openApiDocument(
   );
 }
 
-const tagOf = ({ path }: Endpoint): string => path.split("/")[1] ?? "";
-
 function operation(endpoint: Endpoint, example: unknown): ZodOpenApiOperationObject {
   const { name, summary, permission, status, answer } = endpoint;
+  const [, resource = ""] = endpoint.path.split("/");
   const json = { schema: answer, ...(example === undefined ? {} : { example }) };
   return {
     operationId: name,
     summary,
     description: `Permission: \`${permission}\`. ${idempotencyNote(endpoint)}`,
-    tags: [tagOf(endpoint)],
+    tags: [resource],
     requestParams: {
       path: asObject(endpoint.params),
       query: asObject(endpoint.query),

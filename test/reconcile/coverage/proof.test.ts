@@ -70,6 +70,7 @@ describe("a day", () => {
       from: new Date(at(from)),
       before: new Date(at(before)),
       now,
+      awaitedFrom: new Date("2026-11-22T03:41:00Z"),
     });
 
   test("is proved by the newest runs that leave no gap, and by no others", () => {
@@ -95,12 +96,14 @@ describe("a day", () => {
     expect(day([moment, rest], "03T00:00", "04T00:00").state).toBe("part");
   });
 
-  test("that was read too long ago is outdated; one that goes on, or is to come, is ahead", () => {
+  test("that was read too long ago is outdated; of one that goes on, the next run proves the rest", () => {
     expect(day([part(1, null, "10T00:00", false)], "03T00:00", "04T00:00")).toMatchObject({
       state: "outdated",
       by: [{ run: 1 }],
     });
-    expect(day([part(1, null, "22T03:41")], "22T00:00", "23T00:00").state).toBe("ahead");
+    expect(day([part(1, null, "22T03:41")], "22T00:00", "23T00:00").state).toBe("so_far");
+    expect(day([], "22T00:00", "23T00:00").state).toBe("unproved");
+    expect(day([part(1, null, "22T12:00")], "22T00:00", "23T00:00").state).toBe("so_far");
     expect(day([], "23T00:00", "24T00:00")).toEqual({ state: "ahead", by: [] });
   });
 });

@@ -1,41 +1,17 @@
-import type { Resource } from "../../../mirror/snapshot.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import type { Gap } from "../../../reconcile/coverage/coverage.ts";
 import type { ProvedDay } from "../../../reconcile/coverage/proof.ts";
 import { type Tone, state } from "../../parts/state.ts";
-import { timeText, withWholeMoments } from "../../parts/time.ts";
+import { time, timeText, withWholeMoments } from "../../parts/time.ts";
+import type { CalendarMonth } from "./calendar.ts";
 import { runLink } from "./frame.ts";
-import { type Trust, gapText, renderTrust, usualLagMs } from "./trust.ts";
+import { type Trust, gapText, renderTrust } from "./trust.ts";
 import { listName } from "./words.ts";
 
 export interface CoveragePage {
   trust: Trust;
   month: CalendarMonth;
   timeZone: string;
-}
-
-export interface CalendarMonth {
-  /** `November 2026`. */
-  name: string;
-  /** As the address names months; null where there is nothing to see. */
-  earlier: string;
-  later: string | null;
-  resources: readonly Resource[];
-  days: readonly CalendarDay[];
-  /** What nothing proves, of the month until now. */
-  gaps: readonly Gap[];
-  /** Service time. */
-  now: Date;
-}
-
-export interface CalendarDay {
-  /** `Mon 3`. */
-  name: string;
-  /** `2026-11-03`. */
-  date: string;
-  /** In the order of the month's resources. */
-  lists: readonly ProvedDay[];
 }
 
 /** Pure. */
@@ -59,18 +35,12 @@ export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
 
 const shownGaps = 12;
 
-function renderGaps({ gaps, name, now }: CalendarMonth, timeZone: string): Html {
-  const isNews = (gap: Gap) => isFresh(gap, now);
-  const faults = gaps.filter((gap) => !isNews(gap));
-  const news = newsText(gaps.filter(isNews), timeZone);
-  if (faults.length === 0) {
-    return html`<p class="notice">
-      No gap: all that was created in ${name} is proved.${news !== "" && ` ${news}`}
-    </p>`;
-  }
-  const more = faults.length - shownGaps;
+function renderGaps(month: CalendarMonth, timeZone: string): Html {
+  const { gaps, awaitedFrom } = month;
+  if (gaps.length === 0) return html`<p class="notice">${provedText(month, timeZone)}</p>`;
+  const more = gaps.length - shownGaps;
   return html`<ul class="gaps">
-    ${faults
+    ${gaps
       .slice(0, shownGaps)
       .map(
         (gap) =>
@@ -79,20 +49,26 @@ function renderGaps({ gaps, name, now }: CalendarMonth, timeZone: string): Html 
           </li>`,
       )}
     ${more > 0 && html`<li>${counted(more, "more gap")}.</li>`}
-    ${news !== "" && html`<li>${news}</li>`}
+    ${
+      awaitedFrom !== null &&
+      html`<li>The next run is to prove what was created since ${time(awaitedFrom, timeZone)}.</li>`
+    }
   </ul>`;
 }
 
-/** What was created since the last run is proved by the next one, which is no fault. Pure. */
-function isFresh({ from, before }: Gap, now: Date): boolean {
-  const isTail = before !== null && Date.parse(before) >= now.getTime();
-  return isTail && from !== null && now.getTime() - Date.parse(from) < usualLagMs;
-}
-
-function newsText(gaps: readonly Gap[], timeZone: string): string {
-  const froms = gaps.flatMap(({ from }) => (from === null ? [] : [Date.parse(from)]));
-  if (froms.length === 0) return "";
-  return `What was created since ${timeText(new Date(Math.min(...froms)), timeZone)} is proved by the next run.`;
+/** Of a month without gaps: how far it is proved. */
+function provedText({ name, provedUntil, awaitedFrom, isOver }: CalendarMonth, zone: string): Html {
+  const next = awaitedFrom !== null && timeText(awaitedFrom, zone);
+  if (provedUntil === null) {
+    return withWholeMoments(
+      `${name} is not proved yet: the next run is to prove what was created since ${next}.`,
+    );
+  }
+  if (next === false && isOver) return html`No gap: all that was created in ${name} is proved.`;
+  return withWholeMoments(
+    `No gap: all that was created in ${name} before ${timeText(provedUntil, zone)} is proved.` +
+      (next === false ? "" : " The next run is to prove what was created since."),
+  );
 }
 
 function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: string): Html {
@@ -135,17 +111,21 @@ const dayStates: Readonly<Record<ProvedDay["state"], { text: string; tone: Tone 
   part: { text: "in part", tone: "warn" },
   outdated: { text: "too old", tone: "warn" },
   unproved: { text: "not proved", tone: "bad" },
-  ahead: { text: "so far", tone: "calm" },
+  so_far: { text: "so far", tone: "calm" },
+  ahead: { text: "still to come", tone: "calm" },
 };
 
 const shownRuns = 3;
 
-const isToCome = ({ state: name, by }: ProvedDay): boolean => name === "ahead" && by.length === 0;
+const isToCome = ({ state: name }: ProvedDay): boolean => name === "ahead";
 
 /** When a run read it, the run's own page says. */
 function renderDay(day: ProvedDay): Html {
-  if (isToCome(day)) return html`<span class="hint">still to come</span>`;
   const { text, tone } = dayStates[day.state];
+  if (isToCome(day)) return html`<span class="hint">${text}</span>`;
+  if (day.by.length === 0 && day.state === "so_far") {
+    return html`<span class="hint">with the next run</span>`;
+  }
   const more = day.by.length - shownRuns;
   return html`${state(text, tone)}
     <span class="by"

@@ -2,7 +2,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { Gap } from "../../../reconcile/coverage/coverage.ts";
-import type { ListProof } from "../../../reconcile/coverage/proof.ts";
+import { type ListProof, lateByMs } from "../../../reconcile/coverage/proof.ts";
 import type { OpenFindings } from "../../../reconcile/findings/search-findings.ts";
 import type { Tone } from "../../parts/state.ts";
 import { time, timeText } from "../../parts/time.ts";
@@ -23,9 +23,6 @@ export interface Trust {
   /** Why the mirror is not proved equal, each one sentence with where to look; empty where it is. */
   reasons: readonly { text: string; path: string }[];
 }
-
-/** A night and half a day: a proof that ends earlier shows that a run was left out. */
-export const usualLagMs = 36 * 3_600_000;
 
 /** Clocks that NTP keeps, and the grace of a run, differ by less. */
 const usualAheadMs = 60_000;
@@ -147,14 +144,14 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
         `compares them`,
     );
   }
-  const lagMs = now.getTime() - lastProved.getTime();
+  const lateMs = lateByMs(proof, now);
   const accepted = acknowledgedOf(facts.open, resource);
   const except = accepted > 0 ? `, except for ${counted(accepted, "accepted difference")}` : "";
-  if (lagMs > usualLagMs) {
+  if (lateMs > 0) {
     return say(
       "warn",
-      html`${proved}, ${durationText(lagMs)} ago${except}`,
-      `nothing proves the last ${durationText(lagMs)}`,
+      html`${proved}, ${durationText(lateMs)} ago${except}`,
+      `nothing proves the last ${durationText(lateMs)}`,
     );
   }
   return say("good", html`${proved}${except}`, null);
