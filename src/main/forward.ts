@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { registerRecipient } from "../dispatch/plan-runs.ts";
 import { startDispatch } from "../dispatch/start-dispatch.ts";
 import { destinationNamed } from "../forward/destination-name.ts";
 import { type Destination, openDestinations } from "../forward/destination.ts";
@@ -29,7 +30,10 @@ export const openOwnDestinations = (
     secretOf: (variable) => secrets.forwardSecrets[variable] ?? null,
   });
 
-/** Forwards until the runtime ends; nothing without settings. Throws `ConfigurationError` for wrong ones. */
+/**
+ * Forwards until the runtime ends; nothing without settings. Each destination has its place when this resolves. Throws
+ * `ConfigurationError` for wrong settings.
+ */
 export async function runForwarding(runtime: Runtime): Promise<void> {
   const settings = forwardSettings(runtime);
   if (settings === null) return;
@@ -49,6 +53,9 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
   });
   const work = forwardWork({ db });
   await assertSameSources(db, destinations, work);
+  for (const destination of destinations) {
+    await registerRecipient(db, destination, work.sourceOf(destination));
+  }
   const dispatch = startDispatch({ db, log, clock, random }, destinations, work);
   runtime.onClose(() => dispatch.close());
   log.info({ destinations: Object.keys(settings.destinations) }, "it is forwarded to destinations");

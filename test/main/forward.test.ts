@@ -7,7 +7,6 @@ import { runForwarding } from "../../src/main/forward.ts";
 import { createRuntime } from "../../src/main/runtime.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -32,13 +31,12 @@ async function run(crm: object, env: object = {}): Promise<void> {
   const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
   try {
     await runForwarding(runtime);
-    await eventually("it is known", () => database.db("dispatch.handlers").first("name"));
   } finally {
     await runtime.close();
   }
 }
 
-test("a destination is known by its name and what it is sent, and keeps both", async () => {
+test("a destination is known by its name and what it is sent once it is forwarded, and keeps both", async () => {
   await run({ send: "changes" });
   await run({ send: "changes" });
   expect(await database.db("dispatch.handlers").select("name", "source")).toEqual([

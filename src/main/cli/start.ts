@@ -93,14 +93,15 @@ interface Running {
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
 
+/** The worker is first: whoever reads changes or webhooks from now on has a place before the receiver is ready. */
 async function startEverything(runtime: Runtime, version: string): Promise<Running> {
   const { config, secrets } = runtime;
   await migrateAll(runtime);
   await runTracing(runtime);
   const metrics = createProcessMetrics(runtime, { name: "start", version });
   if (config.service.kind === "remote") {
-    const receiver = await runReceiver(runtime, { metrics });
     const worker = await runWorker(runtime, { metrics });
+    const receiver = await runReceiver(runtime, { metrics });
     return {
       receiverUrl: receiver.url,
       dashboardLink: await startDashboard(runtime, { onAnswered: metrics.observeRequest }),
@@ -110,12 +111,12 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
     };
   }
   const sandbox = await sandboxRoom().start(runtime);
+  const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
+  const worker = await runWorker(runtime, { service, metrics });
   const receiver = await runReceiver(runtime, {
     signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
     metrics,
   });
-  const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
-  const worker = await runWorker(runtime, { service, metrics });
   return {
     receiverUrl: receiver.url,
     dashboardLink: await startDashboard(runtime, {
