@@ -6,16 +6,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { registerCommands } from "../src/main/commands.ts";
 import { createContext } from "../src/main/cli/context.ts";
 import { exitCodes } from "../src/platform/errors.ts";
+import { codeBlocks, pages } from "./docs/code-blocks.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const pages = [
-  "README.md",
-  "SECURITY.md",
-  "CONTRIBUTING.md",
-  "CHANGELOG.md",
-  ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
-].filter((path) => path.endsWith(".md"));
 
 /** The part of a page under a heading. */
 function section(page: string, heading: string): string {
@@ -127,11 +121,13 @@ test("every file that a page names is there", () => {
   const isOurs = (name: string): boolean =>
     /^(src|test|bench|migrations|docs)\/|\.(ts|sql|mjs|jsonc)$/.test(name) ||
     rooms.includes(name.split("/")[0] ?? "");
+  const ofReaders = new Set(codeBlocks.map(({ path }) => path));
   const gone = pages.flatMap((page) =>
-    quoted(read(page))
+    quoted(read(page).replaceAll(/^ *```.*?^ *```$/gms, ""))
       .filter((name) => /^[\w-]+(\/[\w.-]+)*(\.\w+|\/)$/.test(name) && isOurs(name))
       // Names of files that readers make.
-      .filter((name) => !/own\/|NAME|_name\./.test(name) && !isThere(name.replace(/\/$/, "")))
+      .filter((name) => !/own\/|NAME|_name\./.test(name) && !ofReaders.has(name))
+      .filter((name) => !isThere(name.replace(/\/$/, "")))
       .map((name) => `${page}: ${name}`),
   );
   expect(gone).toEqual([]);

@@ -5,6 +5,7 @@ import { endpoints } from "../contract/endpoints.ts";
 import type { Change } from "../feed/changes.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { moneyText } from "../platform/money.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { type Handler, isRetryLater } from "./define-handler.ts";
@@ -51,6 +52,7 @@ export async function attemptRun(
         endpoints,
         db,
         log: own,
+        moneyText,
         signal,
         isTest,
       };

@@ -12,6 +12,7 @@ import { kindNamed } from "../mirror/changes/kind-named.ts";
 import type { ChangeKind } from "../mirror/changes/kinds.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import type { moneyText } from "../platform/money.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 
 type WireOrder = z.output<typeof orderSchema>;
@@ -63,6 +64,8 @@ interface Tools {
   /** The database. With `transactional`, the transaction that marks the change done: do not commit it. */
   db: Knex;
   log: Log;
+  /** An amount in minor units as reports and alerts write it: `moneyText(1999, "usd")` → `19.99 USD`. */
+  moneyText: typeof moneyText;
   /** Aborted at the deadline. */
   signal: AbortSignal;
   /** This is `tallyhook handlers test`: the change was handled before, or never will be. */

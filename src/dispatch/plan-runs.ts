@@ -11,13 +11,14 @@ const planLock = 7_256;
 const [pageSize, mostFirst] = [500, 1_000];
 
 /**
- * Makes a recipient known that was not before, at the place where it begins. One that is known keeps its position,
- * whatever its definition says now. Idempotent.
+ * Makes a recipient known that was not before, at the place where it begins: `now` is that of "now", or null where the
+ * source is at this moment. One that is known keeps its position, whatever its definition says. Idempotent.
  */
 export async function registerRecipient(
   db: Knex,
   { name, from }: Pick<Recipient, "name" | "from">,
   source: Source,
+  now: number | null = null,
 ): Promise<void> {
   const known = await db("dispatch.handlers").where({ name }).first("name");
   if (known !== undefined) return;
@@ -25,7 +26,7 @@ export async function registerRecipient(
   const position =
     startsAt === null
       ? from === "now"
-        ? await source.readableUntil(db)
+        ? (now ?? (await source.readableUntil(db)))
         : 0
       : await source.positionAt(db, startsAt);
   await inTransaction(db, async (trx) => {

@@ -44,6 +44,8 @@ export interface DispatchDeps {
   log: Log;
   clock: Clock;
   random: Random;
+  /** The place of "now" for recipients that begin there; absent or null: where their source is at their first round. */
+  now?: number | null;
   /** Is told of a recipient right before an attempt of it, and before anything else can happen. */
   onBegin?: (name: string) => void;
 }
@@ -104,7 +106,7 @@ export function startDispatch<R extends Recipient>(
   async function round(): Promise<{ more: boolean }> {
     try {
       for (const recipient of unregistered) {
-        await registerRecipient(db, recipient, work.sourceOf(recipient));
+        await registerRecipient(db, recipient, work.sourceOf(recipient), deps.now);
         unregistered.delete(recipient);
       }
       const isPlanDue = performance.now() - lastPlannedMs >= pollMs;

@@ -8,7 +8,8 @@ returns setof feed.changes language plpgsql volatile as $$
 declare
   v_until bigint;
   v_position bigint;
-  v_last bigint;
+  v_pages jsonb := coalesce(nullif(current_setting('tallyhook.feed_pages', true), ''), '{}');
+  v_last bigint := v_pages ->> p_consumer;
   v_change feed.changes;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -28,13 +29,11 @@ begin
   for v_change in
     select c.* from feed.changes c where c.seq > v_position and c.seq <= v_until order by c.seq limit p_limit
   loop
-    v_last := v_change.seq;
+    v_last := greatest(v_last, v_change.seq);
     return next v_change;
   end loop;
-  -- Ends with the transaction, as the lock does.
-  perform set_config('tallyhook.feed_pages',
-    (coalesce(nullif(current_setting('tallyhook.feed_pages', true), ''), '{}')::jsonb
-      || jsonb_build_object(p_consumer, v_last))::text, true);
+  -- Ends with the transaction, as the lock does. What an earlier call handed out in it may still be done.
+  perform set_config('tallyhook.feed_pages', (v_pages || jsonb_build_object(p_consumer, v_last))::text, true);
 end
 $$;
 comment on function feed.next_changes(text, integer) is

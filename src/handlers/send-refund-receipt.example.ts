@@ -11,7 +11,7 @@ import { defineHandler } from "../dispatch/define-handler.ts";
 export default defineHandler({
   name: "send-refund-receipt",
   on: ["order.refunded"],
-  async run({ change, order, idempotencyKey, db, log, isTest }) {
+  async run({ change, order, idempotencyKey, db, log, moneyText, isTest }) {
     const { RECEIPTS_SMTP_URL: url, RECEIPTS_FROM: from } = process.env;
     if (url === undefined || from === undefined) {
       throw new Error("RECEIPTS_SMTP_URL and RECEIPTS_FROM are not set");
@@ -23,7 +23,10 @@ export default defineHandler({
     if (customer === undefined) throw new Error("the mirror does not know the customer yet");
     if (customer.email === null) return log.info("the customer was erased: no receipt");
 
-    const refund = money(change.amount, change.currency);
+    if (change.amount === null) {
+      throw new Error("its amount is not known: look at the refund, then retry or skip this change");
+    }
+    const refund = moneyText(change.amount, change.currency);
     const mailer = createTransport({ url, socketTimeout: 20_000 });
     try {
       await mailer.sendMail({
@@ -40,11 +43,3 @@ export default defineHandler({
     }
   },
 });
-
-/** Of minor units: 1999, "usd" → 19.99 USD. */
-function money(minor: number | null, currency: string | null): string {
-  const code = (currency ?? "usd").toUpperCase();
-  const format = new Intl.NumberFormat("en", { style: "currency", currency: code });
-  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
-  return `${((minor ?? 0) / 10 ** digits).toFixed(digits)} ${code}`;
-}

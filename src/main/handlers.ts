@@ -47,7 +47,7 @@ export async function hostOwnHandlers(
   withRuntime: <T>(run: (runtime: Runtime) => Promise<T>, databaseUrl: string) => Promise<T>,
 ): Promise<void> {
   const channel = openHostChannel();
-  const { databaseUrl, service } = await channel.start;
+  const { databaseUrl, service, now } = await channel.start;
   try {
     await withRuntime(async (runtime) => {
       const { config, log, wallClock: clock } = runtime;
@@ -57,7 +57,7 @@ export async function hostOwnHandlers(
         channel,
         warnRateLimited: createRateLimitedWarnings({ log, clock }),
         load: (onFile) => loadOwnHandlers(config, onFile),
-        run: (handlers, onBegin) => startHandlers(runtime, handlers, { service, onBegin }),
+        run: (handlers, onBegin) => startHandlers(runtime, handlers, { service, now, onBegin }),
       });
     }, databaseUrl);
   } finally {
@@ -68,7 +68,11 @@ export async function hostOwnHandlers(
 async function startHandlers(
   runtime: Runtime,
   handlers: readonly Handler[],
-  { service, onBegin }: Pick<HostStart, "service"> & Required<Pick<DispatchDeps, "onBegin">>,
+  {
+    service,
+    now,
+    onBegin,
+  }: Pick<HostStart, "service" | "now"> & Required<Pick<DispatchDeps, "onBegin">>,
 ): Promise<RunningDispatch> {
   const { log, random, wallClock: clock } = runtime;
   const db = await openPool(runtime, pools.engine);
@@ -76,7 +80,7 @@ async function startHandlers(
     ...(await attemptDeps(runtime, handlers, service ?? undefined)),
     db,
   });
-  const dispatch = startDispatch({ db, log, clock, random, onBegin }, handlers, work);
+  const dispatch = startDispatch({ db, log, clock, random, now, onBegin }, handlers, work);
   log.info({ handlers: handlers.map(({ name }) => name) }, "handlers run");
   return dispatch;
 }

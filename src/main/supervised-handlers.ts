@@ -3,6 +3,7 @@ import { setPriority } from "node:os";
 import { listHandlerFiles } from "../dispatch/load-handlers.ts";
 import { type RunningHandlers, superviseHandlers } from "../dispatch/host/supervise.ts";
 import { handlerFolders } from "./handler-folders.ts";
+import { readableUntil } from "../feed/changes.ts";
 import { programEntry } from "./program-entry.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -12,8 +13,9 @@ const heapLimitMb = 256;
 const niceness = 5;
 
 /**
- * Runs the merchant's handlers until the runtime ends, in a process of their own. Null where there are none. Throws
- * `ConfigurationError` where one is not usable. Nothing of the merchant's is loaded here.
+ * Runs the merchant's handlers until the runtime ends, in a process of their own. Null where there are none. Does not
+ * wait until they are loaded; those that begin "now" begin where the feed is when this resolves. Nothing of the
+ * merchant's is loaded here. Throws `ConfigurationError` for a folder that cannot be read.
  */
 export async function superviseOwnHandlers(
   runtime: Runtime,
@@ -21,7 +23,7 @@ export async function superviseOwnHandlers(
 ): Promise<RunningHandlers | null> {
   const { config, log, random } = runtime;
   if ((await listHandlerFiles(await handlerFolders(config))).length === 0) return null;
-  const running = await superviseHandlers({
+  const running = superviseHandlers({
     log,
     random,
     spawn: startHost,
@@ -30,6 +32,7 @@ export async function superviseOwnHandlers(
       parentPid: process.pid,
       databaseUrl: await runtime.databaseUrl(),
       service: service ?? null,
+      now: await readableUntil(await runtime.db()),
     },
   });
   runtime.onClose(() => running.close());

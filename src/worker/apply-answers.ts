@@ -5,7 +5,7 @@ import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
 import {
   type WriterLimits,
   applySnapshots,
-  sharedWriterLimits,
+  defaultWriterLimits,
   withoutWaiting,
 } from "../mirror/write/apply.ts";
 import { type Log, safeReason } from "../platform/log.ts";
@@ -82,7 +82,7 @@ export function createAnswerGroup(deps: AnswerDeps): AnswerGroup {
 async function applyGroup(
   deps: AnswerDeps,
   group: readonly Waiting[],
-  limits: WriterLimits = sharedWriterLimits,
+  limits: WriterLimits = defaultWriterLimits,
 ): Promise<void> {
   try {
     const answers = group.map(({ refetch, page }) => ({ wanted: refetch, page }));
@@ -122,7 +122,7 @@ export async function applyAnswer(
   deps: AnswerDeps,
   wanted: Answer["wanted"],
   page: Answer["page"],
-  limits: WriterLimits = sharedWriterLimits,
+  limits: WriterLimits = defaultWriterLimits,
 ): Promise<string | null> {
   const { observations, unread } = page;
   try {

@@ -21,7 +21,7 @@ import { clockToleranceMs } from "../mirror/version.ts";
 import {
   type WriterLimits,
   applySnapshots,
-  sharedWriterLimits,
+  defaultWriterLimits,
   withoutWaiting,
 } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -59,7 +59,7 @@ export interface ApplyDeps {
   onApplied?: (lagsMs: readonly number[]) => void;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
-  /** Limits of one transaction; `sharedWriterLimits` unless set. */
+  /** Limits of one transaction; `defaultWriterLimits` unless set. */
   writerLimits?: WriterLimits;
 }
 
@@ -191,7 +191,7 @@ async function applyUnlocked(
   seqs: readonly number[],
   error: unknown,
 ): Promise<void> {
-  const { db, log, writerLimits = sharedWriterLimits } = deps;
+  const { db, log, writerLimits = defaultWriterLimits } = deps;
   const unwaiting = withoutWaiting(writerLimits);
   const isFirstTry = unwaiting.lockMs < writerLimits.lockMs;
   const found = isFirstTry || seqs.length === 1 ? await findLockedEvents(deps, seqs) : [];
@@ -300,7 +300,7 @@ export interface AppliedEvents {
 export async function applyInTransaction(
   {
     places,
-    writerLimits = sharedWriterLimits,
+    writerLimits = defaultWriterLimits,
     isClockMovable,
     ...clocks
   }: Omit<ApplyDeps, "db" | "log" | "random" | "listener">,

@@ -19,31 +19,30 @@ import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { type CodeBlock, codeBlocks, readPage } from "./code-blocks.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const page = await readFile(join(root, "docs/extend.md"), "utf8");
-const sections = [
-  "A report",
-  "Code that runs on changes",
-  "An alert channel",
-  "Another provider's signature and envelope",
-];
+const page = readPage("docs/extend.md");
+/** Every block of TypeScript of every page, and the SQL of this one. */
+const files = codeBlocks.filter(
+  ({ language, page: of }) =>
+    ["ts", "js"].includes(language) || (language === "sql" && of === "docs/extend.md"),
+);
 const database = useTestDatabase();
 let project: string;
 let typeErrors: string;
 
-/** The blocks of code of a section, each with the file of the merchant that the text before it names last. */
-function filesOfExample(title: string): { path: string; text: string }[] {
-  const [, section = ""] = page.split(`\n## ${title}\n`);
-  const parts = (section.split("\n## ")[0] ?? "").split(/^```(?:sql|ts)\n(.*?)^```$/ms);
-  return parts.flatMap((text, n) => {
-    if (n % 2 === 0) return [];
-    const named = [
-      ...(parts[n - 1] ?? "").matchAll(/`((?:src|migrations)\/[^`\s]+\.(?:ts|sql))`/g),
-    ];
-    return [{ path: named.at(-1)?.[1] ?? "", text }];
-  });
+/** The blocks of code of the page under a heading and those below it, each with the file of the merchant. */
+function filesOfExample(title: string): Pick<CodeBlock, "path" | "text">[] {
+  const [before = "", section = ""] = page.split(`\n## ${title}\n`);
+  const first = before.split("\n").length;
+  const last = first + (section.split("\n## ")[0] ?? "").split("\n").length;
+  return files
+    .filter(
+      (block) => block.page === "docs/extend.md" && block.line > first && block.line <= last + 1,
+    )
+    .map(({ path, text }) => ({ path, text }));
 }
 
 /** The copy of the program with the examples. */
@@ -63,9 +62,11 @@ beforeAll(async () => {
     await cp(join(root, name), join(project, name), { recursive: true });
   }
   await symlink(join(root, "node_modules"), join(project, "node_modules"));
-  for (const { path, text } of sections.flatMap(filesOfExample)) {
-    await mkdir(dirname(join(project, path)), { recursive: true });
-    await writeFile(join(project, path), text);
+  for (const block of files) {
+    // A program of its own is compiled like the others, by rules that are stricter than `strict`.
+    const path = join(project, block.path.includes("/") ? "" : "src", block.path);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, block.text);
   }
   await putInto("src/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
   const schemes = "src/contract/signature/signature-scheme.ts";
@@ -84,7 +85,9 @@ async function putInto(path: string, list: string, name: string, from: string): 
 
 afterAll(() => rm(project, { recursive: true, force: true }));
 
-test("the examples type-check once they are listed", () => {
+test("all code of all pages is of a file that its page names, and type-checks once it is listed", () => {
+  expect(files.filter(({ path }) => !/\.(ts|sql)$/.test(path))).toEqual([]);
+  expect(new Set(files.map(({ path }) => path)).size).toBe(files.length);
   expect(typeErrors).toBe("");
 });
 
@@ -207,6 +210,7 @@ describe("the examples of handlers", () => {
       RECEIPTS_SMTP_URL: mails.url,
       RECEIPTS_FROM: "shop@example.com",
       MEMBERS_URL: shop.url,
+      REFUNDS_URL: shop.url,
     };
     const entry = join(project, "src/bin/tallyhook.js");
     await runTallyhook(["start"], environment, undefined, entry).printed("Stop with Ctrl-C");
@@ -243,6 +247,17 @@ describe("the examples of handlers", () => {
     expect(idOf(source)).not.toBe(idOf(receipt.source));
   });
 
+  test("the handler of handlers.md tells the shop of each refund", async () => {
+    const change = (await trigger("order.refunded")).at(-1)?.change;
+    const { amount, currency } = change ?? {};
+    const post = await eventually("it is told", () =>
+      shop.posts.find(
+        ({ path, body }) => path.startsWith("/refunds/") && body.includes(change?.id ?? "-"),
+      ),
+    );
+    expect(JSON.parse(post.body)).toEqual({ order: change?.id, amount, currency });
+  });
+
   test("the ledger has each payment and each refund once, and is balanced", async () => {
     const { db } = database;
     await trigger("order.refunded");
@@ -274,7 +289,9 @@ describe("the examples of handlers", () => {
 
   test("a member whose renewal is declined keeps access while the service tries again, and loses it after the last retry", async () => {
     const told = (): boolean[] =>
-      shop.posts.map(({ body }) => (JSON.parse(body) as { access: boolean }).access);
+      shop.posts
+        .filter(({ path }) => path.startsWith("/members/"))
+        .map(({ body }) => (JSON.parse(body) as { access: boolean }).access);
     const isToldSo = (access: boolean) => () => told().at(-1) === access;
     const lost: Scenario = {
       does: "a renewal that is never paid",

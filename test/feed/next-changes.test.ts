@@ -55,6 +55,17 @@ test("a change is done only in the transaction that it was handed out in", async
   await expect(done(db, page.at(-1) ?? 0)).rejects.toMatchObject({ code: "22023" });
 });
 
+test("a second, shorter page of one transaction does not take back what the first handed out", async () => {
+  await write();
+  const last = await db.transaction(async (trx) => {
+    const page = await next(trx);
+    await trx.raw("select feed.next_changes('shop', 1)");
+    await done(trx, page.at(-1) ?? 0);
+    return page.at(-1);
+  });
+  expect(await position()).toBe(last);
+});
+
 test("a change beyond the page cannot be done", async () => {
   await write();
   const beyond = db.transaction(async (trx) => done(trx, ((await next(trx)).at(-1) ?? 0) + 1));

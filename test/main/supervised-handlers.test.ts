@@ -2,8 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { commandLine } from "../../src/platform/process-table.ts";
+import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { applyAs, emptyDispatch, orderAt, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
@@ -15,7 +17,10 @@ import { useTestDatabase } from "../support/use-database.ts";
 const database = useTestDatabase();
 let folder: string;
 const hosts: number[] = [];
-beforeAll(() => database.db.raw("create schema own; create table own.signs (sign text)"));
+beforeAll(async () => {
+  await migrateQueueSchema(database.directUrl);
+  await database.db.raw("create schema own; create table own.signs (sign text)");
+});
 beforeEach(async () => {
   await emptyDispatch(database.db);
   await database.db.raw("truncate own.signs");
@@ -30,10 +35,11 @@ afterAll(killPrograms);
 
 const definition = pathToFileURL(join(inject("image"), "src/bin/handlers.js")).href;
 
-const handler = (run: string): Promise<void> =>
+const handler = (run: string, first = ""): Promise<void> =>
   writeFile(
     join(folder, "handler.mjs"),
-    `import { defineHandler } from ${JSON.stringify(definition)};
+    `${first}
+     import { defineHandler } from ${JSON.stringify(definition)};
      export default defineHandler({
        name: "only", on: ["order.created"], async run({ order, db }) { ${run} },
      });`,
@@ -58,6 +64,18 @@ async function hostOf({ pid }: Program): Promise<number> {
   return host;
 }
 
+/** The state in the end of an event that arrives. */
+async function applied(db: Knex, id: string): Promise<string> {
+  const object = sampleOrder({ id });
+  const event = { id: `evt_${id}`, type: "order.updated", created_at: object["updated_at"] };
+  const raw = Buffer.from(JSON.stringify({ ...event, data: { object } }));
+  const seq = await storeRow(db, { raw, eventId: event.id, receivedAgoSeconds: 60 });
+  return eventually("the event is worked on", async () => {
+    const { state } = await progressOf(db, seq);
+    return state === "received" ? null : state;
+  });
+}
+
 const untilGone = (pid: number) => eventually(`${pid} is gone`, () => commandLine(pid) === null);
 
 test("a handler that blocks for ever holds up no event of its worker, and does not outlive it when that is killed", async () => {
@@ -74,14 +92,7 @@ test("a handler that blocks for ever holds up no event of its worker, and does n
   await worker.printed("gives no sign of life");
   expect(worker.output()).toMatch(/"handlers":\["only"\],"msg":"the process of the handlers gives/);
 
-  const object = sampleOrder({ id: "order-2" });
-  const event = { id: "evt_1", type: "order.updated", created_at: object["updated_at"] };
-  const raw = Buffer.from(JSON.stringify({ ...event, data: { object } }));
-  const seq = await storeRow(db, { raw, eventId: event.id, receivedAgoSeconds: 60 });
-  await eventually(
-    "the event is applied",
-    async () => (await progressOf(db, seq)).state === "applied",
-  );
+  expect(await applied(db, "order-2")).toBe("applied");
   expect(commandLine(host)).not.toBeNull();
 
   process.kill(worker.pid, "SIGKILL");
@@ -126,12 +137,44 @@ test("a second signal ends the host with its program, at once", async () => {
   await untilGone(host);
 });
 
-test("a worker whose handlers cannot be loaded does not start, and says why", async () => {
-  await writeFile(join(folder, "wrong.mjs"), "process.exit(0);");
+test("a worker applies events while its handlers cannot be loaded, and runs them once they can", async () => {
+  const { db } = database;
+  const wrong = join(folder, "wrong.mjs");
+  await writeFile(wrong, "process.exit(0);");
   const worker = start("worker");
-  expect(await worker.exited).toEqual({ code: 2, signal: null });
-  expect(worker.output()).toMatch(
-    /tallyhook: The handlers could not be loaded: it exited with code 0.*wrong\.mjs\./,
+  await worker.printed("the worker runs");
+  await worker.printed("it exited with code 0");
+  expect(await applied(db, "order-1")).toBe("applied");
+
+  await handler("");
+  await rm(wrong);
+  await untilRegistered(db, "only");
+  worker.signalGroup("SIGTERM");
+  expect(await worker.exited).toEqual({ code: 0, signal: null });
+});
+
+test("a handler that begins now sees what happens from its worker's start on, however long its file takes", async () => {
+  const { db } = database;
+  const go = join(folder, "go");
+  await handler(
+    `await db("own.signs").insert({ sign: order.id });`,
+    `import { existsSync } from "node:fs";
+     while (!existsSync(${JSON.stringify(go)})) await new Promise((go) => setTimeout(go, 20));`,
+  );
+  const worker = start("worker");
+  await worker.printed("the worker runs");
+  await applyAs(db, "event:1", orderAt("order-1", 1));
+  expect(await db("dispatch.handlers")).toEqual([]);
+  await writeFile(go, "");
+  await signed("order-1");
+});
+
+test("handlers run does not start with a file that is not usable, and says why", async () => {
+  await writeFile(join(folder, "wrong.mjs"), "export {};");
+  const program = start("handlers", "run");
+  expect(await program.exited).toEqual({ code: 2, signal: null });
+  expect(program.output()).toMatch(
+    /tallyhook: One handler is not usable:\n.*wrong\.mjs: it has no/,
   );
 });
 

@@ -6,11 +6,13 @@ import { createLog } from "../../src/platform/log.ts";
 import { createRateLimitedWarnings } from "../../src/platform/rate-limited-warnings.ts";
 import { examineRedis } from "../../src/queue/examine-redis.ts";
 import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
+import { codeBlocksOf } from "../docs/code-blocks.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
 
 /** What docs/operations.md tells to give. */
-const leastRights = "~{tallyhook}:* -@all +@read +@write +eval +evalsha -@dangerous".split(" ");
+const [told] = codeBlocksOf("docs/operations.md").filter(({ language }) => language === "redis");
+const leastRights = told?.text.trim().split(" >PASSWORD ")[1]?.split(" ") ?? [];
 
 async function onRedisAs(
   rights: readonly string[],

@@ -26,6 +26,9 @@ export interface EndedHost {
   problem: string | null;
   /** The handlers that had calls in progress then, or shortly before. */
   running: string[];
+  /** It was killed since it took too long to load them. */
+  wasLate: boolean;
+  /** Since it had loaded them; 0 where it had not. */
   ranMs: number;
 }
 
@@ -48,7 +51,7 @@ export function startHostProcess(
   { loadMs, silentMs, marginMs }: HostLimits,
 ): HostProcess {
   const child = spawn();
-  const startedMs = performance.now();
+  let readyMs: number | null = null;
   let longestDeadlineMs: number | null = null;
   let loading: string | null = null;
   let problem: string | null = null;
@@ -56,7 +59,7 @@ export function startHostProcess(
   let running = new Set<string>();
   let heapShare = 0;
   let lastProgressMs: number | null = null;
-  let isStopping = false;
+  let [isStopping, wasLate] = [false, false];
 
   const kill = (why: string | null): void => {
     known ??= why;
@@ -71,6 +74,7 @@ export function startHostProcess(
   };
 
   const loadTimer = setTimeout(() => {
+    wasLate = true;
     const limit = `${Math.round(loadMs / 1_000)} s`;
     kill(
       loading === null
@@ -146,6 +150,7 @@ export function startHostProcess(
         if (longestDeadlineMs !== null) return;
         clearTimeout(loadTimer);
         loading = null;
+        readyMs = performance.now();
         longestDeadlineMs = Math.max(0, ...message.handlers.map(({ deadlineMs }) => deadlineMs));
         silence.begin();
         becomesReady(message.handlers.map(({ name }) => name));
@@ -178,7 +183,8 @@ export function startHostProcess(
       why: problem ?? hostEndText({ code, signal, known, heapShare, loading }),
       problem,
       running: [...running],
-      ranMs: performance.now() - startedMs,
+      wasLate,
+      ranMs: readyMs === null ? 0 : performance.now() - readyMs,
     };
   }
 

@@ -12,6 +12,8 @@ export const toHost = z.discriminatedUnion("type", [
     databaseUrl: z.string(),
     /** Null: the configured one. */
     service: z.object({ baseUrl: z.string(), apiKey: z.string() }).nullable(),
+    /** Where the feed was when the supervisor began: handlers begin there, however long loading takes. Null: now. */
+    now: z.int().nonnegative().nullable(),
   }),
   z.object({ type: z.literal("stop") }),
 ]);

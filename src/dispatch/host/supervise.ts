@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigurationError } from "../../platform/errors.ts";
 import type { Random } from "../../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
 import {
@@ -10,6 +9,8 @@ import {
 } from "./host-process.ts";
 
 export interface SuperviseOptions extends HostLimits {
+  /** The longest time for loading: each start that took too long doubles `loadMs` for the next one. */
+  mostLoadMs: number;
   restart: RetryPolicy;
   /** A host that ran for longer has ended for the first time again. */
   wellAfterMs: number;
@@ -17,6 +18,7 @@ export interface SuperviseOptions extends HostLimits {
 
 const defaultOptions: SuperviseOptions = {
   loadMs: 30_000,
+  mostLoadMs: 300_000,
   silentMs: 1_000,
   marginMs: 10_000,
   restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1_000, maxDelayMs: 30_000 },
@@ -24,6 +26,8 @@ const defaultOptions: SuperviseOptions = {
 };
 
 export interface RunningHandlers {
+  /** What was wrong with their files at the first start; null if it loaded them, or ended otherwise. */
+  readonly problem: Promise<string | null>;
   /** Milliseconds since their dispatch last showed that it does not hang, its restarts included. */
   sinceProgressMs(): number;
   /** Waits for the handlers that run, until their deadlines at most. Idempotent. */
@@ -31,45 +35,54 @@ export interface RunningHandlers {
 }
 
 /**
- * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends. Resolves when it
- * has loaded them. Throws `ConfigurationError` where one is not usable, or ended the process while it was loaded;
- * after a restart such a problem is logged, and the next one follows.
+ * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends or cannot load
+ * them. Nothing that they do ends the process that calls this, or keeps it waiting.
  */
-export async function superviseHandlers(
+export function superviseHandlers(
   deps: HostProcessDeps & { random: Random },
   options: SuperviseOptions = defaultOptions,
-): Promise<RunningHandlers> {
+): RunningHandlers {
   const { log, random } = deps;
   const closing = new AbortController();
-  let host = startHostProcess(deps, options);
-  if ((await host.ready) === null) {
-    const { problem, why } = await host.ended;
-    throw new ConfigurationError(problem ?? `The handlers could not be loaded: ${why}.`);
-  }
   let lastProgressMs = performance.now();
+  let { loadMs } = options;
+  let wasReady = false;
+  let host = startHost();
+  const problem = host.ended.then((end) => end.problem);
+
+  function startHost(): HostProcess {
+    const start = { ...deps.start, now: wasReady ? null : deps.start.now };
+    const started = startHostProcess({ ...deps, start }, { ...options, loadMs });
+    void started.ready.then((handlers) => {
+      if (handlers === null) return;
+      wasReady = true;
+      loadMs = options.loadMs;
+      log.info({ handlers }, "the process of the handlers runs");
+    });
+    return started;
+  }
 
   async function keepRunning(): Promise<void> {
     for (let ends = 1; ; ends++) {
-      const { why, running, ranMs } = await host.ended;
+      const { why, running, ranMs, wasLate } = await host.ended;
       if (closing.signal.aborted) return;
       lastProgressMs = host.lastProgressMs() ?? lastProgressMs;
       if (ranMs > options.wellAfterMs) ends = 1;
+      if (wasLate) loadMs = Math.min(options.mostLoadMs, 2 * loadMs);
       const delayMs = retryDelayMs(options.restart, ends, random) ?? 0;
       log.error({ why, handlers: running, retryInMs: delayMs }, ended);
       await sleep(delayMs, undefined, { signal: closing.signal }).catch(() => {});
       if (closing.signal.aborted) return;
-      host = startHostProcess(deps, options);
-      void tellWhenReady(host);
+      host = startHost();
     }
   }
-
-  const tellWhenReady = async ({ ready }: HostProcess): Promise<void> => {
-    const handlers = await ready;
-    if (handlers !== null) log.info({ handlers }, "the process of the handlers was started again");
-  };
   const keeping = keepRunning();
 
   return {
+    problem: Promise.race([
+      problem,
+      host.ready.then((handlers) => (handlers === null ? problem : null)),
+    ]),
     sinceProgressMs: () => performance.now() - (host.lastProgressMs() ?? lastProgressMs),
     async close() {
       closing.abort();

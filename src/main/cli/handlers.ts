@@ -147,6 +147,8 @@ async function run(context: CliContext): Promise<void> {
         "There are no handlers to run: src/handlers/ has none, and TALLYHOOK_HANDLERS names no folder with one.",
       );
     }
+    const problem = await running.problem;
+    if (problem !== null) throw new ConfigurationError(problem);
     const isAlive = () => running.sinceProgressMs() < stalledAfterMs;
     const admin = await createProcessMetrics(runtime, {
       name: "handlers",

@@ -194,8 +194,8 @@ interface ToldAlert {
 
 export interface HandlersRoom {
   /**
-   * Runs the merchant's handlers until the runtime ends, in a process of their own; nothing where there are none. Throws
-   * `ConfigurationError` for a handler that is not usable.
+   * Runs the merchant's handlers until the runtime ends, in a process of their own; nothing where there are none. Does
+   * not wait until they are loaded. Throws `ConfigurationError` for a folder that cannot be read.
    */
   run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
   readonly questions: DispatchQuestions;

@@ -262,16 +262,14 @@ export interface WriterLimits {
 
 /**
  * A statement times out well before its transaction, so that a slow statement fails with its own error (57014) and the
- * connection survives.
+ * connection survives. The wait for a lock is short, since many objects share a transaction: one locked row must not
+ * hold up the others, and what is locked already stays so meanwhile.
  */
 export const defaultWriterLimits: WriterLimits = {
   statementMs: 20_000,
-  lockMs: 10_000,
+  lockMs: 2_000,
   transactionMs: 30_000,
 };
-
-/** The limits of a transaction that many objects share: one locked row must not hold up the others for long. */
-export const sharedWriterLimits: WriterLimits = { ...defaultWriterLimits, lockMs: 2_000 };
 
 /** After a lock time-out, while the halves of a batch are tried: whatever is not free at once is left. */
 export const withoutWaiting = (limits: WriterLimits): WriterLimits => ({

@@ -41,7 +41,8 @@ export function isRetryableConflict(error: unknown): boolean {
   return code === "40P01" || code === "40001" || code === "55P03";
 }
 
-const maxTries = 5;
+/** The second is that of a caller that waits for locks: 50 s, at two seconds a try (`defaultWriterLimits`). */
+const [maxTries, maxLockTries] = [5, 25];
 
 /**
  * Repeats a whole transaction that failed because of a concurrent one. A lock time-out (55P03) is not repeated unless
@@ -56,9 +57,9 @@ export async function retryOnConflict<T>(
     try {
       return await transaction();
     } catch (error) {
-      const isRepeated = isRetryableConflict(error) && (waitsForLocks || !isLockTimeout(error));
-      if (attempt === maxTries || !isRepeated) throw error;
-      await sleep(20 * attempt * (1 + random()));
+      const tries = isLockTimeout(error) ? (waitsForLocks ? maxLockTries : 1) : maxTries;
+      if (attempt >= tries || !isRetryableConflict(error)) throw error;
+      await sleep(20 * Math.min(attempt, maxTries) * (1 + random()));
     }
   }
 }

@@ -153,6 +153,7 @@ export function openApiDocument(
           "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
       },
       servers: [{ url: "/v1" }],
+      tags: [...new Set(endpoints.map(tagOf))].map((name) => ({ name })),
       security: [{ apiKey: [] }],
       components: { schemas, securitySchemes: { apiKey: { type: "http", scheme: "bearer" } } },
       paths,
@@ -173,15 +174,16 @@ export function openApiDocument(
   );
 }
 
+const tagOf = ({ path }: Endpoint): string => path.split("/")[1] ?? "";
+
 function operation(endpoint: Endpoint, example: unknown): ZodOpenApiOperationObject {
   const { name, summary, permission, status, answer } = endpoint;
-  const [, resource = ""] = endpoint.path.split("/");
   const json = { schema: answer, ...(example === undefined ? {} : { example }) };
   return {
     operationId: name,
     summary,
     description: `Permission: \`${permission}\`. ${idempotencyNote(endpoint)}`,
-    tags: [resource],
+    tags: [tagOf(endpoint)],
     requestParams: {
       path: asObject(endpoint.params),
       query: asObject(endpoint.query),

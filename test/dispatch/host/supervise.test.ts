@@ -68,14 +68,15 @@ function spawn(): ChildProcess {
 
 const quick: SuperviseOptions = {
   loadMs: 60_000,
+  mostLoadMs: 60_000,
   silentMs: 1_000,
   marginMs: 1_500,
   restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1, maxDelayMs: 1 },
   wellAfterMs: 60_000,
 };
 
-async function supervise(options: Partial<SuperviseOptions> = {}): Promise<void> {
-  supervised = await superviseHandlers(
+function supervise(options: Partial<SuperviseOptions> = {}): void {
+  supervised = superviseHandlers(
     {
       log: createLog({ level: "info", name: "test", destination: { write: keep } }),
       random: seededRandom(1),
@@ -85,6 +86,7 @@ async function supervise(options: Partial<SuperviseOptions> = {}): Promise<void>
         parentPid: process.pid,
         databaseUrl: database.directUrl,
         service: null,
+        now: null,
       },
     },
     { ...quick, ...options },
@@ -119,6 +121,7 @@ const hostile = `
   switch (order.id) { ${Object.entries(deeds)
     .map(([name, code]) => `case ${JSON.stringify(name)}: { ${code} break; }`)
     .join("\n")} }`;
+const deedOnImport = "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 const innocent = 'await db("own.done").insert({ handler: "innocent", id: order.id });';
 
 async function logged(msg: RegExp, fields: Record<string, unknown> = {}) {
@@ -158,7 +161,7 @@ describe("a handler that", () => {
   });
 
   test("ends its process in any way has it started again, and costs others nothing but time", async () => {
-    await supervise();
+    supervise();
     await untilRegistered(database.db, "innocent");
     const ends: [string, RegExp][] = [
       ["exits", /^it exited with code 3, as by process\.exit\(\)/],
@@ -192,7 +195,7 @@ describe("a handler that", () => {
   });
 
   test("leaks a rejected promise or blocks its process is named, and the process goes on", async () => {
-    await supervise({ marginMs: 30_000 });
+    supervise({ marginMs: 30_000 });
     await untilRegistered(database.db, "innocent");
     await arrive("leaks");
     expect(await logged(/leaked a promise/)).toMatchObject({ reason: "RangeError" });
@@ -212,22 +215,19 @@ test("calls that go on after their deadlines are bounded: their process is start
   for (const name of ["hangs", "hangs-too"]) {
     await file(name, "deadlineMs: 100, concurrency: 60", "await new Promise(() => {});");
   }
-  await supervise();
+  supervise();
   for (const name of ["hangs", "hangs-too"]) await untilRegistered(database.db, name);
   await arrive(...Array.from({ length: 60 }, (_, n) => `order-${n}`));
   await logged(/of the handlers has ended/, {
     why: /^1\d\d calls of (hangs|hangs-too), hangs(-too)? went on after their deadline/,
   });
-  await logged(/was started again/);
+  await logged(/process of the handlers runs/);
 });
 
 describe("a file that", () => {
-  const wrong = async (text: string, options: Partial<SuperviseOptions> = {}): Promise<Error> => {
-    await writeFile(join(folder, "wrong.mjs"), text);
-    return supervise(options).then(
-      () => new Error("it was started"),
-      (error: unknown) => error as Error,
-    );
+  const mended = async () => {
+    await file("wrong", "attempts: 1", innocent);
+    await logged(/process of the handlers runs/);
   };
 
   test.each([
@@ -240,39 +240,46 @@ describe("a file that", () => {
     [
       "exits when it is imported",
       "process.exit(0);",
-      /^The handlers could not be loaded: it exited with code 0.*, while it loaded .*wrong\.mjs\.$/,
+      /^it exited with code 0.*, while it loaded .*wrong\.mjs$/,
     ],
     [
       "throws later when it is imported",
       'setTimeout(() => { throw new RangeError("x"); }); await new Promise(() => {});',
-      /^The handlers could not be loaded: an exception was caught by nobody \(RangeError\), while it loaded .*wrong\.mjs\.$/,
+      /^an exception was caught by nobody \(RangeError\), while it loaded .*wrong\.mjs$/,
     ],
-  ])("%s is refused at the first start", async (_, text, why) => {
-    const refused = await wrong(text);
-    expect(refused.name).toBe("ConfigurationError");
-    expect(refused.message).toMatch(why);
+  ])("%s is named, and loaded once it is right", async (_, text, why) => {
+    await writeFile(join(folder, "wrong.mjs"), text);
+    supervise();
+    await logged(/of the handlers has ended/, { why });
+    await mended();
   });
 
-  test("never ends its import is named, and its process is killed", async () => {
-    const refused = await wrong(
-      "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
-      {
-        loadMs: 20_000,
-      },
-    );
-    expect(refused.message).toMatch(
-      /^The handlers could not be loaded: it took longer than 20 s\..*, while it loaded .*wrong\.mjs\.$/,
-    );
+  test("never ends its import has its process killed, and more time at each next start", async () => {
+    await writeFile(join(folder, "wrong.mjs"), deedOnImport);
+    supervise({ loadMs: 2_000, mostLoadMs: 60_000 });
+    await logged(/of the handlers has ended/, {
+      why: /^it took longer than \d+ s\..*, while it loaded .*wrong\.mjs$/,
+    });
+    await logged(/of the handlers has ended/, { why: /^it took longer than (?:8|16|32) s/ });
+    await mended();
   });
 
   test("is wrong at a restart is tried again until it is right", async () => {
     await file("hostile", "attempts: 1", hostile);
-    await supervise();
+    supervise();
     await untilRegistered(database.db, "hostile");
     await writeFile(join(folder, "late.mjs"), "export {};");
     await arrive("exits");
     await logged(/of the handlers has ended/, { why: /^One handler is not usable/ });
+    lines.length = 0;
     await rm(join(folder, "late.mjs"));
-    await logged(/was started again/);
+    await logged(/process of the handlers runs/);
   });
+});
+
+test("a start that says nothing in its time is repeated with twice the time, until it is enough", async () => {
+  await file("slow", "attempts: 1", innocent);
+  supervise({ loadMs: 20, mostLoadMs: 60_000 });
+  await logged(/of the handlers has ended/, { why: /^it said nothing for/ });
+  await logged(/process of the handlers runs/);
 });

@@ -19,7 +19,7 @@ test.each(["40P01", "40001"])("repeats a transaction that failed with %s", async
 
 test("repeats a lock time-out only for a caller that waits for locks", async () => {
   const wait = { waitsForLocks: true };
-  expect(await retryOnConflict(deps, failing("55P03", 2).transaction, wait)).toBe(3);
+  expect(await retryOnConflict(deps, failing("55P03", 6).transaction, wait)).toBe(7);
   const once = failing("55P03", 1);
   await expect(retryOnConflict(deps, once.transaction)).rejects.toMatchObject({ code: "55P03" });
   expect(once.tries()).toBe(1);

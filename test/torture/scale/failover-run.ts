@@ -115,7 +115,7 @@ export async function runFailovers(plan: FailoverPlan): Promise<FailoverReport> 
   };
   const isWhole = async (): Promise<boolean> => {
     const { consumers } = await plan.redis.queueTraffic();
-    if (consumers < workers * 2) throw new Error(`${consumers} wait for jobs`);
+    if (consumers < workers) throw new Error(`${consumers} wait for jobs`);
     return (await status()) === "ok";
   };
   const untilWhole = () =>
