@@ -60,7 +60,8 @@ export class ServiceRefusedError extends ServiceError {
 
 /** The service could not be reached, or kept failing until the attempts or the time ran out. Try later. */
 export class ServiceUnavailableError extends ServiceError {
-  override readonly exitCode: number = exitCodes.configuration;
+  /** A service that asks for a later call is set up well and reached: only its answer is missing. */
+  override readonly exitCode: number;
   /** How long the service asked to wait, if it did. */
   readonly retryAfterMs: number | null;
 
@@ -71,6 +72,7 @@ export class ServiceUnavailableError extends ServiceError {
   ) {
     super(what, request, options.cause === undefined ? {} : { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs;
+    this.exitCode = options.retryAfterMs === null ? exitCodes.configuration : exitCodes.incomplete;
   }
 }
 

@@ -61,7 +61,9 @@ async function doOrder(
         if (!(await takeOrder(trx, id))) throw new OrderEndedError(`order ${id} has ended`);
       },
     });
-    if (outcome.kind === "busy") return;
+    if (outcome.kind === "busy" || outcome.kind === "put_off") return;
+    // The order stays open: its run goes on when the service may be asked again.
+    if (outcome.kind === "done" && outcome.result.resumeAfter !== null) return;
     await endOrder(db, id, { outcome: "done" });
     log.info({ order: id, kind, runKey }, "an ordered run is done");
   } catch (err) {

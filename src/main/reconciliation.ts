@@ -2,7 +2,12 @@ import { lastDue } from "../platform/cron.ts";
 import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
 import { type RunListener, nobodyListens } from "../reconcile/run-listener.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
-import { resumableNightlyKey, lastFullAnswerStart, nightlyKey } from "../reconcile/runs/runs.ts";
+import {
+  lastFullAnswerStart,
+  lastPutOff,
+  nightlyKey,
+  resumableNightlyKey,
+} from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import { optionalRooms } from "./optional-rooms.ts";
@@ -56,8 +61,10 @@ export async function nightlyTasks(
       async run(stopping) {
         const due = lastNight();
         const last = await lastFullAnswerStart(deps.db);
-        // A deployment that never reconciled starts with its first scheduled run, or with `import`.
-        const isMissed = due !== null && last !== null && last < due;
+        // A deployment that never reconciled starts with its first scheduled run, or with `import`. Where the service put
+        // that off, it is taken up again.
+        const isMissed =
+          due !== null && (last === null ? (await lastPutOff(deps.db)) !== null : last < due);
         if (isMissed) return run(nightlyKey(due, timeZone), stopping);
         const interrupted = await resumableNightlyKey(deps.db);
         if (interrupted !== null) await run(interrupted, stopping);

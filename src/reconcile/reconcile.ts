@@ -9,6 +9,7 @@ import { boundText } from "./coverage/slice.ts";
 import { recordEditedRows, correctLateCauses } from "./findings/drift-findings.ts";
 import { healCoveredFindings } from "./findings/findings.ts";
 import { checkInvariants } from "./invariants/check-invariants.ts";
+import { AskedToWaitError, type Patience, createPatience } from "./patience.ts";
 import { takeOverRechecks } from "./recheck/rechecks.ts";
 import { type RecheckContext, type RecheckDeps, runRechecks } from "./recheck/run-rechecks.ts";
 import {
@@ -28,7 +29,9 @@ import {
   abandonOthers,
   canResume,
   findRun,
+  lastPutOff,
   openRun,
+  putOffRun,
   reopenRun,
 } from "./runs/runs.ts";
 import { type ProbeResult, importedUntil, probePageSize, resumeOrStart } from "./runs/start-run.ts";
@@ -64,6 +67,17 @@ export interface ReconcileOptions {
   before?: BeforeRun;
 }
 
+const noProgress: WalkProgress = {
+  slices: 0,
+  slicesDone: 0,
+  pages: 0,
+  rows: 0,
+  expectedRows: 0,
+  doubtful: 0,
+  waitMs: 0,
+  waitReason: null,
+};
+
 type Steps = Required<Pick<ReconcileOptions, "signal" | "onProgress">>;
 
 export type ReconcileOutcome =
@@ -71,7 +85,9 @@ export type ReconcileOutcome =
   /** Another process is reconciling this database. */
   | { kind: "busy"; holder: LeaseHolder }
   /** The run with this key is over. */
-  | { kind: "repeated"; runKey: string };
+  | { kind: "repeated"; runKey: string }
+  /** The service asked the last run to come later, and that time has not come. Only for a request with a key. */
+  | { kind: "put_off"; until: Date };
 
 /**
  * Compares the mirror with the service, or with the requested range of it, and records what differs. Unless the run
@@ -81,7 +97,8 @@ export type ReconcileOutcome =
  * when the lease is lost. Idempotent: a second run straight afterwards writes nothing into the mirror. Needs no
  * receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its
  * repeats). A run that was open then ends incomplete, and can be resumed; one that could not begin is recorded as having
- * read nothing, once for each `runKey`, so that the listener hears of it.
+ * read nothing, once for each `runKey`, so that the listener hears of it. A run that the service asks to come later ends
+ * incomplete as well, and says when; until then, a request with a `runKey`, which no person waits for, asks nothing.
  *
  * Every write of a run is in a transaction that was opened by `db.transaction` of the held lease: that is where an
  * earlier holder is refused.
@@ -92,6 +109,8 @@ export async function reconcile(
   request: ReconcileRequest,
   { signal, onProgress = () => {}, before }: ReconcileOptions = {},
 ): Promise<ReconcileOutcome> {
+  const put = request.runKey === undefined ? null : await lastPutOff(deps.db);
+  if (put !== null && !put.isOver) return { kind: "put_off", until: put.until };
   const client = withBelievedDates(deps.client, deps.clock);
   const outcome = await withRunLease(
     deps,
@@ -116,19 +135,33 @@ async function reconcileAlone(
   if (known !== null && !(await canResume(deps.db, known.id))) {
     return { kind: "repeated", runKey: known.runKey };
   }
-  const refuse = async (problem: string, probed?: ProbeResult) =>
-    recordRefused(deps, settings, request, { problem, probed, before });
+  const refuse = async (
+    problem: string,
+    facts: Partial<Pick<Refused, "probed" | "resumeAfterMs">>,
+  ) => recordRefused(deps, settings, request, { problem, before, ...facts });
+  let last = noProgress;
+  const tell = (progress: WalkProgress): void => onProgress((last = progress));
+  const patience = createPatience({
+    ...deps,
+    signal,
+    onWait: (waitMs, waitReason) => tell({ ...last, waitMs, waitReason }),
+  });
   let probed: ProbeResult;
   let problem: string | null;
   try {
-    probed = await probePageSize(deps.client, settings.pageSizes, signal);
-    problem = await accountProblem(deps, signal);
+    probed = await patience.ask(() => probePageSize(deps.client, settings.pageSizes, signal));
+    problem = await patience.ask(() => accountProblem(deps, signal));
   } catch (failure) {
-    if (!signal.aborted && failure instanceof ServiceError) await refuse(failure.message);
+    if (signal.aborted) throw signal.reason;
+    if (failure instanceof AskedToWaitError) {
+      const result = await refuse(failure.message, { resumeAfterMs: failure.retryAfterMs });
+      if (result !== null) return { kind: "done", result };
+    }
+    if (failure instanceof ServiceError) await refuse(failure.message, {});
     throw failure;
   }
   if (problem !== null) {
-    const result = await refuse(problem, probed);
+    const result = await refuse(problem, { probed });
     if (result === null) throw new TallyhookError(problem);
     return { kind: "done", result };
   }
@@ -138,15 +171,26 @@ async function reconcileAlone(
     await abandonOthers(trx, run.id);
     await takeOverRechecks(trx, run.id);
   });
-  const error = await executeRun(deps, settings, run, { signal, onProgress }).catch(
+  const end = await executeRun(deps, settings, run, { signal, patience, onProgress: tell }).then(
+    (error) => ({ error }),
     async (failure: unknown) => {
       // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
       if (signal.aborted) throw signal.reason;
-      await finishReconciliation(deps, run, probed.calls, messageOf(failure));
+      const error = messageOf(failure);
+      if (failure instanceof AskedToWaitError)
+        return { error, resumeAfterMs: failure.retryAfterMs };
+      await finishReconciliation(deps, run, probed.calls, { error });
       throw failure;
     },
   );
-  return { kind: "done", result: await finishReconciliation(deps, run, probed.calls, error) };
+  return { kind: "done", result: await finishReconciliation(deps, run, probed.calls, end) };
+}
+
+interface Refused {
+  problem: string;
+  probed?: ProbeResult;
+  resumeAfterMs?: number;
+  before: BeforeRun | undefined;
 }
 
 /**
@@ -158,19 +202,16 @@ async function recordRefused(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   { kind, runKey, rangeFrom, rangeTo }: ReconcileRequest,
-  {
-    problem,
-    probed,
-    before,
-  }: { problem: string; probed: ProbeResult | undefined; before: BeforeRun | undefined },
+  { problem, probed, resumeAfterMs, before }: Refused,
 ): Promise<ReconcileResult | null> {
   const { reportOnly, graceMs, rotationNights } = settings;
   const date = probed?.date ?? deps.serviceClock.now();
+  const refusedKey = `refused:${runKey ?? `${boundText(date)}:${crypto.randomUUID()}`}`;
   const run = await openRun(
     deps.db,
     {
       kind,
-      runKey: `refused:${runKey ?? `${boundText(date)}:${crypto.randomUUID()}`}`,
+      runKey: refusedKey,
       t0: new Date(date.getTime() - graceMs),
       rangeFrom: rangeFrom ?? null,
       rangeTo: rangeTo ?? null,
@@ -182,7 +223,14 @@ async function recordRefused(
     [],
     before,
   );
-  return run === null ? null : finishReconciliation(deps, run, probed?.calls ?? 1, problem);
+  if (run !== null) {
+    const end = { error: problem, resumeAfterMs: resumeAfterMs ?? null };
+    return finishReconciliation(deps, run, probed?.calls ?? 1, end);
+  }
+  if (resumeAfterMs !== undefined) {
+    await inTransaction(deps.db, (trx) => putOffRun(trx, refusedKey, resumeAfterMs));
+  }
+  return null;
 }
 
 /** Does everything between plan and totals. Returns why the run cannot be complete, or null. */
@@ -190,7 +238,7 @@ async function executeRun(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   run: Run,
-  { signal, onProgress }: Steps,
+  { signal, patience, onProgress }: Steps & { patience: Patience },
 ): Promise<string | null> {
   const { db } = deps;
   const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);
@@ -203,18 +251,16 @@ async function executeRun(
     cause: run.isInitialImport ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,
+    patience,
     onRechecks: (doubtful, waitMs) => onProgress({ ...progress, doubtful, waitMs }),
   };
-  let progress: WalkProgress = {
-    slices: 0,
-    slicesDone: 0,
-    pages: 0,
-    rows: 0,
-    expectedRows: 0,
-    doubtful: 0,
-    waitMs: 0,
-  };
-  progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
+  const progress = await walkAll(deps, context, {
+    run,
+    settings,
+    failedSince,
+    patience,
+    onProgress,
+  });
   await recheckUnread(deps, { run, failedSince });
   await runRechecks(deps, context);
   await inTransaction(db, (trx) => failIncompleteSlices(trx, run.id));

@@ -29,7 +29,7 @@ interface KnownObject {
  * that the mirror has held longest: orders, transactions and subscriptions are never deleted. One that the service
  * returns proves the account; if none is returned, one that is unknown (404) disproves it; any other answer proves
  * nothing. The id is stored once an object has proved it. An empty mirror belongs to no account: the id stored for it
- * is deleted. Throws the client's errors about the key, and the signal's reason.
+ * is deleted. Throws the client's errors about the key, those that ask for a later call, and the signal's reason.
  */
 export async function accountProblem(
   { db, client }: AccountDeps,
@@ -87,7 +87,7 @@ async function readAccountId(
     return typeof id === "string" && id !== "" ? id.slice(0, 255) : null;
   } catch (error) {
     // A key without this permission can still prove its account by the objects.
-    if (provesNothing(error)) return null;
+    if (provesNothing(error) && !asksToWait(error)) return null;
     throw error;
   }
 }
@@ -132,7 +132,7 @@ async function ask(
       else if (idOf(body) === object.id) return { ...answers, isShown: true };
       else answers.unanswered ??= { object, why: `answered ${status} without the object` };
     } catch (error) {
-      if (!provesNothing(error)) throw error;
+      if (!provesNothing(error) || asksToWait(error)) throw error;
       answers.unanswered ??= { object, why: error.message };
       if (error instanceof ServiceUnavailableError && ++outages === maxOutages) break;
     }
@@ -171,3 +171,6 @@ const provesNothing = (
   error instanceof ServiceAnswerError ||
   error instanceof ServiceUnavailableError ||
   (error instanceof ServiceRefusedError && error.status !== 401);
+
+const asksToWait = (error: unknown): boolean =>
+  error instanceof ServiceUnavailableError && error.retryAfterMs !== null;

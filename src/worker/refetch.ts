@@ -100,7 +100,8 @@ async function applyMissing(deps: RefetchDeps, refetch: DueRefetch, date: Date):
   const missingSince = refetch.missingSince ?? date;
   const goneForMs = date.getTime() - missingSince.getTime();
   if (refetch.missingSince === null || goneForMs < missingGraceMs) {
-    const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
+    // The service's clock may have been set back since.
+    const delayMs = Math.min(missingGraceMs, Math.max(1_000, missingGraceMs - goneForMs));
     return postponeRefetch(db, refetch, { delayMs, error: unknownThere, missingSince });
   }
   // With another account's key, the service does not know any of our objects either.

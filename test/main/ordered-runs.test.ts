@@ -110,3 +110,29 @@ test("an order that the service refuses ends as failed, and says why", async () 
     error: expect.stringContaining("invalid_api_key"),
   });
 });
+
+test("an order that the service asks to come later stays open, asks nothing meanwhile, and is done then", async () => {
+  let isBusy = true;
+  service.quirks = {
+    instead: () =>
+      isBusy
+        ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "660" } }
+        : undefined,
+  };
+  const asked = service.requests.length;
+  await order("full");
+  await eventually("the run is put off", async () => {
+    const row = await database.db("reconcile.runs").whereNotNull("resume_after").first();
+    return row !== undefined;
+  });
+  isBusy = false;
+  expect(service.requests.length).toBe(asked + 1);
+  expect(await lastOrder(database.db)).toMatchObject({ endedAt: null });
+  await database
+    .db("reconcile.runs")
+    .update({ resume_after: database.db.raw("clock_timestamp()") });
+  await eventually("a worker asks again", async () => {
+    const row = await database.db("reconcile.runs").whereNotNull("resume_after").first();
+    return row !== undefined;
+  });
+});

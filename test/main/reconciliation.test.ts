@@ -15,14 +15,15 @@ let runtimes: Runtime[];
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startHostileService();
-  const env = {
-    DATABASE_URL: database.url,
-    SVC_BASE_URL: service.url,
-    SVC_API_KEY: testKey,
-    RECONCILE_GRACE_SECONDS: "0",
-  };
   const log = createLog({ level: "silent", name: "test" });
-  runtimes = [1, 2].map(() => createRuntime(loadConfig(env), log));
+  runtimes = [1, 2].map(() => createRuntime(loadConfig(env()), log));
+});
+
+const env = () => ({
+  DATABASE_URL: database.url,
+  SVC_BASE_URL: service.url,
+  SVC_API_KEY: testKey,
+  RECONCILE_GRACE_SECONDS: "0",
 });
 
 afterAll(async () => {
@@ -125,6 +126,71 @@ test("a night on which the service refuses its first call is told once, and done
   await tasks["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toMatchObject([{}, refused, { state: "complete" }]);
   expect(await alerts()).toEqual(["resolved"]);
+});
+
+const busy = {
+  instead: () => ({ ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "86400" } }),
+};
+const endWait = () =>
+  database.db("reconcile.runs").update({ resume_after: database.db.raw("clock_timestamp()") });
+/** The tasks of a process that the service has not asked to wait. */
+async function inFreshProcess<T>(
+  use: (tasks: Awaited<ReturnType<typeof nightlyTasks>>) => Promise<T>,
+): Promise<T> {
+  const runtime = createRuntime(loadConfig(env()), createLog({ level: "silent", name: "test" }));
+  try {
+    return await use(await nightlyTasks(runtime));
+  } finally {
+    await runtime.close();
+  }
+}
+
+test.each([
+  ["its first call", 0],
+  ["a page", 1],
+])(
+  "a night whose service asks at %s to come later is taken up then, and not before",
+  async (_, from) => {
+    await database.db.raw("truncate reconcile.runs cascade");
+    service.requests.length = 0;
+    service.quirks = {
+      instead: ({ nth }) => (nth >= from ? busy.instead() : undefined),
+    };
+    try {
+      await inFreshProcess(async (tasks) => tasks["reconcile"]?.run(untilStopped));
+      const asked = service.requests.length;
+      // Neither the schedule nor the check of any process asks before.
+      await inFreshProcess(async (tasks) => {
+        await tasks["reconcile"]?.run(untilStopped);
+        await tasks["reconcile-catch-up"]?.run(untilStopped);
+      });
+      expect(service.requests.length).toBe(asked);
+      await endWait();
+      await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+      expect(service.requests.length).toBeGreaterThan(asked);
+      const askedAgain = service.requests.length;
+      await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+      expect(service.requests.length).toBe(askedAgain);
+    } finally {
+      service.quirks = {};
+    }
+    await endWait();
+    await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+    const nights = (await runs()).filter(({ run_key: key }) => key.startsWith("nightly"));
+    expect(nights).toMatchObject([{ state: "complete" }]);
+  },
+);
+
+test("a wait that reaches further than any is believed, as after a change of the clock, keeps nobody", async () => {
+  await database
+    .db("reconcile.runs")
+    .update({ resume_after: new Date(Date.now() + 30 * 86_400_000) });
+  const asked = service.requests.length;
+  await database.db.raw(
+    "update reconcile.runs set started_at = started_at - interval '3 days', run_key = 'x' || run_key",
+  );
+  await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+  expect(service.requests.length).toBeGreaterThan(asked);
 });
 
 test("a night bears the minute at which it was due, and one that daylight saving repeats is one", () => {

@@ -39,9 +39,16 @@ export async function createReconcileStand(
     tryTimeoutMs = 60_000,
     apiKey = testKey,
     settings,
-  }: { tryTimeoutMs?: number; apiKey?: string; settings?: AlertSettings } = {},
+    database: shared,
+  }: {
+    tryTimeoutMs?: number;
+    apiKey?: string;
+    settings?: AlertSettings;
+    /** Of another stand, which owns it. */
+    database?: TestDatabase;
+  } = {},
 ): Promise<ReconcileStand> {
-  const database = await createTestDatabase();
+  const database = shared ?? (await createTestDatabase());
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLog({ level: "debug", name: "test", destination });
@@ -77,7 +84,7 @@ export async function createReconcileStand(
     },
     async close() {
       await client.close();
-      await database.destroy();
+      if (shared === undefined) await database.destroy();
     },
   };
 }

@@ -355,6 +355,16 @@ describe("an object that the service does not know", () => {
     expect(await waiting()).toEqual([]);
   });
 
+  test("a clock of the service that was set back by a year makes no wait of a year", async () => {
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    date = new Date(Date.parse(at(60)) - 365 * 86_400_000).toISOString();
+    await makeDue();
+    await fetchDue();
+    const [row] = await waiting();
+    expect(row.due_at.getTime() - Date.now()).toBeLessThanOrEqual(graceMs);
+  });
+
   test("a customer whom another account's key does not know is not gone", async () => {
     await apply(db, shown("customer", sampleCustomer()), shown("order", sampleOrder()));
     await want({ resource: "customer", id: "customer-1" });

@@ -256,8 +256,6 @@ const channelPausePolicy: RetryPolicy = {
   maxDelayMs: 25_000,
 };
 
-/** The longest pause of a channel, whatever it asks for. */
-const maxRetryAfterMs = 3_600_000;
 /** A message that was not accepted for so long is given up: an outage may last a weekend. */
 export const giveUpAfterMs = 3 * 86_400_000;
 
@@ -270,7 +268,7 @@ export interface FailedAttempt {
   /** The message may have arrived. */
   maybeSent: boolean;
   isRetryable: boolean;
-  /** How long the other side asks to wait; zero where it does not ask. */
+  /** How long the other side asks to wait, as `parseRetryAfter` bounds it; zero where it does not ask. */
   retryAfterMs: number;
 }
 
@@ -281,7 +279,7 @@ function failedAttempt(error: unknown): FailedAttempt {
     reason: failure.message,
     maybeSent: failure.mayHaveArrived,
     isRetryable: failure.isRetryable,
-    retryAfterMs: Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs),
+    retryAfterMs: failure.retryAfterMs ?? 0,
   };
 }
 

@@ -98,7 +98,11 @@ export function withServiceAdvice(
       },
     );
   }
-  if (!(error instanceof ServiceUnavailableError) || error.request.status !== null) return error;
+  const isUnanswered =
+    error instanceof ServiceUnavailableError &&
+    error.request.status === null &&
+    error.retryAfterMs === null;
+  if (!isUnanswered) return error;
   const advice =
     service.kind === "remote"
       ? `SVC_BASE_URL is ${service.baseUrl}: check it, and that this machine reaches it.`

@@ -112,11 +112,14 @@ function createLines(clock: Clock): TextOf {
 
 function createWaitNotice({ clock, timeZone }: ProgressOptions): TextOf {
   let announcedUntil = 0;
-  return ({ doubtful, waitMs }) => {
+  return ({ doubtful, waitMs, waitReason }) => {
     const until = clock.now().getTime() + waitMs;
     if (waitMs === 0 || until < announcedUntil + minAnnouncedWaitMs) return null;
     announcedUntil = until;
     const time = new Intl.DateTimeFormat("sv-SE", { timeZone, timeStyle: "medium" }).format(until);
+    if (waitReason !== null) {
+      return `waits until ${time} (${timeZone}) for the service: ${waitReason}. Ctrl-C ends it, and the next run resumes here.`;
+    }
     const objects = counted(doubtful, "object that differs", "objects that differ");
     return (
       `waits until ${time} (${timeZone}) for ${objects}: an event may be on its way, so each is rechecked after the grace. ` +

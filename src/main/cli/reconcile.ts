@@ -142,6 +142,9 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
   if (outcome.kind === "busy") {
     throw new BusyError(busyText(outcome.holder));
   }
+  if (outcome.kind === "put_off") {
+    throw new BusyError(`The service asks to be left alone until ${outcome.until.toISOString()}.`);
+  }
   if (outcome.kind === "repeated") {
     stdout.write(`The run ${outcome.runKey} was done already.\n`);
     return;
@@ -266,7 +269,14 @@ export function exitReason(
 }
 
 /** One JSON object for scripts. Money is text of minor units, as in the reports' JSON. */
-export const resultJson = ({ run, totals, coverage, complete, error }: ReconcileResult) => ({
+export const resultJson = ({
+  run,
+  totals,
+  coverage,
+  complete,
+  error,
+  resumeAfter,
+}: ReconcileResult) => ({
   run: run.id,
   run_key: run.runKey,
   kind: run.kind,
@@ -274,6 +284,7 @@ export const resultJson = ({ run, totals, coverage, complete, error }: Reconcile
   report_only: run.reportOnly,
   complete,
   error,
+  resume_after: resumeAfter,
   checked: sum(totals.rows),
   rows: totals.rows,
   verdicts: totals.verdicts,
@@ -290,7 +301,7 @@ export const resultJson = ({ run, totals, coverage, complete, error }: Reconcile
 });
 
 export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): void {
-  const { run, totals, coverage, complete, error } = result;
+  const { run, totals, coverage, complete, error, resumeAfter } = result;
   const table = new Table({ style: { head: [], border: [] } });
   const { slices, verdicts } = totals;
   table.push(
@@ -307,6 +318,8 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
   );
   out.write(`${table.toString()}\n`);
   if (error !== null) out.write(pc.red(`${error}\n`));
+  if (resumeAfter !== null)
+    out.write(pc.red(`The service may be asked again at ${resumeAfter.toISOString()}.\n`));
   out.write(verdictText(result, complete));
 }
 

@@ -110,8 +110,8 @@ export function startDeadline(ms: number, parents: readonly AbortSignal[]): Dead
 export const retryAfterMsOf = ({ header }: Pick<HttpAnswer, "header">, now: Date): number | null =>
   parseRetryAfter(header("retry-after"), parseHttpDate(header("date") ?? "") ?? now);
 
-/** One bad answer, for example from a proxy, must not delay a read for years. */
-const longestWaitMs = 3_600_000;
+/** The longest wait that any answer is believed. One bad answer, such as a proxy's, must not delay a read for years. */
+export const longestWaitMs = 3_600_000;
 
 /**
  * How long a `Retry-After` header asks to wait, in milliseconds, an hour at most; null when it is absent or unreadable.

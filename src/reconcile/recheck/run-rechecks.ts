@@ -16,6 +16,7 @@ import {
 } from "../compare/apply-differences.ts";
 import { type DecodedAnswer, decodeAnswer } from "../compare/decode-answer.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
+import type { Patience } from "../patience.ts";
 import type { WalkDeps } from "../walk/walk-slice.ts";
 import {
   type Recheck,
@@ -37,6 +38,7 @@ export interface RecheckContext extends ApplyContext {
   cause: string;
   limits: TombstoneLimits;
   signal: AbortSignal;
+  patience: Patience;
   /** Tells how many objects are left to read, and for how long nothing is read meanwhile: it may be minutes. */
   onRechecks(left: number, waitMs: number): void;
 }
@@ -114,16 +116,21 @@ async function confirmOne(
   );
 }
 
-/** The refusal of one object does not stop the others. A missing permission or an outage stops the run. */
+/**
+ * The refusal of one object does not stop the others. A missing permission or an outage stops the run, and so does a
+ * long wait that the service asks for.
+ */
 async function readAgain(
   { client }: RecheckDeps,
-  { signal }: RecheckContext,
+  { signal, patience }: RecheckContext,
   { resource, id }: Recheck,
 ): Promise<ServiceAnswer | { refusal: string }> {
   const { endpoint, query } = readEndpointOf(resource);
   if (!isObjectId(id)) return { refusal: "no URL can be made of its id" };
   try {
-    return await client.get(endpoint, { params: { id }, query }, { priority: "walk", signal });
+    return await patience.ask(() =>
+      client.get(endpoint, { params: { id }, query }, { priority: "walk", signal }),
+    );
   } catch (error) {
     const isItsOwn =
       error instanceof ServiceAnswerError ||

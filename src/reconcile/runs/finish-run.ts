@@ -15,6 +15,8 @@ export interface ReconcileResult {
   complete: boolean;
   /** Why the run could not do everything; null where it could. */
   error: string | null;
+  /** Until when the service asks to be left alone, by the database's clock; null where it does not. */
+  resumeAfter: Date | null;
 }
 
 /** Is told how a run ended, once that is stored. Opens its own transactions; throws nothing. */
@@ -31,12 +33,13 @@ export async function finishReconciliation(
   { db, log, listener }: { db: Knex; log: Log; listener: RunEndListener },
   run: Run,
   probeCalls: number,
-  error: string | null,
+  { error, resumeAfterMs = null }: { error: string | null; resumeAfterMs?: number | null },
 ): Promise<ReconcileResult> {
   const totals = await runTotals(db, run.id, probeCalls);
   let coverage: Coverage = { complete: false, gaps: [] };
   const stored = { ...totals, amountAtRiskMinor: amountsAsText(totals.amountAtRiskMinor) };
-  const complete = await finishRun(db, run.id, { totals: stored, error }, async (trx) => {
+  const end = { totals: stored, error, resumeAfterMs };
+  const { complete, resumeAfter } = await finishRun(db, run.id, end, async (trx) => {
     coverage = await coverageOf(trx, run);
     return isProved(totals, coverage);
   });
@@ -48,6 +51,7 @@ export async function finishReconciliation(
     coverage,
     complete,
     error,
+    resumeAfter,
   };
 }
 

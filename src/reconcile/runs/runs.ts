@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { longestWaitMs } from "../../platform/http/exchange.ts";
 import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
 import { noteCaughtUp } from "../../mirror/restores.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
@@ -169,27 +170,63 @@ export async function abandonOthers(db: Knex, runId: number): Promise<void> {
  * answer as before.
  */
 export async function reopenRun(db: Knex, runId: number): Promise<void> {
-  await db("reconcile.runs").where("id", runId).update({ state: "running", error: null });
+  await db("reconcile.runs")
+    .where("id", runId)
+    .update({ state: "running", error: null, resume_after: null });
+}
+
+/** By the database's clock, until when the service asks to be left alone, as `reconcile.runs.resume_after` says it. */
+const resumeAfter = (db: Knex, ms: number | null): Knex.Raw | null =>
+  ms === null ? null : db.raw("clock_timestamp() + make_interval(secs => ?)", [ms / 1_000]);
+
+/** A run that could not begin is tried again under its key, and the service asks for another wait. One statement. */
+export async function putOffRun(db: Knex, runKey: string, ms: number): Promise<void> {
+  await db("reconcile.runs")
+    .where({ run_key: runKey })
+    .update({ resume_after: resumeAfter(db, ms), finished_at: db.raw("clock_timestamp()") });
+}
+
+/**
+ * Whether the service asked the last run to come later: null where it did not. `isOver` once that time has come; no wait
+ * is longer than the client believes, whatever became of the clock. One statement.
+ */
+export async function lastPutOff(db: Knex): Promise<{ until: Date; isOver: boolean } | null> {
+  const { rows } = await db.raw<{ rows: { until: Date | null; is_over: boolean }[] }>(
+    `select resume_after as until,
+            clock_timestamp() not between resume_after - make_interval(secs => ?) and resume_after as is_over
+     from reconcile.runs order by finished_at desc nulls last, id desc limit 1`,
+    [longestWaitMs / 1_000],
+  );
+  const [last] = rows;
+  return last?.until == null ? null : { until: last.until, isOver: last.is_over };
 }
 
 /**
  * Ends a run. `isComplete` is called within the transaction, once the run counts as ended, since its own reads are part
- * of the coverage. Opens its own transaction; returns whether the run is complete.
+ * of the coverage. Opens its own transaction; returns whether the run is complete, and when the service may be asked
+ * again.
  */
 export async function finishRun(
   db: Knex,
   runId: number,
-  { totals, error }: { totals: object; error: string | null },
+  {
+    totals,
+    error,
+    resumeAfterMs,
+  }: { totals: object; error: string | null; resumeAfterMs: number | null },
   isComplete: (trx: Knex.Transaction) => Promise<boolean>,
-): Promise<boolean> {
+): Promise<{ complete: boolean; resumeAfter: Date | null }> {
   return db.transaction(async (trx) => {
     const row = () => trx("reconcile.runs").where("id", runId);
     const ended = {
       totals: JSON.stringify(totals),
       error,
+      resume_after: resumeAfter(trx, resumeAfterMs),
       finished_at: trx.raw("clock_timestamp()"),
     };
-    await row().update({ state: "incomplete", ...ended });
+    const [put] = await row()
+      .update({ state: "incomplete", ...ended })
+      .returning<{ resume_after: Date | null }[]>("resume_after");
     const isWhole = await isComplete(trx);
     const complete = error === null && isWhole;
     if (complete) {
@@ -205,7 +242,7 @@ export async function finishRun(
       if (readsAll && !ended.report_only) await noteCaughtUp(trx, ended.started_at);
     }
     await forgetSeen(trx, runId);
-    return complete;
+    return { complete, resumeAfter: put?.resume_after ?? null };
   });
 }
 
@@ -240,10 +277,14 @@ export function nightlyKey(due: Date, timeZone: string): string {
   return `nightly:${dayText(local)}T${timeText(local)}`;
 }
 
-/** The key of the newest nightly run, if it is at work or can be resumed; null otherwise. */
+/**
+ * The key of the newest nightly run that began, if it is at work or can be resumed; null otherwise. An attempt at which
+ * the service refused the first call is no run to look at: the one before it may be waiting.
+ */
 export async function resumableNightlyKey(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
     .where("r.kind", "nightly")
+    .whereRaw("exists (select from reconcile.coverage c where c.run = r.id)")
     .orderBy("r.id", "desc")
     .first<{ run_key: string; is_interrupted: boolean } | undefined>(
       "r.run_key",

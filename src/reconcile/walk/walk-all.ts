@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   ServiceAnswerError,
   ServiceRefusedError,
@@ -7,6 +6,7 @@ import {
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Finding, recordFindings } from "../findings/findings.ts";
 import { type LedgerSlice, closeSlice, pendingSlices, restartSlice } from "../coverage/ledger.ts";
+import type { Patience } from "../patience.ts";
 import { estimatePlan } from "../plan.ts";
 import { UnusablePage } from "./page-span.ts";
 import type { Run } from "../runs/runs.ts";
@@ -24,14 +24,17 @@ export interface WalkProgress {
   expectedRows: number;
   /** Objects that wait for their recheck. */
   doubtful: number;
-  /** Until the last of them is due; 0 while there is something to read. */
+  /** Until the last of them is due, or until the service may be asked again; 0 while there is something to read. */
   waitMs: number;
+  /** Why the service has to be waited for; null where it has not. */
+  waitReason: string | null;
 }
 
 interface WalkAll {
   run: Run;
   settings: ReconcileSettings;
   failedSince: Date;
+  patience: Patience;
   onProgress(progress: WalkProgress): void;
 }
 
@@ -42,7 +45,7 @@ interface WalkAll {
 export async function walkAll(
   deps: WalkDeps,
   shared: ApplyContext & Pick<WalkContext, "cause" | "signal">,
-  { run, settings, failedSince, onProgress }: WalkAll,
+  { run, settings, failedSince, patience, onProgress }: WalkAll,
 ): Promise<WalkProgress> {
   const slices = await pendingSlices(deps.db, run.id);
   const pageSize = run.pageSize ?? 100;
@@ -56,6 +59,7 @@ export async function walkAll(
     expectedRows,
     doubtful: 0,
     waitMs: 0,
+    waitReason: null,
   };
   const isPartial = run.kind === "nightly" && slices.some(({ step }) => step !== "all");
   const context: WalkContext = {
@@ -71,19 +75,17 @@ export async function walkAll(
     },
   };
   for (const slice of slices) {
-    await walkWithRetries(deps, context, slice);
+    await walkWithRetries(deps, context, patience, slice);
     progress.slicesDone += 1;
     onProgress({ ...progress });
   }
   return progress;
 }
 
-/** Waits after an outage, on top of the client's own repeats, which last only seconds. */
-const outageWaitsMs = [5_000, 30_000] as const;
-
 async function walkWithRetries(
   deps: WalkDeps,
   context: WalkContext,
+  patience: Patience,
   slice: LedgerSlice,
 ): Promise<void> {
   let restarts = 0;
@@ -94,11 +96,7 @@ async function walkWithRetries(
     } catch (error) {
       if (context.signal.aborted) throw error;
       if (error instanceof ServiceUnavailableError) {
-        const waitMs = outageWaitsMs[outages++];
-        if (waitMs === undefined) throw error;
-        await sleep(Math.max(waitMs, error.retryAfterMs ?? 0), undefined, {
-          signal: context.signal,
-        });
+        await patience.waitAfter(error, ++outages);
       } else if (isRefusedCursor(error) && restarts++ === 0) {
         // The service may no longer know a cursor this old: start the slice again.
         await restartSlice(deps.db, current);

@@ -95,6 +95,7 @@ test.each([
     coverage: { complete: true, gaps: [] },
     complete: true,
     error: null,
+    resumeAfter: null,
   };
   printResult(out as unknown as NodeJS.WriteStream, result);
   const text = stripVTControlCharacters(String(out.read()));

@@ -6,7 +6,7 @@ import { createReconcileProgress } from "../../../src/main/cli/progress.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
 import { withRunLease } from "../../../src/reconcile/runs/run-lease.ts";
 import type { WalkProgress } from "../../../src/reconcile/walk/walk-all.ts";
-import { startHostileService } from "../../reconcile/hostile-service.ts";
+import { refusal, startHostileService } from "../../reconcile/hostile-service.ts";
 import { startRun } from "../../reconcile/killed-runs.ts";
 import { createReconcileStand } from "../../reconcile/reconcile-stand.ts";
 import { runCommand } from "./command-line.ts";
@@ -42,6 +42,17 @@ test("a run that waits says so at once, ends cleanly on Ctrl-C, and is gone on w
   }
 });
 
+const atStart: WalkProgress = {
+  slices: 1,
+  slicesDone: 1,
+  pages: 1,
+  rows: 9,
+  expectedRows: 9,
+  doubtful: 2,
+  waitMs: 0,
+  waitReason: null,
+};
+
 test.each([
   ["a terminal", true],
   ["no terminal", false],
@@ -53,22 +64,57 @@ test.each([
     timeZone: "Europe/Madrid",
     isQuiet: false,
   });
-  const at: WalkProgress = {
-    slices: 1,
-    slicesDone: 1,
-    pages: 1,
-    rows: 9,
-    expectedRows: 9,
-    doubtful: 2,
-    waitMs: 0,
-  };
-  for (const waitMs of [0, 60_000, 59_000, 0, 120_000]) progress.update({ ...at, waitMs });
+  for (const waitMs of [0, 60_000, 59_000, 0, 120_000]) progress.update({ ...atStart, waitMs });
   progress.stop();
   const told = [...String(out.read()).matchAll(/waits until (\S+ \S+) for 2 objects/g)];
   expect(told.map(([, until]) => until)).toEqual([
     "11:01:00 (Europe/Madrid)",
     "11:02:00 (Europe/Madrid)",
   ]);
+});
+
+test("a wait for the service is told with its reason", () => {
+  const out = new PassThrough();
+  const progress = createReconcileProgress(out as unknown as NodeJS.WriteStream, {
+    clock: { now: () => new Date("2025-01-01T10:00:00Z") },
+    timeZone: "Europe/Madrid",
+    isQuiet: true,
+  });
+  progress.update({ ...atStart, waitMs: 300_000, waitReason: "GET /orders: answered 429 (1 try)" });
+  expect(String(out.read())).toContain(
+    "reconcile: waits until 11:05:00 (Europe/Madrid) for the service: GET /orders: answered 429 (1 try).",
+  );
+});
+
+test("a service that asks for a day ends the command as INCOMPLETE, with the reason and the time", async () => {
+  const service = await startHostileService();
+  const stand = await createReconcileStand(service.url);
+  service.quirks = {
+    instead: ({ nth }) =>
+      nth > 0
+        ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "86400" } }
+        : undefined,
+  };
+  const env = {
+    DATABASE_URL: stand.database.url,
+    SVC_BASE_URL: service.url,
+    SVC_API_KEY: testKey,
+  };
+  try {
+    const told = await runCommand(registerReconcile, ["reconcile"], { env });
+    expect(told).toMatchObject({ exitCode: 4, error: null });
+    expect(told.out).toMatch(
+      /answered 429 rate_limit_exceeded.*\n.*may be asked again at 20.*\n.*INCOMPLETE/,
+    );
+    const { out } = await runCommand(registerReconcile, ["import", "--json"], { env });
+    expect(JSON.parse(out)).toMatchObject({
+      complete: false,
+      resume_after: expect.stringMatching(/^20/),
+    });
+  } finally {
+    await stand.close();
+    await service.close();
+  }
 });
 
 test("a dry run prints the plan, and writes nothing; what makes no sense is refused", async () => {
