@@ -17,8 +17,19 @@ export const unknownEndpointError = (id: string): UsageError =>
   );
 
 /**
- * Finds this deployment's endpoint: by its id, or without one the only endpoint that has this deployment's address or
- * was registered from here. Throws `UsageError` when there is none, or more than one.
+ * The endpoints of this deployment among those of its account: those that were registered from here, and those with its
+ * address, whoever made them. Pure.
+ */
+export function ownEndpoints(
+  all: readonly WebhookEndpoint[],
+  { known, url }: { known: readonly Pick<KnownEndpoint, "id">[]; url: string | null },
+): WebhookEndpoint[] {
+  const ids = new Set(known.map(({ id }) => id));
+  return all.filter(({ id, url: its }) => ids.has(id) || (url !== null && isSameUrl(its, url)));
+}
+
+/**
+ * Finds this deployment's endpoint: by its id, or without one the only one of `ownEndpoints`. Throws `UsageError` when there is none, or more than one.
  */
 export async function findOwnEndpoint(
   tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
@@ -30,11 +41,8 @@ export async function findOwnEndpoint(
     if (named !== undefined) return named;
     throw unknownEndpointError(id);
   }
-  const known = new Set((await listKnownEndpoints(tools.db)).map((each) => each.id));
-  const own = endpoints.filter(
-    (endpoint) =>
-      known.has(endpoint.id) || (tools.url !== null && isSameUrl(endpoint.url, tools.url)),
-  );
+  const known = await listKnownEndpoints(tools.db);
+  const own = ownEndpoints(endpoints, { known, url: tools.url });
   const [only, ...others] = own;
   if (only === undefined) {
     throw new UsageError(

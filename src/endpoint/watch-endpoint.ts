@@ -8,7 +8,13 @@ import {
   recordFindings,
 } from "../reconcile/findings/findings.ts";
 import { type EndpointCall, findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
-import { type KnownEndpoint, isSameUrl, listEndpoints, listKnownEndpoints } from "./endpoints.ts";
+import {
+  type KnownEndpoint,
+  isSameUrl,
+  listEndpoints,
+  listKnownEndpoints,
+  ownEndpoints,
+} from "./endpoints.ts";
 
 export interface WatchDependencies {
   db: Knex;
@@ -16,7 +22,7 @@ export interface WatchDependencies {
 }
 
 export interface EndpointReport {
-  /** The endpoints with this deployment's address. */
+  /** Those of this deployment (`ownEndpoints`). */
   endpoints: WebhookEndpoint[];
   problems: EndpointProblem[];
   /** The service's clock. */
@@ -35,7 +41,7 @@ export async function inspectEndpoint(
   const address = url ?? known.at(-1)?.url;
   if (address === undefined) return null;
   const { endpoints: all, date } = await listEndpoints({ client });
-  const endpoints = all.filter((endpoint) => isSameUrl(endpoint.url, address));
+  const endpoints = ownEndpoints(all, { known, url: address });
   if (date === null) return null;
   const [openCall, lostSecrets] = [await findOpenCall(db), await findLostSecrets(db)];
   const facts = { endpoints, url: address, known, openCall, lostSecrets, now: date };
@@ -80,6 +86,7 @@ export interface EndpointProblem {
   code:
     | "not_registered"
     | "registered_twice"
+    | "other_address"
     | "disabled"
     | "not_subscribed"
     | "version_sunset"
@@ -94,8 +101,9 @@ export interface EndpointProblem {
 }
 
 export interface EndpointFacts {
-  /** The account's endpoints with this deployment's address. */
+  /** Those of this deployment (`ownEndpoints`). */
   endpoints: readonly WebhookEndpoint[];
+  /** The address that it serves: by its settings, or the one that was registered last. */
   url: string;
   known: readonly KnownEndpoint[];
   openCall: EndpointCall | null;
@@ -136,8 +144,9 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       remedy: `run "node src/bin/tallyhook.js endpoint ${openCall.kind}" again: it continues where it stopped`,
     });
   }
-  const enabled = endpoints.filter(({ status }) => status === "enabled");
-  if (endpoints.length === 0) {
+  const served = endpoints.filter((endpoint) => isSameUrl(endpoint.url, url));
+  const enabled = served.filter(({ status }) => status === "enabled");
+  if (served.length === 0) {
     problems.push({
       code: "not_registered",
       severity: "critical",
@@ -154,7 +163,19 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       remedy: 'keep one: "node src/bin/tallyhook.js endpoint remove ID"',
     });
   }
-  return [...problems, ...endpoints.flatMap((endpoint) => checkOne(endpoint, facts))];
+  for (const { id, url: other, status } of endpoints) {
+    if (isSameUrl(other, url) || status !== "enabled") continue;
+    problems.push({
+      code: "other_address",
+      severity: "warning",
+      subject: id,
+      says: `the endpoint ${id} was registered from here and has the address ${other}, while this deployment's is ${url}`,
+      remedy:
+        `set PUBLIC_URL to the address that a receiver serves, and keep its endpoint alone: ` +
+        '"node src/bin/tallyhook.js endpoint remove ID" removes one',
+    });
+  }
+  return [...problems, ...served.flatMap((endpoint) => checkOne(endpoint, facts))];
 }
 
 function checkOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProblem[] {

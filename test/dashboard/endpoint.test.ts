@@ -47,6 +47,16 @@ test("shows the endpoint as the service has it, and its buttons to those who may
   expect(mine.text).toContain(`/endpoint/${id}/rotate/confirm`);
 });
 
+test("shows every endpoint that was registered from here, with its address and a way to look after it", async () => {
+  await stand.endpoint("register", "--url", "http://127.0.0.1:9/elsewhere");
+  const { text } = await page("/endpoint");
+  for (const { id: each, url } of await stand.endpoints()) {
+    expect(text).toContain(url);
+    expect(text).toContain(`/endpoint/${each}/rotate/confirm`);
+  }
+  expect(text).toContain("was registered from here and has the address");
+});
+
 test("rotates the secret once it was confirmed, stores it and records who did it", async () => {
   const [former] = await stand.secrets();
   const version = versionIn(await page(`/endpoint/${id}/rotate/confirm`));

@@ -85,6 +85,47 @@ it("has nothing to look at while nobody knows the address", async () => {
   expect(await inspectEndpoint({ db: stand.db, client }, null)).toMatchObject({ problems: [] });
 });
 
+const first = "http://127.0.0.1:9/first";
+const second = "http://127.0.0.1:9/second";
+const registerAt = async (at: string): Promise<string> => {
+  const { out, error } = await stand.endpoint("register", "--url", at);
+  expect(error).toBeNull();
+  return out.split(" ")[0] ?? "";
+};
+
+it.each([
+  ["no address is set: the last one counts", null, second, first],
+  ["the last one is served", second, second, first],
+  ["the first one is served", first, first, second],
+])("shows each of two that were registered from here (%s)", async (_, at, served, other) => {
+  const ids: Record<string, string> = {};
+  for (const each of [first, second]) ids[each] = await registerAt(each);
+  const report = await inspectEndpoint({ db: stand.db, client }, at);
+  expect(report?.endpoints.map((each) => each.url).toSorted()).toEqual([first, second]);
+  expect(report?.problems).toMatchObject([
+    { code: "other_address", subject: ids[other], severity: "warning" },
+  ]);
+  expect(report?.problems[0]?.says).toContain(other);
+  expect(report?.problems[0]?.says).toContain(served);
+  await stand.sandbox.ok("PATCH", `/v1/webhook_endpoints/${ids[other]}`, { status: "disabled" });
+  const later = await inspectEndpoint({ db: stand.db, client }, at);
+  expect([later?.endpoints.length, later?.problems]).toEqual([2, []]);
+});
+
+it("shows in doctor each that was registered from here, and that none has the address that is set", async () => {
+  await registerAt(first);
+  expect(await doctor()).toMatchObject({
+    status: "failed",
+    detail: `no endpoint of the account has the address ${url}: no event arrives (and 1 more)`,
+  });
+  await stand.endpoint("register");
+  expect(await doctor()).toMatchObject({
+    status: "warning",
+    detail: expect.stringContaining(first) as string,
+    remedy: expect.stringContaining("set PUBLIC_URL") as string,
+  });
+});
+
 it("shows in doctor", async () => {
   expect(await doctor()).toMatchObject({
     status: "failed",

@@ -260,6 +260,7 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
 const endpointTitles: Readonly<Record<string, string>> = {
   not_registered: "No webhook arrives: the service has no endpoint with our address",
   registered_twice: "Webhooks arrive twice: several endpoints have our address",
+  other_address: "Webhooks go to two addresses: a second endpoint was registered from here",
   disabled: "No webhook arrives: our endpoint is disabled at the service",
   not_subscribed: "Some webhooks never arrive: our endpoint is not subscribed to them",
   version_sunset: "Webhook endpoint pinned to a version that the service is retiring",

@@ -124,15 +124,34 @@ export async function registerOwnEndpoint(
   options: RegisterOptions,
 ): Promise<void> {
   const actor = scriptActor(context, options.by);
-  const { endpointId, secretId } = await withRecordingTools(context, actor, (tools) =>
+  const { endpointId, secretId, others } = await withRecordingTools(context, actor, (tools) =>
     withCallLock(tools, async () => {
       const finished = await finishOpenCall(tools);
-      return finished?.call.kind === "register" ? finished.obtained : register(tools, options);
+      const obtained =
+        finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
+      return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
     }),
   );
   context.stdout.write(
-    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
+    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n` +
+      others.map((text) => `${text}\n`).join(""),
   );
+}
+
+/** What is said of the account's other endpoints. One that an earlier deployment left gets each event, and answers none. */
+async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[]> {
+  const known = await listKnownEndpoints(tools.db);
+  const { endpoints } = await listEndpoints(tools);
+  const others = endpoints.filter(
+    (endpoint) => endpoint.id !== id && endpoint.status === "enabled",
+  );
+  return others.map((other) => {
+    const from = known.some((each) => each.id === other.id) ? ", registered from here" : "";
+    return (
+      `The account has another endpoint, ${other.id} (${withoutControls(other.url)}${from}), which gets each event as ` +
+      `well. If nothing serves it: "node src/bin/tallyhook.js endpoint remove ${other.id}".`
+    );
+  });
 }
 
 async function register(tools: EndpointTools, options: RegisterOptions): Promise<ObtainedSecret> {
@@ -198,7 +217,7 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     api_version: endpoint.api_version ?? null,
     api_version_sunset: endpoint.api_version_sunset ?? null,
     rotation_ends_at: endpoint.rotation_expires_at ?? null,
-    own: own.has(endpoint.id) || secretOf.has(endpoint.id),
+    own: own.has(endpoint.id),
     secret: secretOf.get(endpoint.id) ?? null,
   }));
   const problems = report?.problems ?? [];

@@ -114,7 +114,7 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
   const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
   const worker = await runWorker(runtime, { service, metrics });
   const receiver = await runReceiver(runtime, {
-    signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
+    signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`, optionalRooms.endpoint),
     metrics,
   });
   return {

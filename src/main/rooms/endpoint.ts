@@ -10,6 +10,14 @@ export const endpointRoom: EndpointRoom = {
       return watchEndpoint(tools, { url: webhookUrl(config.publicUrl), run });
     },
   check: examine,
+  async remember(db, endpoint) {
+    const { rememberEndpoint } = await loadEndpoint();
+    await rememberEndpoint(db, { ...endpoint, rotationEndsAt: null });
+  },
+  async forget(db, id) {
+    const { forgetEndpoint } = await loadEndpoint();
+    await forgetEndpoint(db, id);
+  },
 };
 
 /** On demand: few commands ask for the endpoint. */

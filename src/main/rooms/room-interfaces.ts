@@ -31,11 +31,18 @@ export interface RunningSandbox {
   readonly url: string;
   /** True if it has not sent an event yet. */
   readonly isNew: boolean;
-  /** Sends the webhooks to an address. Returns the secrets that the receiver does not have yet. */
-  sendTo(webhookUrl: string): Promise<string[]>;
+  /** Sends the webhooks to an address, and notes the endpoint. Returns the secrets that the receiver does not have yet. */
+  sendTo(webhookUrl: string, endpoint?: EndpointNotes): Promise<string[]>;
 }
 
-export interface EndpointRoom {
+/** Of endpoints that were made without the endpoint's commands. Idempotent. */
+export interface EndpointNotes {
+  /** `secretId`: of a stored secret. */
+  remember(db: Knex, endpoint: { id: string; url: string; secretId: string | null }): Promise<void>;
+  forget(db: Knex, id: string): Promise<void>;
+}
+
+export interface EndpointRoom extends EndpointNotes {
   /** The nightly check of this deployment's endpoint. */
   watch(runtime: Pick<Runtime, "config">): NonNullable<ReconcileDeps["checkEndpoint"]>;
   /** The endpoint's check of the doctor. */

@@ -5,7 +5,7 @@ import { addSecret, listCurrentSecretRows } from "../../receiver/secrets-store.t
 import { type SandboxCalls, createSandboxCalls } from "../cli/demo/sandbox-calls.ts";
 import type { Config } from "../config/config.ts";
 import { type Runtime, sandboxApiKey } from "../runtime.ts";
-import type { RunningSandbox, SandboxRoom } from "./room-interfaces.ts";
+import type { EndpointNotes, RunningSandbox, SandboxRoom } from "./room-interfaces.ts";
 
 export const sandboxRoom: SandboxRoom = { start, reset };
 
@@ -24,7 +24,7 @@ async function start(runtime: Runtime): Promise<RunningSandbox> {
   return {
     url: sandbox.url,
     isNew: events === 0,
-    sendTo: (webhookUrl) => resumeEndpoint(runtime, calls, webhookUrl),
+    sendTo: (url, endpoint) => resumeEndpoint(runtime, { calls, endpoint }, url),
   };
 }
 
@@ -49,12 +49,13 @@ async function sandboxStateFile({ dataDir }: Config): Promise<string> {
 }
 
 /**
- * Makes the sandbox send its webhooks to this receiver. Keeps the endpoint of an earlier start, with its pending
- * deliveries, if its secret is in the database. Otherwise registers a new one and returns its secret.
+ * Makes the sandbox send its webhooks to this receiver, and notes the endpoint as this deployment's. Keeps the endpoint
+ * of an earlier start, with its pending deliveries, if its secret is in the database. Otherwise registers a new one and
+ * returns its secret.
  */
 async function resumeEndpoint(
   runtime: Runtime,
-  calls: SandboxCalls,
+  { calls, endpoint }: { calls: SandboxCalls; endpoint: EndpointNotes | undefined },
   url: string,
 ): Promise<string[]> {
   const { config, wallClock } = runtime;
@@ -62,20 +63,25 @@ async function resumeEndpoint(
   const known = await calls.findEndpoint();
   if (known !== null) {
     const stored = await listCurrentSecretRows(db, wallClock.now());
-    if (stored.some(({ note }) => note === noteOf(known))) {
+    const secret = stored.find(({ note }) => note === noteOf(known));
+    if (secret !== undefined) {
       await calls.moveEndpoint(known, url);
+      await endpoint?.remember(db, { id: known, url, secretId: secret.id });
       return [];
     }
     await calls.removeEndpoint(known);
+    await endpoint?.forget(db, known);
   }
   const { id, signingSecret } = await calls.registerEndpoint(url);
+  let secretId: string | null = null;
   if (config.encryptionKey !== "none") {
     const encryption = await runtime.encryption();
-    await addSecret({ db, encryption }, config.signature.scheme, {
+    ({ id: secretId } = await addSecret({ db, encryption }, config.signature.scheme, {
       value: signingSecret,
       note: noteOf(id),
-    });
+    }));
   }
+  await endpoint?.remember(db, { id, url, secretId });
   return [signingSecret];
 }
 

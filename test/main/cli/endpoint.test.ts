@@ -44,6 +44,21 @@ describe("endpoint register", () => {
     expect(await stand.endpoints()).toHaveLength(1);
   });
 
+  it("says which other endpoints get the events as well, and whether they were registered from here", async () => {
+    expect((await stand.endpoint("register")).out).not.toContain("another endpoint");
+    const id = (await stand.endpoints())[0]?.["id"] as string;
+    const theirs = await stand.sandbox.ok("POST", "/v1/webhook_endpoints", {
+      url: "https://books.example.com/hook",
+      enabled_events: ["*"],
+    });
+    const { out } = await stand.endpoint("register", "--url", "http://127.0.0.1:9/second");
+    expect(out).toContain(`${id} (http://127.0.0.1:9/webhooks, registered from here)`);
+    expect(out).toContain(
+      `${theirs["id"]} (https://books.example.com/hook), which gets each event`,
+    );
+    expect(out).toContain(`endpoint remove ${id}`);
+  });
+
   it("keeps nothing open when the service refuses", async () => {
     const refused = await stand.endpoint("register", "--events", "no.such.event");
     expect(refused.error).toBeInstanceOf(UsageError);

@@ -48,7 +48,7 @@ export function renderEndpoint(page: EndpointPage): Html {
   const { url, openCall, seen } = page;
   return html`<p class="lead">
       Where the service sends its events:
-      ${url === null ? html`PUBLIC_URL is not set, so the address is not known here.` : outside(url, 300)}
+      ${url === null ? html`PUBLIC_URL is not set, so only what was registered from here is known.` : outside(url, 300)}
     </p>
     ${
       openCall !== null &&
