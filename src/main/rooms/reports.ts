@@ -29,8 +29,8 @@ export const reportsRoom: ReportsRoom = {
     (await import("../report-mail.ts")).presumeReportsMailed(...args),
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
-    recompute: async (db, months) =>
-      (await import("../../reports/close/recompute.ts")).recomputeClosedMonths(db, months),
+    recompute: async (db, months, before) =>
+      (await import("../../reports/close/recompute.ts")).recomputeClosedMonths(db, months, before),
   },
   checkStandby: examineStandby,
 };

@@ -111,12 +111,22 @@ export interface ReportsRoom {
       closes: { month: string; snapshot: string; sha256: string; problems: string[] }[];
       problems: string[];
     }>;
-    /** Hashes of the reports of the last closed months, computed again; by month and report. */
-    recompute(db: Knex, months: number): Promise<ReadonlyMap<string, string>>;
+    /**
+     * The reports of the last closed months, computed again; by month and report. After an upgrade, of the columns that
+     * were computed before it.
+     */
+    recompute(
+      db: Knex,
+      months: number,
+      before?: ReadonlyMap<string, RecomputedReport>,
+    ): Promise<ReadonlyMap<string, RecomputedReport>>;
   };
   /** The doctor's check of the standby that reports are read from. */
   checkStandby(runtime: Pick<Runtime, "db">, standby: Standby): Promise<CheckResult>;
 }
+
+/** Which columns were computed and the hash of the rows, or why that could not be, in half a sentence. */
+export type RecomputedReport = { columns: readonly string[]; sha256: string } | { why: string };
 
 /** A person as alerts know them: by objects, events, and the names that texts use. */
 interface PersonInAlerts {

@@ -100,7 +100,7 @@ async function migrateInTransaction(
     session.transaction(async (trx) => {
       await makeLedger(trx, schema.migrations);
       await refuseNewerSchema(trx, schema.migrations);
-      const applied = new Set(await appliedMigrations(trx));
+      const applied = new Set(await appliedMigrations(trx, schema.migrations));
       const pendingOf = async (folder: URL, prefix = "") =>
         nextFiles((await numberedFiles(folder, prefix)).filter(({ name }) => !applied.has(name)));
       const ours = await pendingOf(schema.migrations);
@@ -222,7 +222,7 @@ export async function pendingMigrations(
     ...(await migrationNames(schema.migrations)),
     ...own.map((name) => ownPrefix + name),
   ];
-  const applied = new Set(await appliedMigrations(db));
+  const applied = new Set(await appliedMigrations(db, schema.migrations));
   return known.filter((name) => !applied.has(name));
 }
 
@@ -231,7 +231,7 @@ export async function newerMigrations(
   db: Knex,
   migrations: URL = migrationsFolder,
 ): Promise<string[]> {
-  return unknownMigrations(await appliedMigrations(db), migrations);
+  return unknownMigrations(await appliedMigrations(db, migrations), migrations);
 }
 
 /** Those that this version does not know, without the merchant's. */
@@ -328,8 +328,25 @@ export async function lastMigration(migrations: URL = migrationsFolder): Promise
   return last;
 }
 
-async function appliedMigrations(db: Knex): Promise<string[]> {
-  return (await tableExists(db, ledger)) ? db(ledger).orderBy("id").pluck<string[]>("name") : [];
+/**
+ * Names of applied migrations in their order, as this version numbers them: the schema can be made again by them. Of a
+ * database of version 0.1 the files that make the same. Throws `ConfigurationError` where it is older. Only reads.
+ */
+export async function appliedMigrations(
+  db: Knex,
+  migrations: URL = migrationsFolder,
+): Promise<string[]> {
+  if (!(await tableExists(db, ledger))) return [];
+  const names = await db(ledger).orderBy("id").pluck<string[]>("name");
+  if (!(await isOfVersion01(db))) return names;
+  if (!names.includes(lastOfVersion01)) {
+    throw new ConfigurationError(
+      `The database has the tables of an early version (up to ${names.at(-1) ?? "none"}). ` +
+        'Run "node src/bin/tallyhook.js migrate" of version 0.1.0 first, then that of this version.',
+    );
+  }
+  const { text } = await readSqlFile(new URL("from-version-0.1.sql", migrations));
+  return [...text.matchAll(/'(\d{4}_\w+)'/g)].map(([, name]) => name ?? "");
 }
 
 /**
@@ -340,19 +357,6 @@ export async function databaseName(db: Knex): Promise<string> {
     `select extract(epoch from min(applied_at))::text as name from ${ledger}`,
   );
   return rows[0].name ?? "";
-}
-
-/**
- * Names of applied migrations, by which the schema can be made again. For a database of version 0.1 those that make the
- * same. Only reads.
- */
-export async function appliedByName(
-  db: Knex,
-  migrations: URL = migrationsFolder,
-): Promise<string[]> {
-  if (!(await tableExists(db, `${ledger}_lock`))) return appliedMigrations(db);
-  const { text } = await readSqlFile(new URL("from-version-0.1.sql", migrations));
-  return [...text.matchAll(/'(\d{4}_\w+)'/g)].map(([, name]) => name ?? "");
 }
 
 async function refuseNewerSchema(db: Knex, migrations: URL): Promise<void> {
@@ -368,20 +372,14 @@ async function refuseNewerSchema(db: Knex, migrations: URL): Promise<void> {
 /** The last migration of version 0.1. */
 const lastOfVersion01 = "0054_open_lists_read";
 
-/**
- * Version 0.1 had 43 migrations and recorded them in knex's own table. The first numbered files make the same schema,
- * so they are recorded as applied. A database that is not at the last of the 43 must be brought there first.
- */
+/** Version 0.1 recorded its 43 migrations in knex's own tables, of which this is one. */
+const isOfVersion01 = async (db: Knex): Promise<boolean> => tableExists(db, `${ledger}_lock`);
+
+/** The first numbered files make the schema of version 0.1, so they are recorded there as applied. */
 async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void> {
-  const isOfVersion01 = await tableExists(trx, `${ledger}_lock`);
-  if (isOfVersion01) {
-    const applied = await appliedMigrations(trx);
-    if (!applied.includes(lastOfVersion01)) {
-      throw new ConfigurationError(
-        `The database has the tables of an early version (up to ${applied.at(-1) ?? "none"}). ` +
-          'Run "node src/bin/tallyhook.js migrate" of version 0.1.0 first, then that of this version.',
-      );
-    }
+  const isOld = await isOfVersion01(trx);
+  if (isOld) {
+    await appliedMigrations(trx, migrations);
     await trx.raw(`drop table ${ledger}, ${ledger}_lock, tallyhook_schema_text`);
   }
   await trx.raw(
@@ -398,7 +396,5 @@ async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void>
        comment on column ${ledger}.needs is 'Programs that do not know this migration must not start any more.'`,
     );
   }
-  if (isOfVersion01) {
-    await runSqlFile(trx, await readSqlFile(new URL("from-version-0.1.sql", migrations)));
-  }
+  if (isOld) await runSqlFile(trx, await readSqlFile(new URL("from-version-0.1.sql", migrations)));
 }

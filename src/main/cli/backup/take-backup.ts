@@ -12,7 +12,7 @@ import {
   run,
 } from "../../../platform/postgres/client-programs.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
-import { appliedByName } from "../../../platform/postgres/migrations.ts";
+import { appliedMigrations } from "../../../platform/postgres/migrations.ts";
 import { tryLock } from "../../../platform/postgres/transactions.ts";
 import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
@@ -124,7 +124,7 @@ async function systemOf(trx: Knex.Transaction): Promise<string> {
 }
 
 async function assertOurs(trx: Knex.Transaction): Promise<void> {
-  if ((await appliedByName(trx)).length === 0) {
+  if ((await appliedMigrations(trx)).length === 0) {
     throw new ConfigurationError(
       "The database of DATABASE_URL holds nothing of Tallyhook, so there is nothing to back up. Check DATABASE_URL.",
     );
@@ -179,7 +179,7 @@ async function write(
     database: about.database,
     system: about.system,
     postgres: { server: about.server, pgDump: programs.version },
-    migrations: await appliedByName(trx),
+    migrations: await appliedMigrations(trx),
     dump: await digestOf(dump),
     rows,
     leftOut: [...leftTables, ...leftSchemas.map((schema) => `${schema}.*`)],

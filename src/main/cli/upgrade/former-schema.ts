@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Knex } from "knex";
 import {
-  appliedByName,
+  appliedMigrations,
   migrateToLatest,
   migrationsFolder,
 } from "../../../platform/postgres/migrations.ts";
@@ -27,7 +27,7 @@ export async function makeFormerSchema(
   folder: string,
 ): Promise<string[]> {
   // Names come from the database, and become paths.
-  const names = (await appliedByName(source)).filter((name) => /^(own\/)?\d{4}_[^/]+$/.test(name));
+  const names = (await appliedMigrations(source)).filter((name) => /^(own\/)?\d{4}_[^/]+$/.test(name));
   const own = names.filter((name) => name.startsWith("own/"));
   await mkdir(join(folder, "own"), { recursive: true });
   const missing: string[] = [];

@@ -142,13 +142,21 @@ async function rehearseOn(
       `${seals.length} months were closed, and ${after.closes.length} are afterwards.`,
     );
   }
-  const computed = await room?.recompute(target, recomputedMonths);
-  for (const [report, sha256] of before.reports ?? []) {
+  const computed = await room?.recompute(target, recomputedMonths, before.reports);
+  for (const [report, was] of before.reports ?? []) {
     const now = computed?.get(report);
-    if (now === sha256) closes.same++;
+    if ("why" in was) {
+      gaps.push(`The report ${report} of a closed month is not compared: ${was.why}.`);
+    } else if (now === undefined || "why" in now) {
+      const why = now === undefined ? "the month is not there" : now.why;
+      closes.problems.push(
+        `The report ${report} of a closed month cannot be computed after the upgrade: ${why}.`,
+      );
+    } else if (now.sha256 === was.sha256) closes.same++;
     else {
-      const what = now === undefined ? "cannot be computed" : "says something else";
-      closes.problems.push(`The report ${report} of a closed month ${what} after the upgrade.`);
+      closes.problems.push(
+        `The report ${report} of a closed month says something else after the upgrade.`,
+      );
     }
   }
   return { applied, replaced, tables, steps: times.steps, locks: times.locks(), closes, gaps };

@@ -1,21 +1,28 @@
-import { readFile } from "node:fs/promises";
-import { gunzipSync } from "node:zlib";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Knex } from "knex";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { registerBackup } from "../../src/main/cli/backup/backup.ts";
+import type { Manifest } from "../../src/main/cli/backup/manifest.ts";
+import { registerEvents } from "../../src/main/cli/events.ts";
+import { registerMigrate } from "../../src/main/cli/migrate.ts";
+import { registerUpgrade } from "../../src/main/cli/upgrade/upgrade.ts";
 import { changedObjects, migratedSchemas } from "../../src/platform/postgres/schema-objects.ts";
 import { verifyCloses } from "../../src/reports/close/verify.ts";
 import { migrateSchema, pendingSchema } from "../../src/main/schema.ts";
+import { runCommand } from "../main/cli/command-line.ts";
 import { ask } from "../reports/ask.ts";
-import { databaseUrl, withServer } from "../support/server-commands.ts";
+import { makeDataDir } from "../support/data-directory.ts";
+import { debianPostgresInstalled, startDebianServer } from "../support/debian-postgres.ts";
+import {
+  type ReleasedDatabase,
+  createReleasedDatabase,
+  releasedVersions,
+} from "../support/released-database.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
-/**
- * A database of version 0.1, in which a sandbox's month of traffic was mirrored, a month closed, a person erased, a row
- * spoiled by hand and found; and what its reports and its close said there.
- */
-const dump = new URL("version-0.1.sql.gz", import.meta.url);
-const told = JSON.parse(await readFile(new URL("version-0.1.json", import.meta.url), "utf8")) as {
+/** What the reports and the close of the released databases said in version 0.1. */
+const told = JSON.parse(await readFile(new URL("reports-0.1.json", import.meta.url), "utf8")) as {
   asOf: string;
   reports: Record<string, { verdict: string; rows: number; sha256: string }>;
   closes: unknown[];
@@ -23,39 +30,71 @@ const told = JSON.parse(await readFile(new URL("version-0.1.json", import.meta.u
 };
 
 const fresh = useTestDatabase();
-const name = `${inject("templateDatabase")}_former`;
-let former: Knex;
-
+let dataDir: string;
 beforeAll(async () => {
-  const server = inject("serverUrl");
-  await withServer(server, (client) => client.query(`create database ${name} template template0`));
-  const text = gunzipSync(await readFile(dump)).toString();
-  await withServer(databaseUrl(server, name), (client) =>
-    client.query(text.replace("CREATE SCHEMA public;", "")),
-  );
-  former = createDatabase({
-    url: databaseUrl(server, name),
-    poolMax: 1,
-    applicationName: "tallyhook test",
-  });
+  dataDir = await makeDataDir();
 });
-afterAll(async () => {
-  await former.destroy();
-  await withServer(inject("serverUrl"), (client) => client.query(`drop database ${name}`));
+afterAll(() => rm(dataDir, { recursive: true, force: true }));
+
+test("every released version has a database here", async () => {
+  const changes = await readFile(new URL("../../CHANGELOG.md", import.meta.url), "utf8");
+  const released = [...changes.matchAll(/^## \[(\d+\.\d+\.\d+)\]/gm)].map(([, version]) => version);
+  expect([...releasedVersions].toReversed()).toEqual(released);
 });
 
-describe("a database of version 0.1", () => {
-  test("that lacks one of its migrations is refused, and told what to do", async () => {
-    const last = "0054_open_lists_read";
-    await former("tallyhook_migrations").where({ name: last }).update({ name: "0054_else" });
-    await expect(migrateSchema(former)).rejects.toThrow(
-      /an early version \(up to 0054_else\)\. Run "node src\/bin\/tallyhook\.js migrate" of version 0\.1\.0 first/,
-    );
-    await former("tallyhook_migrations").where({ name: "0054_else" }).update({ name: last });
+/** The last migration of version 0.1, which has other names than those of later versions. */
+const last = "0054_open_lists_read";
+
+describe.each(releasedVersions)("a database of version %s", (version) => {
+  let released: ReleasedDatabase;
+  let former: Knex;
+  beforeAll(async () => {
+    released = await createReleasedDatabase(version);
+    former = released.db;
   });
+  afterAll(() => released.destroy());
+
+  const run = async (register: Parameters<typeof runCommand>[0], ...args: string[]) => {
+    const env = { DATABASE_URL: released.url, TALLYHOOK_DATA_DIR: dataDir };
+    const { out, error, exitCode } = await runCommand(register, args, { env });
+    return { out, error, exitCode };
+  };
+
+  test("is told by a start and by upgrade what it lacks, and how to get it", async () => {
+    const { error } = await run(registerEvents, "events", "list");
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        /^The database lacks 0007_useless_answers, .*\. Run "node src\/bin\/tallyhook\.js migrate" first\.$/,
+      ) as string,
+    });
+    const upgrade = await run(registerUpgrade, "upgrade");
+    expect(upgrade).toMatchObject({ error: null, exitCode: null });
+    expect(upgrade.out).toMatch(/^The database lacks 0007_useless_answers, /);
+  });
+
+  test.runIf(version === "0.1.0")(
+    "that lacks one of its migrations is refused by every command, and told what to do",
+    async () => {
+      await former("tallyhook_migrations").where({ name: last }).update({ name: "0054_else" });
+      const advice =
+        /an early version \(up to 0054_else\)\. Run "node src\/bin\/tallyhook\.js migrate" of version 0\.1\.0 first/;
+      for (const [register, ...args] of [
+        [registerMigrate, "migrate"],
+        [registerUpgrade, "upgrade"],
+        [registerUpgrade, "upgrade", "--rehearse"],
+        [registerEvents, "events", "list"],
+      ] as const) {
+        const { error } = await run(register, ...args);
+        expect(error, args.join(" ")).toMatchObject({
+          exitCode: 2,
+          message: expect.stringMatching(advice) as string,
+        });
+      }
+      await former("tallyhook_migrations").where({ name: "0054_else" }).update({ name: last });
+    },
+  );
 
   test("is migrated without a change to its rows", async () => {
-    expect((await pendingSchema(former)).length).toBeGreaterThan(0);
     const columns = await columnsOf(former);
     // These are partitions now.
     for (const name of ["receipts", "progress", "repeats"]) delete columns[`inbox.${name}`];
@@ -69,6 +108,9 @@ describe("a database of version 0.1", () => {
     expect(await eventsOf(former)).toEqual(eventsBefore);
     expect(await pendingSchema(former)).toEqual([]);
     expect(await migrateSchema(former)).toEqual({ applied: [], replaced: [] });
+    expect((await run(registerUpgrade, "upgrade")).out).toBe(
+      "Nothing to upgrade: the database is that of this version.\n",
+    );
   });
 
   test("then has the schema of a new database", async () => {
@@ -96,6 +138,29 @@ describe("a database of version 0.1", () => {
     ).toEqual(told.closes);
     expect(problems).toEqual(told.problems);
   });
+});
+
+describe.skipIf(!debianPostgresInstalled)("on a server of which pg_dump is here", () => {
+  let server: Awaited<ReturnType<typeof startDebianServer>>;
+  beforeAll(async () => {
+    server = await startDebianServer();
+  });
+  afterAll(() => server.destroy());
+
+  test.each(releasedVersions)(
+    "a database of version %s is backed up before its upgrade",
+    async (version) => {
+      const { url, destroy } = await createReleasedDatabase(version, server.url);
+      const folder = join(dataDir, version);
+      const { out, error } = await runCommand(registerBackup, ["backup", folder, "--json"], {
+        env: { DATABASE_URL: url, TALLYHOOK_DATA_DIR: dataDir },
+      });
+      expect(error).toBeNull();
+      const { manifest } = JSON.parse(out) as { manifest: Manifest };
+      expect(manifest.migrations.at(-1)).toBe("0006_alerts");
+      await destroy();
+    },
+  );
 });
 
 const ourSchemas = `(${migratedSchemas.map((name) => `'${name}'`).join(", ")})`;
