@@ -8,6 +8,9 @@ import { counted } from "../platform/readable-text.ts";
 /** Waits after an outage, on top of the client's own repeats, which last only seconds. */
 const outageWaitsMs = [5_000, 30_000] as const;
 
+/** A service that asks for less, again and again, must not be asked without end. */
+const shortestAskedMs = 5_000;
+
 /**
  * How long the service may keep a run waiting, all its waits together. Meanwhile the run holds the lease, so no other
  * can begin.
@@ -60,7 +63,7 @@ export function createPatience({
   let waitsUntilMs = 0;
 
   async function wait(error: ServiceUnavailableError, leastMs: number): Promise<void> {
-    const askedMs = error.retryAfterMs ?? 0;
+    const askedMs = error.retryAfterMs === null ? 0 : Math.max(shortestAskedMs, error.retryAfterMs);
     const nowMs = clock.now().getTime();
     // Objects are read side by side: their waits are one.
     const addedMs = Math.min(askedMs, Math.max(0, nowMs + askedMs - waitsUntilMs));

@@ -109,7 +109,15 @@ test("a wait that a run takes is told, with its reason, and a person can end it"
   ]);
 });
 
-test("waits of a run count together, waits side by side once", async () => {
+const asking = (retryAfterMs: number | null) =>
+  new ServiceUnavailableError(
+    "answered 429",
+    { method: "GET", path: "/orders", attempts: 1, status: 429, requestId: null },
+    { retryAfterMs },
+  );
+
+/** A run's patience by a clock that its waits move, and the waits. */
+function patienceOfARun() {
   let now = 0;
   const waits: number[] = [];
   const patience = createPatience({
@@ -119,18 +127,27 @@ test("waits of a run count together, waits side by side once", async () => {
     onWait: (ms) => waits.push(ms),
     sleep: () => Promise.resolve(),
   });
-  const asking = (retryAfterMs: number | null) =>
-    new ServiceUnavailableError(
-      "answered 429",
-      { method: "GET", path: "/orders", attempts: 1, status: 429, requestId: null },
-      { retryAfterMs },
-    );
+  return { patience, waits, pass: (ms: number) => void (now += ms) };
+}
+
+test("waits of a run count together, waits side by side once", async () => {
+  const { patience, waits, pass } = patienceOfARun();
   await Promise.all([1, 2, 3, 4].map(() => patience.waitAfter(asking(240_000), 1)));
-  now += 240_000;
+  pass(240_000);
   await patience.waitAfter(asking(300_000), 1);
-  now += 300_000;
+  pass(300_000);
   await patience.waitAfter(asking(null), 1);
   await expect(patience.waitAfter(asking(null), 3)).rejects.toThrow(ServiceUnavailableError);
   await expect(patience.waitAfter(asking(120_000), 1)).rejects.toThrow(AskedToWaitError);
   expect(waits).toEqual([240_000, 240_000, 240_000, 240_000, 300_000, 5_000]);
+});
+
+test("a service that asks for no time, again and again, is asked 120 times and no more", async () => {
+  const { patience, waits, pass } = patienceOfARun();
+  const asked = patience.ask(() => {
+    pass(waits.at(-1) ?? 0);
+    return Promise.reject(asking(0));
+  });
+  await expect(asked).rejects.toThrow(AskedToWaitError);
+  expect(waits).toEqual(Array.from({ length: 120 }, () => 5_000));
 });
