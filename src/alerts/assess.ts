@@ -8,13 +8,13 @@ import { sqlArray } from "../platform/postgres/values.ts";
 import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
 import { writeTimelines } from "./raise-conditions.ts";
 import { reportCardNumbers } from "./rules/card-numbers.ts";
-import { findChargebacks } from "../mirror/chargebacks.ts";
+import { findOpenings } from "../mirror/chargebacks.ts";
 import { chargebackTimeline } from "./rules/chargebacks.ts";
 import { findDeclinedOrders, mergedOrders } from "../mirror/dunning/declined-orders.ts";
 import { declineTimeline } from "./rules/declines.ts";
 import { reportUnknownValues } from "./rules/unknown-values.ts";
-import { newestAlerts } from "./store.ts";
-import { type Timeline, isNews, lastTransition, planChange } from "./timeline.ts";
+import { nameOf, storedAlerts } from "./store.ts";
+import { type FactTimeline, isNews, lastTransition, planChange } from "./timeline.ts";
 
 /**
  * Assesses everything that was written by what is known of it now, and writes the difference: alerts, their histories
@@ -52,7 +52,7 @@ export async function assessAffected(
   const wording = wordingOf(alertContext);
   const isAssessed = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
-  const chargebacks = await findChargebacks(trx, disputed);
+  const openings = await findOpenings(trx, disputed);
   // Other cycles were read for merging only. A change to one cycle is no news about another.
   const changed = declined.filter(({ ids }) => ids.some((id) => isAssessed.has(id)));
   const concerned = changed.flatMap((order) => {
@@ -61,7 +61,7 @@ export async function assessAffected(
   });
   const timelines = [
     ...concerned.map(({ timeline }) => timeline),
-    ...chargebacks.map((chargeback) => chargebackTimeline(chargeback, wording)),
+    ...openings.map((opening) => chargebackTimeline(opening, wording)),
   ];
   await writeAll(trx, alertContext, timelines, foundBy);
   return concerned.flatMap(({ order, timeline }): MissingFact[] => {
@@ -77,18 +77,17 @@ export async function assessAffected(
 async function writeAll(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  timelines: readonly Timeline[],
+  timelines: readonly FactTimeline[],
   foundBy: FoundBy,
 ): Promise<void> {
-  const known = await newestAlerts(
-    trx,
-    timelines.map(({ key }) => key),
-  );
+  const known = await storedAlerts(trx, timelines);
   const now = alertContext.serviceClock.now();
   const toldUntil = timelines.length === 0 ? null : await knownUntil(trx);
   const planned = timelines
-    .filter((timeline) => known.has(timeline.key) || isNews(timeline, foundBy, now))
-    .map((timeline) => planChange(timeline, known.get(timeline.key) ?? null))
+    .filter((timeline) => known.has(nameOf(timeline)) || isNews(timeline, foundBy, now))
+    .map((timeline) =>
+      planChange(timeline, known.get(nameOf(timeline)) ?? null, timeline.occurrence),
+    )
     .map((change) => ({
       ...change,
       isTold: toldUntil !== null && lastTransition(change.timeline).at <= toldUntil,

@@ -5,7 +5,7 @@ import type { AlertSeverity } from "./message.ts";
 import { type Announcement, announce } from "./outbox/announce.ts";
 import { presumeTold, presumedTold } from "./presume-told.ts";
 import type { RuleName } from "./settings.ts";
-import { type NewestAlert, newestAlerts, writeAlerts, writeHistory } from "./store.ts";
+import { type NewestAlert, nameOf, newestAlerts, writeAlerts, writeHistory } from "./store.ts";
 import { holdBack } from "./storms/hold-back.ts";
 import {
   type Condition,
@@ -180,38 +180,32 @@ export async function writeTimelines(
   );
   if (wanted.length === 0) return;
   const ids = await writeAlerts(trx, wanted, foundBy);
-  const idOf = ({ key }: Timeline): number => {
-    const id = ids.get(key);
+  const idOf = ({ timeline: { key }, occurrence }: PlannedChange): number => {
+    const id = ids.get(nameOf({ key, occurrence }));
     if (id === undefined) throw new TypeError("an alert was not written");
     return id;
   };
   await writeHistory(
     trx,
-    wanted.flatMap(({ timeline, newStages, isTold }) =>
-      newStages.map(({ name, change, at }) => ({
-        alertId: idOf(timeline),
-        change,
-        stage: name,
-        at,
-        ...(isTold === true ? { detail: presumedTold } : {}),
+    wanted.flatMap((change) =>
+      change.newStages.map((stage) => ({
+        alertId: idOf(change),
+        change: stage.change,
+        stage: stage.name,
+        at: stage.at,
+        ...(change.isTold === true ? { detail: presumedTold } : {}),
       })),
     ),
     foundBy,
   );
   const announcementsOf = (told: boolean): Announcement[] =>
-    wanted.flatMap(({ timeline, occurrence, announced, isTold = false }) =>
-      announced === null || isTold !== told
+    wanted.flatMap((change) => {
+      const { timeline, occurrence, announced, isTold = false } = change;
+      const openedAt = timeline.stages[0].at;
+      return announced === null || isTold !== told
         ? []
-        : [
-            {
-              alertId: idOf(timeline),
-              occurrence,
-              openedAt: timeline.stages[0].at,
-              timeline,
-              stage: announced,
-            },
-          ],
-    );
+        : [{ alertId: idOf(change), occurrence, openedAt, timeline, stage: announced }];
+    });
   await presumeTold(trx, alertContext, announcementsOf(true));
   await announce(trx, alertContext, await holdBack(trx, alertContext, announcementsOf(false)));
 }

@@ -189,6 +189,7 @@ interface Tries {
 
 const sampleChargeback = (at: Date): Chargeback => ({
   key: "sample-order",
+  opening: 1,
   orderId: "sample-order",
   transactionId: "sample-sale",
   customerId: "sample-customer",
@@ -221,6 +222,7 @@ function chargebackSamples(alertContext: AlertContext, at: Date): Sample[] {
   );
   return [
     ...told("a chargeback", {}),
+    ...told("a chargeback, opened again", { opening: 2 }),
     ...told("a chargeback, refunded before", { refundedMinor: 2_000n }),
     ...told("a chargeback, lost", { state: "accepted" }),
     ...told("a chargeback, won", { state: "dismissed" }),

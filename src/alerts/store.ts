@@ -24,6 +24,43 @@ export async function newestAlerts(
   keys: readonly string[],
 ): Promise<Map<string, NewestAlert>> {
   if (keys.length === 0) return new Map();
+  const found = await lockAlerts(
+    trx,
+    `a.key = any(?::text[])
+       and not exists (select from alerts.alerts b where b.key = a.key and b.occurrence > a.occurrence)`,
+    [sqlArray(keys)],
+  );
+  return new Map(found.map((alert) => [alert.key, alert]));
+}
+
+/** An occurrence of a key, which is an alert of its own. */
+export type Occurrence = Pick<NewestAlert, "key" | "occurrence">;
+
+/** Names it in a map. Pure. */
+export const nameOf = ({ key, occurrence }: Occurrence): string => `${occurrence} ${key}`;
+
+/** The stored alerts among these, by `nameOf`, locked until the transaction ends. One statement. */
+export async function storedAlerts(
+  trx: Knex,
+  occurrences: readonly Occurrence[],
+): Promise<Map<string, NewestAlert>> {
+  if (occurrences.length === 0) return new Map();
+  const found = await lockAlerts(
+    trx,
+    "(a.key, a.occurrence) in (select * from unnest(?::text[], ?::integer[]))",
+    [
+      sqlArray(occurrences.map(({ key }) => key)),
+      sqlArray(occurrences.map(({ occurrence }) => occurrence)),
+    ],
+  );
+  return new Map(found.map((alert) => [nameOf(alert), alert]));
+}
+
+async function lockAlerts(
+  trx: Knex,
+  condition: string,
+  bindings: readonly string[],
+): Promise<NewestAlert[]> {
   const { rows } = await trx.raw<{
     rows: {
       id: string;
@@ -37,28 +74,22 @@ export async function newestAlerts(
   }>(
     `select a.id, a.key, a.occurrence, a.state, a.opened_at, a.facts,
             array(select h.stage from alerts.history h where h.alert_id = a.id) as stages
-     from alerts.alerts a
-     where a.key = any(?::text[])
-       and not exists (select from alerts.alerts b where b.key = a.key and b.occurrence > a.occurrence)
-     order by a.key for update of a`,
-    [sqlArray(keys)],
+     from alerts.alerts a where ${condition} order by a.key, a.occurrence for update of a`,
+    bindings,
   );
-  return new Map(
-    rows.map(({ id, opened_at: openedAt, stages, ...row }) => [
-      row.key,
-      { ...row, id: Number(id), openedAt, stages: new Set(stages) },
-    ]),
-  );
+  return rows.map(({ id, opened_at: openedAt, stages, ...row }) => {
+    return { ...row, id: Number(id), openedAt, stages: new Set(stages) };
+  });
 }
 
-/** Brings the rows of alerts up to their timelines. Returns their ids by key. One statement; idempotent. */
+/** Brings the rows of alerts up to their timelines. Returns their ids by `nameOf`. One statement; idempotent. */
 export async function writeAlerts(
   trx: Knex,
   changes: readonly Pick<PlannedChange, "timeline" | "occurrence">[],
   foundBy: FoundBy,
 ): Promise<Map<string, number>> {
   if (changes.length === 0) return new Map();
-  const { rows } = await trx.raw<{ rows: { key: string; id: string }[] }>(
+  const { rows } = await trx.raw<{ rows: (Occurrence & { id: string })[] }>(
     `insert into alerts.alerts as a
        (key, occurrence, rule, severity, state, stage, order_id, subscription_id, transaction_id, customer_id,
         amount_minor, currency, opened_at, updated_at, resolved_at, facts, found_by)
@@ -75,10 +106,10 @@ export async function writeAlerts(
        transaction_id = excluded.transaction_id, customer_id = excluded.customer_id,
        amount_minor = excluded.amount_minor, currency = excluded.currency, opened_at = excluded.opened_at,
        updated_at = excluded.updated_at, resolved_at = excluded.resolved_at, facts = excluded.facts
-     returning key, id`,
+     returning key, occurrence, id`,
     [foundBy, storableJson(changes.map(({ timeline, occurrence }) => rowOf(timeline, occurrence)))],
   );
-  return new Map(rows.map(({ key, id }) => [key, Number(id)]));
+  return new Map(rows.map(({ id, ...row }) => [nameOf(row), Number(id)]));
 }
 
 function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> {

@@ -72,6 +72,15 @@ export interface Timeline {
   stages: readonly [Transition, ...Transition[]];
 }
 
+/**
+ * A timeline of what happened at the service. What comes again is another occurrence of its key, and so an alert of its
+ * own. Its number is that of its place among all that is known, so it does not depend on the order of arrival either.
+ */
+export interface FactTimeline extends Timeline {
+  /** From 1. */
+  occurrence: number;
+}
+
 export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.at(-1) ?? stages[0];
 

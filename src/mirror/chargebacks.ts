@@ -2,10 +2,12 @@ import type { Knex } from "knex";
 import { isWireId } from "../contract/wire-types.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** A chargeback, as `mirror.chargebacks` derives it from all known states. */
+/** A chargeback that was opened, as `mirror.chargeback_openings` derives it from all known states. */
 export interface Chargeback {
   /** The order's id, or the transaction's where there is no order. */
   key: string;
+  /** Which opening of its case, from 1: a dispute that is over may be opened again. */
+  opening: number;
   orderId: string | null;
   transactionId: string | null;
   customerId: string | null;
@@ -22,6 +24,7 @@ export interface Chargeback {
 
 interface ChargebackRow {
   key: string;
+  opening: string;
   order_id: string | null;
   transaction_id: string | null;
   customer_id: string | null;
@@ -36,17 +39,28 @@ interface ChargebackRow {
   card_last_four: string | null;
 }
 
-const chargebackColumns = `
-     select c.key, c.order_id, c.transaction_id, coalesce(o.customer_id, t.customer_id) as customer_id, o.order_number,
+const chargebacksIn = (view: "chargebacks" | "chargeback_openings"): string => `
+     select c.key, c.opening, c.order_id, c.transaction_id, coalesce(o.customer_id, t.customer_id) as customer_id, o.order_number,
             c.state, c.amount, c.currency, c.opened_at, c.resolved_at, coalesce(o.card_brand, t.card_brand) as card_brand,
             coalesce(o.card_last_four, t.card_last_four) as card_last_four, (
               select coalesce(sum(abs(r.amount)), 0) from mirror.transactions r
               where r.order_id = c.order_id and reports.is_refunded(r.type, r.status)) as refunded
-     from mirror.chargebacks c left join mirror.orders o on o.id = c.order_id
+     from mirror.${view} c left join mirror.orders o on o.id = c.order_id
      left join mirror.transactions t on t.id = c.transaction_id`;
 
-/** The chargebacks of these orders and transactions. One statement. */
-export async function findChargebacks(db: Knex, ids: readonly string[]): Promise<Chargeback[]> {
+/** The chargebacks of these orders and transactions, each as it was opened last. One statement. */
+export const findChargebacks = (db: Knex, ids: readonly string[]): Promise<Chargeback[]> =>
+  findIn(db, "chargebacks", ids);
+
+/** All openings of these orders' and transactions' chargebacks, of each the first one first. One statement. */
+export const findOpenings = (db: Knex, ids: readonly string[]): Promise<Chargeback[]> =>
+  findIn(db, "chargeback_openings", ids);
+
+async function findIn(
+  db: Knex,
+  view: "chargebacks" | "chargeback_openings",
+  ids: readonly string[],
+): Promise<Chargeback[]> {
   if (ids.length === 0) return [];
   const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
     // An array, unlike a join, is looked up in the view's own indexes, however many chargebacks there are.
@@ -54,8 +68,8 @@ export async function findChargebacks(db: Knex, ids: readonly string[]): Promise
        select unnest(?::text[]) as key
        union select t.order_id from mirror.transactions t where t.id = any(?::text[]) and t.order_id is not null
      )
-     ${chargebackColumns}
-     where c.key = any(array(select key from asked)) and c.opened_at is not null order by c.key`,
+     ${chargebacksIn(view)}
+     where c.key = any(array(select key from asked)) and c.opened_at is not null order by c.key, c.opening`,
     [sqlArray(ids), sqlArray(ids)],
   );
   return rows.map(toChargeback);
@@ -69,8 +83,9 @@ export interface OpenCursor {
 }
 
 /**
- * The keys of chargebacks to answer, up to `limit`, by when an order, or else its sale, first showed each. An order's
- * chargeback is here as soon as the order itself shows it. One statement, by indexes alone, however many have ended.
+ * The keys of chargebacks to answer, up to `limit`, by when each was opened last, as an order, or else its sale, shows
+ * it. An order's chargeback is here as soon as the order itself shows it. One statement, by indexes alone, however many
+ * have ended.
  */
 export async function listOpenKeys(
   db: Knex,
@@ -79,15 +94,11 @@ export async function listOpenKeys(
   const { rows } = await db.raw<{ rows: { key: string; noted_at: string }[] }>(
     // Materialized: else its condition is looked at for every sale that ever was charged back.
     `with shown as materialized (
-       select o.id as key, (
-           select min(v.source_updated_at) from mirror.versions v
-           where v.resource = 'order' and v.id = o.id and v.data->>'status' like 'chargeback%') as at
+       select o.id as key, (select max(x.first_at) from mirror.openings_of_order(o.id, null) x) as at
        from mirror.orders o where o.awaits = 'answer'
        union all
        select coalesce(t.order_id, t.id), (
-           select min(v.source_updated_at) from mirror.versions v
-           where v.resource in ('transaction', 'transaction.inline') and v.id = t.id
-             and v.data->>'status' like 'chargeback%')
+           select max(x.began_at) from mirror.openings_of_sales(t.order_id, t.id, null) x)
        from mirror.transactions t
        where t.status like 'chargeback%' and not exists (
          select from mirror.versions v
@@ -151,7 +162,7 @@ export async function listEndedChargebacks(
     { mostStates, most: lookThrough + 1 },
   );
   const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
-    `${chargebackColumns}
+    `${chargebacksIn("chargebacks")}
      where c.key = any(?::text[]) and c.opened_at is not null and c.state <> 'opened' and c.resolved_at >= ?
      order by c.resolved_at desc, c.key`,
     [sqlArray(keys.slice(0, lookThrough).map(({ key }) => key)), since],
@@ -168,6 +179,7 @@ export async function findChargeback(db: Knex, key: string): Promise<Chargeback 
 
 const toChargeback = (row: ChargebackRow): Chargeback => ({
   key: row.key,
+  opening: Number(row.opening),
   orderId: row.order_id,
   transactionId: row.transaction_id,
   customerId: row.customer_id,

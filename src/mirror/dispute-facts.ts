@@ -232,7 +232,7 @@ async function readEarlier(
   });
 }
 
-/** States of one status are one, from the first on. */
+/** States of one status that follow each other are one, from the first on. What comes again is a state of its own. */
 async function readTimeline(
   db: Knex,
   orderId: string | null,
@@ -241,12 +241,18 @@ async function readTimeline(
   const { rows } = await db.raw<{
     rows: { at: Date; is_order: boolean; id: string; status: string | null; type: string | null }[];
   }>(
-    `select min(v.source_updated_at) as at, v.resource = 'order' as is_order, v.id, v.data->>'status' as status,
-            max(v.data->>'type') as type
-     from mirror.versions v
-     where (v.resource = 'order' and v.id = ?)
-        or (v.resource in ('transaction', 'transaction.inline') and v.id = any(?::text[]))
-     group by 2, 3, 4 order by 1, 2, 3, 4 limit ?`,
+    `select s.at, s.is_order, s.id, s.status, s.type
+     from (
+       select v.source_updated_at as at, v.resource = 'order' as is_order, v.id, v.data->>'status' as status,
+              v.data->>'type' as type, row_number() over states as place, lag(v.data->>'status') over states as former
+       from mirror.versions v
+       where (v.resource = 'order' and v.id = ?)
+          or (v.resource in ('transaction', 'transaction.inline') and v.id = any(?::text[]))
+       window states as (partition by v.resource = 'order', v.id
+                         order by v.source_updated_at, reports.status_rank(v.data->>'status'), v.content_hash)
+     ) s
+     where s.place = 1 or s.status is distinct from s.former
+     order by s.at, s.is_order, s.id, s.place limit ?`,
     [orderId, sqlArray(transactionIds), mostRows.timeline + 1],
   );
   return rows.map(({ at, is_order: isOrder, id, status, type }) => ({

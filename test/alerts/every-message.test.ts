@@ -34,7 +34,7 @@ function withoutMark(message: AlertMessage): AlertMessage {
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 /** `49.00 EUR`, `LOST 49.00 EUR`, `Chargeback won 120.00 EUR`: money stands in the first words. */
-const moneyFirst = /^(LOST |Chargeback (LOST |won )?)?\d+\.\d{2} [A-Z]{3}\b/;
+const moneyFirst = /^(LOST |Chargeback (LOST |won |again )?)?\d+\.\d{2} [A-Z]{3}\b/;
 const countFirst = /^\d+ /;
 
 test("every rule is among the messages", () => {

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import {
+  findChargeback,
   findOpenChargebacks,
   listEndedChargebacks,
   listOpenKeys,
 } from "../../src/mirror/chargebacks.ts";
+import { readDisputeFacts } from "../../src/mirror/dispute-facts.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
@@ -73,10 +75,12 @@ describe("a chargeback that order and sale show", () => {
     await apply(db, order("chargeback", 5, "chargeback"), order("chargeback_dismissed", 6));
     await apply(db, order("chargeback", 7, "chargeback"));
     expect(await chargebacks()).toMatchObject([
-      { state: "opened", opened_at: time(5), dismissed_at: time(6), resolved_at: null },
+      { state: "opened", opened_at: time(7), dismissed_at: null, resolved_at: null },
     ]);
     await apply(db, order("chargeback_accepted", 8, "chargeback"));
-    expect(await chargebacks()).toMatchObject([{ state: "accepted", resolved_at: time(8) }]);
+    expect(await chargebacks()).toMatchObject([
+      { state: "accepted", opened_at: time(7), resolved_at: time(8) },
+    ]);
   });
 
   test("counts as dismissed when the order leaves it without a word, and stays accepted once it was", async () => {
@@ -122,6 +126,21 @@ describe("a chargeback that order and sale show", () => {
     await apply(database.db, order("chargeback_under_review", 5));
     expect(await chargebacks()).toMatchObject([{ state: "opened", opened_at: time(5) }]);
   });
+});
+
+test("what happened to a disputed sale has each state again that came again", async () => {
+  const { db } = database;
+  const states = ["chargeback", "chargeback_dismissed", "chargeback", "chargeback_accepted"];
+  for (const [n, status] of states.entries()) {
+    await apply(db, shown("order", sampleOrder({ status, updated_at: at(n * 60) })));
+    const changed = { status, description: "another", updated_at: at(n * 60 + 10) };
+    await apply(db, shown("order", sampleOrder(changed)));
+  }
+  const found = await findChargeback(db, "order-1");
+  const { timeline } = await readDisputeFacts(db, found!);
+  expect(timeline.map((state) => [state.at, state.status])).toEqual(
+    states.map((status, n) => [time(n * 60), status]),
+  );
 });
 
 describe("a chargeback that only one of them shows", () => {
@@ -225,6 +244,17 @@ describe("the list of what is to answer", () => {
     expect(first).toEqual(all[0]);
     expect((await keysOf(first, 1)).map(({ key }) => key)).toEqual(["c"]);
     expect(await keysOf(all.at(-1))).toEqual([]);
+  });
+
+  test("has one that was opened again by its new opening", async () => {
+    const { db } = database;
+    await apply(db, disputed("b", 50), disputed("a", 10));
+    await apply(db, disputed("a", 20, "chargeback_dismissed"));
+    await apply(db, disputed("a", 70));
+    expect(await keysOf()).toEqual([
+      { key: "b", notedAt: `${time(50).getTime()}000` },
+      { key: "a", notedAt: `${time(70).getTime()}000` },
+    ]);
   });
 
   test("has one that its sale alone shows, with an order and without", async () => {

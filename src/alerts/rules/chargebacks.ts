@@ -5,15 +5,20 @@ import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { clearOthers, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { writeWatermark } from "../store.ts";
-import type { Condition, End, Transition, Timeline } from "../timeline.ts";
-import { type Wording, headlineText, orderName, shortened, titled } from "./wording.ts";
+import type { Condition, End, FactTimeline, Transition } from "../timeline.ts";
+import { type Wording, headlineText, orderName, ordinal, shortened, titled } from "./wording.ts";
 
-/** The timeline of a chargeback: opened, then accepted (the money is lost) or dismissed (the money is kept). Pure. */
+/**
+ * The timeline of one opening of a chargeback: opened, then accepted (the money is lost) or dismissed (the money is
+ * kept). Each opening is an alert of its own, an occurrence of the case's key. Pure.
+ */
 export function chargebackTimeline(
   chargeback: Chargeback,
   { rules, localTime }: Pick<Wording, "rules" | "localTime">,
-): Timeline {
-  const { key, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } = chargeback;
+): FactTimeline {
+  const { key, opening, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } =
+    chargeback;
+  const isAgain = opening > 1;
   const amount = moneyText(amountMinor, currency);
   const order = orderName(chargeback.orderNumber);
   const of = order === null ? amount : `${amount}, ${order}`;
@@ -41,7 +46,10 @@ export function chargebackTimeline(
             },
           ]),
       ...(refunded === null ? [] : [{ label: "Refunded before", value: refunded }]),
-      { label: "Opened", value: localTime(openedAt) },
+      {
+        label: "Opened",
+        value: `${localTime(openedAt)}${isAgain ? ` (${ordinal(opening)} time)` : ""}`,
+      },
     ],
     ...told,
   });
@@ -49,11 +57,13 @@ export function chargebackTimeline(
     stage("opened", openedAt, {
       change: "opened",
       ...titled({
-        lead: `Chargeback ${of}`,
+        lead: `Chargeback ${isAgain ? "again " : ""}${of}`,
         next:
           refunded === null ? "Answer before the bank's deadline" : `Already refunded ${refunded}`,
       }),
-      advice: chargebackAdvice(refunded),
+      advice: isAgain
+        ? `It was over and has been opened again, with a new deadline. ${chargebackAdvice(refunded)}`
+        : chargebackAdvice(refunded),
     }),
   ];
   if (state !== "opened") {
@@ -71,6 +81,7 @@ export function chargebackTimeline(
   }
   return {
     key: `chargeback:${key}`,
+    occurrence: opening,
     subject: {
       orderId: chargeback.orderId,
       subscriptionId: null,

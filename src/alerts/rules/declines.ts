@@ -6,7 +6,7 @@ import type { AlertFact, AlertSeverity } from "../message.ts";
 import { type Announcement, announce } from "../outbox/announce.ts";
 import type { RuleName } from "../settings.ts";
 import { writeHistory } from "../store.ts";
-import { type Transition, type Timeline, noSubject } from "../timeline.ts";
+import { type FactTimeline, type Transition, noSubject } from "../timeline.ts";
 import {
   type DeclineGroup,
   type DeclineKind,
@@ -37,7 +37,7 @@ interface Told extends Wording {
  * The timeline of a declined charge, for each of the four cases of `order.failed`: one-time, first charge, in dunning,
  * final. Null where nothing was declined. Pure.
  */
-export function declineTimeline(order: DeclinedOrder, wording: Wording): Timeline | null {
+export function declineTimeline(order: DeclinedOrder, wording: Wording): FactTimeline | null {
   const attempts = declinedAttempts(order);
   const [first] = attempts;
   const last = attempts.at(-1);
@@ -57,6 +57,7 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): Timelin
   if (end !== null) stages.push(end);
   return {
     key: keyOf(told),
+    occurrence: 1,
     subject: {
       orderId: order.id,
       subscriptionId: order.subscriptionId,

@@ -147,7 +147,7 @@ async function openIncident(
   const timeline = conditionTimeline(condition, null);
   const last = (await newestAlerts(trx, [timeline.key])).get(timeline.key);
   const change = planChange(timeline, null, (last?.occurrence ?? 0) + 1);
-  const alertId = (await writeAlerts(trx, [change], "event")).get(timeline.key);
+  const [alertId] = (await writeAlerts(trx, [change], "event")).values();
   if (alertId === undefined) throw new TypeError("an incident was not written");
   const [stage] = timeline.stages;
   await writeHistory(

@@ -398,6 +398,7 @@ export const otherRights: Readonly<Record<string, Rights>> = {
   // A view reads with the rights of its owner.
   "inbox.events": { worker: "r", dashboard: "r", bi: eventWithoutBytes },
   "mirror.chargebacks": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
+  "mirror.chargeback_openings": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
   "mirror.disputed_sales": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
   // A default partition is never dropped: what is old in it is removed row by row.
   "inbox.receipts_default": { worker: "rd" },

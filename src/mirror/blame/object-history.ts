@@ -84,12 +84,13 @@ async function readRow(
   return rows[0]?.row ?? null;
 }
 
-const fixed = (column: string): string =>
+/** SQL for a time in the fixed form (`canonicalTimestamp`). */
+export const fixedForm = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** The columns of a state `s` of the group `g`. */
-const stateColumns = `g.name as group, ${fixed("s.source_updated_at")} as updated_at,
-  ${fixed("s.observed_at")} as observed_at, ${fixed("s.recorded_at")} as recorded_at, s.cause,
+const stateColumns = `g.name as group, ${fixedForm("s.source_updated_at")} as updated_at,
+  ${fixedForm("s.observed_at")} as observed_at, ${fixedForm("s.recorded_at")} as recorded_at, s.cause,
   s.content_hash as hash, s.data as content`;
 
 interface StoredState {
@@ -115,7 +116,7 @@ export async function readStatesOf(
 ): Promise<{ states: KnownState[]; hasMore: boolean }> {
   const groups = namedGroups(resourceNamed(resource)).filter(({ inHistory }) => inHistory);
   const { rows } = await db.raw<{ rows: StoredState[] }>(
-    `select ${stateColumns}, ${fixed("o.source_updated_at")} as order_at
+    `select ${stateColumns}, ${fixedForm("o.source_updated_at")} as order_at
      from unnest(?::text[]) as g(name)
      cross join lateral (
        select * from mirror.versions v

@@ -209,12 +209,12 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
   ],
 };
 
-/** Something that happened to an object once and for all, whatever states followed. */
+/** Something that has happened to an object, whatever states followed. */
 export interface Fact {
   resource: Resource;
   id: string;
   kind: ChangeKind;
-  /** The refund's transaction; '' where an object has one such fact at most. */
+  /** The refund's transaction; when a dispute was opened again; '' of the first, and where there is one at most. */
   subject: string;
   amount: number | null;
   currency: string | null;
@@ -256,12 +256,16 @@ const refunds = new Map<string, ChangeKind>([
 ]);
 
 /** Whether the row that showed a fact had shown it before the write: it was told, or happened before there was a feed. */
-export function isShownBefore({ kind, subject }: Fact, before: Watched | null): boolean {
+export function isShownBefore(fact: Fact, before: Watched | null): boolean {
   const status = before?.["status"] ?? "";
-  return subject === ""
-    ? (disputes.get(status) ?? []).includes(kind)
-    : refunds.get(status) === kind;
+  return isDispute(fact)
+    ? (disputes.get(status) ?? []).includes(fact.kind)
+    : refunds.get(status) === fact.kind;
 }
+
+/** A dispute or its end. */
+export const isDispute = ({ kind }: Pick<Fact, "kind">): boolean =>
+  kind.startsWith("order.dispute");
 
 function refundOf(id: string, json: string, columns: FactSource["columns"]): Fact[] {
   const { status, order_id: order } = JSON.parse(json) as Record<string, unknown>;

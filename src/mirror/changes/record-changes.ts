@@ -3,9 +3,18 @@ import { takeTurn } from "../../platform/postgres/number-turns.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";
+import { fixedForm } from "../blame/object-history.ts";
 import { knownUntilSql } from "../restores.ts";
 import { clockToleranceMs } from "../version.ts";
-import { type Fact, factsOf, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
+import {
+  type ChangeKind,
+  type Fact,
+  factsOf,
+  isDispute,
+  isShownBefore,
+  kindHappenedAt,
+  kindsOf,
+} from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
 
 /** What was written of one resource. */
@@ -26,7 +35,7 @@ interface Change {
   isSuperseded: boolean;
 }
 
-/** A fact, and the step that showed it first; null if the state came late and changed no row. */
+/** A fact, and the step that showed it first; null if it came late and changed no row, or other states reveal it. */
 interface ShownFact extends Fact {
   cause: string;
   /** When it happened, and the time of the state that showed it first. */
@@ -35,13 +44,17 @@ interface ShownFact extends Fact {
   shownBy: Step | null;
   /** Of that step among the object's steps. */
   place: number;
+  /** Whether states before those of this transaction are of the same opening. */
+  isOlder?: boolean;
+  /** No step shows it, and it is so now. */
+  isPresent?: boolean;
 }
 
 /**
  * Adds to the feed what a transaction wrote: at least one change for each row that shows a new state. States of one
- * object that come together are told as if they had come one by one (`stepsOf`). Refunds and disputes are told once for
- * ever, also where a state that came late shows them (`is_superseded`). What happened before the first event came has the
- * cause `import`. Two statements at most. Must follow the write of the rows, whose locks put the changes of one object in
+ * object that come together are told as if they had come one by one (`stepsOf`). A refund is told once, a dispute and its
+ * end once for each time it was opened, also where a state that came late shows them (`is_superseded`). What happened
+ * before the first event came has the cause `import`. Three statements at most. Must follow the write of the rows, whose locks put the changes of one object in
  * the order of their numbers. Needs the transaction that wrote them.
  */
 export async function recordChanges(
@@ -52,7 +65,8 @@ export async function recordChanges(
   for (const { resource, rows } of written) {
     for (const row of rows) steps.set(keyOf(resource, row.id), stepsOf(resource, row));
   }
-  const facts = await newFacts(trx, shownFacts(written, steps));
+  const shown = [...refundsIn(written, steps), ...(await newDisputes(trx, written, steps))];
+  const facts = await newFacts(trx, shown.sort(byTime));
   const changes = changesOf(written, steps, facts);
   if (changes.length > 0) await insertChanges(trx, changes);
 }
@@ -79,7 +93,7 @@ function changesOf(
   const tellFacts = (step: Step | null): void => {
     for (const fact of factsOfStep.get(step) ?? []) {
       const { resource, id, kind, cause, at: happenedAt } = fact;
-      const isSuperseded = fact.shownBy === null;
+      const isSuperseded = fact.shownBy === null && fact.isPresent !== true;
       changes.push({ resource, id, kind, cause, happenedAt, step, fact, isSuperseded });
     }
   };
@@ -131,23 +145,127 @@ export async function recordErasure(trx: Knex.Transaction, customerId: string): 
 
 const keyOf = (resource: string, id: string): string => `${resource}|${id}`;
 
-/** What the states show that are new to the history, in the order of their times. Pure. */
-function shownFacts(written: readonly Written[], steps: StepsByKey): ShownFact[] {
+/** The refunds that those states show which are new to the history. Pure. */
+function refundsIn(written: readonly Written[], steps: StepsByKey): ShownFact[] {
   const facts = new Map<string, ShownFact>();
   for (const { resource, recorded } of written) {
     for (const state of recorded) {
-      for (const fact of factsOf(state)) {
-        const own = steps.get(keyOf(resource, state.id));
-        const place = own?.findIndex(({ shown }) => shown.includes(state)) ?? -1;
-        const shownBy = own?.[place] ?? null;
-        const { cause, updatedAt: shownAt } = state;
-        const found = { ...fact, cause, at: timeOf(state), shownAt, shownBy, place };
-        const known = facts.get(factKey(fact));
-        if (known === undefined || isTellable(found, known)) facts.set(factKey(fact), found);
+      if (state.group === "order") continue;
+      for (const found of shownFacts(resource, state, steps)) {
+        const known = facts.get(factKey(found));
+        if (known === undefined || isTellable(found, known)) facts.set(factKey(found), found);
       }
     }
   }
-  return [...facts.values()].sort(byTime);
+  return [...facts.values()];
+}
+
+/** What a state shows, and the step of its object that shows it. Pure. */
+function shownFacts(resource: Resource, state: GroupState, steps: StepsByKey): ShownFact[] {
+  const place = placeOf(resource, state, steps);
+  const shownBy = steps.get(keyOf(resource, state.id))?.[place] ?? null;
+  const { cause, updatedAt: shownAt } = state;
+  return factsOf(state).map((fact) => {
+    return { ...fact, cause, at: timeOf(state), shownAt, shownBy, place };
+  });
+}
+
+/** The place of the step that shows a state; -1: it came late. */
+const placeOf = (resource: Resource, state: GroupState, steps: StepsByKey): number =>
+  steps.get(keyOf(resource, state.id))?.findIndex(({ shown }) => shown.includes(state)) ?? -1;
+
+/**
+ * The disputes and their ends that were not told yet, of orders of which a state shows a dispute, or came late, so that it
+ * may divide one. What was told is known by its opening: by the time of any state in it, or by '' for the first opening
+ * of which there is something to tell. More states only divide openings, so in the end each was told once, whatever the
+ * order of arrival. The locks on the orders' rows let one transaction at a time decide. One statement, or none.
+ */
+async function newDisputes(
+  trx: Knex.Transaction,
+  written: readonly Written[],
+  steps: StepsByKey,
+): Promise<ShownFact[]> {
+  const states = new Map<string, GroupState[]>();
+  for (const { resource, recorded } of written) {
+    for (const state of recorded) {
+      if (state.group !== "order") continue;
+      if (factsOf(state).length === 0 && placeOf(resource, state, steps) >= 0) continue;
+      states.set(state.id, [...(states.get(state.id) ?? []), state]);
+    }
+  }
+  if (states.size === 0) return [];
+  const untold = await untoldDisputes(trx, [...states.keys()]);
+  return untold.flatMap((dispute): ShownFact[] => {
+    const { id, kind, at, firstAt, lastAt, isFirst, isFollowing, isPresent } = dispute;
+    const given = states.get(id) ?? [];
+    const ofOpening = given
+      .filter(({ updatedAt }) => updatedAt >= firstAt && updatedAt <= lastAt)
+      .flatMap((state) => shownFacts("order", state, steps));
+    // What was there before the feed is not told; what these states have divided is.
+    if (ofOpening.length === 0 && !isFollowing) return [];
+    const subject = isFirst ? "" : at;
+    const fact = { resource: "order", id, kind, subject, amount: null, currency: null } as const;
+    const [first, ...others] = ofOpening.filter((shown) => shown.kind === kind);
+    if (first === undefined) {
+      const cause = given[0]?.cause ?? "";
+      return [{ ...fact, cause, at, shownAt: at, shownBy: null, place: -1, isPresent }];
+    }
+    const shown = others.reduce((best, each) => (isTellable(each, best) ? each : best), first);
+    return [{ ...shown, ...fact, isOlder: ofOpening.every(({ shownAt }) => shownAt > firstAt) }];
+  });
+}
+
+/** A dispute, or its end, that no change has told. Times have the fixed form. */
+interface UntoldDispute {
+  id: string;
+  kind: ChangeKind;
+  /** When a state first showed it. */
+  at: string;
+  /** Of the states of its opening. */
+  firstAt: string;
+  lastAt: string;
+  /** No earlier opening of the order has this kind. */
+  isFirst: boolean;
+  /** The first of this kind was told, so this is one more. */
+  isFollowing: boolean;
+  /** The order's row shows it. */
+  isPresent: boolean;
+}
+
+async function untoldDisputes(
+  trx: Knex.Transaction,
+  ids: readonly string[],
+): Promise<UntoldDispute[]> {
+  const { rows } = await trx.raw<{ rows: UntoldDispute[] }>(
+    `select u.id, u.kind, ${fixedForm("u.at")} as at, ${fixedForm("u.first_at")} as "firstAt",
+            ${fixedForm("u.last_at")} as "lastAt", u.is_first as "isFirst", exists (
+              select from feed.facts t
+              where t.resource = 'order' and t.id = u.id and t.kind = u.kind and t.subject = '') as "isFollowing",
+            coalesce(u.opening = u.openings and o.status like 'chargeback%' and u.kind =
+              case o.status when 'chargeback_accepted' then 'order.dispute_lost'
+                            when 'chargeback_dismissed' then 'order.dispute_won' else 'order.disputed' end, false)
+              as "isPresent"
+     from (
+       select given.id, x.opening, x.openings, x.first_at, x.last_at, k.kind, k.at,
+              row_number() over (partition by given.id, k.kind order by x.opening) = 1 as is_first
+       from unnest(?::text[]) as given(id)
+       cross join lateral mirror.openings_of_order(given.id, null) x
+       cross join lateral (
+         values ('order.disputed', x.first_at), ('order.dispute_won', x.dismissed_at), ('order.dispute_lost', x.accepted_at)
+       ) as k(kind, at)
+       where k.at is not null and exists (
+         select from mirror.versions v
+         where v.resource = 'order' and v.id = given.id and v.data->>'status' like 'chargeback%')
+     ) u
+     left join mirror.orders o on o.id = u.id
+     where not exists (
+       select from feed.facts t
+       where t.resource = 'order' and t.id = u.id and t.kind = u.kind
+         and case when t.subject = '' then u.is_first else t.subject::timestamptz between u.first_at and u.last_at end)
+     order by u.id, u.opening, u.at, u.kind = 'order.disputed' desc`,
+    [sqlArray(ids)],
+  );
+  return rows;
 }
 
 /** When the refund was made, or the order showed its dispute. An entry of an order need not have times of its own. */
@@ -186,7 +304,9 @@ async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Pro
   );
   const fresh = new Set(rows.map(({ key }) => key));
   return facts.filter(
-    (fact) => fresh.has(factKey(fact)) && !isShownBefore(fact, fact.shownBy?.before ?? null),
+    (fact) =>
+      fresh.has(factKey(fact)) &&
+      (fact.isOlder === false || !isShownBefore(fact, fact.shownBy?.before ?? null)),
   );
 }
 
@@ -227,7 +347,9 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
         sqlArray(changes.map(({ step }) => step?.state?.group ?? null)),
         sqlArray(changes.map(({ step }) => step?.state?.updatedAt ?? null)),
         sqlArray(changes.map(({ step }) => step?.state?.hash ?? null)),
-        sqlArray(changes.map(({ fact }) => (fact?.subject ?? "") || null)),
+        sqlArray(
+          changes.map(({ fact }) => (fact === null || isDispute(fact) ? null : fact.subject)),
+        ),
         sqlArray(changes.map(({ fact }) => fact?.amount ?? null)),
         sqlArray(changes.map(({ fact }) => fact?.currency ?? null)),
         sqlArray(changes.map(({ isSuperseded }) => isSuperseded)),

@@ -40,7 +40,7 @@ export const chargebacks: readonly Invariant[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    rule: "a chargeback follows the captured sale, and then ends once: accepted or dismissed",
+    rule: "a chargeback follows the captured sale, then is accepted or dismissed; only a dismissed one is opened again",
     breaches: `
       select o.id, o.currency, o.total as at_risk, 'a sale captured before ' || min(v.source_updated_at) as expected,
              'captured at ' || o.captured_at as found
@@ -48,7 +48,7 @@ export const chargebacks: readonly Invariant[] = [
       where v.data->>'status' like 'chargeback%' and o.captured_at is not null
       group by o.id, o.currency, o.total, o.captured_at having min(v.source_updated_at) < o.captured_at
       union all
-      select o.id, o.currency, o.total, 'a chargeback, then accepted or dismissed, then no change',
+      select o.id, o.currency, o.total, 'a chargeback, then accepted or dismissed; again after dismissed alone',
              string_agg(former || ' then ' || step.status, ', ' order by step.source_updated_at)
       from (
         select v.id, v.source_updated_at, v.data->>'status' as status,
@@ -61,6 +61,7 @@ export const chargebacks: readonly Invariant[] = [
       ) step join order_facts o on o.id = step.id
       where former like 'chargeback%' and step.status <> former and step.source_updated_at > former_at
         and not (former = 'chargeback' and step.status in ('chargeback_accepted', 'chargeback_dismissed'))
+        and not (former = 'chargeback_dismissed' and step.status = 'chargeback')
       group by o.id, o.currency, o.total`,
   },
   {

@@ -25,11 +25,17 @@ language sql stable parallel safe as $$
   union all
   select m.kind || ':' || c.key, m.kind, c.key, c.order_id, m.at, coalesce(c.currency, 'xxx'),
          m.amount
-  from reports.chargebacks(p_as_of) c
+  from (
+    -- A sale is lost once: where it is disputed again after it was lost, that takes the loss back.
+    select x.*, case when x.state = 'dismissed' then x.resolved_at
+                     when x.state = 'accepted' then lead(x.opened_at) over (
+                       partition by x.order_id, x.transaction_id order by x.opened_at, x.key) end as back_at
+    from reports.chargebacks(p_as_of) x
+  ) c
   cross join lateral (
-    values ('chargeback', c.opened_at, -c.amount), ('reversal', c.resolved_at, c.amount)
+    values ('chargeback', c.opened_at, -c.amount), ('reversal', c.back_at, c.amount)
   ) as m(kind, at, amount)
-  where m.at is not null and (m.kind = 'chargeback' or c.state = 'dismissed')
+  where m.at is not null
 $$;
 
 -- What the sums of movements from p_from until p_to do not know: what adds nothing since its amount is not known, what

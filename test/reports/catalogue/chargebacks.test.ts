@@ -159,6 +159,97 @@ describe("two paid sales of one order, with a refund", () => {
   });
 });
 
+describe("a sale that is disputed again", () => {
+  const states = async (...given: readonly [days: number, order: string, first: string][]) => {
+    await read(100, paid);
+    for (const [days, order, first] of given) {
+      await read(days * day, { order, sales: [first, "succeeded"] });
+    }
+  };
+  const movements = async (db = database.db, asOf: Date | null = null) =>
+    (
+      await db.raw<{ rows: { movement: string; on: string; amount: string }[] }>(
+        `select movement, to_char(at at time zone 'UTC', 'MM-DD') as on, amount from reports.movements(?)
+         where kind in ('chargeback', 'reversal') order by at, movement`,
+        [asOf],
+      )
+    ).rows.map(({ movement, on, amount }) => `${on} ${movement} ${amount}`);
+  const wonAndOpenedAgain = [
+    "03-02 chargeback:order-1 -4000",
+    "03-05 reversal:order-1 4000",
+    "03-09 chargeback:order-1#2 -4000",
+  ];
+
+  test("after it was won moves money three times, each on its own day", async () => {
+    await states(
+      [1, "chargeback", "chargeback"],
+      [4, "chargeback_dismissed", "succeeded"],
+      [8, "chargeback", "chargeback"],
+    );
+    expect(await movements()).toEqual(wonAndOpenedAgain);
+    expect((await toldInMarch()).list).toEqual([
+      ["order-1", "dismissed", "4000"],
+      ["order-1#2", "opened", "4000"],
+    ]);
+  });
+
+  test("after it was lost is not lost twice", async () => {
+    await states(
+      [1, "chargeback", "chargeback"],
+      [4, "chargeback_accepted", "chargeback"],
+      [8, "chargeback", "chargeback"],
+      [9, "chargeback_accepted", "chargeback"],
+    );
+    expect(await movements()).toEqual([
+      "03-02 chargeback:order-1 -4000",
+      "03-09 chargeback:order-1#2 -4000",
+      "03-09 reversal:order-1 4000",
+    ]);
+  });
+
+  test("by a transaction without an order", async () => {
+    const sale = (days: number, status: string) =>
+      seen(
+        "transaction",
+        sampleTransaction({ order_id: null, status, updated_at: at(days * day) }),
+        days * day + 5,
+      );
+    await apply(database.db, sale(1, "chargeback"));
+    await apply(database.db, sale(4, "succeeded"));
+    await apply(database.db, sale(8, "chargeback"));
+    expect(await movements()).toEqual([
+      "03-02 chargeback:sale-1 -1000",
+      "03-05 reversal:sale-1 1000",
+      "03-09 chargeback:sale-1#2 -1000",
+    ]);
+  });
+
+  test("counts the other sale where that is the one", async () => {
+    await states([1, "chargeback", "chargeback"], [4, "chargeback_dismissed", "succeeded"]);
+    await read(8 * day, { order: "chargeback", sales: ["succeeded", "chargeback"] });
+    const { rows } = await database.db.raw<{ rows: unknown[] }>(
+      "select sale_key, transaction_id, state from mirror.disputed_sales order by opening",
+    );
+    expect(rows).toEqual([
+      { sale_key: "order-1", transaction_id: "sale-1", state: "dismissed" },
+      { sale_key: "order-1#2", transaction_id: "sale-2", state: "opened" },
+    ]);
+  });
+
+  test("was what it was, as of a time before it was won again", async () => {
+    await states(
+      [1, "chargeback", "chargeback"],
+      [4, "chargeback_dismissed", "succeeded"],
+      [8, "chargeback", "chargeback"],
+    );
+    await letTimePass(database.db);
+    const asOf = await latestAsOf(database.db);
+    await read(10 * day, { order: "chargeback_dismissed", sales: ["succeeded", "succeeded"] });
+    expect(await movements(database.db, asOf)).toEqual(wonAndOpenedAgain);
+    expect(await movements()).toEqual([...wonAndOpenedAgain, "03-11 reversal:order-1#2 4000"]);
+  });
+});
+
 test("a second sale that is disputed after its month was closed is booked in the next", async () => {
   const { db } = database;
   await read(100, paid);

@@ -30,7 +30,7 @@ const states: Readonly<Record<Chargeback["state"], readonly [text: string, tone:
 /** Pure. */
 export function renderChargeback(page: ChargebackPage): Html {
   const { chargeback, person, now, timeZone, caseForm } = page;
-  const { key, orderId, openedAt, resolvedAt, refundedMinor, currency } = chargeback;
+  const { key, opening, orderId, openedAt, resolvedAt, refundedMinor, currency } = chargeback;
   const path = `/chargebacks/${encodeURIComponent(key)}`;
   const refunded = refundedMinor === 0n ? null : moneyText(refundedMinor, currency);
   return html`<section class="card">
@@ -70,7 +70,10 @@ export function renderChargeback(page: ChargebackPage): Html {
             }`
         }
         <dt>Opened</dt>
-        <dd>${time(openedAt, timeZone)}</dd>
+        <dd>
+          ${time(openedAt, timeZone)}
+          ${opening > 1 && html`<span class="hint">again: opened ${opening} times</span>`}
+        </dd>
         ${
           resolvedAt === null
             ? html`<dt>Open for</dt>
