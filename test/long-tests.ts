@@ -16,7 +16,7 @@ export const longTests = [
   "test/deployment/{compose-processes,launcher,prometheus}.test.ts",
   "test/dispatch/kill.test.ts",
   "test/dispatch/host/supervise.test.ts",
-  "test/docs/extend.test.ts",
+  "test/docs/{command-walks,extend}.test.ts",
   "test/e2e/*.test.ts",
   "test/feed/stopped-consumer.test.ts",
   "test/inbox/{partitions,standby-away}.test.ts",

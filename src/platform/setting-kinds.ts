@@ -272,10 +272,15 @@ export const namedItems = <const T extends string>(
 export const ifSplitByComma =
   " (commas separate secrets; if one secret was split, leave out the comma and what is before it, such as v1)";
 
-/** Newest first. A short or empty secret among them is an error and is never skipped. */
+const listOrNone = commaList.transform((items) => (items.join() === "none" ? [] : items));
+
+/**
+ * Newest first; the word `none` says that there is none, for a file that has to be there. A short or empty secret among
+ * them is an error and is never skipped, and an empty text never means none.
+ */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
   kind(
-    commaList.superRefine((secrets, context) => {
+    listOrNone.superRefine((secrets, context) => {
       const hint = secrets.length > 1 ? ifSplitByComma : "";
       secrets.forEach((secret, i) => {
         const bytes = Buffer.byteLength(secret);
@@ -285,7 +290,7 @@ export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
         if (/\s/.test(secret)) addIssue(`has a space or line break in its secret number ${i + 1}`);
       });
     }),
-    `secrets of at least ${minBytes} bytes each, newest first, separated by commas`,
+    `secrets of at least ${minBytes} bytes each, newest first, separated by commas; or none`,
   );
 
 const hexKeyPattern = /^[0-9a-f]{64}$/i;

@@ -2,9 +2,11 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { settings } from "../../src/main/config/variables.ts";
+import { readSettings } from "../../src/platform/settings.ts";
 import { readAccountMap } from "../../src/reports/base/account-map.ts";
 import { faultsSchema } from "../../src/sandbox/engine/faults.ts";
 import { readAlertRules } from "../deployment/monitoring-files.ts";
@@ -19,18 +21,21 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/extend.md sql": "test/docs/extend.test.ts",
   "docs/extend.md ts": "test/docs/extend.test.ts",
   "docs/feed.md sql": "test/docs/feed.test.ts",
+  "docs/finance.md dotenv": "here",
   "docs/finance.md json": "here",
   "docs/forwarding.md json": "here",
   "docs/forwarding.md ts": "test/docs/forwarding.test.ts",
   "docs/handlers.md ts": "test/docs/extend.test.ts",
   "docs/monitoring.md yaml": "here",
+  "docs/operations.md dotenv": "here",
   "docs/operations.md ini": "test/e2e/pooler.test.ts",
   "docs/operations.md redis": "test/queue/redis-rights.test.ts",
   "docs/operations.md sql": "here",
   "docs/operations.md text": "printed",
   "docs/sandbox.md text": "here",
+  "docs/tracing.md dotenv": "here",
 };
-/** Pictures. Command lines: test/documentation.test.ts. */
+/** Pictures, and commands: test/docs/command-walks.test.ts. */
 const notCode = ["mermaid", "sh"];
 
 const blocksOf = (page: string, language: string) =>
@@ -78,6 +83,14 @@ test.each(blocksOf("docs/operations.md", "sql"))(
     ).rejects.toThrow("taken back");
   },
 );
+
+test("settings on a page are taken", () => {
+  const lines = codeBlocks.filter(({ language }) => language === "dotenv").map(({ text }) => text);
+  const given = parseEnv(lines.join("").replaceAll("…", "secret"));
+  const { problems } = readSettings(settings, given, () => "");
+  expect(problems).toEqual([]);
+  expect(Object.keys(given).filter((name) => !(name in settings))).toEqual([]);
+});
 
 test("docs/finance.md's accounts are taken", async () => {
   const [block] = blocksOf("docs/finance.md", "json");

@@ -263,7 +263,7 @@ describe("bad values", () => {
       [
         "4 settings are wrong:",
         "  - DATABASE_URL does not begin with postgres:// or postgresql://. It should be a URL such as postgres://user:password@host:5432/database (special characters percent-encoded), or the word embedded.",
-        "  - SVC_WEBHOOK_SECRETS has 7 bytes in its secret number 1. It should be secrets of at least 16 bytes each, newest first, separated by commas.",
+        "  - SVC_WEBHOOK_SECRETS has 7 bytes in its secret number 1. It should be secrets of at least 16 bytes each, newest first, separated by commas; or none.",
         '  - PORT is "70000". It should be a whole number from 0 to 65535 (0 picks a free port).',
         '  - LOG_LEVEL is "loud". It should be one of fatal, error, warn, info, debug, trace, silent.',
       ].join("\n"),
@@ -400,6 +400,13 @@ describe("bad values", () => {
     "postgresql:///x?host=/var/run/postgresql",
   ])("DATABASE_URL=%s is taken", (url) => {
     expect(loadConfig({ DATABASE_URL: url }).secrets.databaseUrl).toBe(url);
+  });
+
+  test("SVC_WEBHOOK_SECRETS=none, also from a file, says that the database has them; none among others is a short one", () => {
+    expect(loadConfig({ SVC_WEBHOOK_SECRETS: "none" }).secrets.webhookSecrets).toEqual([]);
+    const file = { SVC_WEBHOOK_SECRETS_FILE: "/run/secrets/x" };
+    expect(loadConfig(file, () => "none\n").secrets.webhookSecrets).toEqual([]);
+    expect(refusal({ SVC_WEBHOOK_SECRETS: `none,${webhookSecret}` })).toContain("has 4 bytes");
   });
 
   test.each([
