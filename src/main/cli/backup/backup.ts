@@ -42,7 +42,7 @@ async function backUp(
   void untilSignal().then((signal) =>
     stop.abort(new TallyhookError(`Stopped by ${signal}. Nothing of this backup is left behind.`)),
   );
-  const { folder, manifest, removed } = await context.withRuntime(
+  const { folder, manifest, unreadable, removed } = await context.withRuntime(
     "backup",
     async (runtime) => {
       const url = await runtime.directUrl();
@@ -64,7 +64,7 @@ async function backUp(
     { logLevel: "warn" },
   );
   if (json === true) {
-    context.stdout.write(`${JSON.stringify({ folder, manifest, removed })}\n`);
+    context.stdout.write(`${JSON.stringify({ folder, manifest, unreadable, removed })}\n`);
     return;
   }
   const { rows, dump } = manifest;
@@ -72,5 +72,11 @@ async function backUp(
   context.stdout.write(
     `${folder}: ${counted(total, "row")} of ${Object.keys(rows).length} tables, ${dump.bytes} bytes, read back and whole.\n`,
   );
+  for (const { schema, grant } of unreadable) {
+    context.stdout.write(
+      `Left out: the schema ${schema}, which the user of DATABASE_URL may not read. To have it in the next backup, run as ` +
+        `its owner or a superuser: ${grant}\n`,
+    );
+  }
   if (removed.length > 0) context.stdout.write(`Removed: ${removed.join(", ")}.\n`);
 }

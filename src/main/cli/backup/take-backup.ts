@@ -18,6 +18,7 @@ import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
 import { leftSchemas, leftTables } from "../table-decisions.ts";
+import { type UnreadableSchema, unreadableSchemas } from "./unreadable.ts";
 
 export interface BackupOptions {
   /** The folder that holds the backups, a folder each. Made where it is missing. */
@@ -35,6 +36,8 @@ export interface BackupOptions {
 export interface Backup {
   folder: string;
   manifest: Manifest;
+  /** What others made and this user may not read, so that it is left out. */
+  unreadable: readonly UnreadableSchema[];
   /** Folders of older backups that were removed. */
   removed: string[];
 }
@@ -60,6 +63,7 @@ export async function takeBackup(
       await trx.raw("select set_config('idle_in_transaction_session_timeout', '0', true)");
       const about = await describe(trx);
       await assertOurs(trx);
+      const unreadable = await unreadableSchemas(trx);
       const programs = await findClientPrograms(about.serverNumber, options.pgBin);
       await lockBackups(trx);
       await writable(directory, async () => {
@@ -71,7 +75,16 @@ export async function takeBackup(
       const partial = join(directory, `${name}${partialEnding(about)}`);
       try {
         await writable(directory, () => mkdir(partial, { mode: 0o700 }));
-        const manifest = await write({ url, trx }, { ...options, partial, programs, about });
+        const manifest = await write(
+          { url, trx },
+          {
+            ...options,
+            partial,
+            programs,
+            about,
+            without: [...leftSchemas, ...unreadable.map(({ schema }) => schema)],
+          },
+        );
         signal.throwIfAborted();
         const folder = join(directory, name);
         await writable(directory, () => rename(partial, folder));
@@ -79,6 +92,7 @@ export async function takeBackup(
         return {
           folder,
           manifest,
+          unreadable,
           removed: await prune(directory, { ...about, made: name }, keep),
         };
       } catch (error) {
@@ -146,8 +160,15 @@ async function write(
     programs,
     about,
     version,
+    without,
     signal,
-  }: BackupOptions & { partial: string; programs: ClientPrograms; about: About },
+  }: BackupOptions & {
+    partial: string;
+    programs: ClientPrograms;
+    about: About;
+    /** Schemas. */
+    without: readonly string[];
+  },
 ): Promise<Manifest> {
   const environment = libpqEnvironment(url);
   const dump = join(partial, dumpName);
@@ -158,7 +179,7 @@ async function write(
       "--no-password",
       `--snapshot=${about.snapshot}`,
       `--file=${dump}`,
-      ...leftSchemas.map((schema) => `--exclude-schema=${schema}`),
+      ...without.map((schema) => `--exclude-schema="${schema.replaceAll('"', '""')}"`),
       ...leftTables.map((table) => `--exclude-table-data=${table}`),
     ],
     { environment, signal },
@@ -166,7 +187,7 @@ async function write(
   signal.throwIfAborted();
   if (dumped.code !== 0) throw failed("pg_dump", dumped);
   await chmod(dump, 0o600);
-  const rows = await countRows(trx);
+  const rows = await countRows(trx, without);
   // Reads and unpacks all of it, as a restore does: the list alone is at the beginning of the file.
   const checked = await run(programs.pgRestore, ["--file=/dev/null", dump], { signal });
   signal.throwIfAborted();
@@ -182,7 +203,7 @@ async function write(
     migrations: await appliedMigrations(trx),
     dump: await digestOf(dump),
     rows,
-    leftOut: [...leftTables, ...leftSchemas.map((schema) => `${schema}.*`)],
+    leftOut: [...leftTables, ...without.map((schema) => `${schema}.*`)],
     erased,
   };
   await assertListed(programs, dump, manifest, signal);

@@ -162,6 +162,101 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     expect(dump.length).toBe(manifest.dump.bytes);
   });
 
+  describe("beside a schema that somebody else made", () => {
+    let owned: string;
+    const asOwner = { env: {} as Record<string, string> };
+    const ran = (sql: string) => withServer(url, (client) => client.query(sql));
+    const backUpAsOwner = async () => {
+      const ran = await runCommand(registerBackup, ["backup", await fresh(), "--json"], asOwner);
+      return { ...ran, made: JSON.parse(ran.out || "null") as Made };
+    };
+    interface Made {
+      folder: string;
+      manifest: Manifest;
+      unreadable: { schema: string; grant: string }[];
+    }
+
+    beforeAll(async () => {
+      await ran('create role keeper login; create role "Shop" login');
+      await ran("create database kept owner keeper");
+      const login = (user: string) => {
+        const to = new URL(databaseUrl(url, "kept"));
+        to.username = user;
+        return to.href;
+      };
+      owned = login("keeper");
+      asOwner.env = { DATABASE_URL: owned };
+      const db = createDatabase({ url: owned, poolMax: 2, applicationName: "tallyhook test" });
+      await migrateSchema(db);
+      await db.raw('grant create on database kept to "Shop"');
+      await db.destroy();
+      await withServer(login("Shop"), (client) =>
+        client.query(
+          'create schema "Shop"; create table "Shop".seen (seq bigserial primary key); insert into "Shop".seen values (7)',
+        ),
+      );
+    });
+    const inKept = (sql: string) => withServer(databaseUrl(url, "kept"), (c) => c.query(sql));
+
+    test("a backup leaves out what its user may not read, and names it with the grant that mends it", async () => {
+      const { error, made } = await backUpAsOwner();
+      expect(error).toBeNull();
+      expect(made.manifest.leftOut).toContain("Shop.*");
+      expect(Object.keys(made.manifest.rows)).not.toContain("Shop.seen");
+      const [left] = made.unreadable;
+      expect(left?.schema).toBe("Shop");
+      const { out } = await runCommand(registerBackup, ["backup", await fresh()], asOwner);
+      expect(out).toContain("Left out: the schema Shop");
+      expect(out).toContain(left?.grant);
+
+      await inKept(left?.grant ?? "");
+      const mended = await backUpAsOwner();
+      expect(mended.error).toBeNull();
+      expect(mended.made.unreadable).toEqual([]);
+      expect(mended.made.manifest.rows["Shop.seen"]).toBe(1);
+    });
+
+    test("a table that comes later in it is in the backup as well", async () => {
+      await inKept('set role "Shop"; create table "Shop".later (seq bigserial primary key)');
+      const { error, made } = await backUpAsOwner();
+      expect(error).toBeNull();
+      expect(made.manifest.rows["Shop.later"]).toBe(0);
+    });
+
+    test("a backup is refused where it needs what its user may not read, with the grant", async () => {
+      await inKept(
+        'create view reports.own_seen as select seq from "Shop".seen; alter view reports.own_seen owner to keeper',
+      );
+      await inKept('revoke usage on schema "Shop" from keeper');
+      const { error } = await backUpAsOwner();
+      expect(error).toMatchObject({
+        exitCode: 2,
+        message: expect.stringMatching(
+          /reports\.own_seen needs .*"Shop".*grant usage on schema "Shop" to keeper/,
+        ) as string,
+      });
+      await inKept("drop view reports.own_seen");
+      await inKept("create table public.theirs (n integer)");
+      const { error: theirs } = await backUpAsOwner();
+      expect(theirs).toMatchObject({
+        exitCode: 2,
+        message: expect.stringMatching(
+          /public\.theirs.*grant select on public\.theirs to keeper/,
+        ) as string,
+      });
+      await inKept("drop table public.theirs");
+    });
+
+    test("rows that row security hides are not left out in silence", async () => {
+      await inKept(
+        'grant usage on schema "Shop" to keeper; alter table "Shop".seen enable row level security',
+      );
+      const { error, made } = await backUpAsOwner();
+      expect(error).toBeNull();
+      expect(made.unreadable).toEqual([{ schema: "Shop", grant: "alter role keeper bypassrls;" }]);
+    });
+  });
+
   test("older backups go once a new one is whole, and nobody else's", async () => {
     const directory = await fresh();
     const old = ["2026-01-01", "2026-01-02"].map((day) => join(directory, `shop-${day}T00-00-00Z`));
