@@ -84,9 +84,13 @@ export async function keepPosition(
   );
 }
 
-/** Removes a consumer, so that nothing is kept for it any more. Returns whether there was one. Idempotent. */
-export async function removeConsumer(db: Knex, name: string): Promise<boolean> {
-  return (await db("feed.consumers").where({ name }).delete()) > 0;
+/**
+ * Removes a consumer, so that nothing is kept for it any more. Returns how far it had read; null where there was none.
+ * Idempotent. One statement.
+ */
+export async function removeConsumer(db: Knex, name: string): Promise<number | null> {
+  const [removed] = await db<ConsumerRow>("feed.consumers").where({ name }).delete(["position"]);
+  return removed === undefined ? null : Number(removed.position);
 }
 
 export interface ConsumerLag extends Consumer {

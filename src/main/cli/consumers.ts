@@ -2,11 +2,14 @@ import Table from "cli-table3";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { listConsumers, readConsumer, removeConsumer } from "../../feed/consumers.ts";
+import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { durationText, withoutControls } from "../../platform/readable-text.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
+import { parsePerson, scriptActor } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -24,7 +27,8 @@ export function registerConsumers(changes: Command, context: CliContext): void {
     .description("remove a consumer that nobody needs: the feed keeps nothing for it any more")
     .argument("<name>", "its name")
     .option("--yes", "remove it without asking")
-    .action((name: string, { yes }: { yes?: boolean }) => remove(context, name, yes === true));
+    .option("--by <name>", "who does it, for the record", parsePerson)
+    .action((name: string, options: RemoveOptions) => remove(context, name, options));
 }
 
 const isJson = (command: Command): boolean =>
@@ -70,7 +74,17 @@ async function list(context: CliContext, json: boolean): Promise<void> {
   context.stdout.write(`${table.toString()}\n`);
 }
 
-async function remove(context: CliContext, name: string, yes: boolean): Promise<void> {
+interface RemoveOptions {
+  yes?: boolean;
+  by?: string;
+}
+
+async function remove(
+  context: CliContext,
+  name: string,
+  { yes = false, by }: RemoveOptions,
+): Promise<void> {
+  const actor = scriptActor(context, by);
   const shown = withoutControls(name);
   assertOwnPlace(name);
   if (!yes) assertCanAsk(context);
@@ -85,7 +99,15 @@ async function remove(context: CliContext, name: string, yes: boolean): Promise<
         `Its position is lost, and the feed no longer keeps what it has not read. Remove ${shown}?`,
       );
     }
-    await removeConsumer(db, name);
+    await inTransaction(db, async (trx) => {
+      const position = await removeConsumer(trx, name);
+      if (position === null) return;
+      await recordAct(trx, actor, {
+        action: "consumer.removed",
+        subject: { kind: "consumer", id: name },
+        before: { position },
+      });
+    });
   });
   context.stdout.write(`The consumer ${shown} is removed.\n`);
 }

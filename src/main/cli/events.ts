@@ -80,7 +80,8 @@ export function registerEvents(program: Command, context: CliContext): void {
     )
     .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
     .option("--dry-run", "only print how many there are")
-    .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
+    .option("--by <name>", "who does it, for the record", parsePerson)
+    .action((options: PruneOptions) => prune(context, options));
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
@@ -268,10 +269,14 @@ function withoutBytes(events: readonly { seq: number; eventId: string }[]): Usag
 
 const pruneStep = 5_000;
 
-async function prune(
-  context: CliContext,
-  { olderThan, dryRun }: { olderThan: number; dryRun?: boolean },
-): Promise<void> {
+interface PruneOptions {
+  olderThan: number;
+  dryRun?: boolean;
+  by?: string;
+}
+
+async function prune(context: CliContext, { olderThan, dryRun, by }: PruneOptions): Promise<void> {
+  const actor = scriptActor(context, by);
   const pruned = await context.withRuntime(
     "events",
     async (runtime) => {
@@ -281,7 +286,16 @@ async function prune(
       const progress = createProgress(context.stderr, "pruning", total);
       let done = 0;
       for (;;) {
-        const step = await pruneEvents(db, { days: olderThan, limit: pruneStep });
+        // With the first step: what is killed on its way has removed something, and is in the record.
+        const isFirst = done === 0;
+        const step = await inTransaction(db, async (trx) => {
+          const removed = await pruneEvents(trx, { days: olderThan, limit: pruneStep });
+          if (removed > 0 && isFirst) {
+            const after = { olderThanDays: olderThan, count: total };
+            await recordAct(trx, actor, { action: "events.pruned", after });
+          }
+          return removed;
+        });
         done += step;
         progress.update(done);
         if (step === 0) break;

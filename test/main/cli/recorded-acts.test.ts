@@ -1,7 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
 import { raise } from "../../../src/alerts/raise-conditions.ts";
 import { noSubject } from "../../../src/alerts/timeline.ts";
+import { keepPosition } from "../../../src/feed/consumers.ts";
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
+import { registerChanges } from "../../../src/main/cli/changes.ts";
 import { registerEvents } from "../../../src/main/cli/events.ts";
 import { registerFindings } from "../../../src/main/cli/findings.ts";
 import { registerHandlers } from "../../../src/main/cli/handlers.ts";
@@ -18,8 +20,16 @@ import { runCommand } from "./command-line.ts";
 const database = useTestDatabase();
 let [applied, alert, newest] = [0, "", 0];
 
+const registers = [
+  registerAlerts,
+  registerChanges,
+  registerEvents,
+  registerFindings,
+  registerHandlers,
+];
+
 const register: Parameters<typeof runCommand>[0] = (program, context) => {
-  for (const each of [registerAlerts, registerEvents, registerFindings, registerHandlers]) {
+  for (const each of registers) {
     each(program, context);
   }
 };
@@ -40,6 +50,8 @@ beforeEach(async () => {
   applied = await storeRow(db, { eventId: "evt_1", state: "applied" });
   await storeRow(db, { state: "dead" });
   await storeRow(db, { state: "dead" });
+  await storeRow(db, { state: "stale", receivedAgoSeconds: 91 * 86_400 });
+  await db.transaction((trx) => keepPosition(trx, { name: "ledger", position: 7 }));
   await registerHandler(db, { name: "receipts", from: "now" });
   await storeRun(db, { seq: 1, id: "order-1", state: "dead" });
   await storeRun(db, { seq: 2, id: "order-2", state: "dead" });
@@ -125,6 +137,18 @@ test.each<[string, () => object]>([
     "handlers remove receipts --yes",
     () => ({ action: "handler.removed", before: { waiting: 0, dead: 2 } }),
   ],
+  [
+    "events prune --older-than 90",
+    () => ({ action: "events.pruned", subject: null, after: { olderThanDays: 90, count: 1 } }),
+  ],
+  [
+    "changes consumers remove ledger --yes",
+    () => ({
+      action: "consumer.removed",
+      subject: { kind: "consumer", id: "ledger" },
+      before: { position: 7 },
+    }),
+  ],
 ])('"tallyhook %s" is in the record, with who did it', async (command, act) => {
   const named = await recorded(...command.split(" "), "--by", "Ann Lee");
   expect(named.error).toBeNull();
@@ -138,10 +162,18 @@ test.each([
   "handlers skip receipts --change 99",
   "handlers retry receipts --change 99",
   "handlers pause nobody",
+  "changes consumers remove nobody --yes",
 ])('"tallyhook %s" does nothing, and nothing is in the record', async (command) => {
   const { error, acts } = await recorded(...command.split(" "));
   expect(error).not.toBeNull();
   expect(acts).toEqual([]);
+});
+
+test("what removes nothing is not in the record", async () => {
+  for (const days of ["--older-than 90 --dry-run", "--older-than 92"]) {
+    const { error, acts } = await recorded("events", "prune", ...days.split(" "));
+    expect([error, acts]).toEqual([null, []]);
+  }
 });
 
 test("a script that names nobody is in the record by its user", async () => {

@@ -433,6 +433,8 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
           message: expect.stringContaining("is not empty") as string,
         });
         expect(await db("mirror.restores").pluck("restored_by")).toEqual(["Ada"]);
+        const acts = await db("people.audit").where({ action: "database.restored" }).pluck("actor");
+        expect(acts).toEqual(["Ada"]);
       } finally {
         await db.destroy();
       }
