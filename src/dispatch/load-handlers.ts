@@ -14,41 +14,71 @@ const extensions = [".ts", ".mts", ".js", ".mjs"];
 /** Declarations, tests, and examples that are off. */
 const left = /\.(?:d|test|example)\.[cm]?[jt]s$/;
 
-/**
- * Loads the handlers of folders: each file's default export. Files named `….example.ts` are off, and so are tests.
- * Throws one `ConfigurationError` that says of every file what is wrong with it and what to do.
- */
-export async function loadHandlers(
-  { importFile }: LoadDeps,
-  folders: readonly string[],
-): Promise<Handler[]> {
-  const problems: string[] = [];
-  const loaded: { file: string; handler: Handler }[] = [];
-  for (const path of await listHandlerFiles(folders)) {
-    const file = shownPath(path);
-    const found = await loadFile(importFile, path);
-    if (typeof found === "string") problems.push(`${file}: ${found}`);
-    else loaded.push({ file, handler: found });
-  }
-  const files = new Map<string, string>();
-  for (const { file, handler } of loaded) {
-    const other = files.get(handler.name);
-    if (other === undefined) files.set(handler.name, file);
-    else {
-      problems.push(
-        `${file}: its name "${handler.name}" is also that of ${other}. Give one of them another name; the position in ` +
-          "the feed stays with the name.",
-      );
-    }
-  }
-  if (problems.length === 0) return loaded.map(({ handler }) => handler);
-  const many = problems.length > 1 ? `${problems.length} handlers are` : "One handler is";
-  throw new ConfigurationError(
-    `${many} not usable:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`,
-  );
+/** What is wrong with a handler's file, and what to do. */
+export interface FileProblem {
+  file: string;
+  message: string;
 }
 
-/** The paths of the files that `loadHandlers` loads. Throws `ConfigurationError` for a folder that cannot be read. */
+/**
+ * Loads all handlers of folders. Throws one `ConfigurationError` that says of every file that is not usable what is
+ * wrong with it and what to do.
+ */
+export async function loadHandlers(deps: LoadDeps, folders: readonly string[]): Promise<Handler[]> {
+  const { loaded, problems } = await loadFiles(deps, await listHandlerFiles(folders));
+  const named = loaded.map(({ file, handler: { name } }) => ({ file, name }));
+  problems.push(...takeNames(new Map(), named));
+  if (problems.length > 0) throw new ConfigurationError(problemsText(problems));
+  return loaded.map(({ handler }) => handler);
+}
+
+/** Loads the handlers of files: each one's default export. */
+export async function loadFiles(
+  { importFile }: LoadDeps,
+  files: readonly string[],
+): Promise<{ loaded: { file: string; handler: Handler }[]; problems: FileProblem[] }> {
+  const problems: FileProblem[] = [];
+  const loaded: { file: string; handler: Handler }[] = [];
+  for (const file of files) {
+    const found = await loadFile(importFile, file);
+    if (typeof found === "string") problems.push({ file, message: found });
+    else loaded.push({ file, handler: found });
+  }
+  return { loaded, problems };
+}
+
+/**
+ * Enters names of handlers into `owners`, which knows the file of each. Returns the files whose name is that of another
+ * one: the first keeps it.
+ */
+export function takeNames(
+  owners: Map<string, string>,
+  handlers: readonly { file: string; name: string }[],
+): FileProblem[] {
+  return handlers.flatMap(({ file, name }) => {
+    const other = owners.get(name);
+    if (other === undefined || other === file) {
+      owners.set(name, file);
+      return [];
+    }
+    const message =
+      `its name "${name}" is also that of ${shownPath(other)}. Give one of them another name; the position in the ` +
+      "feed stays with the name.";
+    return [{ file, message }];
+  });
+}
+
+/** In words for people. Pure. */
+export function problemsText(problems: readonly FileProblem[]): string {
+  const many = problems.length > 1 ? `${problems.length} handlers are` : "One handler is";
+  const lines = problems.map(({ file, message }) => `  - ${shownPath(file)}: ${message}`);
+  return `${many} not usable:\n${lines.join("\n")}`;
+}
+
+/**
+ * The paths of the handlers in folders. Files named `….example.ts` are off, and so are tests. Throws `ConfigurationError` for
+ * a folder that cannot be read.
+ */
 export async function listHandlerFiles(folders: readonly string[]): Promise<string[]> {
   return (await Promise.all(folders.map(filesIn))).flat();
 }

@@ -4,7 +4,7 @@ import type { Handler } from "../dispatch/define-handler.ts";
 import type { HostStart } from "../dispatch/host/messages.ts";
 import { openHostChannel, runHost } from "../dispatch/host/run-host.ts";
 import { handlerWork } from "../dispatch/handler-work.ts";
-import { loadHandlers } from "../dispatch/load-handlers.ts";
+import { loadFiles, loadHandlers } from "../dispatch/load-handlers.ts";
 import {
   type DispatchDeps,
   type RunningDispatch,
@@ -20,20 +20,9 @@ import { runTracing } from "./tracing.ts";
 /** Connections of a process: for the engine, and for handlers; transactional ones keep one each while they run. */
 const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
 
-/**
- * Loads all handlers of this deployment into this process, and calls `onFile` before each file. Throws
- * `ConfigurationError` where one is not usable.
- */
-export async function loadOwnHandlers(
-  config: Pick<Config, "handlersDir">,
-  onFile: (file: string) => void = () => {},
-): Promise<Handler[]> {
-  const importNext = (url: string): Promise<unknown> => {
-    onFile(fileURLToPath(url));
-    return importFile(url);
-  };
-  return loadHandlers({ importFile: importNext }, await handlerFolders(config));
-}
+/** Loads all handlers of this deployment into this process. Throws `ConfigurationError` where one is not usable. */
+export const loadOwnHandlers = async (config: Pick<Config, "handlersDir">): Promise<Handler[]> =>
+  loadHandlers({ importFile }, await handlerFolders(config));
 
 /** TypeScript from elsewhere is read whatever this program itself was started from. */
 async function importFile(url: string): Promise<unknown> {
@@ -47,16 +36,22 @@ export async function hostOwnHandlers(
   withRuntime: <T>(run: (runtime: Runtime) => Promise<T>, databaseUrl: string) => Promise<T>,
 ): Promise<void> {
   const channel = openHostChannel();
-  const { databaseUrl, service, now } = await channel.start;
+  const { databaseUrl, files, service, now } = await channel.start;
   try {
     await withRuntime(async (runtime) => {
-      const { config, log, wallClock: clock } = runtime;
+      const { log, wallClock: clock } = runtime;
       await runTracing(runtime);
       await runHost({
         log,
         channel,
         warnRateLimited: createRateLimitedWarnings({ log, clock }),
-        load: (onFile) => loadOwnHandlers(config, onFile),
+        load: (onFile) => {
+          const importNext = (url: string): Promise<unknown> => {
+            onFile(fileURLToPath(url));
+            return importFile(url);
+          };
+          return loadFiles({ importFile: importNext }, files);
+        },
         run: (handlers, onBegin) => startHandlers(runtime, handlers, { service, now, onBegin }),
       });
     }, databaseUrl);

@@ -22,11 +22,13 @@ export async function superviseOwnHandlers(
   service?: { baseUrl: string; apiKey: string },
 ): Promise<RunningHandlers | null> {
   const { config, log, random } = runtime;
-  if ((await listHandlerFiles(await handlerFolders(config))).length === 0) return null;
+  const listFiles = async () => listHandlerFiles(await handlerFolders(config));
+  if ((await listFiles()).length === 0) return null;
   const running = superviseHandlers({
     log,
     random,
     spawn: startHost,
+    listFiles,
     start: {
       type: "start",
       parentPid: process.pid,

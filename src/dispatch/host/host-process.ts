@@ -2,17 +2,20 @@ import type { ChildProcess } from "node:child_process";
 import type { Log } from "../../platform/log.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { hostEndText } from "./host-end.ts";
-import { type HostStart, type ToHost, beatMs, fromHost } from "./messages.ts";
+import { type FileProblem, problemsText } from "../load-handlers.ts";
+import { type HostStart, type LoadedHandler, type ToHost, beatMs, fromHost } from "./messages.ts";
 
 export interface HostProcessDeps {
   log: Log;
   /** Starts the process, with a channel. Called once for each. */
   spawn(): ChildProcess;
   start: HostStart;
+  /** Which of the handlers that it has loaded must not run, and why. */
+  refuse(handlers: readonly LoadedHandler[]): FileProblem[];
 }
 
 export interface HostLimits {
-  /** From the start to the first word, and then for each file. */
+  /** From the start to the first word, then for each file, and then to the first sign of life. */
   loadMs: number;
   /** Without a sign of life for longer, the host is said to be blocked. */
   silentMs: number;
@@ -22,22 +25,31 @@ export interface HostLimits {
 
 export interface EndedHost {
   why: string;
-  /** What was wrong with the handlers' files; null if they were loaded, or that is not known. */
-  problem: string | null;
   /** The handlers that had calls in progress then, or shortly before. */
   running: string[];
+  /** The files that may have ended it: the one that it was loading, or those of the running handlers. */
+  suspects: string[];
   /** It was killed since it took too long to load them. */
   wasLate: boolean;
   /** Since it had loaded them; 0 where it had not. */
   ranMs: number;
 }
 
+/** What a host runs. */
+export interface HostContent {
+  handlers: LoadedHandler[];
+  /** Its other files. */
+  problems: FileProblem[];
+}
+
 export interface HostProcess {
-  /** The names of its handlers; null if it ended before it had loaded them. */
-  readonly ready: Promise<string[] | null>;
+  /** Resolves when it has loaded its files; to null if it ended before. */
+  readonly ready: Promise<HostContent | null>;
   readonly ended: Promise<EndedHost>;
-  /** When its dispatch last showed that it does not hang, by `performance.now()`; null: not yet. */
-  lastProgressMs(): number | null;
+  /** Milliseconds since it began to run handlers; null while it does not. */
+  ranMs(): number | null;
+  /** Milliseconds since its dispatch last showed that it does not hang. */
+  sinceProgressMs(): number;
   /** Lets it complete its runs until their deadlines, and kills it when it takes longer. Idempotent. */
   stop(): void;
 }
@@ -47,18 +59,19 @@ const stalledMs = 60_000;
 
 /** Starts a host, watches it and kills it where it hangs. It is killed with this process, too. */
 export function startHostProcess(
-  { log, spawn, start }: HostProcessDeps,
+  { log, spawn, start, refuse }: HostProcessDeps,
   { loadMs, silentMs, marginMs }: HostLimits,
 ): HostProcess {
   const child = spawn();
   let readyMs: number | null = null;
   let longestDeadlineMs: number | null = null;
   let loading: string | null = null;
-  let problem: string | null = null;
+  const problems: FileProblem[] = [];
+  let content: HostContent | null = null;
   let known: string | null = null;
   let running = new Set<string>();
   let heapShare = 0;
-  let lastProgressMs: number | null = null;
+  let lastProgressMs = performance.now();
   let [isStopping, wasLate] = [false, false];
 
   const kill = (why: string | null): void => {
@@ -109,8 +122,9 @@ export function startHostProcess(
     };
     return {
       begin() {
+        if (timer !== undefined) return;
         lastMs = performance.now();
-        timer ??= setInterval(look, beatMs);
+        timer = setInterval(look, beatMs);
       },
       heard() {
         if (isTold) {
@@ -130,8 +144,29 @@ export function startHostProcess(
     if (isStalled && !was) log.warn({ sinceProgressMs: Math.round(sinceProgressMs) }, stalled);
   }
 
-  let becomesReady: (handlers: string[] | null) => void = () => {};
-  const ready = new Promise<string[] | null>((resolve) => (becomesReady = resolve));
+  let becomesReady: (content: HostContent | null) => void = () => {};
+  const ready = new Promise<HostContent | null>((resolve) => (becomesReady = resolve));
+
+  /** From its first sign of life on. */
+  function watchFromNow(): void {
+    if (content === null) return;
+    clearTimeout(loadTimer);
+    silence.begin();
+  }
+
+  function run(loaded: readonly LoadedHandler[]): void {
+    const refused = refuse(loaded);
+    const handlers = loaded.filter(({ file }) => refused.every((each) => each.file !== file));
+    content = { handlers, problems: [...problems, ...refused] };
+    if (handlers.length > 0) {
+      readyMs = lastProgressMs = performance.now();
+      longestDeadlineMs = Math.max(...handlers.map(({ deadlineMs }) => deadlineMs));
+    }
+    tell({ type: "run", files: handlers.map(({ file }) => file) });
+    // What a file has left behind might keep it.
+    if (handlers.length === 0) kill(null);
+    becomesReady(content);
+  }
 
   child.on("message", (raw) => {
     const { success, data: message } = fromHost.safeParse(raw);
@@ -142,23 +177,21 @@ export function startHostProcess(
         loadTimer.refresh();
         break;
       case "problem":
-        ({ message: problem } = message);
-        loading = null;
+        problems.push({ file: message.file, message: message.message });
         break;
-      case "ready":
+      case "loaded":
         // Only the host's own: a handler might say so to live for ever.
-        if (longestDeadlineMs !== null) return;
-        clearTimeout(loadTimer);
+        if (content !== null) return;
         loading = null;
-        readyMs = performance.now();
-        longestDeadlineMs = Math.max(0, ...message.handlers.map(({ deadlineMs }) => deadlineMs));
-        silence.begin();
-        becomesReady(message.handlers.map(({ name }) => name));
+        loadTimer.refresh();
+        run(message.handlers);
         break;
       case "began":
+        watchFromNow();
         running.add(message.handler);
         break;
       case "beat":
+        watchFromNow();
         silence.heard();
         running = new Set(message.running);
         ({ heapShare } = message);
@@ -179,10 +212,17 @@ export function startHostProcess(
     silence.end();
     process.removeListener("exit", killWithThis);
     becomesReady(null);
+    const { handlers, problems: left } = content ?? { handlers: null, problems: [] };
     return {
-      why: problem ?? hostEndText({ code, signal, known, heapShare, loading }),
-      problem,
+      why:
+        handlers?.length === 0
+          ? problemsText(left)
+          : hostEndText({ code, signal, known, heapShare, loading }),
       running: [...running],
+      suspects:
+        loading === null
+          ? (handlers ?? []).flatMap(({ file, name }) => (running.has(name) ? [file] : []))
+          : [loading],
       wasLate,
       ranMs: readyMs === null ? 0 : performance.now() - readyMs,
     };
@@ -193,7 +233,8 @@ export function startHostProcess(
   return {
     ready,
     ended,
-    lastProgressMs: () => lastProgressMs,
+    ranMs: () => (readyMs === null ? null : performance.now() - readyMs),
+    sinceProgressMs: () => performance.now() - lastProgressMs,
     stop() {
       if (isStopping) return;
       isStopping = true;

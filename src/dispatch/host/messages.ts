@@ -3,6 +3,11 @@ import { z } from "zod";
 /** Between two signs of life of the host. */
 export const beatMs = 250;
 
+/** Longer ones are no names: what a handler writes into the channel costs the worker no more than reading it. */
+const name = z.string().max(1_000);
+const names = z.array(name).max(10_000);
+const path = z.string().max(10_000);
+
 /** What the supervisor tells the host: the first is `start`. What the environment has is not among it. */
 export const toHost = z.discriminatedUnion("type", [
   z.object({
@@ -10,28 +15,28 @@ export const toHost = z.discriminatedUnion("type", [
     /** The supervisor's: the host must not outlive it. */
     parentPid: z.int(),
     databaseUrl: z.string(),
+    /** The paths of the handlers that it runs. */
+    files: z.array(path),
     /** Null: the configured one. */
     service: z.object({ baseUrl: z.string(), apiKey: z.string() }).nullable(),
     /** Where the feed was when the supervisor began: handlers begin there, however long loading takes. Null: now. */
     now: z.int().nonnegative().nullable(),
   }),
+  /** The answer to `loaded`: which of these files it runs. */
+  z.object({ type: z.literal("run"), files: z.array(path) }),
   z.object({ type: z.literal("stop") }),
 ]);
 export type ToHost = z.output<typeof toHost>;
 export type HostStart = Extract<ToHost, { type: "start" }>;
 
-/** Longer ones are no names: what a handler writes into the channel costs the worker no more than reading it. */
-const name = z.string().max(1_000);
-const names = z.array(name).max(10_000);
-
 /** What the host tells the supervisor. A handler has the same channel, so anything may arrive. */
 export const fromHost = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("loading"), file: name }),
-  /** The handlers cannot be loaded. */
-  z.object({ type: z.literal("problem"), message: z.string().max(100_000) }),
+  z.object({ type: z.literal("loading"), file: path }),
+  /** A file is not usable, in words for people. The host loads the others. */
+  z.object({ type: z.literal("problem"), file: path, message: z.string().max(10_000) }),
   z.object({
-    type: z.literal("ready"),
-    handlers: z.array(z.object({ name, deadlineMs: z.number() })),
+    type: z.literal("loaded"),
+    handlers: z.array(z.object({ file: path, name, deadlineMs: z.number() })).max(10_000),
   }),
   /** A handler that had no calls in progress has one now. */
   z.object({ type: z.literal("began"), handler: name }),
@@ -47,3 +52,4 @@ export const fromHost = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ending"), why: z.string().max(100_000) }),
 ]);
 export type FromHost = z.output<typeof fromHost>;
+export type LoadedHandler = Extract<FromHost, { type: "loaded" }>["handlers"][number];

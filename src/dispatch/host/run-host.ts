@@ -1,10 +1,11 @@
 import { getHeapStatistics } from "node:v8";
 import { Worker } from "node:worker_threads";
-import { TallyhookError, UsageError, exitCodes } from "../../platform/errors.ts";
+import { UsageError, exitCodes } from "../../platform/errors.ts";
 import { type Log, safeReason } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { RateLimitedWarnings } from "../../platform/rate-limited-warnings.ts";
 import type { Handler } from "../define-handler.ts";
+import type { loadFiles } from "../load-handlers.ts";
 import type { RunningDispatch } from "../start-dispatch.ts";
 import { type FromHost, type HostStart, beatMs, toHost } from "./messages.ts";
 
@@ -12,6 +13,8 @@ import { type FromHost, type HostStart, beatMs, toHost } from "./messages.ts";
 export interface HostChannel {
   /** The first message. */
   readonly start: Promise<HostStart>;
+  /** The files that it runs, once it has told which ones it has loaded. */
+  readonly run: Promise<string[]>;
   readonly stop: Promise<void>;
   /** Resolves when it was sent; also when nobody can be told any more. */
   tell(message: FromHost): Promise<void>;
@@ -31,18 +34,25 @@ export function openHostChannel(): HostChannel {
     );
   }
   process.on("disconnect", () => process.exit(exitCodes.endedAtOnce));
-  let [onStart, onStop]: [(start: HostStart) => void, () => void] = [() => {}, () => {}];
+  let [onStart, onRun, onStop]: [
+    (start: HostStart) => void,
+    (files: string[]) => void,
+    () => void,
+  ] = [() => {}, () => {}, () => {}];
+  const run = new Promise<string[]>((resolve) => (onRun = resolve));
   const start = new Promise<HostStart>((resolve) => (onStart = resolve));
   const stop = new Promise<void>((resolve) => (onStop = resolve));
   process.on("message", (raw) => {
     const { success, data: message } = toHost.safeParse(raw);
     if (!success) return;
     if (message.type === "stop") return onStop();
+    if (message.type === "run") return onRun(message.files);
     endWithParent(message.parentPid);
     onStart(message);
   });
   return {
     start,
+    run,
     stop,
     tell: (message) =>
       new Promise((resolve) => {
@@ -70,8 +80,8 @@ export interface HostDeps {
   log: Log;
   channel: HostChannel;
   warnRateLimited: RateLimitedWarnings;
-  /** Throws `ConfigurationError` where one is not usable. */
-  load(onFile: (file: string) => void): Promise<Handler[]>;
+  /** Loads the files of this host. */
+  load(onFile: (file: string) => void): ReturnType<typeof loadFiles>;
   /** Runs them until they are closed, which the caller does. */
   run(handlers: Handler[], onBegin: (handler: string) => void): Promise<RunningDispatch>;
 }
@@ -100,9 +110,6 @@ export async function runHost(deps: HostDeps): Promise<void> {
     void channel.tell({ type: "began", handler });
   });
   ({ running } = dispatch);
-  const handlers = loaded.map(({ name, deadlineMs }) => ({ name, deadlineMs }));
-  await channel.tell({ type: "ready", handlers });
-
   const beats = setInterval(() => {
     const inProgress = running();
     told.clear();
@@ -136,16 +143,21 @@ function createEnd({ channel }: HostDeps): { ended: Promise<void>; end(why: stri
   return { ended, end: resolve };
 }
 
-/** Null: they cannot be used, which the supervisor was told. */
+/** The handlers that this host runs. Null: none, which the supervisor knows. */
 async function loadAndTell({ channel, load }: HostDeps): Promise<Handler[] | null> {
-  try {
-    return await load((file) => void channel.tell({ type: "loading", file }));
-  } catch (error) {
-    if (!(error instanceof TallyhookError)) throw error;
-    process.exitCode = error.exitCode;
-    await channel.tell({ type: "problem", message: error.message });
-    return null;
+  const { loaded, problems } = await load((file) => void channel.tell({ type: "loading", file }));
+  for (const { file, message } of problems) {
+    await channel.tell({ type: "problem", file, message: message.slice(0, 10_000) });
   }
+  const handlers = loaded.map(({ file, handler: { name, deadlineMs } }) => ({
+    file,
+    name,
+    deadlineMs,
+  }));
+  await channel.tell({ type: "loaded", handlers });
+  const run = new Set(await channel.run);
+  if (run.size === 0) return null;
+  return loaded.flatMap(({ file, handler }) => (run.has(file) ? [handler] : []));
 }
 
 function watchProcess(

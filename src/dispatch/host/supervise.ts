@@ -1,12 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
+import { type FileProblem, problemsText, takeNames } from "../load-handlers.ts";
 import {
+  type EndedHost,
   type HostLimits,
   type HostProcess,
   type HostProcessDeps,
   startHostProcess,
 } from "./host-process.ts";
+import type { HostStart, LoadedHandler } from "./messages.ts";
+
+export interface SuperviseDeps extends Pick<HostProcessDeps, "log" | "spawn"> {
+  random: Random;
+  start: Omit<HostStart, "files">;
+  /** The paths of all handlers. */
+  listFiles(): Promise<string[]>;
+}
 
 export interface SuperviseOptions extends HostLimits {
   /** The longest time for loading: each start that took too long doubles `loadMs` for the next one. */
@@ -14,6 +24,8 @@ export interface SuperviseOptions extends HostLimits {
   restart: RetryPolicy;
   /** A host that ran for longer has ended for the first time again. */
   wellAfterMs: number;
+  /** Each takes some 80 MB. Beyond this, handlers that end their process do so to each other. */
+  mostProcesses: number;
 }
 
 const defaultOptions: SuperviseOptions = {
@@ -23,74 +35,164 @@ const defaultOptions: SuperviseOptions = {
   marginMs: 10_000,
   restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1_000, maxDelayMs: 30_000 },
   wellAfterMs: 60_000,
+  mostProcesses: 4,
 };
 
 export interface RunningHandlers {
-  /** What was wrong with their files at the first start; null if it loaded them, or ended otherwise. */
+  /** What was wrong with their files at the first start; null if nothing was, or it ended before that was known. */
   readonly problem: Promise<string | null>;
-  /** Milliseconds since their dispatch last showed that it does not hang, its restarts included. */
+  /** Milliseconds since each of their processes last showed that it does not hang. */
   sinceProgressMs(): number;
   /** Waits for the handlers that run, until their deadlines at most. Idempotent. */
   close(): Promise<void>;
 }
 
+/** Files that share a process. */
+interface Group {
+  files: Set<string>;
+  host: HostProcess | null;
+}
+
 /**
- * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends or cannot load
- * them. Nothing that they do ends the process that calls this, or keeps it waiting.
+ * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends. Files that are
+ * not usable, and those that may have ended their process twice in a row, get another process, so that the others go
+ * on. Nothing that handlers do ends the process that calls this, or keeps it waiting.
  */
 export function superviseHandlers(
-  deps: HostProcessDeps & { random: Random },
+  deps: SuperviseDeps,
   options: SuperviseOptions = defaultOptions,
 ): RunningHandlers {
-  const { log, random } = deps;
+  const { log, random, spawn } = deps;
   const closing = new AbortController();
-  let lastProgressMs = performance.now();
-  let { loadMs } = options;
-  let wasReady = false;
-  let host = startHost();
-  const problem = host.ended.then((end) => end.problem);
+  const groups = new Set<Group>();
+  const keeping = new Set<Promise<void>>();
+  /** The file of each handler's name: two processes must not run two handlers of one name. */
+  const owners = new Map<string, string>();
+  let listed: string[] = [];
+  let tellFirst: (problem: string | null) => void = () => {};
+  const problem = new Promise<string | null>((resolve) => (tellFirst = resolve));
 
-  function startHost(): HostProcess {
-    const start = { ...deps.start, now: wasReady ? null : deps.start.now };
-    const started = startHostProcess({ ...deps, start }, { ...options, loadMs });
-    void started.ready.then((handlers) => {
-      if (handlers === null) return;
-      wasReady = true;
-      loadMs = options.loadMs;
-      log.info({ handlers }, "the process of the handlers runs");
-    });
-    return started;
-  }
-
-  async function keepRunning(): Promise<void> {
-    for (let ends = 1; ; ends++) {
-      const { why, running, ranMs, wasLate } = await host.ended;
-      if (closing.signal.aborted) return;
-      lastProgressMs = host.lastProgressMs() ?? lastProgressMs;
-      if (ranMs > options.wellAfterMs) ends = 1;
-      if (wasLate) loadMs = Math.min(options.mostLoadMs, 2 * loadMs);
-      const delayMs = retryDelayMs(options.restart, ends, random) ?? 0;
-      log.error({ why, handlers: running, retryInMs: delayMs }, ended);
-      await sleep(delayMs, undefined, { signal: closing.signal }).catch(() => {});
-      if (closing.signal.aborted) return;
-      host = startHost();
+  /** What is in no other group is the first one's, also what comes later. */
+  async function list(): Promise<void> {
+    try {
+      listed = await deps.listFiles();
+    } catch (err) {
+      log.error({ err }, "the folders of the handlers cannot be read");
+      return;
     }
+    for (const group of groups) {
+      for (const file of group.files) if (!listed.includes(file)) group.files.delete(file);
+    }
+    const known = new Set([...groups].flatMap(({ files }) => [...files]));
+    for (const file of listed) if (!known.has(file)) first.files.add(file);
   }
-  const keeping = keepRunning();
+
+  function refuse(handlers: readonly LoadedHandler[]): FileProblem[] {
+    const loaded = new Set(handlers.map(({ file }) => file));
+    for (const [name, file] of owners) {
+      if (loaded.has(file) || !listed.includes(file)) owners.delete(name);
+    }
+    return takeNames(owners, handlers);
+  }
+
+  function startHost(group: Group, now: number | null, loadMs: number): HostProcess {
+    const start: HostStart = { ...deps.start, now, files: [...group.files] };
+    group.host = startHostProcess({ log, spawn, start, refuse }, { ...options, loadMs });
+    return group.host;
+  }
+
+  async function keep(group: Group): Promise<void> {
+    let { now } = deps.start;
+    let { loadMs } = options;
+    let suspects: string[] = [];
+    for (let ends = 1; ; ends++) {
+      await list();
+      if (group.files.size === 0 || closing.signal.aborted) break;
+      const host = startHost(group, now, loadMs);
+      const content = await host.ready;
+      if (content !== null && content.handlers.length > 0) {
+        [now, loadMs] = [null, options.loadMs];
+        tellReady(content.handlers);
+        setApart(content.problems);
+      }
+      tellFirst(
+        content === null || content.problems.length === 0 ? null : problemsText(content.problems),
+      );
+      const end = await host.ended;
+      group.host = null;
+      if (closing.signal.aborted) break;
+      if (end.ranMs > options.wellAfterMs) [ends, suspects] = [1, []];
+      if (end.wasLate) loadMs = Math.min(options.mostLoadMs, 2 * loadMs);
+      const delayMs = retryDelayMs(options.restart, ends, random) ?? 0;
+      log.error({ why: end.why, handlers: end.running, retryInMs: delayMs }, ended);
+      const again = end.suspects.filter((file) => suspects.includes(file));
+      if (split(group, again, end)) [ends, suspects] = [0, []];
+      else ({ suspects } = end);
+      await sleep(delayMs, undefined, { signal: closing.signal }).catch(() => {});
+      if (closing.signal.aborted) break;
+    }
+    groups.delete(group);
+  }
+
+  function tellReady(handlers: readonly LoadedHandler[]): void {
+    const names = handlers.map(({ name }) => name);
+    log.info({ handlers: names }, "the process of the handlers runs");
+  }
+
+  /** Those of its files that are not usable are tried in another process; it goes on with the others. */
+  function setApart(problems: readonly FileProblem[]): void {
+    if (problems.length === 0) return;
+    log.error({ problems: problemsText(problems) }, notUsable);
+    moveApart(problems.map(({ file }) => file));
+  }
+
+  /** Of the files that may have ended their process twice in a row one did so: they go on apart, by halves if need be. */
+  function split({ files }: Group, again: readonly string[], { why }: EndedHost): boolean {
+    if (again.length === 0 || files.size < 2) return false;
+    const apart = again.length < files.size ? again : again.slice(0, Math.ceil(again.length / 2));
+    if (groups.size >= options.mostProcesses) {
+      log.warn({ files: again, processes: groups.size }, noFurther);
+      return false;
+    }
+    log.warn({ files: apart, why }, goApart);
+    moveApart(apart);
+    return true;
+  }
+
+  function moveApart(files: readonly string[]): void {
+    for (const group of groups) for (const file of files) group.files.delete(file);
+    begin({ files: new Set(files), host: null });
+  }
+
+  function begin(group: Group): void {
+    groups.add(group);
+    const kept = keep(group).finally(() => keeping.delete(kept));
+    keeping.add(kept);
+  }
+
+  const first: Group = { files: new Set(), host: null };
+  begin(first);
 
   return {
-    problem: Promise.race([
-      problem,
-      host.ready.then((handlers) => (handlers === null ? problem : null)),
-    ]),
-    sinceProgressMs: () => performance.now() - (host.lastProgressMs() ?? lastProgressMs),
+    problem,
+    sinceProgressMs: () =>
+      Math.max(
+        0,
+        ...[...groups].map(({ host }) => (host?.ranMs() == null ? 0 : host.sinceProgressMs())),
+      ),
     async close() {
       closing.abort();
-      host.stop();
-      await host.ended;
-      await keeping;
+      tellFirst(null);
+      for (const { host } of groups) host?.stop();
+      await Promise.all(keeping);
     },
   };
 }
 
 const ended = "the process of the handlers has ended, and is started again";
+const notUsable =
+  "the other handlers run; those that are not usable are tried again in a process of their own";
+const goApart =
+  "the process of the handlers has ended twice while one of these ran; they get another one, and the others go on";
+const noFurther =
+  "the process of the handlers has ended twice while one of these ran, and there are as many processes as may be";

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,6 +9,7 @@ import {
   type SuperviseOptions,
   superviseHandlers,
 } from "../../../src/dispatch/host/supervise.ts";
+import { listHandlerFiles } from "../../../src/dispatch/load-handlers.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -73,6 +74,7 @@ const quick: SuperviseOptions = {
   marginMs: 1_500,
   restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1, maxDelayMs: 1 },
   wellAfterMs: 60_000,
+  mostProcesses: 8,
 };
 
 function supervise(options: Partial<SuperviseOptions> = {}): void {
@@ -81,6 +83,7 @@ function supervise(options: Partial<SuperviseOptions> = {}): void {
       log: createLog({ level: "info", name: "test", destination: { write: keep } }),
       random: seededRandom(1),
       spawn,
+      listFiles: () => listHandlerFiles([folder]),
       start: {
         type: "start",
         parentPid: process.pid,
@@ -138,6 +141,12 @@ async function logged(msg: RegExp, fields: Record<string, unknown> = {}) {
   }
 }
 
+/** The handlers of each process that began to run some. */
+const runs = (): string[] =>
+  lines
+    .filter(({ msg }) => msg === "the process of the handlers runs")
+    .map(({ handlers }) => (handlers as string[]).join());
+
 const arrive = (...ids: string[]) =>
   applyAs(database.db, "event:1", ...ids.map((id) => orderAt(id, 1)));
 
@@ -179,7 +188,6 @@ describe("a handler that", () => {
       expect(handlers).toContain("hostile");
       await untilInnocentHas(deed);
     }
-    expect(hosts).toHaveLength(ends.length + 1);
     const dead = await eventually("each change of the hostile one is dead", async () => {
       await endLeases();
       const rows = await database.db("dispatch.runs").where({ state: "dead" }).orderBy("seq");
@@ -264,16 +272,69 @@ describe("a file that", () => {
     await mended();
   });
 
-  test("is wrong at a restart is tried again until it is right", async () => {
-    await file("hostile", "attempts: 1", hostile);
+  test("is not usable costs the others nothing, and is tried in a process of its own until it is", async () => {
+    await file("innocent", "attempts: 1", innocent);
+    await writeFile(join(folder, "late.mjs"), "export {};");
+    supervise();
+    await untilRegistered(database.db, "innocent");
+    await logged(/those that are not usable are tried again/, { problems: /late\.mjs: it has no/ });
+    await logged(/of the handlers has ended/, { why: /^One handler is not usable/ });
+    await file("late", "attempts: 1", innocent);
+    await untilRegistered(database.db, "late");
+    expect(runs().filter((names) => names.includes("innocent"))).toEqual(["innocent"]);
+  });
+
+  test("has the name of another one does not run beside it, and does in its place", async () => {
+    await file("one", "attempts: 1", innocent);
+    await copyFile(join(folder, "one.mjs"), join(folder, "two.mjs"));
+    supervise();
+    await logged(/of the handlers has ended/, { why: /two\.mjs: its name "one" is also that of/ });
+    expect(runs()).toEqual(["one"]);
+    await rm(join(folder, "one.mjs"));
+    await eventually("the second one runs", () => runs().length === 2);
+  });
+});
+
+describe("a handler that ends its process again and again", () => {
+  // It takes a while, so that it is always running when the other one ends their process.
+  const busy = "await new Promise((go) => setTimeout(go, 300)); ";
+
+  test.each([
+    ["alone", innocent, "process.exit(3);"],
+    [
+      "beside one that is always running then",
+      busy + innocent,
+      "setTimeout(() => process.exit(3), 100); await new Promise(() => {});",
+    ],
+  ])("%s goes on in a process of its own, and the others in theirs", async (_, other, deed) => {
+    await file(
+      "an-innocent",
+      "attempts: 100, deadlineMs: 2_000",
+      other.replace("innocent", "an-innocent"),
+    );
+    await file("hostile", "attempts: 100, deadlineMs: 500", deed);
     supervise();
     await untilRegistered(database.db, "hostile");
-    await writeFile(join(folder, "late.mjs"), "export {};");
-    await arrive("exits");
-    await logged(/of the handlers has ended/, { why: /^One handler is not usable/ });
-    lines.length = 0;
-    await rm(join(folder, "late.mjs"));
-    await logged(/process of the handlers runs/);
+    await untilRegistered(database.db, "an-innocent");
+    const ids = Array.from({ length: 4 }, (_, n) => `order-${n}`);
+    await arrive(...ids);
+    const again = setInterval(() => void endLeases(), 200);
+    try {
+      await eventually("it has a process of its own", () => runs().includes("hostile"));
+      await eventually(
+        "the other one has handled all",
+        async () =>
+          (await database.db("own.done").where({ handler: "an-innocent" }).distinct("id"))
+            .length === ids.length,
+      );
+      await eventually(
+        "it ends its own",
+        () => runs().filter((names) => names === "hostile").length > 1,
+      );
+    } finally {
+      clearInterval(again);
+    }
+    expect(runs().filter((names) => names === "an-innocent")).toHaveLength(1);
   });
 });
 
