@@ -130,19 +130,27 @@ const latestOrder = `
 
 /**
  * SQL for the end of a period: its start plus one cycle, on the anchor's day or the last day of a shorter month.
- * Without an anchor, the day of the subscription's start counts.
+ * Without an anchor, the day of the subscription's start counts. Both days are those of a clock that is `ahead` of UTC.
  */
-const periodEnd = `
+const periodEnd = (ahead: string): string => `
   (case s.billing_cycle->>'interval'
      when 'day' then s.current_period_start + make_interval(days => n)
      when 'month' then (
        select target + make_interval(days => least(anchor, extract(day from last)::int) - 1)
-              + (s.current_period_start at time zone 'UTC' - date_trunc('day', s.current_period_start at time zone 'UTC'))
-       from (select date_trunc('month', s.current_period_start at time zone 'UTC') + make_interval(months => n) as target) t,
+              + (local - date_trunc('day', local)) - ${ahead}
+       from (select s.current_period_start at time zone 'UTC' + ${ahead} as local) c,
+            lateral (select date_trunc('month', local) + make_interval(months => n) as target) t,
             lateral (select target + interval '1 month - 1 day' as last) l,
             lateral (select coalesce(${smallNumberAt("s.billing_cycle", "anchor_day")},
-                                     extract(day from s.start_date at time zone 'UTC')::int) as anchor) a
+                                     extract(day from s.start_date at time zone 'UTC' + ${ahead})::int) as anchor) a
      ) at time zone 'UTC' end)`;
+
+/**
+ * SQL for clocks of which one shows the day of any zone: that of UTC, the next one once it has begun anywhere, and the
+ * one before as long as it is not over everywhere.
+ */
+const clocks =
+  "(values (interval '0'), (interval '14 hours'), (interval '-12 hours')) as clock(ahead)";
 
 export const subscriptionStates: readonly Invariant[] = [
   {
@@ -190,7 +198,8 @@ export const subscriptionStates: readonly Invariant[] = [
       having count(o.id) <> 1 or bool_or(o.status <> 'failed' or o.cycle is not null)`,
   },
   {
-    // The interface does not say in which time zone days begin: a difference of less than a day counts as equal.
+    // The interface does not say in which time zone days begin, and at the end of a month a day decides which month it
+    // is. The nearest end of any zone counts, and a difference of less than a day as equal.
     name: "period",
     severity: "warning",
     mode: "enforce",
@@ -200,9 +209,13 @@ export const subscriptionStates: readonly Invariant[] = [
       select id, currency, null::bigint as at_risk, cast(due as text) as expected,
              concat_ws(', ', 'ends ' || current_period_end, 'next billing ' || next_billing_date) as found
       from (
-        select s.*, ${periodEnd} as due
+        select s.*, nearest.due
         from (select f.*, ${smallNumberAt("billing_cycle", "interval_count")} as n
               from subscription_facts f where status in ('active', 'past_due')) s
+        cross join lateral (
+          select d.due from (select ${periodEnd("clock.ahead")} as due from ${clocks} offset 0) d
+          order by abs(extract(epoch from s.current_period_end - d.due)) limit 1
+        ) nearest
       ) s
       where abs(extract(epoch from current_period_end - due)) >= 86400
          or next_billing_date <> current_period_end`,

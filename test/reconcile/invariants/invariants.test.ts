@@ -758,6 +758,37 @@ describe("the smallest fault", () => {
   });
 });
 
+describe("the period of a subscription", () => {
+  it.each([
+    {
+      where: "New York, from 30 January on, after the short month",
+      start_date: "2025-01-31T02:00:00.000Z",
+      current_period_start: "2025-03-01T02:00:00.000Z",
+      current_period_end: "2025-03-31T01:00:00.000Z",
+    },
+    {
+      where: "Tokyo, on the first of each month",
+      anchor_day: 1,
+      start_date: "2024-12-31T15:30:00.000Z",
+      current_period_start: "2025-02-28T15:30:00.000Z",
+      current_period_end: "2025-03-31T15:30:00.000Z",
+    },
+    {
+      where: "Auckland, on the last of each month",
+      anchor_day: 31,
+      start_date: "2025-01-30T11:30:00.000Z",
+      current_period_start: "2025-02-27T11:30:00.000Z",
+      current_period_end: "2025-03-30T11:30:00.000Z",
+    },
+  ])("ends where it does by the days of $where", async ({ anchor_day, ...times }) => {
+    const billing_cycle = { interval: "month", interval_count: 1, anchor_day };
+    const next_billing_date = times.current_period_end;
+    const fields = { ...times, where: undefined, billing_cycle, next_billing_date };
+    const found = await check([listed("subscription", subscription("x", fields))]);
+    expect(Object.keys(found).filter((name) => name.startsWith("period"))).toEqual([]);
+  });
+});
+
 it("has a sale that no balance contains, since it tells no time, keep every month from being proved", async () => {
   await check([listed("order", order("x", { transactions: [{ ...entry, created_at: "soon" }] }))]);
   const [finding] = await database.db("reconcile.findings").select("severity", "object_at");
