@@ -149,6 +149,9 @@ export async function customerFacts(
         from (select o.currency, sum(o.total) as amount, count(*) - count(o.total) as unknown
               from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
               where o.customer_id = asked.id and o.status = 'failed' and s.status <> 'canceled'
+                -- Not one that another order of its cycle has replaced.
+                and (o.subscription_cycle > 1 is not true or o.id in (
+                  select r.order_id from reports.renewal_cycles(array[o.subscription_id]) r))
               group by o.currency) d) as past_due,
        (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount::text, 'unknown', p.unknown)
                         order by p.currency)

@@ -144,6 +144,7 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
       ...afterTwo,
       subscription: { status: "canceled", canceledAt: at, detail: null },
     }),
+    ...tellAll("a renewal, voided", { ...afterTwo, status: "voided", voidedAt: at }),
   ];
 }
 
@@ -177,6 +178,7 @@ function declined(
       isRetryUnknown: false,
     })),
     settledAt: null,
+    voidedAt: null,
     subscription: null,
     ...fields,
   };
@@ -672,7 +674,7 @@ function digestSample(
     failureCode: "insufficient_funds",
     attempts: 5,
     nextRetryAt: new Date(at.getTime() + dayMs),
-    isPaid: false,
+    ending: null,
     ...fields,
   });
   const entries = [
@@ -680,8 +682,8 @@ function digestSample(
     entry(2, { amountMinor: 12_000n, person: null }),
     entry(3, { section: "last-try", attempts: 3 }),
     entry(4, { section: "order", attempts: 1, failureCode: "expired_card" }),
-    entry(5, { section: "over", attempts: 2, isPaid: true }),
-    entry(6, { section: "over", attempts: 4 }),
+    entry(5, { section: "over", attempts: 2, ending: "recovered" }),
+    entry(6, { section: "over", attempts: 4, ending: "canceled" }),
     ...[7, 8, 9].map((id) => entry(id, { section: "waiting", attempts: 1 })),
   ];
   return {

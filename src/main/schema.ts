@@ -51,7 +51,8 @@ const objects: readonly URL[] = [
   ),
   ...inRoom("reports/base", "json-values", "day-start", "recurring-amounts"),
   // Objects as of a time.
-  ...inRoom("reports/base", "touched", "transactions", "orders", "order-retries", "day-sums"),
+  ...inRoom("reports/base", "touched", "transactions", "orders", "renewal-cycles"),
+  ...inRoom("reports/base", "order-retries", "day-sums"),
   ...inRoom("reports/base", "subscription-states", "chargebacks"),
   // What was read and proved.
   ...inRoom(

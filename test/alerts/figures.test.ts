@@ -7,7 +7,7 @@ import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "..
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { storeAlert } from "./outbox/outbox-stand.ts";
-import { deliver, messagesOf } from "./timeline-stand.ts";
+import { deliver, lifeOf, messagesOf } from "./timeline-stand.ts";
 import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
@@ -148,6 +148,34 @@ test("an order that was declined and is voided now was not paid after all, as in
   expect(found).toMatchObject({ status: "voided", settledAt: null });
 });
 
+test("a decline ends as lost when its order is voided, also once it was paid in between", async () => {
+  const alertContext = testAlertContext({});
+  const charge = { subscription_id: "subscription-1", subscription_cycle: 2 };
+  const state = (days: number, status: string, fields: object = {}) =>
+    event(
+      sampleOrder({
+        ...charge,
+        status,
+        updated_at: `2025-03-0${days}T12:00:00.000Z`,
+        transactions: [sampleEntry({ status: "failed", failure_code: "expired_card" })],
+        ...fields,
+      }),
+    );
+  const key = "dunning:subscription-1:2";
+  await deliver(db, alertContext, [[state(1, "failed")], [state(2, "voided")]]);
+  expect(await unresolved(db)).toEqual([]);
+  expect(await lifeOf(db, key)).toEqual(["opened attempt:1", "resolved voided"]);
+  const paid = sampleEntry({ id: "sale-2", created_at: "2025-03-03T12:00:00.000Z" });
+  const voided = { ...paid, status: "voided" };
+  await deliver(db, alertContext, [
+    [state(3, "succeeded", { transactions: [paid] })],
+    [state(4, "voided", { transactions: [voided], updated_at: "2025-03-04T12:00:00.000Z" })],
+  ]);
+  const [found] = await findDeclinedOrders(db, ["order-1"]);
+  expect(found).toMatchObject({ settledAt: null, voidedAt: new Date("2025-03-02T12:00:00.000Z") });
+  expect(await unresolved(db)).toEqual([]);
+});
+
 test("what a customer owes and has paid: by currency, refunds and lost chargebacks taken off", async () => {
   const subscription = (id: string, status: string) => sampleSubscription({ id, status });
   const order = (id: string, fields: object) => sampleOrder({ id, transactions: [], ...fields });
@@ -160,6 +188,7 @@ test("what a customer owes and has paid: by currency, refunds and lost chargebac
     order("order-1", { ...failed, subscription_id: "past-due", subscription_cycle: 2 }),
     order("order-2", { ...failed, subscription_id: "canceled", subscription_cycle: 2 }),
     order("order-3", failed),
+    order("order-1b", { ...failed, subscription_id: "past-due", subscription_cycle: 2 }),
     order("order-4", {
       transactions: [
         entry("sale-4"),

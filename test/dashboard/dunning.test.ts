@@ -225,7 +225,7 @@ describe("the board", () => {
     expect(column(board, "recovered")).toMatch(/PAID5 .*Paid 2026-11-22 12:00 UTC/);
     expect(board).not.toContain("CANCELED6");
     expect(textOf(await page("/dunning/canceled6", cookie))).toContain(
-      "the subscription has ended",
+      "its subscription ended, or it was voided",
     );
   });
 

@@ -87,6 +87,46 @@ test("dunning-funnel tells by which attempt a renewal was recovered, what is los
   ]);
 });
 
+test("a renewal that another order of its cycle pays is one that was recovered, and a voided one is lost", async () => {
+  const charge = (id: string, cycle: number) => ({
+    subscription_id: `of ${id}`,
+    subscription_cycle: cycle,
+  });
+  const failed = { status: "failed", failure_code: "do_not_honor" };
+  await apply(
+    database.db,
+    order("first try", 2, { ...failed, ...charge("retried", 2) }),
+    attempt("t1", "first try", 2, failed),
+    order("second try", 4, { ...failed, ...charge("retried", 2) }),
+    attempt("t2", "second try", 4, failed),
+    order("third try", 7, charge("retried", 2)),
+    attempt("t3", "third try", 7, {}),
+    order("next cycle", 32, charge("retried", 3)),
+    attempt("t4", "next cycle", 32, {}),
+    subscription("of retried", 32, {}),
+    order("voided", 3, { status: "voided", updated_at: dayAt(5), ...charge("voided", 2) }),
+    attempt("t5", "voided", 3, failed),
+    subscription("of voided", 5, {}),
+  );
+  expect((await ask(database.db, "dunning-funnel", spring)).rows).toMatchObject([
+    {
+      week: "2025-03-03",
+      entered: "2",
+      entered_amount: "2000",
+      recovered_at_3: "1",
+      recovered: "1",
+      recovered_amount: "1000",
+      lost: "1",
+      lost_amount: "1000",
+      in_progress: "0",
+      median_days: "5.0",
+    },
+  ]);
+  expect((await ask(database.db, "declines", spring)).rows).toMatchObject([
+    { declines: "3", recovered_percent: "66.67" },
+  ]);
+});
+
 test("declines gives shares of each currency, and what was paid later", async () => {
   const yen = { currency: "jpy" };
   await apply(

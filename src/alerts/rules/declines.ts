@@ -224,17 +224,24 @@ function endStage(told: Told, last: Attempt): Transition | null {
   const { order, kind, rules } = told;
   const paid = paidAt(order);
   const { status, canceledAt } = order.subscription ?? { status: null, canceledAt: null };
-  const isCanceled = status === "canceled" && canceledAt !== null;
-  if (paid === null && !isCanceled) return null;
+  const ends: (readonly [DeclineEnding, Date])[] = [];
+  if (status === "canceled" && canceledAt !== null) ends.push(["canceled", canceledAt]);
+  if (order.voidedAt !== null) ends.push(["voided", order.voidedAt]);
+  const [ended] =
+    paid === null
+      ? ends.sort(([, a], [, b]) => a.getTime() - b.getTime())
+      : [["recovered", paid] as const];
+  if (ended === undefined) return null;
+  const [ending, at] = ended;
   const rule: RuleName = ruleOf[kind];
   const group = declineGroupOf(last.failureCode);
   return {
-    name: paid === null ? "canceled" : "recovered",
+    name: ending,
     change: "resolved",
-    at: paid ?? canceledAt ?? last.at,
+    at,
     rule,
     severity: rules[rule].severity,
-    ...titled(endHeadline(leadTexts[kind](order), { isPaid: paid !== null, tries: last.number })),
+    ...titled(endHeadline(leadTexts[kind](order), { ending, tries: last.number })),
     advice:
       paid === null
         ? "Stop collecting this payment. If you delivered anything for it, write it off or invoice it yourself."
@@ -253,11 +260,24 @@ function endStage(told: Told, last: Attempt): Transition | null {
 /** The headline of the end of dunning, also on the daily list. Pure. */
 export const endHeadline = (
   what: string,
-  { isPaid, tries }: { isPaid: boolean; tries: number },
+  { ending, tries }: { ending: DeclineEnding; tries: number },
 ): Headline => ({
-  lead: `${what} ${isPaid ? "recovered" : "lost"}`,
-  cause: `${isPaid ? "" : "subscription canceled "}after ${counted(tries, "declined attempt")}`,
+  lead: `${what} ${ending === "recovered" ? "recovered" : "lost"}`,
+  cause: `${endingCauses[ending]}after ${counted(tries, "declined attempt")}`,
 });
+
+/** How a decline ends: it is paid after all, its subscription is canceled, or the order is voided. */
+export type DeclineEnding = "recovered" | "canceled" | "voided";
+
+const endingCauses: Readonly<Record<DeclineEnding, string>> = {
+  recovered: "",
+  canceled: "subscription canceled ",
+  voided: "order voided ",
+};
+
+/** The last end among these transitions; null where there is none. Pure. */
+export const endingIn = (stages: readonly string[]): DeclineEnding | null =>
+  stages.findLast((name): name is DeclineEnding => Object.hasOwn(endingCauses, name)) ?? null;
 
 function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRetry): AlertFact[] {
   const { order, kind, localTime } = told;

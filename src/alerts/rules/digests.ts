@@ -9,7 +9,13 @@ import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
 import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
 import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
 import { causeOf } from "../../mirror/dunning/decline-groups.ts";
-import { endHeadline, lastRetryHeadline, lostHeadline } from "./declines.ts";
+import {
+  type DeclineEnding,
+  endHeadline,
+  endingIn,
+  lastRetryHeadline,
+  lostHeadline,
+} from "./declines.ts";
 import {
   type Part,
   type Wording,
@@ -162,7 +168,7 @@ const entryOf = (
   failureCode: facts.failure_code ?? null,
   attempts: facts.attempts ?? 1,
   nextRetryAt: facts.next_retry_at == null ? null : new Date(facts.next_retry_at),
-  isPaid: stages.includes("recovered"),
+  ending: endingIn(stages),
 });
 
 /** Items gathered before this time are sent now. Pure. */
@@ -187,7 +193,7 @@ export interface DigestEntry {
   failureCode: string | null;
   attempts: number;
   nextRetryAt: Date | null;
-  isPaid: boolean;
+  ending: DeclineEnding | null;
 }
 
 export const digestSections = ["lost", "last-try", "order", "over", "waiting"] as const;
@@ -216,7 +222,7 @@ function digestSection({
   isNewSinceTaken,
 }: DigestState): DigestSection | null {
   if (state === "resolved") {
-    return stages.some((name) => name === "recovered" || name === "canceled") ? "over" : null;
+    return endingIn(stages) === null ? null : "over";
   }
   if (state === "acknowledged" && !isNewSinceTaken) return null;
   if (isFinal) return "lost";
@@ -351,7 +357,7 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
         entry.nextRetryAt === null ? "soon" : shortTime(entry.nextRetryAt),
       );
     case "over":
-      return endHeadline(amount, { isPaid: entry.isPaid, tries: entry.attempts });
+      return endHeadline(amount, { ending: entry.ending ?? "canceled", tries: entry.attempts });
     case "order":
     case "waiting":
       return {

@@ -223,7 +223,11 @@ async function findMissingRetries(db: Knex, dueBefore: Date): Promise<AbsentThin
      where o.retry_due_at < ?
        and coalesce(s.status, '') not in ('canceled', 'completed')
        and not exists (select from mirror.transactions t
-                       where t.order_id = o.id and t.type = 'sale' and t.created_at >= o.retry_due_at)`,
+                       where t.order_id = o.id and t.type = 'sale' and t.created_at >= o.retry_due_at)
+       -- The service may make another order for a retry.
+       and not exists (select from mirror.orders n
+                       where n.subscription_id = o.subscription_id and n.subscription_cycle = o.subscription_cycle
+                         and n.created_at >= o.retry_due_at)`,
     [dueBefore],
   );
   return missingOf(rows[0]);

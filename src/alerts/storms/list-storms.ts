@@ -307,6 +307,7 @@ export function listItem({
 const endings: Readonly<Record<string, string>> = {
   recovered: "paid after all",
   canceled: "the subscription was canceled",
+  voided: "the order was voided",
   accepted: "lost: the bank keeps the money",
   dismissed: "won: you keep the money",
 };

@@ -25,8 +25,10 @@ export interface DeclinedOrder {
     nextRetryAt: Date | null;
     isRetryUnknown: boolean;
   }[];
-  /** Its first state with a status that means paid. */
+  /** Its first state with a status that means paid; null once it is voided. */
   settledAt: Date | null;
+  /** Since when it is voided: nobody collects it any more. */
+  voidedAt: Date | null;
   subscription: {
     status: string | null;
     canceledAt: Date | null;
@@ -92,7 +94,7 @@ export function paidAt({ sales, settledAt }: DeclinedOrder): Date | null {
   return paid?.at ?? settledAt;
 }
 
-const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress"]);
+const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress", "voided"]);
 
 /** The cycle of a first charge is null, or 1 once it is paid. A planned retry indicates a renewal. */
 export const isFirstCharge = ({ cycle, dunning }: DeclinedOrder): boolean =>
@@ -153,6 +155,7 @@ interface Row {
     | { at: string; attempt: number | null; next: string | null; is_unknown: boolean | null }[]
     | null;
   settled_at: Date | null;
+  voided_at: Date | null;
   has_subscription: boolean;
   subscription_status: string | null;
   canceled_at: Date | null;
@@ -192,7 +195,9 @@ const statement = `
   )
   select o.id, o.order_number, o.customer_id, o.status, o.total, o.currency, o.subscription_id,
          o.subscription_cycle as cycle, o.card_brand, o.card_last_four, o.failure_reason, o.created_at,
-         sale.list as sales, failure.list as failures, dunning.list as dunning, settled.at as settled_at,
+         sale.list as sales, failure.list as failures, dunning.list as dunning,
+         case when o.status is distinct from 'voided' then settled.at end as settled_at,
+         case when o.status = 'voided' then settled.voided_at end as voided_at,
          s.id is not null as has_subscription, s.status as subscription_status, s.canceled_at,
          s.detail_version <> '' as has_detail, s.attempt_count as detail_attempt, s.next_retry_at as detail_next
   from mirror.orders o
@@ -215,8 +220,9 @@ const statement = `
     from mirror.versions v where v.resource = 'order.dunning' and v.id = o.id
   ) dunning on true
   left join lateral (
-    select min(v.source_updated_at) as at from mirror.versions v
-    where v.resource = 'order' and v.id = o.id and reports.is_paid(v.data->>'status')
+    select min(v.source_updated_at) filter (where reports.is_paid(v.data->>'status')) as at,
+           min(v.source_updated_at) filter (where v.data->>'status' = 'voided') as voided_at
+    from mirror.versions v where v.resource = 'order' and v.id = o.id
   ) settled on true
   where o.id = any(array(select id from asked))
   order by o.created_at, o.id`;
@@ -246,6 +252,7 @@ const toOrder = (row: Row): DeclinedOrder => ({
     isRetryUnknown: isUnknown === true || (next !== null && timeOf(next) === null),
   })),
   settledAt: row.settled_at,
+  voidedAt: row.voided_at,
   subscription: row.has_subscription
     ? {
         status: row.subscription_status,

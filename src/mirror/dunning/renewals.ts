@@ -58,7 +58,7 @@ export async function unpaidRenewals(
     `${waiting}
      ${renewalColumns}, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
             null::timestamptz as recovered_at
-     from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
+     ${unpaid}
      ${salesOf}
      ${retryOf}
      where ${isUnpaid}
@@ -79,7 +79,7 @@ export async function sumUnpaidRenewals(
   const { rows } = await db.raw<{ rows: { currency: string | null; total: string }[] }>(
     `${waiting}
      select o.currency, coalesce(sum(o.total), 0)::text as total
-     from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
+     ${unpaid}
      where ${isUnpaid} group by o.currency`,
     [daysBefore(now, dunningDays), daysBefore(now, newDays)],
   );
@@ -102,19 +102,26 @@ export async function recoveredRenewals(
        select distinct t.order_id as id from mirror.transactions t
        where reports.is_sale_that_stands(t.type, t.status) and t.deleted_at is null and t.created_at >= ?
          and t.order_id in (select id from declined)
+     ), recovered as materialized (
+       select o.subscription_id, o.subscription_cycle as cycle from mirror.orders o
+       where o.id = any(array(select id from paid)) and o.subscription_id is not null and o.subscription_cycle > 1
+       union
+       -- Paid by another order of the same cycle.
+       select o.subscription_id, o.subscription_cycle from mirror.orders o
+       where o.awaits = 'payment' and o.id = any(array(select id from declined))
      )
      ${renewalColumns}, null::timestamptz as next_retry_at, true as is_retry_unknown, sale.paid_at as recovered_at
-     from mirror.orders o
+     from reports.renewal_cycles(array(select subscription_id from recovered)) c
+     join recovered using (subscription_id, cycle) join mirror.orders o on o.id = c.order_id
      ${salesOf}
-     where o.id = any(array(select id from paid)) and o.subscription_id is not null and o.subscription_cycle > 1 and o.version <> '' and o.deleted_at is null
-       and reports.is_paid(o.status) and sale.paid_at >= ?
+     where reports.is_paid(c.status) and sale.paid_at >= ?
      order by sale.paid_at desc, o.id limit ?`,
     [daysBefore(since, dunningDays), since, since, limit],
   );
   return rows.map(toRenewal);
 }
 
-/** One renewal that was declined, and what became of it; null where there is none. One statement. */
+/** The renewal of an order that was declined, and what became of it; null where there is none. One statement. */
 export async function findRenewal(
   db: Knex,
   orderId: string,
@@ -123,14 +130,16 @@ export async function findRenewal(
   const { rows } = await db.raw<{
     rows: (Row & { state: "in progress" | "recovered" | "lost" })[];
   }>(
-    `${renewalColumns}, reports.dunning_state(o.status, s.status) as state, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
-            case when reports.is_paid(o.status) then sale.paid_at end as recovered_at
-     from mirror.orders o left join mirror.subscriptions s on s.id = o.subscription_id
+    `${renewalColumns}, reports.dunning_state(c.status, s.status) as state, retry.at as next_retry_at, retry.is_unknown as is_retry_unknown,
+            case when reports.is_paid(c.status) then sale.paid_at end as recovered_at
+     from mirror.orders o
+     join reports.renewal_cycles(array(select x.subscription_id from mirror.orders x where x.id = ?)) c
+       on o.id = any(c.orders)
+     left join mirror.subscriptions s on s.id = o.subscription_id
      ${salesOf}
      ${retryOf}
-     where o.id = ? and o.subscription_id is not null and o.subscription_cycle > 1
-       and (o.status = 'failed' or sale.declined > 0)`,
-    [orderId],
+     where o.id = ? and (o.status = 'failed' or sale.declined > 0)`,
+    [orderId, orderId],
   );
   const [row] = rows;
   return row === undefined ? null : { ...toRenewal(row), state: row.state };
@@ -138,7 +147,7 @@ export async function findRenewal(
 
 /** Orders that may wait for a payment. Bindings: the times from `dunningDays` and `newDays` on. */
 const waiting = `with waiting as materialized (
-       select w.id from mirror.orders w
+       select w.id, w.subscription_id from mirror.orders w
        where w.awaits = 'payment' and (
          w.id in (
            select t.order_id from mirror.transactions t
@@ -147,8 +156,12 @@ const waiting = `with waiting as materialized (
          or w.created_at >= ? or w.id in (select r.id from mirror.orders r where r.retry_due_at is not null))
      )`;
 
-const isUnpaid = `o.id = any(array(select id from waiting)) and o.status = 'failed' and o.subscription_cycle > 1
-       and o.version <> '' and o.deleted_at is null and reports.dunning_state(o.status, s.status) = 'in progress'`;
+/** Each renewal once: an order that another one of its cycle has replaced waits for nothing. */
+const unpaid = `from reports.renewal_cycles(array(select subscription_id from waiting)) c
+     join mirror.orders o on o.id = c.order_id join mirror.subscriptions s on s.id = c.subscription_id`;
+
+const isUnpaid = `o.id = any(array(select id from waiting)) and o.status = 'failed'
+       and reports.dunning_state(o.status, s.status) = 'in progress'`;
 
 const renewalColumns = `
      select o.id, o.order_number, o.customer_id, o.subscription_id, o.subscription_cycle as cycle, o.total, o.currency,
@@ -161,7 +174,7 @@ const salesOf = `cross join lateral (
               (array_agg(t.failure_code order by t.created_at desc)
                  filter (where t.status = 'failed' and t.failure_code is not null))[1] as code,
               min(t.created_at) filter (where reports.is_sale_that_stands(t.type, t.status)) as paid_at
-       from mirror.transactions t where t.order_id = o.id and t.type = 'sale' and t.deleted_at is null
+       from mirror.transactions t where t.order_id = any(c.orders) and t.type = 'sale' and t.deleted_at is null
      ) sale`;
 
 /** As `nextRetryAfter` has it: by the last attempt's own event, or by the subscription while it tells of that attempt. */

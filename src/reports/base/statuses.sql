@@ -22,12 +22,13 @@ comment on function reports.is_paid is
 create or replace function reports.dunning_state(p_order_status text, p_subscription_status text) returns text
 language sql immutable parallel safe as $$
   select case when reports.is_paid(p_order_status) then 'recovered'
+              when p_order_status = 'voided' then 'lost'
               when p_subscription_status in ('active', 'past_due', 'paused') or p_subscription_status is null
                 then 'in progress' else 'lost' end
 $$;
 comment on function reports.dunning_state is
-  'What became of a renewal whose charge was declined, by its order and its subscription. Not known to be over is in '
-  'progress.';
+  'What became of a renewal whose charge was declined, by its order and its subscription. Nobody collects an order that '
+  'was voided. Not known to be over is in progress.';
 
 -- Each function below is one expression. The planner inlines it, so an index on the expression is still used.
 create or replace function reports.is_unsettled(p_type text, p_status text) returns boolean

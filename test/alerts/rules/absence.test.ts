@@ -45,6 +45,21 @@ describe("silence", () => {
     expect(await messagesOf(db, "silence:retry")).toEqual(["trigger opened", "resolve resolved"]);
   });
 
+  test("no retry that came as another order of the cycle", async () => {
+    const { clock, alertContext } = standing("2025-03-01T12:00:00.000Z");
+    const renewal = { ...declined, subscription_id: "subscription-1", subscription_cycle: 2 };
+    await deliver(db, alertContext, [[event("order.failed", renewal)]]);
+    clock.advanceHours(49);
+    const again = { ...renewal, id: "order-2", status: "succeeded", attempt_count: 1 };
+    const times = {
+      created_at: "2025-03-02T12:00:10.000Z",
+      updated_at: "2025-03-02T12:00:10.000Z",
+    };
+    await deliver(db, alertContext, [[event("order.succeeded", { ...again, ...times })]]);
+    await sweep(db, alertContext);
+    expect(await unresolved(db)).toEqual([]);
+  });
+
   test("a renewal whose date passed, and each time it happens again", async () => {
     const { clock, alertContext } = standing("2025-04-01T12:00:00.000Z");
     const subscription = (fields: object) =>

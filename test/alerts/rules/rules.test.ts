@@ -35,6 +35,7 @@ const order = (fields: Partial<DeclinedOrder> = {}): DeclinedOrder => ({
   failures: [{ at: day(1), failureCode: "insufficient_funds" }],
   dunning: [{ at: day(1), attempt: 1, nextRetryAt: day(2), isRetryUnknown: false }],
   settledAt: null,
+  voidedAt: null,
   subscription: null,
   ...fields,
 });

@@ -7,6 +7,7 @@ import {
 import {
   findRenewal,
   recoveredRenewals,
+  sumUnpaidRenewals,
   unpaidRenewals,
 } from "../../../src/mirror/dunning/renewals.ts";
 import { dunningDefaults, dunningStageOf } from "../../../src/mirror/dunning/stages.ts";
@@ -129,6 +130,56 @@ test("a renewal that was paid after all is recovered from the time of that charg
   ]);
   expect(await since(6 * day)).toEqual([]);
   expect(await findRenewal(database.db, "order-1")).toMatchObject({ state: "recovered" });
+});
+
+describe("a retry that the service makes as another order of the cycle", () => {
+  const again = (fields: object = {}) =>
+    renewal({
+      id: "order-2",
+      created_at: at(3 * day),
+      updated_at: at(3 * day),
+      transactions: [sale(3)],
+      ...fields,
+    });
+  beforeEach(async () => {
+    await apply(database.db, shown("subscription", subscription()));
+    await apply(database.db, shown("order", renewal({ transactions: [sale(0)] })));
+  });
+
+  test("is the same renewal, once on the board, with the attempts of both", async () => {
+    await apply(database.db, shown("order", again()));
+    expect(await unpaid()).toMatchObject([{ orderId: "order-2", attempts: 2 }]);
+    expect(await unpaid()).toHaveLength(1);
+    expect(await sumUnpaidRenewals(database.db, { now })).toEqual([
+      { currency: "usd", totalMinor: 1_000n },
+    ]);
+    expect(await findRenewal(database.db, "order-1")).toMatchObject({
+      state: "in progress",
+      attempts: 2,
+    });
+  });
+
+  test("recovers it", async () => {
+    const paid = sale(5, { status: "succeeded", failure_code: null });
+    const order = again({ status: "succeeded", failure_code: null, transactions: [paid] });
+    await apply(database.db, shown("order", order));
+    expect(await unpaid()).toEqual([]);
+    const since = new Date(at(4 * day));
+    expect(await recoveredRenewals(database.db, { since, limit: 10 })).toMatchObject([
+      { orderId: "order-2", attempts: 1, recoveredAt: new Date(at(5 * day)) },
+    ]);
+    expect(await findRenewal(database.db, "order-1")).toMatchObject({ state: "recovered" });
+  });
+});
+
+test("a renewal whose order is voided is lost, though its subscription goes on", async () => {
+  await apply(database.db, shown("subscription", subscription({ status: "active" })));
+  await apply(
+    database.db,
+    shown("order", renewal({ status: "voided", updated_at: at(day), transactions: [sale(0)] })),
+  );
+  expect(await unpaid()).toEqual([]);
+  expect(await findRenewal(database.db, "order-1")).toMatchObject({ state: "lost" });
 });
 
 test("an order that was never declined is no renewal to look after", async () => {

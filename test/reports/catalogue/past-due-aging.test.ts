@@ -17,6 +17,10 @@ beforeAll(() =>
       createdAt: daysOld(days),
       total: 1 + days,
     })),
+    { id: "retried by another order", createdAt: daysOld(31), total: 5, cycle: 90 },
+    { id: "the other order", createdAt: daysOld(3), total: 5, cycle: 90 },
+    { id: "paid by another order", createdAt: daysOld(31), total: 1_000_000, cycle: 91 },
+    { id: "that order", createdAt: daysOld(3), total: 1_000_000, cycle: 91, status: "succeeded" },
     { id: "yen", createdAt: daysOld(7), total: 9, currency: "jpy" },
     { id: "first charge", createdAt: daysOld(3), total: 1_000_000, cycle: null },
     { id: "paid", createdAt: daysOld(3), total: 1_000_000, status: "succeeded" },
@@ -38,7 +42,7 @@ test("has each age in its bracket, both ends in it, and nothing that is not an u
     ["usd", "0-7", "2", "9"],
     ["usd", "8-14", "2", "24"],
     ["usd", "15-30", "2", "47"],
-    ["usd", "31-60", "2", "93"],
+    ["usd", "31-60", "3", "98"],
     ["usd", "61+", "2", "463"],
   ]);
 });

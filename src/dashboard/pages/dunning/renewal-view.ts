@@ -44,7 +44,7 @@ export function renderRenewal(page: RenewalPage): Html {
   return html`<section class="card">
       <div class="row">
         <h2>${money(card.totalMinor, card.currency)}</h2>
-        ${page.state === "lost" ? state("Lost: the subscription has ended", "bad") : state(stageNames[card.stage], tones[card.stage])}
+        ${page.state === "lost" ? state("Lost: its subscription ended, or it was voided", "bad") : state(stageNames[card.stage], tones[card.stage])}
       </div>
       <dl class="facts">
         <dt>Order</dt>

@@ -1,5 +1,5 @@
--- Renewals whose charge was declined, by the week of the first decline. Only orders that were declined within the period
--- are looked at, by arrays: those are looked up in the indexes, however large the mirror is.
+-- Renewals whose charge was declined, by the week of the first decline. Only subscriptions with an order that was
+-- declined within the period are looked at, by arrays: those are looked up in the indexes, however large the mirror is.
 create or replace function reports.dunning_funnel(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)
 returns table (week date, currency text, entered bigint, entered_amount bigint, recovered_at_2 bigint,
@@ -11,26 +11,31 @@ language sql stable parallel safe as $$
     select distinct t.order_id as id from reports.transactions(p_as_of) t
     where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to
   ), charged as materialized (
-    select o.id, o.currency, o.total, o.status, o.subscription_id from reports.orders(p_as_of) o
+    select distinct o.subscription_id, o.subscription_cycle as cycle from reports.orders(p_as_of) o
     where o.id collate "C" = any(array(select d.id from declined d))
       and o.subscription_id is not null and o.subscription_cycle > 1
   ), subscription as materialized (
     select s.id, s.status from reports.subscription_states(p_as_of) s
     where s.id collate "C" = any(array(select c.subscription_id from charged c)) and s.is_last
-  ), renewal as (
-    select c.id, c.currency, c.total, c.status, s.status as subscription_status
-    from charged c left join subscription s on s.id = c.subscription_id
+  ), renewal as materialized (
+    select c.order_id as id, c.orders, c.currency, c.total, c.status, s.status as subscription_status
+    from reports.renewal_cycles(array(select c.subscription_id from charged c), p_as_of) c
+    join charged using (subscription_id, cycle)
+    left join subscription s on s.id = c.subscription_id
+  ), made as materialized (
+    select r.id as renewal, made.id from renewal r cross join lateral unnest(r.orders) as made(id)
   ), attempt as (
-    select r.*, t.status as outcome, t.created_at,
-           row_number() over (partition by t.order_id order by t.created_at, t.id collate "C") as nth
-    from reports.transactions(p_as_of) t join renewal r on r.id = t.order_id
-    where t.type = 'sale' and t.order_id collate "C" = any(array(select c.id from charged c))
+    select m.renewal, t.status as outcome, t.created_at,
+           row_number() over (partition by m.renewal order by t.created_at, t.id collate "C") as nth
+    from reports.transactions(p_as_of) t join made m on m.id = t.order_id
+    where t.type = 'sale' and t.order_id collate "C" = any(array(select m.id from made m))
   ), tried as (
-    select a.currency, a.total, a.status, a.subscription_status,
+    select r.currency, r.total, r.status, r.subscription_status,
            min(a.created_at) filter (where a.outcome = 'failed') as declined_at,
            min(a.nth) filter (where a.outcome <> 'failed') as nth,
            min(a.created_at) filter (where a.outcome <> 'failed') as recovered_at
-    from attempt a group by a.id, a.currency, a.total, a.status, a.subscription_status
+    from attempt a join renewal r on r.id = a.renewal
+    group by r.id, r.currency, r.total, r.status, r.subscription_status
   ), entered as (
     select date_trunc('week', t.declined_at at time zone p_zone)::date as week, t.currency, t.total, t.nth,
            extract(epoch from t.recovered_at - t.declined_at) / 86400 as days,
