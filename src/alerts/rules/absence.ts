@@ -1,5 +1,6 @@
 import type { Condition, End } from "../timeline.ts";
 import type { AlertSettings } from "../settings.ts";
+import { instantsOf, localTimeIn } from "../../platform/local-time.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { type Wording, headlineText, reconcileAfterMissedWebhooks } from "./wording.ts";
 
@@ -58,20 +59,27 @@ const weekMs = 7 * 24 * hourMs;
 
 /**
  * Whether the last full hour and the current one brought no events, though the same hour of the week usually does: in
- * most of the weeks compared, and in at least two. Returns the hour without events. Pure.
+ * most of the weeks compared, and in at least two. It has to do so by UTC and by the clock of `timeZone`, since a job
+ * follows one of them, and where clocks have changed since, they mean two hours. Returns the hour without events. Pure.
  */
 export function hourWithoutEvents(
   hours: readonly EventHour[],
   { usuallyAtLeast, weeks }: Rules["silence_events"],
   now: Date,
+  timeZone: string,
 ): Date | null {
   const events = new Map(hours.map(({ hour, events: n }) => [hour.getTime(), n]));
   const current = Math.floor(now.getTime() / hourMs) * hourMs;
   const last = current - hourMs;
   if ((events.get(last) ?? 0) > 0 || (events.get(current) ?? 0) > 0) return null;
+  const local = localTimeIn(timeZone)(new Date(last));
+  const isBusy = (at: number) =>
+    (events.get(Math.floor(at / hourMs) * hourMs) ?? 0) >= usuallyAtLeast;
   let busy = 0;
   for (let week = 1; week <= weeks; week++) {
-    if ((events.get(last - week * weekMs) ?? 0) >= usuallyAtLeast) busy++;
+    const [sameLocal] = instantsOf({ ...local, day: local.day - 7 * week }, timeZone);
+    const then = last - week * weekMs;
+    if (isBusy(then) && isBusy(sameLocal?.getTime() ?? then)) busy++;
   }
   return busy >= Math.max(Math.min(2, weeks), weeks / 2) ? new Date(last) : null;
 }

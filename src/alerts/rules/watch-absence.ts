@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { isCatchingUp } from "../../mirror/restores.ts";
-import { type AlertContext, wordingOf } from "../alert-context.ts";
+import { type AlertContext, wordingOf, zoneOf } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
@@ -92,11 +92,13 @@ async function findAbsences(
   if (renewals !== null) found.push(missingRenewals(renewals, context));
 
   const { weeks } = rules.silence_events;
-  const since = new Date(serviceNow.getTime() - weeks * weekMs - 2 * hourMs);
+  // Two hours are looked at, and their clocks may have changed by one since.
+  const since = new Date(serviceNow.getTime() - weeks * weekMs - 3 * hourMs);
   const hour = hourWithoutEvents(
     await findEventHours(trx, since),
     rules.silence_events,
     serviceNow,
+    zoneOf(alertContext),
   );
   if (hour !== null) found.push(missingEvents(hour, context));
 

@@ -287,8 +287,33 @@ describe("silence and storms", () => {
       hours,
       { ...settings, ...rule },
       new Date("2026-03-16T11:20:00Z"),
+      "UTC",
     );
     expect(silent?.toISOString() ?? null).toBe(expected ? "2026-03-16T10:00:00.000Z" : null);
+  });
+
+  const mondays = (time: string) =>
+    ["02", "09", "16", "23"].map((day) => hour(`2026-03-${day}T${time}Z`, 10));
+
+  test.each([
+    [
+      "a job by the clock of Berlin that came an hour earlier",
+      [...mondays("01:00"), hour("2026-03-30T00:00Z", 10)],
+      null,
+    ],
+    [
+      "nothing, in an hour that is busy by either clock",
+      [...mondays("01:00"), ...mondays("02:00")],
+      new Date("2026-03-30T01:00Z"),
+    ],
+  ])("after the clocks have changed: %s", (_name, hours, expected) => {
+    const silent = hourWithoutEvents(
+      hours,
+      { ...settingsOf({}).rules.silence_events, ...rule },
+      new Date("2026-03-30T02:20:00Z"),
+      "Europe/Berlin",
+    );
+    expect(silent).toEqual(expected);
   });
 
   test("a storm is a multiple of what is usual, and never less than the least", () => {
