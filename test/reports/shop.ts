@@ -12,7 +12,7 @@ export interface Sale {
   status?: string;
   saleStatus?: string;
   updatedAt?: string;
-  refunds?: readonly { at: string; amount: number }[];
+  refunds?: readonly { at: string; amount: number; status?: string; updatedAt?: string }[];
   customer?: string;
 }
 
@@ -74,10 +74,10 @@ function objectsOf(sale: Sale, nth: number): { order: WireObject; transactions: 
       ...refunds.map((refund, n) =>
         transaction(`refund ${n}`, {
           type: "refund",
-          status: "succeeded",
+          status: refund.status ?? "succeeded",
           amount: refund.amount,
           created_at: refund.at,
-          updated_at: refund.at,
+          updated_at: refund.updatedAt ?? refund.at,
         }),
       ),
     ],

@@ -282,6 +282,37 @@ describe("of a month that is proved", () => {
     });
   });
 
+  test("takes back a refund that the bank returns after the close, as a difference of the same kind", async () => {
+    const sale = {
+      nth: 5,
+      at: "2025-05-11T10:00:00Z",
+      amount: 900,
+      updatedAt: "2025-05-20T10:00:00Z",
+    };
+    const refund = { at: "2025-05-20T10:00:00Z", amount: 400 };
+    const { db } = database;
+    await mirrorSales(db, [{ ...sale, status: "partially_refunded", refunds: [refund] }]);
+    await letTimePass(db);
+    await close("2025-05");
+    await letTimePass(db);
+    const updatedAt = "2025-06-03T09:00:00Z";
+    const returned = { ...refund, status: "failed", updatedAt };
+    await mirrorSales(db, [{ ...sale, status: "refund_failed", updatedAt, refunds: [returned] }]);
+    const ofUsd = async (month: typeof may) =>
+      (await ask(db, "month-end", month)).rows.find(({ currency }) => currency === "usd");
+    expect(await ofUsd(may)).toMatchObject({ refunds: "400", cumulative_gross_closing: "1500" });
+    expect((await ask(db, "changes-after-close", june)).rows).toMatchObject([
+      { kind: "refund", happened_on: "2025-05-20", booked_on: "2025-06-01", amount: "400" },
+    ]);
+    expect(await ofUsd(june)).toMatchObject({
+      cumulative_gross_opening: "1500",
+      sales: "70",
+      refunds: "0",
+      corrections: "400",
+      cumulative_gross_closing: "1970",
+    });
+  });
+
   test("freezes what was shown, whatever is learned before the answer, and nothing else", async () => {
     const { db } = database;
     const request = {

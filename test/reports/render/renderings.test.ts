@@ -218,6 +218,17 @@ describe("a workbook, as another program reads it", () => {
     );
   });
 
+  test("keeps an order number that looks like a number, a date or a truth as it is", async () => {
+    const numbers = ["00012345", "12345E67", "1E100000", "20261101", "0x1A2B3C", "TRUE"];
+    const given = numbers.map((number) => [number, ...rows[3]!.slice(1)]);
+    const sheet = read(await render("xlsx", given), { cellDates: true }).Sheets["refunds"]!;
+    expect(numbers.map((_, n) => sheet[`A${n + 2}`] as unknown)).toMatchObject(
+      numbers.map((v) => ({ t: "s", v })),
+    );
+    const csv = (await render("csv", given)).toString().trimEnd().split("\n").slice(1);
+    expect(csv.map((line) => line.split(",")[0])).toEqual(numbers);
+  });
+
   test("shows the last moment of a day on that day", async () => {
     const last = ["", "2026-10-31", "2026-10-31T23:59:59.999Z", null, "usd", "0", "0", "3", null];
     const book = read(await render("xlsx", [last]), { cellNF: true });
