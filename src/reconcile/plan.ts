@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Resource } from "../mirror/snapshot.ts";
 import { UsageError } from "../platform/errors.ts";
-import { coveredUntil } from "./coverage/coverage.ts";
+import { type Gap, coveredUntil, staleGaps } from "./coverage/coverage.ts";
 import {
   type Slice,
   boundText,
@@ -20,7 +20,10 @@ export interface RequestedRun {
   rangeTo: Date | null;
 }
 
-/** The plan of a run, as data. A nightly run reads everything if nothing was ever read completely. Only reads. */
+/**
+ * The plan of a run, as data. A nightly run reads everything if nothing was ever read completely, and first what was
+ * read so long ago that it counts no more before the next night. Only reads.
+ */
 export async function makePlan(
   db: Knex,
   settings: ReconcileSettings,
@@ -33,26 +36,29 @@ export async function makePlan(
   if (kind !== "nightly") return planFull(t0);
   const until = await coveredUntil(db, t0);
   if (until === null) return planFull(t0);
-  const rotation = await rotationParts(db, settings, { t0, coveredUntil: until });
-  return rotation === null
+  const history = await historyParts(db, settings, { t0, coveredUntil: until });
+  return history === null
     ? planFull(t0)
-    : planNightly({ t0, coveredUntil: until, rotation }, settings);
+    : planNightly({ t0, coveredUntil: until, history }, settings);
 }
 
-async function rotationParts(
+async function historyParts(
   db: Knex,
   settings: ReconcileSettings,
   facts: { t0: Date; coveredUntil: Date },
-): Promise<Record<Resource, RotationPart | null> | null> {
+): Promise<Record<Resource, HistoryParts> | null> {
   const windowFrom = windowStart(facts, settings);
-  const parts: Partial<Record<Resource, RotationPart | null>> = {};
+  const gaps = await staleGaps(db, { until: windowFrom, countForMs: dayMs });
+  const parts: Partial<Record<Resource, HistoryParts>> = {};
   for (const resource of slicedResources) {
     const state = await rotationState(db, resource);
     if (state === null) return null;
     const wanted = { resource, t0: facts.t0, windowFrom };
-    parts[resource] = await rotationPart(db, wanted, state, settings.rotationNights);
+    const rotation = await rotationPart(db, wanted, state, settings.rotationNights);
+    const own = gaps.filter((gap) => gap.resource === resource);
+    parts[resource] = withStale({ resource, windowFrom, rotation }, own);
   }
-  return parts as Record<Resource, RotationPart | null>;
+  return parts as Record<Resource, HistoryParts>;
 }
 
 export interface EstimatedSlice {
@@ -92,25 +98,66 @@ export interface NightlyFacts {
   t0: Date;
   /** The end of contiguous coverage, not the T0 of the last run that started. */
   coveredUntil: Date;
-  /** The part of each resource's history that is due in this run; null where none is. */
-  rotation: Readonly<Record<Resource, RotationPart | null>>;
+  history: Readonly<Record<Resource, HistoryParts>>;
+}
+
+/** What a nightly run reads of a resource's history before its window. */
+interface HistoryParts {
+  /** What was read too long ago to count. */
+  stale: readonly RotationPart[];
+  /** The part that is due in this run; null where none is. */
+  rotation: RotationPart | null;
 }
 
 type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voidedHorizonMs">;
 
 /**
- * The slices of a nightly run, in the order in which they are walked: what is new, what is open by its status, a part
- * of all history, and that part of the orders once more in the other direction. What they do not show is read by id
+ * Adds what has gone stale to the part that is due, once: what that part reads is left to it. Nights that were left out
+ * do this, and clocks that disagree. A list that is stale as a whole, or cannot be read in part, is read whole, and its
+ * cycle begins again. Pure.
+ */
+function withStale(
+  {
+    resource,
+    windowFrom,
+    rotation,
+  }: { resource: Resource; windowFrom: string; rotation: RotationPart | null },
+  gaps: readonly Gap[],
+): HistoryParts {
+  const [first] = gaps;
+  if (first === undefined) return { stale: [], rotation };
+  const isWhole = first.from === null && first.before === windowFrom;
+  if (isWhole || !isListedByDate(resource)) {
+    return { stale: [{ from: null, before: windowFrom, closesCycle: true }], rotation: null };
+  }
+  const stale = gaps.flatMap(({ from, before }) => {
+    const end = before ?? windowFrom;
+    const isDue =
+      rotation !== null &&
+      (rotation.from === null || (from !== null && from >= rotation.from)) &&
+      end <= rotation.before;
+    return isDue ? [] : [{ from, before: end, closesCycle: false }];
+  });
+  return { stale, rotation };
+}
+
+/**
+ * The slices of a nightly run, in the order in which they are walked: what is stale, what is new, what is open by its
+ * status, a part of all history, and that part of the orders once more in the other direction. What they do not show is read by id
  * afterwards (`recheckUnread`). Pure.
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
+  const stale = slicedResources.flatMap((resource) =>
+    facts.history[resource].stale.map((part) => staleSlice(resource, part)),
+  );
   const rotation = slicedResources.flatMap((resource) => {
-    const part = facts.rotation[resource];
+    const part = facts.history[resource].rotation;
     return part === null ? [] : [rotationSlice(resource, part)];
   });
   const orders = rotation.find(({ resource }) => resource === "order");
   return [
+    ...stale,
     ...windowSlices(from, boundText(facts.t0)),
     ...statusSlices(facts.t0, horizons),
     ...rotation,
@@ -237,14 +284,26 @@ function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons):
 }
 
 const rotationSlice = (resource: Resource, part: RotationPart): Slice =>
+  historySlice(resource, part, { step: "rotation", reason: "this run's part of all history" });
+
+const staleSlice = (resource: Resource, part: RotationPart): Slice =>
+  historySlice(resource, part, {
+    step: "stale",
+    reason: "what proved it is too old to count until the next night",
+  });
+
+const historySlice = (
+  resource: Resource,
+  { from, before, closesCycle }: RotationPart,
+  why: { step: string; reason: string },
+): Slice =>
   slice({
-    step: "rotation",
     resource,
-    createdFrom: part.from,
-    createdBefore: part.before,
+    createdFrom: from,
+    createdBefore: before,
     isClosed: true,
-    closesCycle: part.closesCycle,
-    reason: "this run's part of all history",
+    closesCycle,
+    ...why,
   });
 
 /** The same orders in the opposite direction: a cursor can lose rows that share one second. */
@@ -294,7 +353,7 @@ export async function rotationState(db: Knex, resource: Resource): Promise<Rotat
     `with parts as (
        select r.t0, c.created_before, c.closes_cycle
        from reconcile.coverage c join reconcile.runs r on r.id = c.run
-       where c.resource = ? and c.step in ('rotation', 'all')
+       where c.resource = ? and (c.step in ('rotation', 'all') or c.closes_cycle)
          and (c.run, c.slice) in (select s.run, s.slice from reports.read_slices() s)
      ), closed as (select max(t0) as at from parts where closes_cycle)
      select closed.at as cycle_start,

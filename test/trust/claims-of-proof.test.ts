@@ -233,7 +233,7 @@ describe("all that speaks of proof", () => {
           const hourOf = (moment: Date) => (moment.getTime() - origin) / hourMs;
           const lastRun = await store(db, ledger, at);
           const now = new Date();
-          const proofs = await listProofs(db, now);
+          const proofs = await listProofs(db, { now, at: now });
           for (const { resource, provedUntil } of proofs) {
             const until = provedUntil === null ? beginning : hourOf(provedUntil);
             expect(isProved(ledger, [resource], { from: beginning, before: until })).toBe(true);
@@ -264,7 +264,7 @@ describe("all that speaks of proof", () => {
 
           const month = monthOf(null, now, "UTC");
           const bounds = boundsOf(month, "UTC");
-          const parts = await provedParts(db, { ...bounds, now });
+          const parts = await provedParts(db, { ...bounds, at: now });
           const calendar = calendarOf(month, { proofs, parts, now, timeZone: "UTC" });
           const trust = trustOf({ proofs, open: [], now, timeZone: "UTC" });
           const page = renderCoverage({ trust, month: calendar, timeZone: "UTC" }).markup;

@@ -90,7 +90,7 @@ export async function addDatabaseMetrics(
     [catalogue.lastAnswerAge, ({ lastAnswerAt, now }) => ageOf(lastAnswerAt, now)],
     [catalogue.lastWebhookAge, ({ lastWebhookAt, now }) => ageOf(lastWebhookAt, now)],
   ]);
-  part("proof", () => listProofs(db, serviceClock.now()), [
+  part("proof", () => listProofs(db, { now: serviceClock.now(), at: clock.now() }), [
     [
       catalogue.provedUntil,
       (lists) =>

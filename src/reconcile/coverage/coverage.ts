@@ -73,30 +73,29 @@ export function computeCoverage(
   return { complete: gaps.length === 0, gaps };
 }
 
-/**
- * The intervals that were read and are proved, as `reports.read_slices` defines it. `freshAt` limits them to reads
- * recent enough to count at that service time; without it age does not matter. One statement.
- */
-export async function readIntervals(
-  db: Knex,
-  { freshAt, run }: { freshAt?: Date; run?: number } = {},
-): Promise<ReadInterval[]> {
-  return intervalsOf(db, "bounds", { freshAt, run });
+interface WhichReads {
+  /** Only reads recent enough to count for so many milliseconds more, by the database's clock; else of any age. */
+  countForMs?: number;
+  /** Only those of this run. */
+  run?: number;
+}
+
+/** The intervals that were read and are proved, as `reports.read_slices` defines it. One statement. */
+export async function readIntervals(db: Knex, which: WhichReads = {}): Promise<ReadInterval[]> {
+  return intervalsOf(db, "bounds", which);
 }
 
 async function intervalsOf(
   db: Knex,
   range: "bounds" | "walked",
-  { freshAt, run }: { freshAt?: Date | undefined; run?: number | undefined },
+  { countForMs, run }: WhichReads,
 ): Promise<ReadInterval[]> {
   const { rows } = await db.raw<{ rows: IntervalRow[] }>(
     `select distinct resource, lower(${range}) as created_from, upper(${range}) as created_before
-     from reports.${freshAt === undefined ? "read_slices()" : "fresh_slices(null, :freshAt)"}
-     where not isempty(${range}) and (cast(:run as bigint) is null or run = :run)`,
-    { ...(freshAt === undefined ? {} : { freshAt }), run: run ?? null } as unknown as Record<
-      string,
-      string
-    >,
+     from reports.read_slices()
+     where not isempty(${range}) and (cast(:run as bigint) is null or run = :run)
+       and (cast(:countForMs as float8) is null or fresh_until > now() + :countForMs * interval '1 millisecond')`,
+    { countForMs: countForMs ?? null, run: run ?? null } as unknown as Record<string, string>,
   );
   return rows.map((row) => ({
     resource: row.resource,
@@ -112,7 +111,19 @@ interface IntervalRow {
 }
 
 /**
- * Until when all resources were read without a gap, however long ago: the rotation keeps the reads fresh. A single
+ * What of each resource's history, up to a time, was read too long ago to count for so many milliseconds more. An
+ * unreadable object is no such gap. One statement.
+ */
+export async function staleGaps(
+  db: Knex,
+  { until, countForMs }: { until: string; countForMs: number },
+): Promise<Gap[]> {
+  const intervals = await intervalsOf(db, "walked", { countForMs });
+  return computeCoverage(intervals, { from: null, until }).gaps;
+}
+
+/**
+ * Until when all resources were read without a gap, however long ago: what is stale is read again. A single
  * unreadable object does not end it, or every nightly run would start again from there. Null when a resource was never
  * read from the first record on.
  */

@@ -17,31 +17,31 @@ export interface ProvedPart {
 }
 
 /**
- * Parts that overlap a range of creation times, the newest read first, also those that count no more. `now` is service
- * time. One statement.
+ * Parts that overlap a range of creation times, the newest read first, also those that count no more `at` a time of
+ * this deployment's clock. One statement.
  */
 export async function provedParts(
   db: Knex,
-  { from, before, now }: { from: Date; before: Date; now: Date },
+  { from, before, at }: { from: Date; before: Date; at: Date },
 ): Promise<ProvedPart[]> {
   const { rows } = await db.raw<{ rows: PartRow[] }>(
     `select run, resource, read_at, lower(bounds) as created_from, upper(bounds) as created_before,
-            fresh_until > :now as is_fresh
+            fresh_until > :at as is_fresh
      from reports.read_slices()
      -- The first condition saves cutting the holes out of what does not matter.
      where walked && tstzrange(:from, :before) and bounds && tstzrange(:from, :before)
      order by read_at desc, run desc, slice`,
-    { from, before, now },
+    { from, before, at },
   );
   return rows.map(toPart);
 }
 
-/** All parts that count at `now`, service time. One statement. */
-async function freshParts(db: Knex, now: Date): Promise<ProvedPart[]> {
+/** All parts that count `at` a time of this deployment's clock. One statement. */
+async function freshParts(db: Knex, at: Date): Promise<ProvedPart[]> {
   const { rows } = await db.raw<{ rows: PartRow[] }>(
     `select run, resource, read_at, lower(bounds) as created_from, upper(bounds) as created_before, true as is_fresh
      from reports.fresh_slices(null, ?) where not isempty(bounds)`,
-    [now],
+    [at],
   );
   return rows.map(toPart);
 }
@@ -79,12 +79,30 @@ export interface ListProof {
   aheadMs: number;
 }
 
-/** How far each list is proved at `now`, service time. Two statements. */
-export async function listProofs(db: Knex, now: Date): Promise<ListProof[]> {
-  const [parts, read] = await Promise.all([freshParts(db, now), everRead(db)]);
+/**
+ * How far each list is proved. What was created is asked for up to `now`, service time; which reads count goes by `at`,
+ * this deployment's clock. Three statements.
+ */
+export async function listProofs(
+  db: Knex,
+  { now, at }: { now: Date; at: Date },
+): Promise<ListProof[]> {
+  const [parts, read, changesUntil] = await Promise.all([
+    freshParts(db, at),
+    everRead(db),
+    changesReadUntil(db),
+  ]);
   return slicedResources.map((resource) =>
-    proofOf(resource, parts, { wasRead: read.has(resource), now }),
+    proofOf(resource, parts, { wasRead: read.has(resource), now, changesUntil }),
   );
+}
+
+/** Until when changes to older objects were read, as reports have it; null where they never were. */
+async function changesReadUntil(db: Knex): Promise<Date | null> {
+  const { rows } = await db.raw<{ rows: { until: Date | null }[] }>(
+    "select reports.changes_read_until() as until",
+  );
+  return rows[0]?.until ?? null;
 }
 
 async function everRead(db: Knex): Promise<ReadonlySet<string>> {
@@ -96,14 +114,18 @@ async function everRead(db: Knex): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ resource }) => resource));
 }
 
-/** Of the parts that count; `wasRead`: there were such parts once. Pure. */
+/**
+ * Of the parts that count; `wasRead`: there were such parts once. Where changes to older objects were read until a time
+ * (`changesUntil`), nothing is proved after it, whatever was read of later ones. Pure.
+ */
 export function proofOf(
   resource: Resource,
   parts: readonly Pick<ProvedPart, "resource" | "from" | "before">[],
-  { wasRead, now }: { wasRead: boolean; now: Date },
+  { wasRead, now, changesUntil }: { wasRead: boolean; now: Date; changesUntil?: Date | null },
 ): ListProof {
   const fresh = parts.filter((part) => part.resource === resource);
-  const [limit, ends] = [boundText(now), fresh.map(({ before }) => before)];
+  const limit = boundText(changesUntil != null && changesUntil < now ? changesUntil : now);
+  const ends = fresh.map(({ before }) => before);
   const last = ends.reduce<string | null>((latest, before) => {
     const end = before === null || before > limit ? limit : before;
     return latest === null || end > latest ? end : latest;

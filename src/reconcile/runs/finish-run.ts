@@ -70,7 +70,7 @@ async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
     const range = { from: boundText(from), until: boundText(before) };
     return computeCoverage(await readIntervals(db, { run: id }), range);
   }
-  const intervals = await readIntervals(db, { freshAt: t0 });
+  const intervals = await readIntervals(db, { countForMs: 0 });
   return computeCoverage(intervals, { from: null, until: boundText(t0) });
 }
 

@@ -1,5 +1,6 @@
 -- Slices that were read to their end, by runs that ended and left no recheck open (reconcile.coverage). `walked` is the
--- range that was read; `bounds` is a part of it in which every object is proved, one row for each part.
+-- range that was read; `bounds` is a part of it in which every object is proved, one row for each part. How long a read
+-- counts goes by the database's clock: the service's may stand, or be moved.
 create or replace function reports.read_slices(p_as_of timestamptz default null)
 returns table (run bigint, slice integer, resource text, read_at timestamptz, bounds tstzrange, walked tstzrange,
                fresh_until timestamptz)
@@ -8,7 +9,7 @@ language sql stable parallel safe as $$
     select u.run, u.resource, u.hole from reports.unproved_objects(p_as_of) u
   )
   select c.run, c.slice, c.resource, c.read_at, coalesce(part.bounds, 'empty'),
-         tstzrange(c.created_from, c.created_before), c.read_at + make_interval(days => r.rotation_nights + 1)
+         tstzrange(c.created_from, c.created_before), c.completed_at + make_interval(days => r.rotation_nights + 1)
   from reconcile.runs r
   cross join lateral (
     select s.has_ended from reconcile.run_states s

@@ -157,9 +157,20 @@ async function unprovedHindrances(
   }: Pick<Unproved, "period" | "asOf"> & { openFindings: string },
 ): Promise<Hindrance[]> {
   const hindrances: Hindrance[] = [];
-  const gaps = await unreadDays(db, period, asOf);
-  if (gaps.length > 0) {
-    const says = `Not read: ${gaps.join("; ")}. "node src/bin/tallyhook.js reconcile" reads on.`;
+  const gaps = await unreadParts(db, period, asOf);
+  const [never, holes] = [
+    gaps.filter(({ isHole }) => !isHole),
+    gaps.filter(({ isHole }) => isHole),
+  ];
+  if (never.length > 0) {
+    const says = `Not read: ${daysText(never)}. "node src/bin/tallyhook.js reconcile" reads on.`;
+    hindrances.push({ check: "read", says });
+  }
+  if (holes.length > 0) {
+    const says =
+      `Not proved, since an object could not be read: ${daysText(holes)}. ` +
+      `"node src/bin/tallyhook.js findings list" names it. Once the service shows it as it should be, ` +
+      `"node src/bin/tallyhook.js reconcile ${rangeOf(holes)}" reads it again.`;
     hindrances.push({ check: "read", says });
   }
   const unread = await unreadChanges(db, period, asOf);
@@ -275,30 +286,63 @@ async function unreadChanges(
   return rows[0] ?? null;
 }
 
-/** The days, in the report's zone, that no fresh slice of a resource shows. One statement. */
-async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): Promise<string[]> {
-  const { rows } = await db.raw<{
-    rows: { resource: string; from_day: string | null; to_day: string }[];
-  }>(
+/** What no fresh slice of a resource proves. */
+interface UnreadPart {
+  resource: string;
+  /** Days of the report's zone; `from_day` is null from the first record on. */
+  from_day: string | null;
+  to_day: string;
+  from_utc: string | null;
+  to_utc: string;
+  /** It was read, but for an object that could not be read: no nightly run lists it again before its turn. */
+  isHole: boolean;
+}
+
+/** One statement. */
+async function unreadParts(
+  db: Knex,
+  { toUtc, timeZone }: Period,
+  asOf: string,
+): Promise<UnreadPart[]> {
+  const { rows } = await db.raw<{ rows: UnreadPart[] }>(
     `select k.resource,
             case when not lower_inf(g.gap)
                  then to_char(lower(g.gap) at time zone :timeZone, 'YYYY-MM-DD') end as from_day,
-            to_char((upper(g.gap) - interval '1 microsecond') at time zone :timeZone, 'YYYY-MM-DD') as to_day
+            to_char((upper(g.gap) - interval '1 microsecond') at time zone :timeZone, 'YYYY-MM-DD') as to_day,
+            to_char(lower(g.gap) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as from_utc,
+            to_char((upper(g.gap) + interval '1 second') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as to_utc,
+            g.gap <@ f.walked as "isHole"
      from mirror.resources() k
-     cross join lateral unnest(
-       tstzmultirange(tstzrange(null, :toUtc)) - coalesce((
-         select range_agg(s.bounds) from reports.fresh_slices(:asOf) s where s.resource = k.resource), '{}')
-     ) as g(gap)
+     cross join lateral (
+       select coalesce(range_agg(s.bounds), '{}') as bounds, coalesce(range_agg(s.walked), '{}') as walked
+       from reports.fresh_slices(:asOf) s where s.resource = k.resource
+     ) f
+     cross join lateral unnest(tstzmultirange(tstzrange(null, :toUtc)) - f.bounds) as g(gap)
      order by k.n, lower(g.gap) nulls first`,
     { timeZone, toUtc, asOf },
   );
+  return rows;
+}
+
+/** `orders, transactions of 2026-11-03; customers up to 2026-11-30`. Pure. */
+function daysText(parts: readonly UnreadPart[]): string {
   const byDays = new Map<string, string[]>();
-  for (const { resource, from_day: from, to_day: to } of rows) {
+  for (const { resource, from_day: from, to_day: to } of parts) {
     const days =
       from === null ? `up to ${to}` : from === to ? `of ${from}` : `from ${from} to ${to}`;
-    byDays.set(days, [...(byDays.get(days) ?? []), `${resource}s`]);
+    byDays.set(days, [...new Set([...(byDays.get(days) ?? []), `${resource}s`])]);
   }
-  return [...byDays].map(([days, resources]) => `${resources.join(", ")} ${days}`);
+  return [...byDays].map(([days, resources]) => `${resources.join(", ")} ${days}`).join("; ");
+}
+
+/** What a run is asked for to read these parts. Pure. */
+function rangeOf(parts: readonly UnreadPart[]): string {
+  const froms = parts.map(({ from_utc: from }) => from ?? "").sort();
+  const last = parts
+    .map(({ to_utc: to }) => to)
+    .sort()
+    .at(-1);
+  return froms[0] === "" ? "--full" : `--from ${froms[0]} --to ${last}`;
 }
 
 const shownAtMost = 5;

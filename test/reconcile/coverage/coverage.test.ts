@@ -88,15 +88,6 @@ describe("a run's answer", () => {
     expect(await nightly()).toMatchObject({ complete: true, coverage: { gaps: [] } });
   });
 
-  test("is incomplete when a slice is older than the rotation allows", async () => {
-    await walked.stand.database.db.raw(
-      "update reconcile.coverage set read_at = read_at - interval '31 days' where resource = 'transaction'",
-    );
-    const result = await nightly();
-    expect(result.complete).toBe(false);
-    expect(result.coverage.gaps).toMatchObject([{ resource: "transaction" }]);
-  });
-
   test.each([
     ["was removed", "delete from reconcile.coverage where resource = 'order'"],
     [

@@ -114,26 +114,23 @@ describe("what runs have read", () => {
   test("is proved to the run's T0, and counts until the rotation would have read it again", async () => {
     const { db } = walked.stand.database;
     const { t0 } = await db("reconcile.runs").first("t0");
-    for (const { provedUntil, gaps } of await listProofs(db, new Date())) {
+    for (const { provedUntil, gaps } of await listProofs(db, { now: new Date(), at: new Date() })) {
       expect([provedUntil, gaps]).toEqual([t0, []]);
     }
     const later = new Date(Date.now() + 40 * 86_400_000);
-    expect((await listProofs(db, later)).map(({ isOutdated }) => isOutdated)).toEqual([
-      true,
-      true,
-      true,
-      true,
-    ]);
+    expect(
+      (await listProofs(db, { now: later, at: later })).map(({ isOutdated }) => isOutdated),
+    ).toEqual([true, true, true, true]);
   });
 
   test("is asked for by the time of creation", async () => {
     const { db } = walked.stand.database;
     const before = new Date();
-    const from2019 = { from: new Date("2019-01-01"), before: new Date("2020-01-01"), now: before };
+    const from2019 = { from: new Date("2019-01-01"), before: new Date("2020-01-01"), at: before };
     const past = await provedParts(db, from2019);
     expect(past.map(({ resource }) => resource)).toHaveLength(4);
     const from = new Date(Date.now() + 86_400_000);
-    const ahead = { from, before: new Date(Date.now() + 2 * 86_400_000), now: before };
+    const ahead = { from, before: new Date(Date.now() + 2 * 86_400_000), at: before };
     expect(await provedParts(db, ahead)).toEqual([]);
   });
 });

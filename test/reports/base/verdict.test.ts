@@ -74,7 +74,7 @@ test("is INCOMPLETE where a gap lies before the period, since the opening balanc
 
 test("is INCOMPLETE where what was read was read too long ago", async () => {
   await coverAll(database.db, "2025-06-01T00:00:00Z");
-  await database.db("reconcile.coverage").update({ read_at: "2025-06-02T00:00:00Z" });
+  await database.db("reconcile.coverage").update({ completed_at: "2025-06-02T00:00:00Z" });
   expect(await proofOf()).toMatchObject({ verdict: "INCOMPLETE", readUntil: null });
 });
 

@@ -12,13 +12,13 @@ export const coverageRoutes: readonly Route[] = [
     path: "/reconciliation",
     access: "status:read",
     async answer(deps, { query }) {
-      const { db, timeZone, serviceClock } = deps;
-      const now = serviceClock.now();
+      const { db, timeZone, clock, serviceClock } = deps;
+      const [now, at] = [serviceClock.now(), clock.now()];
       const month = monthOf(query.get("month"), now, timeZone);
       const [proofs, open, parts] = await Promise.all([
-        listProofs(db, now),
+        listProofs(db, { now, at }),
         sumOpenFindings(db),
-        provedParts(db, { ...boundsOf(month, timeZone), now }),
+        provedParts(db, { ...boundsOf(month, timeZone), at }),
       ]);
       const trust = trustOf({ proofs, open, now, timeZone });
       const calendar = calendarOf(month, { proofs, parts, now, timeZone });
@@ -35,10 +35,14 @@ export const coverageRoutes: readonly Route[] = [
 /** What may be said of the mirror now. Two statements. */
 export async function readTrust({
   db,
+  clock,
   serviceClock,
   timeZone,
-}: Pick<PageDeps, "db" | "serviceClock" | "timeZone">): Promise<Trust> {
+}: Pick<PageDeps, "db" | "clock" | "serviceClock" | "timeZone">): Promise<Trust> {
   const now = serviceClock.now();
-  const [proofs, open] = await Promise.all([listProofs(db, now), sumOpenFindings(db)]);
+  const [proofs, open] = await Promise.all([
+    listProofs(db, { now, at: clock.now() }),
+    sumOpenFindings(db),
+  ]);
   return trustOf({ proofs, open, now, timeZone });
 }
