@@ -7,6 +7,7 @@ import {
   sampleSubscription,
   sampleTransaction,
   seen,
+  shown,
 } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { ask } from "./ask.ts";
@@ -326,6 +327,41 @@ test("mrr tells why a subscription went, and whether it is new or came back", as
       subscriptions: "5",
     },
   ]);
+});
+
+test("mrr counts a plan's new price from the read that first shows it, though no subscription changed", async () => {
+  const priced = (amount: number, fields: Fields = {}) =>
+    sampleSubscription({ plan: { id: "p", name: "Plan", amount, currency: "usd" }, ...fields });
+  await apply(
+    database.db,
+    // Told by an event on 1 March, and read in the middle of April and of May.
+    shown("subscription", priced(1_000)),
+    seen("subscription", priced(1_500), seenOnDay(45)),
+    seen("subscription", priced(1_200), seenOnDay(75)),
+    // What the subscription itself shows counts from its own time, whenever it is read.
+    shown("subscription", priced(900, { id: "late" })),
+    seen("subscription", priced(900, { id: "late", status: "past_due" }), seenOnDay(45)),
+  );
+  const mrr = async (from: string, to: string) =>
+    (await ask(database.db, "mrr", { from, to })).rows[0];
+  expect(await mrr("2025-03-01", "2025-03-31")).toMatchObject({
+    opening: "0",
+    new_mrr: "1900",
+    closing: "1900",
+    at_risk_closing: "900",
+  });
+  expect(await mrr("2025-04-01", "2025-04-30")).toMatchObject({
+    opening: "1900",
+    expansion: "500",
+    contraction: "0",
+    closing: "2400",
+  });
+  expect(await mrr("2025-05-01", "2025-05-31")).toMatchObject({
+    opening: "2400",
+    expansion: "0",
+    contraction: "300",
+    closing: "2100",
+  });
 });
 
 test("mrr is net of the discounts of the cycle under way, and tells apart what is past due", async () => {

@@ -50,6 +50,10 @@ describe("an active subscription", () => {
     ["without a plan", { plan: null }],
     ["whose plan has no currency", { plan: { ...plan, currency: null } }],
     ["whose interval is not shown", { plan, billing_cycle: null }],
+    [
+      "that pays by an interval that nobody knows",
+      { plan: { ...plan, amount: 25_200 }, billing_cycle: { interval: "year", interval_count: 1 } },
+    ],
   ])("%s is counted with what was last known, and the report says so", async (_, fields) => {
     await apply(database.db, subscription(40, fields));
     const answer = await ask(database.db, "mrr", april);
@@ -96,12 +100,25 @@ describe("an active subscription", () => {
   });
 });
 
-test("a subscription that never showed a plan is in no sum, and the report says so", async () => {
-  await apply(database.db, subscription(1, { plan: null }));
-  const answer = await ask(database.db, "mrr", april);
-  expect(answer.rows).toMatchObject([{ currency: "xxx", closing: "0", subscriptions: "1" }]);
-  expect(answer.about.unknown).toEqual([{ what: "subscription.plan", n: 1 }]);
-});
+test.each([
+  ["showed a plan", { plan: null }, "xxx"],
+  [
+    "paid by an interval that is known",
+    { plan, billing_cycle: { interval: "year", interval_count: 1 } },
+    "usd",
+  ],
+  ["showed an interval", { plan, billing_cycle: null }, "usd"],
+])(
+  "a subscription that never %s is in no sum, and the report says so",
+  async (_, fields, currency) => {
+    await apply(database.db, subscription(1, fields));
+    const answer = await ask(database.db, "mrr", april);
+    expect(answer.rows).toMatchObject([
+      { currency, opening: "0", closing: "0", subscriptions: "1" },
+    ]);
+    expect(answer.about.unknown).toEqual([{ what: "subscription.plan", n: 1 }]);
+  },
+);
 
 test("a renewal whose subscription is not known is not taken for lost", async () => {
   await apply(

@@ -28,9 +28,9 @@ language sql immutable parallel safe as $$
       else reports.whole(p_value) is not null end is true
 $$;
 
--- The amount of a cycle per month. A month is a twelfth of 365.25 days. An unknown interval counts as one month.
+-- The amount of a cycle per month; null where the interval is not known. A month is a twelfth of 365.25 days.
 create or replace function reports.monthly_amount(p_amount bigint, p_interval text, p_count bigint) returns bigint
 language sql immutable parallel safe as $$
   select round(case p_interval when 'month' then p_amount::numeric / greatest(p_count, 1)
-               when 'day' then p_amount * 365.25 / 12 / greatest(p_count, 1) else p_amount end)::bigint
+               when 'day' then p_amount * 365.25 / 12 / greatest(p_count, 1) end)::bigint
 $$;

@@ -69,9 +69,9 @@ const fields: Readonly<Record<string, string>> = {
   code: "without a known reason (under unknown)",
   subscription: "without a known subscription (not taken for lost)",
   refunded: "of which it is not known what was refunded before",
-  plan: "whose plan was never known (in no sum of money)",
+  plan: "whose plan or interval was never known (in no sum of money)",
   plan_shown:
-    "whose plan, interval or cycle the service does not show then (the last known one counts)",
+    "whose plan, interval or cycle is not shown then, or is none that is known (the last known one counts)",
   one_currency:
     "with another currency than before (a contraction in the one, an expansion in the other)",
 };

@@ -35,11 +35,13 @@ language sql stable parallel safe as $$
                  or v.data->'current_billing_cycle' is null or v.data->'current_billing_cycle' = 'null'
                  or jsonb_typeof(v.data->'created_at') is distinct from 'string')
   ), ends as materialized (
-    select e.* from reports.recurring_ends(p_from, p_to, p_as_of, array(select o.id from odd o)) e where e.is_live
+    select e.id, e.currency, e.is_assumed,
+           reports.monthly_amount(e.amount, e.cycle_interval, e.interval_count) is not null as is_known
+    from reports.recurring_ends(p_from, p_to, p_as_of, array(select o.id from odd o)) e where e.is_live
   )
-  select 'subscription.plan', count(distinct e.id) from ends e where e.amount is null
+  select 'subscription.plan', count(distinct e.id) from ends e where not e.is_known
   union all
-  select 'subscription.plan_shown', count(distinct e.id) from ends e where e.is_assumed and e.amount is not null
+  select 'subscription.plan_shown', count(distinct e.id) from ends e where e.is_assumed and e.is_known
   union all
   select 'subscription.one_currency', count(*)
   from (select e.id from ends e group by e.id having min(e.currency) <> max(e.currency)) moved
