@@ -11,7 +11,7 @@ import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { findOpenings } from "../mirror/chargebacks.ts";
 import { chargebackTimeline } from "./rules/chargebacks.ts";
 import { findDeclinedOrders, mergedOrders } from "../mirror/dunning/declined-orders.ts";
-import { declineTimeline } from "./rules/declines.ts";
+import { declineTimelines } from "./rules/declines.ts";
 import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { nameOf, storedAlerts } from "./store.ts";
 import { type FactTimeline, isNews, lastTransition, planChange } from "./timeline.ts";
@@ -55,10 +55,9 @@ export async function assessAffected(
   const openings = await findOpenings(trx, disputed);
   // Other cycles were read for merging only. A change to one cycle is no news about another.
   const changed = declined.filter(({ ids }) => ids.some((id) => isAssessed.has(id)));
-  const concerned = changed.flatMap((order) => {
-    const timeline = declineTimeline(order, wording);
-    return timeline === null ? [] : [{ order, timeline }];
-  });
+  const concerned = changed.flatMap((order) =>
+    declineTimelines(order, wording).map((timeline) => ({ order, timeline })),
+  );
   const timelines = [
     ...concerned.map(({ timeline }) => timeline),
     ...openings.map((opening) => chargebackTimeline(opening, wording)),

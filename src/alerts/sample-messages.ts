@@ -16,7 +16,7 @@ import { cardNumberCondition } from "./rules/card-numbers.ts";
 import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
 import type { Chargeback } from "../mirror/chargebacks.ts";
 import type { DeclinedOrder } from "../mirror/dunning/declined-orders.ts";
-import { declineTimeline, lastRetryTransition } from "./rules/declines.ts";
+import { declineTimelines, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
 import {
   deadEventCondition,
@@ -111,7 +111,9 @@ function allSamples(alertContext: AlertContext, at: Date): Sample[] {
 function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
   const wording = wordingOf(alertContext);
   const tellAll = (what: string, order: DeclinedOrder): Sample[] =>
-    samplesOf(what, declineTimeline(order, wording)).slice(-1);
+    declineTimelines(order, wording)
+      .flatMap((each) => samplesOf(what, each))
+      .slice(-1);
   const oneTime = { subscriptionId: null, cycle: null, dunning: [] };
   const first = { cycle: null, dunning: [] };
   const paid = { status: "succeeded", at, failureCode: null };
@@ -121,7 +123,10 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
     wording,
     at,
   );
-  const { key, subject } = declineTimeline(afterTwo, wording) ?? { key: "", subject: noSubject };
+  const { key, subject } = declineTimelines(afterTwo, wording)[0] ?? {
+    key: "",
+    subject: noSubject,
+  };
   return [
     ...tellAll("an order, card expired", declined(at, "expired_card", oneTime)),
     ...tellAll("an order, fraud suspected", declined(at, "fraud_suspected", oneTime)),
@@ -177,7 +182,8 @@ function declined(
       nextRetryAt: isFinal && n === tries - 1 ? null : new Date(time.getTime() + dayMs),
       isRetryUnknown: false,
     })),
-    settledAt: null,
+    payments: [],
+    firstAttempt: 1,
     voidedAt: null,
     subscription: null,
     ...fields,
@@ -595,8 +601,8 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
   const timeline =
     family === "chargebacks"
       ? chargebackTimeline(sampleChargeback(at), wordingOf(alertContext))
-      : declineTimeline(declined(at, "expired_card"), wordingOf(alertContext));
-  if (timeline === null) return [];
+      : declineTimelines(declined(at, "expired_card"), wordingOf(alertContext))[0];
+  if (timeline === undefined) return [];
   const { rule, severity, title, advice } = lastActiveTransition(timeline);
   const { amountMinor, currency } = timeline;
   const listed: ListedAlert = {
@@ -627,8 +633,7 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
   }));
 }
 
-function samplesOf(what: string, timeline: Timeline | null): Sample[] {
-  if (timeline === null) return [];
+function samplesOf(what: string, timeline: Timeline): Sample[] {
   const { key, subject, stages } = timeline;
   return stages.map((stage) => ({ what, key, subject, stage }));
 }

@@ -134,3 +134,71 @@ describe("a chargeback", () => {
     await inAnyOrder([opened, won, openedAgain, lost, state("chargeback", 5)], 8);
   });
 });
+
+describe.each([
+  ["a one-time order", {}, "decline:order-1"],
+  [
+    "a renewal",
+    { subscription_id: "subscription-1", subscription_cycle: 2 },
+    "dunning:subscription-1:2",
+  ],
+] as const)("%s", (_what, fields, key) => {
+  const sale = (nth: number, hour: number, status: string) =>
+    sampleEntry({
+      id: `sale-${nth}`,
+      status,
+      created_at: at(hours(hour)),
+      updated_at: at(hours(hour)),
+    });
+  const state = (hour: number, ...sales: Json[]) =>
+    event(
+      "order.updated",
+      sampleOrder({
+        ...fields,
+        status: sales.at(-1)?.["status"],
+        failure_code: "insufficient_funds",
+        updated_at: at(hours(hour) + 1),
+        transactions: sales,
+      }),
+    );
+  const first = sale(1, 1, "failed");
+  const paid = sale(2, 2, "succeeded");
+  const second = sale(3, 3, "failed");
+  const life = [
+    state(1, first),
+    state(2, first, paid),
+    state(3, first, paid, second),
+    state(4, first, paid, second, sale(4, 4, "succeeded")),
+  ];
+
+  test("that was paid and fails again is told again, and that it is paid again", async () => {
+    await deliver(db, alertContext, oneByOne(life));
+    expect(await messagesOf(db, key)).toEqual([
+      "trigger attempt:1",
+      "resolve recovered",
+      "trigger attempt:1",
+      "resolve recovered",
+    ]);
+    expect(await alertsOf(key)).toEqual(["1 recovered 1 h", "2 recovered 3 h"]);
+  });
+
+  test("whose only charge turns from paid to failed is told, at the time of that", async () => {
+    const turned = sampleEntry({
+      status: "failed",
+      created_at: at(hours(1)),
+      updated_at: at(hours(4)),
+    });
+    await deliver(
+      db,
+      alertContext,
+      oneByOne([state(1, sale(1, 1, "succeeded")), state(4, turned)]),
+    );
+    expect(await messagesOf(db, key)).toEqual(["trigger attempt:1"]);
+    const [alert] = await db("alerts.alerts").where({ key }).select("opened_at");
+    expect(alert).toEqual({ opened_at: new Date(at(hours(4) + 1)) });
+  });
+
+  test("that fails again has the same alerts, whatever the order of arrival and however often", async () => {
+    await inAnyOrder(life, 4);
+  });
+});

@@ -22,6 +22,7 @@ import {
   type DeclinedOrder,
   type NextRetry,
   declinedAttempts,
+  declinedParts,
   isFirstCharge,
   nextRetryAfter,
   paidAt,
@@ -31,18 +32,32 @@ import { type Headline, type Wording, orderName, ordinal, titled } from "./wordi
 interface Told extends Wording {
   order: DeclinedOrder;
   kind: DeclineKind;
+  /** How often it was declined and paid before. */
+  earlier: number;
 }
 
 /**
- * The timeline of a declined charge, for each of the four cases of `order.failed`: one-time, first charge, in dunning,
- * final. Null where nothing was declined. Pure.
+ * The timelines of a declined charge, oldest first: one, and one more for each time that it was paid and failed again.
+ * Empty where nothing was declined. Pure.
  */
-export function declineTimeline(order: DeclinedOrder, wording: Wording): FactTimeline | null {
+export function declineTimelines(order: DeclinedOrder, wording: Wording): FactTimeline[] {
+  const kind = kindOf(order);
+  const timelines: FactTimeline[] = [];
+  for (const part of declinedParts(order)) {
+    const told = { order: part, kind, earlier: timelines.length, ...wording };
+    const timeline = declineTimeline(told);
+    if (timeline !== null) timelines.push(timeline);
+  }
+  return timelines;
+}
+
+/** For each of the four cases of `order.failed`: one-time, first charge, in dunning, final. */
+function declineTimeline(told: Told): FactTimeline | null {
+  const { order } = told;
   const attempts = declinedAttempts(order);
   const [first] = attempts;
   const last = attempts.at(-1);
   if (first === undefined || last === undefined) return null;
-  const told: Told = { order, kind: kindOf(order), ...wording };
   const end = endStage(told, last);
   const next = nextRetryAfter(order, last.number);
   // Once a decline has ended, the retry that was planned is not shown: titles say none, facts say "unknown".
@@ -57,7 +72,7 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): FactTim
   if (end !== null) stages.push(end);
   return {
     key: keyOf(told),
-    occurrence: 1,
+    occurrence: told.earlier + 1,
     subject: {
       orderId: order.id,
       subscriptionId: order.subscriptionId,
@@ -280,7 +295,7 @@ export const endingIn = (stages: readonly string[]): DeclineEnding | null =>
   stages.findLast((name): name is DeclineEnding => Object.hasOwn(endingCauses, name)) ?? null;
 
 function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRetry): AlertFact[] {
-  const { order, kind, localTime } = told;
+  const { order, kind, earlier, localTime } = told;
   const facts: AlertFact[] = [
     { label: "Amount", value: amountOf(order) },
     { label: "Order", value: order.orderNumber ?? order.id },
@@ -294,6 +309,7 @@ function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRe
     { label: "Kind of decline", value: groupNames[group] },
     { label: "Declined", value: `${localTime(attempt.at)} (${ordinal(attempt.number)} attempt)` },
   );
+  if (earlier > 0) facts.push({ label: "Before", value: "it was paid, and has failed again" });
   if (kind === "renewal") facts.push({ label: "Next retry", value: retryText(next, localTime) });
   if (order.subscriptionId !== null) {
     const renewal = kind === "first" ? "first payment" : `renewal ${order.cycle}`;

@@ -25,8 +25,10 @@ export interface DeclinedOrder {
     nextRetryAt: Date | null;
     isRetryUnknown: boolean;
   }[];
-  /** Its first state with a status that means paid; null once it is voided. */
-  settledAt: Date | null;
+  /** Each time it came to a status that means paid, oldest first, and when it was failed again after that. */
+  payments: readonly { at: Date; failedAgainAt: Date | null }[];
+  /** The number of its first attempt: above 1 where it was declined and paid before. */
+  firstAttempt: number;
   /** Since when it is voided: nobody collects it any more. */
   voidedAt: Date | null;
   subscription: {
@@ -47,7 +49,8 @@ export interface Attempt {
  * The declined attempts. The order's own sales count first, since every snapshot of the order shows them all; then the
  * attempts that events mention; then the states alone. Pure.
  */
-export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): Attempt[] {
+export function declinedAttempts(order: DeclinedOrder): Attempt[] {
+  const { sales, failures, dunning, firstAttempt } = order;
   const attempts = new Map<number, Attempt>();
   const codeAt = (at: Date): string | null =>
     failures.findLast((failure) => failure.at <= at)?.failureCode ??
@@ -55,7 +58,7 @@ export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): A
     null;
   if (sales.length === 0 && dunning.every(({ attempt }) => attempt === null)) {
     for (const [n, { at, failureCode }] of failures.entries()) {
-      attempts.set(n + 1, { number: n + 1, at, failureCode });
+      attempts.set(n + firstAttempt, { number: n + firstAttempt, at, failureCode });
     }
   }
   for (const { attempt, at } of dunning) {
@@ -64,7 +67,8 @@ export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): A
   }
   for (const [n, { status, at, failureCode }] of sales.entries()) {
     if (status !== "failed") continue;
-    attempts.set(n + 1, { number: n + 1, at, failureCode: failureCode ?? codeAt(at) });
+    const number = n + firstAttempt;
+    attempts.set(number, { number, at, failureCode: failureCode ?? codeAt(at) });
   }
   return [...attempts.values()].sort((a, b) => a.number - b.number);
 }
@@ -89,12 +93,56 @@ export function nextRetryAfter(
 }
 
 /** When the order was paid after all; null if it was not. Pure. */
-export function paidAt({ sales, settledAt }: DeclinedOrder): Date | null {
-  const paid = sales.find(({ status }) => status !== null && !unpaid.has(status));
-  return paid?.at ?? settledAt;
+export function paidAt({ sales, payments }: DeclinedOrder): Date | null {
+  return sales.find(isPaying)?.at ?? payments[0]?.at ?? null;
 }
 
 const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress", "voided"]);
+
+const isPaying = ({ status }: DeclinedOrder["sales"][number]): boolean =>
+  status !== null && !unpaid.has(status);
+
+/**
+ * An order that was paid and failed again was declined more than once. Each part has what happened from the payment
+ * before to its own; the last one may not be paid. Most orders are one part. By the order's own states, in the order of
+ * the service's times: a failed charge beside a payment does not say that the order failed. Pure.
+ */
+export function declinedParts<Order extends DeclinedOrder>(order: Order): Order[] {
+  const parts: Order[] = [];
+  let rest = order;
+  for (const payment of order.payments) {
+    const { at: paid, failedAgainAt: again } = payment;
+    if (again === null) continue;
+    const isBefore = ({ at }: { at: Date }): boolean => at <= paid;
+    const isSaleBefore = (sale: DeclinedOrder["sales"][number]): boolean =>
+      isBefore(sale) || (isPaying(sale) && sale.at < again);
+    const sales = rest.sales.filter(isSaleBefore);
+    // A sale that turned from paid to failed was no declined attempt by then.
+    const turned = sales.some(isPaying)
+      ? -1
+      : sales.findLastIndex(({ status }) => status === "failed");
+    parts.push({
+      ...rest,
+      sales: sales.filter((_, n) => n !== turned),
+      failures: rest.failures.filter(isBefore),
+      dunning: rest.dunning.filter(isBefore),
+      payments: [payment],
+      voidedAt: null,
+    });
+    const dunning = rest.dunning.filter((one) => !isBefore(one));
+    const numbers = dunning.flatMap(({ attempt }) => attempt ?? []);
+    rest = {
+      ...rest,
+      sales: rest.sales.filter((sale) => !isSaleBefore(sale)),
+      failures: rest.failures.filter((one) => !isBefore(one)),
+      dunning,
+      payments: rest.payments.filter(({ at }) => at > paid),
+      // The service may count on, or from 1 again.
+      firstAttempt: numbers.length === 0 ? 1 : Math.max(1, Math.min(...numbers)),
+    };
+  }
+  return [...parts, rest];
+}
 
 /** The cycle of a first charge is null, or 1 once it is paid. A planned retry indicates a renewal. */
 export const isFirstCharge = ({ cycle, dunning }: DeclinedOrder): boolean =>
@@ -124,7 +172,7 @@ export function mergedOrders(orders: readonly DeclinedOrder[]): MergedOrder[] {
             sales: [...older.sales, ...order.sales],
             failures: [...older.failures, ...order.failures],
             dunning: [...older.dunning, ...order.dunning],
-            settledAt: older.settledAt ?? order.settledAt,
+            payments: [...older.payments, ...order.payments].sort((a, b) => +a.at - +b.at),
           },
     );
   }
@@ -154,7 +202,7 @@ interface Row {
   dunning:
     | { at: string; attempt: number | null; next: string | null; is_unknown: boolean | null }[]
     | null;
-  settled_at: Date | null;
+  payments: { at: string; again: string | null }[] | null;
   voided_at: Date | null;
   has_subscription: boolean;
   subscription_status: string | null;
@@ -195,9 +243,8 @@ const statement = `
   )
   select o.id, o.order_number, o.customer_id, o.status, o.total, o.currency, o.subscription_id,
          o.subscription_cycle as cycle, o.card_brand, o.card_last_four, o.failure_reason, o.created_at,
-         sale.list as sales, failure.list as failures, dunning.list as dunning,
-         case when o.status is distinct from 'voided' then settled.at end as settled_at,
-         case when o.status = 'voided' then settled.voided_at end as voided_at,
+         sale.list as sales, failure.list as failures, dunning.list as dunning, paid.list as payments,
+         case when o.status = 'voided' then voided.at end as voided_at,
          s.id is not null as has_subscription, s.status as subscription_status, s.canceled_at,
          s.detail_version <> '' as has_detail, s.attempt_count as detail_attempt, s.next_retry_at as detail_next
   from mirror.orders o
@@ -220,10 +267,26 @@ const statement = `
     from mirror.versions v where v.resource = 'order.dunning' and v.id = o.id
   ) dunning on true
   left join lateral (
-    select min(v.source_updated_at) filter (where reports.is_paid(v.data->>'status')) as at,
-           min(v.source_updated_at) filter (where v.data->>'status' = 'voided') as voided_at
-    from mirror.versions v where v.resource = 'order' and v.id = o.id
-  ) settled on true
+    select jsonb_agg(jsonb_build_object('at', r.at, 'again', r.again) order by r.at) filter (where r.is_paid) as list
+    from (
+      select s.at, s.is_paid, lead(s.at) over (order by s.place) as again
+      from (
+        select w.*, lag(w.is_paid) over (order by w.place) as was_paid
+        from (
+          select v.source_updated_at as at, reports.is_paid(v.data->>'status') as is_paid,
+                 row_number() over (order by v.source_updated_at, reports.status_rank(v.data->>'status'),
+                                             v.content_hash) as place
+          from mirror.versions v
+          where v.resource = 'order' and v.id = o.id
+            and (v.data->>'status' = 'failed' or reports.is_paid(v.data->>'status'))
+        ) w
+      ) s where s.is_paid is distinct from s.was_paid
+    ) r
+  ) paid on true
+  left join lateral (
+    select min(v.source_updated_at) as at from mirror.versions v
+    where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'voided'
+  ) voided on true
   where o.id = any(array(select id from asked))
   order by o.created_at, o.id`;
 
@@ -251,7 +314,13 @@ const toOrder = (row: Row): DeclinedOrder => ({
     nextRetryAt: timeOf(next),
     isRetryUnknown: isUnknown === true || (next !== null && timeOf(next) === null),
   })),
-  settledAt: row.settled_at,
+  // What a voided order was paid was given back.
+  payments: (row.payments ?? []).flatMap(({ at, again }) =>
+    again === null && row.status === "voided"
+      ? []
+      : [{ at: new Date(at), failedAgainAt: again === null ? null : new Date(again) }],
+  ),
+  firstAttempt: 1,
   voidedAt: row.voided_at,
   subscription: row.has_subscription
     ? {

@@ -173,7 +173,8 @@ const salesOf = `cross join lateral (
               max(t.created_at) filter (where t.status = 'failed') as last_declined_at,
               (array_agg(t.failure_code order by t.created_at desc)
                  filter (where t.status = 'failed' and t.failure_code is not null))[1] as code,
-              min(t.created_at) filter (where reports.is_sale_that_stands(t.type, t.status)) as paid_at
+              -- The last one: a renewal may fail again and be paid again.
+              max(t.created_at) filter (where reports.is_sale_that_stands(t.type, t.status)) as paid_at
        from mirror.transactions t where t.order_id = any(c.orders) and t.type = 'sale' and t.deleted_at is null
      ) sale`;
 

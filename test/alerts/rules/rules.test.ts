@@ -6,7 +6,7 @@ import {
   declinedAttempts,
   nextRetryAfter,
 } from "../../../src/mirror/dunning/declined-orders.ts";
-import { declineTimeline } from "../../../src/alerts/rules/declines.ts";
+import { declineTimelines } from "../../../src/alerts/rules/declines.ts";
 import { isNews } from "../../../src/alerts/timeline.ts";
 import { headlineText, sumTexts } from "../../../src/alerts/rules/wording.ts";
 import { hourWithoutEvents } from "../../../src/alerts/rules/absence.ts";
@@ -34,7 +34,8 @@ const order = (fields: Partial<DeclinedOrder> = {}): DeclinedOrder => ({
   sales: [{ status: "failed", at: day(1), failureCode: "insufficient_funds" }],
   failures: [{ at: day(1), failureCode: "insufficient_funds" }],
   dunning: [{ at: day(1), attempt: 1, nextRetryAt: day(2), isRetryUnknown: false }],
-  settledAt: null,
+  payments: [],
+  firstAttempt: 1,
   voidedAt: null,
   subscription: null,
   ...fields,
@@ -47,7 +48,7 @@ const said = (nextRetryAt: Date | null, isRetryUnknown = false) => [
 const context = wordingOf(testAlertContext());
 
 const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
-  const timeline = declineTimeline(order(fields), { ...context, rules });
+  const [timeline] = declineTimelines(order(fields), { ...context, rules });
   const last = timeline?.stages.at(-1);
   return { key: timeline?.key, rule: last?.rule, stage: last?.name, severity: last?.severity };
 };
@@ -61,7 +62,7 @@ test.each([
   ],
 ])("at attempt %i of a soft decline, waiting is %s: %s", (attempt, canWait, advice) => {
   const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
-  const timeline = declineTimeline(order({ sales: [], dunning }), context);
+  const [timeline] = declineTimelines(order({ sales: [], dunning }), context);
   expect(timeline?.stages.at(-1)).toMatchObject({
     canWait,
     advice: expect.stringMatching(advice) as string,
@@ -76,7 +77,7 @@ test("titles lead with the money, name the customer between, and never an id", (
   }));
   const dunning = [{ at: day(2), attempt: 2, nextRetryAt: day(5), isRetryUnknown: false }];
   const kwd = order({ totalMinor: 12_345n, currency: "kwd", sales, dunning });
-  const { title, headline } = declineTimeline(kwd, context)!.stages.at(-1)!;
+  const { title, headline } = declineTimelines(kwd, context)[0]!.stages.at(-1)!;
   expect(title).toBe(
     "12.345 KWD renewal declined (2nd attempt): insufficient funds. Next retry 5 Mar 09:00",
   );
@@ -84,7 +85,7 @@ test("titles lead with the money, name the customer between, and never an id", (
     "12.345 KWD renewal declined (2nd attempt), l…@c….example: insufficient funds. Next retry 5 Mar 09:00",
   );
   const gone = [{ at: day(2), attempt: 2, nextRetryAt: null, isRetryUnknown: false }];
-  const last = declineTimeline({ ...kwd, dunning: gone }, context)!.stages.at(-1)!;
+  const last = declineTimelines({ ...kwd, dunning: gone }, context)[0]!.stages.at(-1)!;
   expect(headlineText(last.headline!, "l…@c….example")).toBe(
     "LOST 12.345 KWD renewal, l…@c….example: 2 attempts declined. Collect or cancel",
   );
@@ -104,7 +105,7 @@ describe("what is asked", () => {
       at: day(n + 1),
       failureCode,
     }));
-    return declineTimeline(order({ sales, dunning: [] }), context)!.stages.map(
+    return declineTimelines(order({ sales, dunning: [] }), context)[0]!.stages.map(
       ({ name, canWait, repeats }) => `${name}${canWait ? " waits" : ""}${repeats ?? ""}`,
     );
   };
@@ -218,7 +219,7 @@ describe("the cases of a declined charge", () => {
 
   test("what was never declined has no story", () => {
     const paid = { sales: [{ status: "succeeded", at: day(1), failureCode: null }], failures: [] };
-    expect(declineTimeline(order({ ...paid, dunning: [] }), context)).toBeNull();
+    expect(declineTimelines(order({ ...paid, dunning: [] }), context)).toEqual([]);
   });
 
   test("attempts are counted from sales, else from what events said, else from states", () => {
@@ -247,7 +248,7 @@ describe("advice", () => {
   ])("%s is %s", (code, group, advice) => {
     expect(declineGroupOf(code)).toBe(group);
     const sales = [{ status: "failed", at: day(1), failureCode: code }];
-    const timeline = declineTimeline(order({ sales }), context);
+    const [timeline] = declineTimelines(order({ sales }), context);
     expect(timeline?.stages.at(-1)?.advice).toMatch(advice);
   });
 
@@ -261,9 +262,14 @@ describe("a first fill", () => {
     ["an old lost renewal", { dunning: said(null) }, day(20), false],
     ["one of yesterday", { dunning: said(null) }, day(2), true],
     ["live dunning", { dunning: said(day(21)) }, day(20), true],
-    ["what was paid", { settledAt: day(2), sales: [] }, day(2), false],
+    [
+      "what was paid",
+      { payments: [{ at: day(2), failedAgainAt: null }], sales: [] },
+      day(2),
+      false,
+    ],
   ])("%s", (_name, fields, now, expected) => {
-    const timeline = declineTimeline(order(fields), context);
+    const timeline = declineTimelines(order(fields), context)[0]!;
     expect(timeline === null ? null : isNews(timeline, "import", now)).toBe(expected);
     expect(timeline === null ? null : isNews(timeline, "event", now)).toBe(true);
   });

@@ -182,6 +182,23 @@ test("a renewal whose order is voided is lost, though its subscription goes on",
   expect(await findRenewal(database.db, "order-1")).toMatchObject({ state: "lost" });
 });
 
+test("a renewal that failed again and was paid again was recovered then", async () => {
+  const paid = (n: number) => sale(n, { status: "succeeded", failure_code: null });
+  await apply(
+    database.db,
+    seen("subscription", subscription({ status: "active" }), 9 * day),
+    seen(
+      "order",
+      renewal({ status: "succeeded", transactions: [sale(1), paid(2), sale(6), paid(7)] }),
+      9 * day,
+    ),
+  );
+  const since = new Date(at(5 * day));
+  expect(await recoveredRenewals(database.db, { since, limit: 10 })).toMatchObject([
+    { orderId: "order-1", recoveredAt: new Date(at(7 * day)) },
+  ]);
+});
+
 test("an order that was never declined is no renewal to look after", async () => {
   await apply(database.db, shown("order", renewal({ status: "succeeded", failure_code: null })));
   expect(await findRenewal(database.db, "order-1")).toBeNull();
