@@ -244,7 +244,9 @@ async function executeRun(
   const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);
   const context: RecheckContext = {
     run: run.id,
-    graceMs: settings.graceMs,
+    // No webhook of a first import can be missed, so none is waited for. A second 404 must still come a grace later.
+    graceMs: run.isInitialImport ? 0 : settings.graceMs,
+    missingGraceMs: settings.graceMs,
     reportOnly: run.reportOnly,
     isInitialImport: run.isInitialImport,
     importedUntil: await importedUntil(db, run),

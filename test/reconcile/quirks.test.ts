@@ -242,6 +242,19 @@ test("the key of another account marks nothing as deleted", async () => {
   expect((await stand.run()).run.id).toBeGreaterThan(result.run.id);
 });
 
+test("a first import waits for no webhook: what changed a moment ago is imported from the page", async () => {
+  const now = new Date().toISOString();
+  for (const order of service.objects["orders"] ?? []) Object.assign(order, { updated_at: now });
+  const waits: number[] = [];
+  const result = await stand.run({ kind: "import" }, { graceMs: 600_000 }, ({ waitMs }) => {
+    waits.push(waitMs);
+    if (waitMs > 0) throw new Error("it waits");
+  });
+  expect(result).toMatchObject({ complete: true, totals: { healed: {}, left: {} } });
+  expect(Math.max(...waits)).toBe(0);
+  expect(result.totals.verdicts).toMatchObject({ imported: expect.any(Number) });
+});
+
 test("a key that is refused stops the run with what to do", async () => {
   service.quirks = { instead: () => refusal(401, "invalid_api_key") };
   await expect(stand.run()).rejects.toMatchObject({ status: 401, exitCode: 2 });

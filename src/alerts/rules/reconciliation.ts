@@ -122,7 +122,9 @@ function driftTitle(
 /** The conditions of a run; none where mirror and service were equal. Pure. */
 export function runConditions(rules: Rules, run: RunOutcome, at: Date): Condition[] {
   const conditions: Condition[] = [];
-  const [healed, left] = [run.isInitialImport ? 0 : sum(run.healed), sum(run.left)];
+  const { missing_there: _, ...missed } = run.healed;
+  // Only a customer can be deleted, which no webhook announces: its tombstone is no sign of a lost one.
+  const [healed, left] = [run.isInitialImport ? 0 : sum(missed), sum(run.left)];
   if (!run.complete) conditions.push(incomplete(rules, run, at));
   if (healed + left > 0) {
     conditions.push({
@@ -143,7 +145,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
             "were missed, check the endpoint, the receiver and the network today.",
       facts: [
         ...counts("Left", run.left),
-        ...counts("Healed", run.healed),
+        ...counts("Healed", missed),
         ...Object.entries(run.amountAtRiskMinor).map(([currency, amount]) => {
           return { label: "At risk", value: moneyText(amount, currency) };
         }),

@@ -99,14 +99,17 @@ type TextOf = (progress: WalkProgress) => string | null;
 function createLines(clock: Clock): TextOf {
   const rateOf = createRate(clock);
   let nextLineAt = clock.now().getTime() + lineEveryMs;
+  let told = "";
   return (progress) => {
-    if (clock.now().getTime() < nextLineAt) return null;
-    nextLineAt += lineEveryMs;
+    const now = clock.now().getTime();
     const { slicesDone, slices, pages, rows, doubtful } = progress;
-    return (
-      `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}, ` +
-      `${rateOf(progress)} rows/s, ${doubtful} to recheck`
-    );
+    const walked = `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}`;
+    const state = `${walked}, ${doubtful}`;
+    // The rate falls while nothing moves, which is no news.
+    if (now < nextLineAt || state === told) return null;
+    nextLineAt = now + lineEveryMs;
+    told = state;
+    return `${walked}, ${rateOf(progress)} rows/s, ${doubtful} to recheck`;
   };
 }
 

@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
 import type { Resource } from "../../mirror/snapshot.ts";
-import { sqlArray } from "../../platform/postgres/values.ts";
 import { type Gap, gapsOf } from "./coverage.ts";
 import { boundText, slicedResources } from "./slice.ts";
 
@@ -107,9 +106,7 @@ async function changesReadUntil(db: Knex): Promise<Date | null> {
 
 async function everRead(db: Knex): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { resource: string }[] }>(
-    `select r.resource from unnest(?::text[]) as r(resource)
-     where exists (select from reconcile.coverage c where c.resource = r.resource and c.state = 'complete' and c.is_closed)`,
-    [sqlArray(slicedResources)],
+    "select distinct s.resource from reports.read_slices() s where not isempty(s.bounds)",
   );
   return new Set(rows.map(({ resource }) => resource));
 }

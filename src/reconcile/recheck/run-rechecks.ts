@@ -37,6 +37,8 @@ export interface RecheckDeps extends WalkDeps {
 export interface RecheckContext extends ApplyContext {
   cause: string;
   limits: TombstoneLimits;
+  /** An object that the service does not know must be unknown for so long. */
+  missingGraceMs: number;
   signal: AbortSignal;
   patience: Patience;
   /** Tells how many objects are left to read, and for how long nothing is read meanwhile: it may be minutes. */
@@ -57,7 +59,7 @@ const maxReads = 2;
 export async function runRechecks(deps: RecheckDeps, context: RecheckContext): Promise<void> {
   const { db, clock, serviceClock } = deps;
   // If the service's clock stands still, the wait must still end: twice the grace is enough for two reads.
-  const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
+  const giveUpWaitingAt = clock.now().getTime() + 2 * context.missingGraceMs + pollMs;
   const limit = await absenceLimit(db, context.run, context.limits);
   for (;;) {
     context.signal.throwIfAborted();
@@ -195,18 +197,18 @@ function outcomeWhenEqual({ why, resource }: Recheck, { states }: DecodedAnswer)
 
 async function concludeMissing(
   { db }: RecheckDeps,
-  { run, graceMs }: RecheckContext,
+  { run, missingGraceMs }: RecheckContext,
   recheck: Recheck,
   { date, isImpatient }: { date: Date; isImpatient: boolean },
 ): Promise<void> {
   const since = recheck.missingSince ?? date;
-  const isGraceOver = isImpatient || date.getTime() - since.getTime() >= graceMs;
+  const isGraceOver = isImpatient || date.getTime() - since.getTime() >= missingGraceMs;
   const isSecond = recheck.missingSince !== null && isGraceOver;
   const update: RecheckUpdate = {
     state: isSecond ? "absent" : "waiting",
     outcome: "unknown at the service",
     missingSince: since,
-    dueAt: isSecond ? date : new Date(since.getTime() + graceMs),
+    dueAt: isSecond ? date : new Date(since.getTime() + missingGraceMs),
   };
   await inTransaction(db, (trx) => updateRecheck(trx, run, recheck, update));
 }

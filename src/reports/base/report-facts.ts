@@ -110,10 +110,20 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
   return `${coveragePercent} % of the time up to the end of the period is proved, ${from}; ${run}`;
 }
 
+/** How `resultLine` begins while a period goes on and is proved as far as it says. */
+export const soFar = "SO FAR";
+
 /** The verdict in a sentence, and what to do about it. Pure. */
-export function resultLine({ proof, period }: Pick<ReportFacts, "proof" | "period">): string {
-  const { verdict, openFindings, openWarnings } = proof;
+export function resultLine({
+  proof,
+  period,
+  asOf,
+}: Pick<ReportFacts, "proof" | "period" | "asOf">): string {
+  const { verdict, openFindings, openWarnings, readUntil } = proof;
   if (verdict === "INCOMPLETE") {
+    if (readUntil !== null && Date.parse(asOf) < Date.parse(period.toUtc)) {
+      return `${soFar}, proved until ${readUntil}; the period ends at ${period.toUtc}`;
+    }
     return (
       `INCOMPLETE: not everything before ${period.toUtc} was read and proved ` +
       `("node src/bin/tallyhook.js reconcile" reads the rest)`

@@ -229,7 +229,7 @@ export async function findHindrances(
   const { openFindings } = proof;
   const hindrances = await unprovedHindrances(db, { period, asOf, openFindings });
   if (hindrances.length > 0) return hindrances;
-  return [{ check: "read", says: `${resultLine({ proof, period })}.` }];
+  return [{ check: "read", says: `${resultLine({ proof, period, asOf })}.` }];
 }
 
 /** One line for each verdict other than PASS: `INCOMPLETE: all 15 reports.`, or their names. Pure. */

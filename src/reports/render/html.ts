@@ -1,6 +1,6 @@
 import { type Html, html } from "../../platform/html.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
-import { type ReportFacts, factLines } from "../base/report-facts.ts";
+import { type ReportFacts, factLines, soFar } from "../base/report-facts.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
 import type { Column, Row } from "../base/report.ts";
 import {
@@ -85,10 +85,11 @@ function renderPage(about: ReportFacts, body: readonly (Html | null)[], isWide: 
 }
 
 function renderVerdict({ proof: { verdict } }: ReportFacts, result: string): Html {
-  const why = result.slice(verdict.length).replace(/^ \((.*)\)$|^: /, "$1");
+  const word = result.startsWith(soFar) ? soFar : verdict;
+  const why = result.slice(word.length).replace(/^ \((.*)\)$|^: |^, /, "$1");
   const said = why === "" ? "Everything was read, and no serious finding is open." : capital(why);
   return html`<div class="verdict ${verdict}" role="status">
-    <strong>${signs[verdict]} ${verdict}</strong><span>${said}</span>
+    <strong>${signs[verdict]} ${word}</strong><span>${said}</span>
   </div>`;
 }
 

@@ -67,6 +67,14 @@ describe("what a run tells", () => {
     expect(await messagesOf(db, "drift:2")).toEqual(["trigger opened", "resolve resolved"]);
   });
 
+  test("no difference where customers were deleted at the service, which no webhook announces", async () => {
+    expect(await end(outcome(1, { healed: { missing_there: 3 } }))).toEqual([]);
+    const missed = { healed: { missing_there: 3, behind: 1 } };
+    expect(await end(outcome(2, missed))).toEqual(["drift:2 warning open"]);
+    const left = { left: { missing_there: 1 } };
+    expect(await end(outcome(3, left))).toEqual(["drift:3 error open"]);
+  });
+
   test("a run that left something out; one of a range does not speak for the whole", async () => {
     const failed = { complete: false, error: "a slice failed", slices: { failed: 1, pending: 2 } };
     expect(await end(outcome(1, failed))).toEqual(["incomplete:1 error open"]);

@@ -117,6 +117,26 @@ test("a service that asks for a day ends the command as INCOMPLETE, with the rea
   }
 });
 
+test("a line of progress comes each ten seconds at most, and not again while nothing has moved", () => {
+  const out = new PassThrough();
+  const clock = { at: 0, now: () => new Date(clock.at) };
+  const progress = createReconcileProgress(out as unknown as NodeJS.WriteStream, {
+    clock,
+    timeZone: "UTC",
+    isQuiet: false,
+  });
+  const walk: WalkProgress = { ...atStart, slices: 4, slicesDone: 4, doubtful: 2, waitMs: 0 };
+  const lines = () => String(out.read() ?? "").match(/4 of 4 slices.*/g) ?? [];
+  // The service did not answer for three minutes: one line is due, not eighteen.
+  clock.at = 180_000;
+  for (let n = 0; n < 20; n++) progress.update(walk);
+  expect(lines()).toHaveLength(1);
+  for (clock.at = 190_000; clock.at <= 780_000; clock.at += 1_000) progress.update(walk);
+  expect(lines()).toEqual([]);
+  progress.update({ ...walk, doubtful: 1 });
+  expect(lines()).toEqual([expect.stringContaining("1 to recheck")]);
+});
+
 test("a dry run prints the plan, and writes nothing; what makes no sense is refused", async () => {
   const service = await startHostileService();
   const stand = await createReconcileStand(service.url);

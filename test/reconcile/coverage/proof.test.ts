@@ -123,6 +123,14 @@ describe("what runs have read", () => {
     ).toEqual([true, true, true, true]);
   });
 
+  test("was never proved where the run that read it has not ended", async () => {
+    const { db } = walked.stand.database;
+    await db("reconcile.runs").update({ state: "running" });
+    const lists = await listProofs(db, { now: new Date(), at: new Date() });
+    expect(lists.map(({ lastProved }) => lastProved)).toEqual([null, null, null, null]);
+    expect(lists.map(({ isOutdated }) => isOutdated)).toEqual([false, false, false, false]);
+  });
+
   test("is asked for by the time of creation", async () => {
     const { db } = walked.stand.database;
     const before = new Date();

@@ -20,3 +20,21 @@ test.each([
 ])("a report with %s open findings says %j", (openFindings, said) => {
   expect(line({ verdict: "FAIL", openFindings })).toContain(said);
 });
+
+test("a period that is not over says until when it is proved so far, and nothing of what to do", () => {
+  const [period, asOf] = [
+    { ...about.period, toUtc: "2026-12-01T00:00:00Z" },
+    "2026-11-20T09:00:00.000Z",
+  ];
+  const said = (readUntil: string | null, at = asOf) =>
+    resultLine({
+      period,
+      asOf: at,
+      proof: { ...about.proof, verdict: "INCOMPLETE", readUntil },
+    });
+  expect(said("2026-11-20T03:40:00Z")).toBe(
+    "SO FAR, proved until 2026-11-20T03:40:00Z; the period ends at 2026-12-01T00:00:00Z",
+  );
+  expect(said(null)).toMatch(/^INCOMPLETE: /);
+  expect(said("2026-11-20T03:40:00Z", "2026-12-01T00:00:00.000Z")).toMatch(/^INCOMPLETE: /);
+});
