@@ -15,6 +15,7 @@ import { createServiceClock, wallClock } from "../src/platform/clock.ts";
 import { createLog } from "../src/platform/log.ts";
 import { createDatabase } from "../src/platform/postgres/pool.ts";
 import { seededRandom } from "../src/platform/random.ts";
+import { noteBackup } from "../src/mirror/backups.ts";
 import { keepUnbelieved } from "../src/mirror/write/apply.ts";
 import { applyHeal, proposeHeal } from "../src/reconcile/heal-object.ts";
 import { checkInvariants } from "../src/reconcile/invariants/check-invariants.ts";
@@ -86,7 +87,7 @@ async function holdBackAll(db: Knex): Promise<void> {
   );
 }
 
-/** A run that somebody ordered, and a silence that somebody ended. */
+/** A run that somebody ordered, a silence that somebody ended, and a backup that was begun. */
 async function orderAndSilence(db: Knex): Promise<void> {
   const [from, until] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
   await db("reconcile.run_orders").insert({
@@ -110,6 +111,7 @@ async function orderAndSilence(db: Knex): Promise<void> {
     ended_at: until,
     ended_by: "ada@example.com",
   });
+  await noteBackup(db, null);
 }
 
 const checkAll = (db: Knex) =>

@@ -10,6 +10,7 @@ import {
   neverScheduled,
   absenceEnds,
   absentReceiver,
+  missingBackup,
   missingHeartbeats,
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
@@ -419,6 +420,11 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       "no receiver",
       [absentReceiver({ lastReadyAt: new Date(at.getTime() - 24 * hourMs), unready: 0 }, context)],
       absenceEnds["silence:receiver"],
+    ),
+    ...conditionSamples(
+      "no backup",
+      [missingBackup({ takenAt: new Date(at.getTime() - 48 * hourMs), triedSince: at }, context)],
+      absenceEnds["silence:backup"],
     ),
     ...conditionSamples(
       "a receiver that cannot store",

@@ -1,5 +1,6 @@
-import { dunningDefaults } from "../mirror/dunning/stages.ts";
 import { z } from "zod";
+import { lateBackupHours } from "../mirror/backups.ts";
+import { dunningDefaults } from "../mirror/dunning/stages.ts";
 import type { Path } from "../platform/json-with-comments.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { timeZone } from "../platform/setting-kinds.ts";
@@ -106,6 +107,8 @@ const ruleSettings = settingsObject({
     weeks: count(1, 12, 4),
   }),
   receiver_absent: rule("critical", { afterMinutes: count(1, 1_440, 2) }),
+  /** No backup has been verified for so long, where any was ever begun. */
+  backup_overdue: rule("error", { afterHours: count(1, 10_000, lateBackupHours) }),
   silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
   /** Declines at a multiple of their usual rate become one incident; single alerts are held back. */
   decline_storm: rule("critical", {

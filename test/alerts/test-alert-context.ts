@@ -30,6 +30,6 @@ export async function emptyAlerts(db: Knex): Promise<void> {
   await db.raw(
     `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
        alerts.event_hours, alerts.heartbeats, alerts.silences, receiver.answers_by_minute,
-       receiver.heartbeats restart identity cascade`,
+       receiver.heartbeats, mirror.backups restart identity cascade`,
   );
 }

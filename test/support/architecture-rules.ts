@@ -49,6 +49,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/dunning/**",
     "mirror/resources.ts",
     "mirror/resources/resource.ts",
+    "mirror/backups.ts",
     "mirror/restores.ts",
     "dispatch/handler-health.ts",
   ],

@@ -164,6 +164,33 @@ export function absentReceiver(
   };
 }
 
+/** No verified backup for too long, where backups are made. Pure. */
+export function missingBackup(
+  { takenAt, triedSince }: { takenAt: Date | null; triedSince: Date },
+  { rules, localTime, shortTime, at }: AbsenceContext,
+): Condition {
+  return {
+    key: "silence:backup",
+    rule: "backup_overdue",
+    severity: rules.backup_overdue.severity,
+    title: headlineText({
+      lead:
+        takenAt === null
+          ? `No backup has succeeded since the first was begun ${shortTime(triedSince)}`
+          : `No verified backup since ${shortTime(takenAt)}`,
+      next: "What only this database knows would be lost with it",
+    }),
+    advice:
+      'Run "node src/bin/tallyhook.js backup DIRECTORY": it says what keeps it from being made. Then look why the timer ' +
+      "did not (docs/backup.md).",
+    facts: [
+      { label: "Last verified backup", value: takenAt === null ? "none" : localTime(takenAt) },
+    ],
+    storedFacts: { last_backup: takenAt?.toISOString() ?? null },
+    at,
+  };
+}
+
 /** A scheduler that has never sent a heartbeat, though workers have run since then. Pure. */
 export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
@@ -259,6 +286,10 @@ export const absenceEnds = {
     title: "Scheduled tasks start again",
     advice:
       'If the nightly run was due meanwhile, it did not start: run "node src/bin/tallyhook.js reconcile".',
+  },
+  "silence:backup": {
+    title: "A backup is verified again",
+    advice: "Nothing is left to do.",
   },
   "silence:reconcile": {
     title: "Reconciliation is complete again",

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { readBackups, unsavedMs } from "../../mirror/backups.ts";
 import { isCatchingUp } from "../../mirror/restores.ts";
 import { type AlertContext, wordingOf, zoneOf } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
@@ -7,6 +8,7 @@ import type { Condition } from "../timeline.ts";
 import {
   type EventHour,
   type AbsentThings,
+  missingBackup,
   missingEvents,
   missingRenewals,
   missingRetries,
@@ -124,6 +126,11 @@ async function findAbsences(
   // After a time in which nobody looked, such as a machine's sleep, the receivers get a sweep's time to be heard.
   if (presence?.isAbsent === true && watch.gapMs <= graceMinutes * minuteMs) {
     found.push(absentReceiver(presence, context));
+  }
+
+  const backups = await readBackups(trx);
+  if (backups !== null && unsavedMs(backups) > rules.backup_overdue.afterHours * hourMs) {
+    found.push(missingBackup(backups, { ...context, at: wallNow }));
   }
 
   const last = await lastFullAnswerStart(trx);

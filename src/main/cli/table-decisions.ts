@@ -253,6 +253,7 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "mirror.erasure_log": { backup: "keep" },
   "mirror.erasure_key": { backup: "keep", worker: "r", dashboard: "r" },
   "mirror.erased_contacts": { backup: "keep", worker: "r", dashboard: "r" },
+  "mirror.backups": { backup: "keep", worker: "r", dashboard: "r" },
   "mirror.restores": { backup: "keep", worker: "rw", dashboard: "r" },
 
   "receiver.secrets": {

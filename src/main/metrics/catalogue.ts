@@ -163,6 +163,15 @@ export const catalogue = {
     servedBy: worker,
     alerts: [],
   },
+  backupAge: {
+    name: "tallyhook_backup_age_seconds",
+    type: "gauge",
+    unit: "seconds",
+    help: "Time since the last verified backup, or since the first was begun; absent where none ever was.",
+    labels: {},
+    servedBy: worker,
+    alerts: [],
+  },
   readSuccess: {
     name: "tallyhook_database_read_success",
     type: "gauge",
@@ -172,6 +181,7 @@ export const catalogue = {
       part: [
         "inbox",
         "receivers",
+        "backup",
         "proof",
         "findings",
         "dunning",

@@ -6,6 +6,7 @@ import { type KeptReading, createKeptReading } from "../../platform/metrics/kept
 import type { Metric, Metrics, Sample } from "../../platform/metrics/registry.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
+import { readBackups, unsavedMs } from "../../mirror/backups.ts";
 import { readReceivers } from "../../receiver/heartbeats.ts";
 import { listProofs } from "../../reconcile/coverage/proof.ts";
 import { countOpenFindings } from "../../reconcile/findings/search-findings.ts";
@@ -89,6 +90,12 @@ export async function addDatabaseMetrics(
     ],
     [catalogue.lastAnswerAge, ({ lastAnswerAt, now }) => ageOf(lastAnswerAt, now)],
     [catalogue.lastWebhookAge, ({ lastWebhookAt, now }) => ageOf(lastWebhookAt, now)],
+  ]);
+  part("backup", () => readBackups(db), [
+    [
+      catalogue.backupAge,
+      (backups) => (backups === null ? [] : [{ value: unsavedMs(backups) / 1_000 }]),
+    ],
   ]);
   part("proof", () => listProofs(db, { now: serviceClock.now(), at: clock.now() }), [
     [

@@ -9,6 +9,7 @@ import {
   sampleTransaction,
 } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { noteBackup } from "../../../src/mirror/backups.ts";
 import { forgetReceivers } from "../../../src/receiver/heartbeats.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { deliver, messagesOf } from "../timeline-stand.ts";
@@ -138,6 +139,37 @@ describe("silence", () => {
     clock.advanceHours(1);
     await sweep(db, alertContext);
     expect(await unresolved(db), "after a time without any worker").toEqual([]);
+  });
+
+  describe("backups", () => {
+    const { alertContext } = standing("2025-03-01T12:00:00.000Z");
+    const open = async () => {
+      await sweep(db, alertContext);
+      return unresolved(db);
+    };
+    const since = (column: "tried_since" | "taken_at", hours: number) =>
+      db.raw(`update mirror.backups set ${column} = now() - make_interval(hours => ?)`, [hours]);
+    const overdue = ["silence:backup error open"];
+
+    test("where none was ever begun, none is missed", async () => {
+      expect(await open()).toEqual([]);
+    });
+
+    test("one that was begun and never verified is missed after 30 hours", async () => {
+      await noteBackup(db, null);
+      await since("tried_since", 29);
+      expect(await open()).toEqual([]);
+      await since("tried_since", 31);
+      expect(await open()).toEqual(overdue);
+    });
+
+    test("a verified one ends it, for 30 hours from its moment, whatever was tried since", async () => {
+      await noteBackup(db, new Date().toISOString());
+      expect(await open()).toEqual([]);
+      await since("taken_at", 31);
+      await noteBackup(db, null);
+      expect(await open()).toEqual(overdue);
+    });
   });
 
   describe("receivers", () => {

@@ -42,7 +42,7 @@ async function backUp(
   void untilSignal().then((signal) =>
     stop.abort(new TallyhookError(`Stopped by ${signal}. Nothing of this backup is left behind.`)),
   );
-  const { folder, manifest, unreadable, removed } = await context.withRuntime(
+  const { folder, manifest, unreadable, removed, isNoted } = await context.withRuntime(
     "backup",
     async (runtime) => {
       const url = await runtime.directUrl();
@@ -76,6 +76,11 @@ async function backUp(
     context.stdout.write(
       `Left out: the schema ${schema}, which the user of DATABASE_URL may not read. To have it in the next backup, run as ` +
         `its owner or a superuser: ${grant}\n`,
+    );
+  }
+  if (!isNoted) {
+    context.stdout.write(
+      "The database takes no row, so it does not know of this backup; backup_overdue may come although it is made.\n",
     );
   }
   if (removed.length > 0) context.stdout.write(`Removed: ${removed.join(", ")}.\n`);

@@ -14,6 +14,7 @@ import {
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { appliedMigrations } from "../../../platform/postgres/migrations.ts";
 import { tryLock } from "../../../platform/postgres/transactions.ts";
+import { noteBackup } from "../../../mirror/backups.ts";
 import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
@@ -40,6 +41,8 @@ export interface Backup {
   unreadable: readonly UnreadableSchema[];
   /** Folders of older backups that were removed. */
   removed: string[];
+  /** The database knows of it. Else the alert `backup_overdue` comes although it was made. */
+  isNoted: boolean;
 }
 
 /** Held by the one backup of a database that is at work. An arbitrary fixed number. */
@@ -56,7 +59,8 @@ export async function takeBackup(
   options: BackupOptions,
 ): Promise<Backup> {
   const { directory, keep, signal } = options;
-  return db.transaction(
+  await note(db, null);
+  const made = await db.transaction(
     async (trx) => {
       // It waits for pg_dump, which may take hours.
       await trx.raw("select set_config('statement_timeout', '0', true)");
@@ -103,6 +107,18 @@ export async function takeBackup(
     },
     { isolationLevel: "repeatable read" },
   );
+  return { ...made, isNoted: await note(db, made.manifest.takenAt) };
+}
+
+/** Returns whether it is written down: a standby, which can be backed up, takes no row. */
+async function note(db: Knex, takenAt: string | null): Promise<boolean> {
+  try {
+    await noteBackup(db, takenAt);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    return false;
+  }
 }
 
 interface About {

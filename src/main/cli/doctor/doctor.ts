@@ -18,6 +18,7 @@ import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./data
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
 import { checkDisk } from "./disk.ts";
 import { judgeRedis } from "./redis.ts";
+import { checkBackups } from "./backups.ts";
 import { checkReceivers } from "./receivers.ts";
 import { checkSecrets } from "./secrets.ts";
 import { checkTuning } from "./tuning.ts";
@@ -57,6 +58,7 @@ const needDatabase = [
   "inbox",
   "partitions",
   "queue",
+  "backup",
   "receiver",
   "worker",
   "scheduler",
@@ -95,6 +97,7 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     );
     findings.push(await check("queue", () => checkQueue(runtime, { workerRuns })));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
+    findings.push(await check("backup", () => checkBackups(runtime)));
     findings.push(await check("receiver", () => checkReceivers(runtime)));
     findings.push(...work);
     findings.push(await check("reconciliation", () => checkRunLease(runtime)));

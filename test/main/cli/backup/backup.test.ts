@@ -150,6 +150,12 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       expect.arrayContaining(["people.sessions", "alerts.heartbeats", "bullmq.*"]),
     );
     expect(manifest.erased).toEqual(["cus_erased"]);
+    const noted = await withServer(url, (client) =>
+      client.query<{ is: boolean }>('select taken_at = $1 as "is" from mirror.backups', [
+        manifest.takenAt,
+      ]),
+    );
+    expect(noted.rows).toEqual([{ is: true }]);
     expect(await readdir(directory)).toEqual([made.folder.slice(directory.length + 1)]);
     expect(made.folder).toMatch(/\/shop-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$/);
     const modes = await Promise.all(
@@ -245,6 +251,14 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
         ) as string,
       });
       await inKept("drop table public.theirs");
+    });
+
+    test("a server that takes no row, such as a standby, is backed up, and the output says what is not noted", async () => {
+      await inKept("alter role keeper in database kept set default_transaction_read_only = on");
+      const { out, error } = await runCommand(registerBackup, ["backup", await fresh()], asOwner);
+      expect(error).toBeNull();
+      expect(out).toContain("backup_overdue may come although it is made");
+      await inKept("alter role keeper in database kept reset default_transaction_read_only");
     });
 
     test("rows that row security hides are not left out in silence", async () => {

@@ -21,6 +21,7 @@ import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { readCompose, readEnvExample, serverSettings } from "../../../deployment/compose-file.ts";
 import { emptyInbox, storeRow } from "../../../inbox/stored-events.ts";
 import { runCommand } from "../command-line.ts";
+import { noteBackup } from "../../../../src/mirror/backups.ts";
 import { recordBeat } from "../../../../src/receiver/heartbeats.ts";
 
 const secret = "whsec_a-secret-that-is-long-enough";
@@ -348,6 +349,19 @@ describe("who works, as doctor sees it", () => {
       detail: expect.stringContaining("ran its last task 20 minutes ago") as string,
     });
   });
+});
+
+test("the last verified backup, as doctor sees it: none is missed until one was begun", async () => {
+  expect((await examine()).of("backup")).toMatchObject({ status: "skipped" });
+  await noteBackup(database.db, new Date().toISOString());
+  expect((await examine()).of("backup")).toMatchObject({ status: "ok" });
+  await database.db.raw("update mirror.backups set taken_at = taken_at - interval '31 hours'");
+  expect((await examine()).of("backup")).toMatchObject({
+    status: "failed",
+    detail: "no verified one for 1 day 7 hours",
+    remedy: expect.stringContaining("node src/bin/tallyhook.js backup DIRECTORY") as string,
+  });
+  await database.db("mirror.backups").del();
 });
 
 describe("receivers, as doctor sees them", () => {

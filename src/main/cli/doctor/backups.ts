@@ -1,0 +1,24 @@
+import { lateBackupHours, readBackups, unsavedMs } from "../../../mirror/backups.ts";
+import { durationText } from "../../../platform/readable-text.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type CheckResult, failed, ok, skipped } from "./check-result.ts";
+
+/** Checks the age of the last verified backup, where any was ever begun. */
+export async function checkBackups(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
+  const name = "backup";
+  const backups = await readBackups(await runtime.db());
+  if (backups === null) {
+    return skipped(name, '"node src/bin/tallyhook.js backup" was never run on this database');
+  }
+  const age = durationText(unsavedMs(backups));
+  if (unsavedMs(backups) <= lateBackupHours * 3_600_000 && backups.takenAt !== null) {
+    return ok(name, `the last verified one is ${age} old`);
+  }
+  return failed(
+    name,
+    backups.takenAt === null
+      ? `none has succeeded since the first was begun ${age} ago`
+      : `no verified one for ${age}`,
+    'run "node src/bin/tallyhook.js backup DIRECTORY", which says what keeps it from being made (docs/backup.md)',
+  );
+}
