@@ -108,6 +108,13 @@ test("no line of a page is longer than 120 characters", () => {
   expect(long).toEqual([]);
 });
 
+test("no page has a command with the number of a release, which may not exist and grows old", () => {
+  const named = pages.flatMap((page) =>
+    [...read(page).matchAll(/tallyhook[-@:]v?\d+\.\d+\S*/g)].map(([name]) => `${page}: ${name}`),
+  );
+  expect(named).toEqual([]);
+});
+
 test("every file that a page names is there", () => {
   const rooms = readdirSync(join(root, "src"));
   const files = ["src", "test", "bench", "migrations", "docs"].flatMap((folder) =>

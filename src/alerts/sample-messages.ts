@@ -18,7 +18,7 @@ import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebac
 import type { Chargeback } from "../mirror/chargebacks.ts";
 import type { DeclinedOrder } from "../mirror/dunning/declined-orders.ts";
 import { declineTimelines, lastRetryTransition } from "./rules/declines.ts";
-import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
+import { type DigestEntry, digestWords, isNamed, namedEntries } from "./rules/digests.ts";
 import {
   deadEventCondition,
   deadEventEnd,
@@ -686,6 +686,7 @@ function digestSample(
     attempts: 5,
     nextRetryAt: new Date(at.getTime() + dayMs),
     ending: null,
+    healed: 0,
     ...fields,
   });
   const entries = [
@@ -695,7 +696,8 @@ function digestSample(
     entry(4, { section: "order", attempts: 1, failureCode: "expired_card" }),
     entry(5, { section: "over", attempts: 2, ending: "recovered" }),
     entry(6, { section: "over", attempts: 4, ending: "canceled" }),
-    ...[7, 8, 9].map((id) => entry(id, { section: "waiting", attempts: 1 })),
+    entry(7, { section: "healed", healed: 3 }),
+    ...[8, 9, 10].map((id) => entry(id, { section: "waiting", attempts: 1 })),
   ];
   return {
     action: "trigger",
@@ -704,7 +706,7 @@ function digestSample(
     links: [],
     at: at.toISOString(),
     ...digestWords(
-      [...namedEntries(entries), ...entries.filter(({ section }) => section === "waiting")],
+      [...namedEntries(entries), ...entries.filter((entry) => !isNamed(entry))],
       wordingOf(alertContext),
     ),
   };

@@ -161,6 +161,8 @@ export interface Condition {
    */
   measures?: Readonly<Record<string, number>>;
   family?: Family;
+  /** It asks nobody for anything: the next digest is soon enough. */
+  canWait?: boolean;
   at: Date;
 }
 
@@ -172,10 +174,11 @@ export interface KnownCondition {
 
 /** The timeline of a condition: its opening and, once it was due to be sent again, its latest growth. Pure. */
 export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
-  const { key, storedFacts, subject = noSubject, measures = {}, family, ...told } = condition;
+  const { key, storedFacts, subject = noSubject, measures = {}, family, ...rest } = condition;
+  const { canWait = false, ...told } = rest;
   const growth = growthOf(measures, known?.facts ?? null);
   const stage = (name: string, change: "opened" | "updated", at: Date): Transition => {
-    return { ...told, name, change, at, canWait: false };
+    return { ...told, name, change, at, canWait };
   };
   return {
     key,

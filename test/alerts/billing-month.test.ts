@@ -26,7 +26,6 @@ test("a month of 500 renewals with 8 % declines is under 80 messages, each with 
       "event_unknown opened",
       "reconcile_missing opened",
       "reconcile_incomplete opened",
-      "reconcile_drift opened",
     ]),
   );
   const woken = pager.filter(({ action }) => action === "trigger");

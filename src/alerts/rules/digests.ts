@@ -41,6 +41,7 @@ interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinc
     attempts?: number;
     next_retry_at?: string | null;
     is_final?: boolean;
+    healed?: number;
   };
 }
 
@@ -87,11 +88,11 @@ function digestRows(
 ): OutboxRow[] {
   const wording = wordingOf(alertContext);
   const kind = alertContext.settings.channels[channel]?.kind;
-  const waiting = entries.filter(({ section }) => section === "waiting");
+  const unnamed = entries.filter((entry) => !isNamed(entry));
   const parts = listParts(kind, namedEntries(entries), (entry) => digestItem(entry, wording));
-  return parts.map((named, n): OutboxRow => {
+  return (parts.length === 0 ? [[]] : parts).map((named, n): OutboxRow => {
     const stage = n === 0 ? first : `${first}:${n + 1}`;
-    const which = { part: n + 1, parts: parts.length };
+    const which = { part: n + 1, parts: Math.max(1, parts.length) };
     const message: AlertMessage = {
       // The same for all digests: nothing ends a digest, so channels that keep incidents should have at most one.
       dedupKey: `digest/${channel}`,
@@ -101,7 +102,7 @@ function digestRows(
       stage,
       links: [],
       at: boundary.toISOString(),
-      ...digestWords(n === 0 ? [...named, ...waiting] : named, wording, which),
+      ...digestWords(n === 0 ? [...named, ...unnamed] : named, wording, which),
     };
     return { channel, alertId: null, message, notBefore: quietEnd(alertContext, message) };
   });
@@ -169,6 +170,7 @@ const entryOf = (
   attempts: facts.attempts ?? 1,
   nextRetryAt: facts.next_retry_at == null ? null : new Date(facts.next_retry_at),
   ending: endingIn(stages),
+  healed: facts.healed ?? 0,
 });
 
 /** Items gathered before this time are sent now. Pure. */
@@ -184,7 +186,7 @@ export function lastBoundary(
 /** An alert as the daily list shows it. */
 export interface DigestEntry {
   alertId: number;
-  /** What people are asked to do about it. `waiting` asks nothing and is only counted. */
+  /** What people are asked to do about it. `healed` and `waiting` ask nothing and are only counted. */
   section: DigestSection;
   amountMinor: bigint | null;
   currency: string | null;
@@ -194,9 +196,11 @@ export interface DigestEntry {
   attempts: number;
   nextRetryAt: Date | null;
   ending: DeclineEnding | null;
+  /** Differences from the service that a run found and healed. */
+  healed: number;
 }
 
-export const digestSections = ["lost", "last-try", "order", "over", "waiting"] as const;
+export const digestSections = ["lost", "last-try", "order", "over", "healed", "waiting"] as const;
 export type DigestSection = (typeof digestSections)[number];
 
 export interface DigestState {
@@ -225,12 +229,13 @@ function digestSection({
     return endingIn(stages) === null ? null : "over";
   }
   if (state === "acknowledged" && !isNewSinceTaken) return null;
+  if (rule === "reconcile_drift") return "healed";
   if (isFinal) return "lost";
   if (stages.some((name) => name.startsWith("last-retry:"))) return "last-try";
   return rule === "decline" ? "order" : "waiting";
 }
 
-/** Whether a list is worth a message: it has something to do, or something that needs no more doing. Pure. */
+/** Whether a list is worth a message: there is something to do, or to know. Pure. */
 const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 
@@ -239,13 +244,11 @@ const asksSomething = (entries: readonly DigestEntry[]): boolean =>
  * first. Pure.
  */
 export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
-  digestSections
-    .filter((section) => section !== "waiting")
-    .flatMap((section) =>
-      entries
-        .filter((entry) => entry.section === section)
-        .toSorted((a, b) => byMoney(a, b) || a.alertId - b.alertId),
-    );
+  digestSections.flatMap((section) =>
+    entries
+      .filter((entry) => entry.section === section && isNamed(entry))
+      .toSorted((a, b) => byMoney(a, b) || a.alertId - b.alertId),
+  );
 
 /**
  * The daily list as title, facts, advice and items. `entries` are those of this message, in the order of
@@ -259,21 +262,26 @@ export function digestWords(
   const of = (section: DigestSection) => entries.filter((entry) => entry.section === section);
   const parts = digestSections.flatMap((section) => {
     const own = of(section);
-    return own.length === 0 || section === "waiting"
+    return own.length === 0 || section === "waiting" || section === "healed"
       ? []
       : [{ section, says: titles[section](own.length), sums: sumTexts(own) }];
   });
   const waiting = of("waiting");
+  const healed = of("healed").reduce((sum, entry) => sum + entry.healed, 0);
+  const isAsking = parts.length > 0;
   return {
     severity: severityOf(parts, wording),
     title: listTitle(
-      parts
-        .map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says))
-        .join(", "),
+      isAsking
+        ? parts
+            .map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says))
+            .join(", ")
+        : `${counted(healed, "difference")} from the service found and healed`,
       which,
     ),
     facts: [
       ...parts.map(({ section, sums }) => ({ label: labels[section], value: sums.join(", ") })),
+      ...(healed === 0 ? [] : [{ label: labels.healed, value: String(healed) }]),
       ...(waiting.length === 0
         ? []
         : [
@@ -283,14 +291,16 @@ export function digestWords(
             },
           ]),
     ],
-    advice: parts.map(({ section }) => advice[section]).join(" "),
-    items: entries
-      .filter(({ section }) => section !== "waiting")
-      .map((entry) => digestItem(entry, wording)),
+    advice: isAsking ? parts.map(({ section }) => advice[section]).join(" ") : healedAdvice,
+    items: entries.filter(isNamed).map((entry) => digestItem(entry, wording)),
   };
 }
 
-type Asking = Exclude<DigestSection, "waiting">;
+/** Whether the list has a line for it; the others are only counted. Pure. */
+export const isNamed = ({ section }: DigestEntry): boolean =>
+  section !== "waiting" && section !== "healed";
+
+type Asking = Exclude<DigestSection, "waiting" | "healed">;
 
 const titles: Readonly<Record<Asking, (n: number) => string>> = {
   lost: (n) => `${counted(n, "renewal")} LOST`,
@@ -304,6 +314,7 @@ const labels: Readonly<Record<DigestSection, string>> = {
   "last-try": "Before the last retry, write to them",
   order: "Orders not paid",
   over: "Ended, stop reminding",
+  healed: "Differences found and healed",
   waiting: "Nothing to do yet",
 };
 
@@ -319,6 +330,10 @@ const advice: Readonly<Record<Asking, string>> = {
     '("node src/bin/tallyhook.js alerts list --rule decline").',
   over: "Ended: stop reminding these customers.",
 };
+
+const healedAdvice =
+  "The mirror is correct again. If many webhooks were missed, check the endpoint, the receiver and the network " +
+  '("node src/bin/tallyhook.js report exceptions" names the cause of each).';
 
 function severityOf(
   parts: readonly { section: DigestSection }[],
@@ -359,6 +374,7 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
     case "over":
       return endHeadline(amount, { ending: entry.ending ?? "canceled", tries: entry.attempts });
     case "order":
+    case "healed":
     case "waiting":
       return {
         lead: [amount, orderName(entry.orderNumber) ?? "order"].join(" "),

@@ -151,6 +151,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
         }),
       ],
       storedFacts: { run: run.id, healed, left },
+      canWait: left === 0,
       at,
     });
   }

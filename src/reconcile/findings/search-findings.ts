@@ -139,7 +139,7 @@ export async function countOpenFindings(
   const rows = await db("reconcile.findings")
     // The first condition lets PostgreSQL use the index of what is not healed.
     .whereNot("state", "healed")
-    .where("state", "open")
+    .whereIn("state", ["open", "reopened"])
     .whereRaw("reconcile.is_enforced(class, evidence->>'mode')")
     .groupBy("class", "currency")
     .select<{ class: string; currency: string | null; n: string; amount: string }[]>(

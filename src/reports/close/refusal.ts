@@ -53,10 +53,14 @@ async function findHindrance(
   asOf: Date,
 ): Promise<Hindrance | null> {
   if (asOf < new Date(toUtc)) {
-    const first = new Date(Date.parse(toUtc) + historyFixedAfterSeconds * 1000).toISOString();
+    const fixedMs = historyFixedAfterSeconds * 1000;
+    const first = new Date(Date.parse(toUtc) + fixedMs).toISOString();
+    const now = new Date(asOf.getTime() + fixedMs).toISOString();
     return {
       check: "over",
-      says: `${month} is over at ${toUtc}, the end of its last day in ${timeZone}. It can be closed from ${first}.`,
+      says:
+        `${month} is over at ${toUtc}, the end of its last day in ${timeZone}. It can be closed from ${first} by the ` +
+        `database's clock, where it is ${now}.`,
     };
   }
   const last = await lastClose(db);

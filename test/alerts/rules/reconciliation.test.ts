@@ -1,12 +1,13 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type RunOutcome, assessRun } from "../../../src/alerts/rules/reconciliation.ts";
+import { sendDigests } from "../../../src/alerts/rules/digests.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { acceptAlerts, refuseAlerts } from "../refused-alerts.ts";
 import { messagesOf, sendDue } from "../timeline-stand.ts";
 import { unresolved } from "../sweep-stand.ts";
-import { emptyAlerts, testAlertContext } from "../test-alert-context.ts";
+import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
@@ -64,7 +65,34 @@ describe("what a run tells", () => {
     ]);
     expect(await end(outcome(3))).toEqual([]);
     expect(await messagesOf(db, "drift:1")).toEqual(["trigger opened", "resolve resolved"]);
-    expect(await messagesOf(db, "drift:2")).toEqual(["trigger opened", "resolve resolved"]);
+    expect(await messagesOf(db, "drift:2"), "it asks for nothing").toEqual([]);
+  });
+
+  test("drift that was healed is on the daily list, with how much it was, and its end is no message", async () => {
+    await end(outcome(1, { healed: { missing_here: 3 } }));
+    await end(outcome(2, { kind: "range", healed: { behind: 1 } }));
+    const tomorrow = testAlertContext({
+      clock: { now: () => new Date(Date.now() + 24 * 3_600_000) },
+    });
+    const lists = () =>
+      db("alerts.outbox").pluck<{ title: string; severity: string; facts: object[] }[]>("message");
+    for (let n = 0; n < 2; n++) await db.transaction((trx) => sendDigests(trx, tomorrow));
+    expect(await lists()).toMatchObject([
+      {
+        title: "4 differences from the service found and healed",
+        severity: "info",
+        facts: [{ label: "Differences found and healed", value: "4" }],
+        items: [],
+      },
+    ]);
+    expect(await end(outcome(3))).toEqual([]);
+    expect(await lists()).toHaveLength(1);
+  });
+
+  test("drift that is left when the list is off, and healed drift then, are messages as ever", async () => {
+    const off = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });
+    await assessRun({ db, log }, off, outcome(1, { healed: { behind: 1 } }));
+    expect(await messagesOf(db, "drift:1")).toEqual(["trigger opened"]);
   });
 
   test("no difference where customers were deleted at the service, which no webhook announces", async () => {

@@ -11,6 +11,7 @@ import {
   findingVersion,
   findingsOfObject,
   searchFindings,
+  countOpenFindings,
   sumOpenFindings,
 } from "../../../src/reconcile/findings/search-findings.ts";
 import { byCommand } from "../../support/by-command.ts";
@@ -119,6 +120,22 @@ test("the sums count what is enforced and open, by list, severity and currency",
     oldest: seenAt,
   });
   expect(sums.reduce((all, { n }) => all + n, 0)).toBe(4);
+});
+
+test("the metric counts what is enforced and nobody has accepted, also what came again, and nothing that is only observed", async () => {
+  const { db } = database;
+  const count = async () =>
+    Object.fromEntries(
+      (await countOpenFindings(db)).map(({ class: kind, currency, n }) => [
+        `${kind} ${currency}`,
+        n,
+      ]),
+    );
+  const before = await count();
+  expect(before).toEqual({ "mismatch usd": 2, "identity usd": 1, "mismatch null": 1 });
+  await db("reconcile.findings").where({ key: "a" }).update({ state: "reopened" });
+  expect(await count()).toEqual(before);
+  await db("reconcile.findings").where({ key: "a" }).update({ state: "open" });
 });
 
 test("the findings of an object are those that are not healed", async () => {

@@ -389,7 +389,7 @@ describe("of a month that is proved", () => {
       );
     const first = "2025-05-31T22:01:00.000Z";
     await expect(closedAt("2025-05-31T22:00:59.999Z")).rejects.toThrow(
-      `can be closed from ${first}`,
+      `can be closed from ${first} by the database's clock, where it is 2025-05-31T22:00:59.999Z.`,
     );
     await expect(closedAt(first)).resolves.toBeUndefined();
   });
