@@ -44,5 +44,5 @@ export const longTests = [
   "test/reports/close/{bundle,close-month,closed-history,prepare-month}.test.ts",
   "test/sandbox/{01-hostile-requests,07-every-list,29-accounting,generated-client,state-file}.test.ts",
   "test/support/run-directory.test.ts",
-  "test/worker/{isolated-alerts,start-worker}.test.ts",
+  "test/worker/{hostile-values,isolated-alerts,start-worker}.test.ts",
 ];

@@ -26,6 +26,7 @@ import {
 } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Log, safeReason } from "../platform/log.ts";
+import { refusesValues } from "../platform/postgres/errors.ts";
 import {
   inTransaction,
   isRetryableConflict,
@@ -449,8 +450,7 @@ async function maskStoredBodies(
  * Whether the server would refuse the same values again: data exceptions (22) and limits of the program (54). A replay
  * tries such an event once more, after whatever refused it was mended.
  */
-export const isPermanent = (error: unknown): boolean =>
-  isEventFault(error) && /^(22|54)[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code));
+export const isPermanent = (error: unknown): boolean => isEventFault(error) && refusesValues(error);
 
 /** Errors of our own code, which an unforeseen event may have caused. */
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];

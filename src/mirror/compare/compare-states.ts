@@ -1,7 +1,12 @@
 import type { Knex } from "knex";
 import { redactErased } from "../privacy/erased-people.ts";
 import { mirrorResources } from "../resources.ts";
-import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import {
+  type ColumnDefinition,
+  type MirrorResource,
+  type NamedGroup,
+  namedGroups,
+} from "../resources/resource.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
 import { type TableRow, byId, rowBindings, winnersAmong } from "../write/write-rows.ts";
@@ -56,17 +61,26 @@ interface Check {
   condition: string;
 }
 
-const differs = (column: string, shown = `r.${column}`): Check => ({
+const differs = (column: string, shown = `r.${column}`, stored = `t.${column}`): Check => ({
   name: column,
-  condition: `t.${column} is distinct from ${shown}`,
+  condition: `${stored} is distinct from ${shown}`,
 });
+
+/** A text that was stored whole, before its column was cut, is no difference. */
+const columnDiffers = (
+  column: string,
+  { maxLength }: Pick<ColumnDefinition, "maxLength">,
+): Check =>
+  maxLength === undefined
+    ? differs(column)
+    : differs(column, `r.${column}`, `left(t.${column}, ${maxLength})`);
 
 function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   const { versionColumn: v, prefix, contentColumn } = group;
   const isCore = group.group === resource.name;
   // A group that was never seen here has no values to compare; only columns set by another group can differ.
   const seen = `t.${v} <> ''`;
-  const own = Object.keys(group.columns).map((column) => differs(column));
+  const own = Object.entries(group.columns).map(([column, of]) => columnDiffers(column, of));
   const rest: Check[] = [
     ...(contentColumn === undefined
       ? []
@@ -96,8 +110,8 @@ function sharedChecks(
 ): Check[] {
   const coreVersion = groups[core]?.versionColumn;
   if (shared === undefined || coreVersion === undefined) return [];
-  return Object.keys(shared.columns).map((column) => {
-    const differ = differs(column).condition;
+  return Object.entries(shared.columns).map(([column, of]) => {
+    const differ = columnDiffers(column, of).condition;
     const unlessUnseen = `(t.${coreVersion} <> '' or t.${column} is not null)`;
     const condition =
       group === core

@@ -201,6 +201,8 @@ export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
   holds: Holds;
   read: (source: Source, key: string, updatedAt: string) => Column;
+  /** In characters: the text is cut to it. A row of a release that did not cut may hold more. */
+  maxLength?: number;
   /** Always `updatedAt` of the state, so a batch does not send it once more for each row. */
   isTimeOfState?: true;
 }
@@ -256,6 +258,7 @@ const maxIndexedLength = 500;
 /** A text with an index, cut to what the index takes. `data` keeps the whole value. */
 export const indexed = ({ read, ...definition }: ColumnDefinition): ColumnDefinition => ({
   ...definition,
+  maxLength: maxIndexedLength,
   read: (source, key, updatedAt) => {
     const value = read(source, key, updatedAt);
     if (typeof value !== "string" || value.length <= maxIndexedLength) return value;

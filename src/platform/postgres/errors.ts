@@ -121,3 +121,14 @@ export function withRoleAdvice(error: unknown): unknown {
   }
   return error;
 }
+
+/** Whether the server would refuse the same values anywhere: data exceptions (22) and limits of the program (54). */
+export const refusesValues = (error: unknown): boolean =>
+  /^(22|54)[0-9A-Z]{3}$/.test(errorCode(error) ?? "");
+
+/**
+ * Whether the server refused a row for what is in it: its values, a constraint (23, 44), or a trigger that raised an
+ * exception (P0). The same statement without that row may be taken.
+ */
+export const refusesRow = (error: unknown): boolean =>
+  refusesValues(error) || /^(23|44|P0)[0-9A-Z]{3}$/.test(errorCode(error) ?? "");

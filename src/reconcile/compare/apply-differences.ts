@@ -4,10 +4,18 @@ import type { NewsSource, Tell } from "../../mirror/listener.ts";
 import type { GroupState } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
 import { applyStates, newStates } from "../../mirror/write/apply.ts";
+import { safeReason } from "../../platform/log.ts";
+import { refusesRow } from "../../platform/postgres/errors.ts";
 import type { Tally, ObjectClass } from "../coverage/ledger.ts";
-import { createdAt, driftFindings, driftKey, withRemedy } from "../findings/drift-findings.ts";
+import {
+  createdAt,
+  driftFindings,
+  driftKey,
+  recordUnreadable,
+  withRemedy,
+} from "../findings/drift-findings.ts";
 import { type FoundIn, healFindings, recordFindings } from "../findings/findings.ts";
-import { type NewRecheck, addRechecks } from "../recheck/rechecks.ts";
+import { type NewRecheck, addRechecks, addUnreadable } from "../recheck/rechecks.ts";
 import {
   type Classified,
   type Triaged,
@@ -51,8 +59,8 @@ export async function compareAnswer(
 /**
  * Applies differences, records findings and alerts, queues rechecks. What is missing or behind here is written by
  * `applyStates` and recorded as found and healed. What an event has brought in the meantime is no finding. What a
- * confirmed answer cannot heal stays open. Returns the number of objects by classification. Needs a transaction; may
- * fail with 40P01 or 40001.
+ * confirmed answer cannot heal stays open. An object that the database refuses costs no other: it is recorded as
+ * unreadable. Returns the number of objects by classification. Needs a transaction; may fail with 40P01 or 40001.
  */
 export async function applyDifferences(
   trx: Knex.Transaction,
@@ -66,7 +74,7 @@ export async function applyDifferences(
   const drifted = apply.filter((classified) => isDrift(classified, importedUntil));
   // Before the writes: causes are read from the history, which must not contain the written states yet.
   const findings = await driftFindings(trx, drifted);
-  const { healed, unhealed, written } = await heal(trx, context, apply);
+  const { healed, unhealed, refused: unstored, written } = await heal(trx, context, apply);
   const left = isRecheck || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
   const found = new Set([...healed, ...left].map(keyOf));
   const refused = new Set(context.reportOnly ? [] : left.map(keyOf));
@@ -78,6 +86,7 @@ export async function applyDifferences(
       .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
+  await noteUnstored(trx, context, look, unstored);
   // The refetches that `tell` returns are not ordered: a nightly run reads every live subscription anyway.
   for (const [source, states] of bySource(written, context)) {
     if (states.length > 0) await tell(trx, { states }, source);
@@ -92,24 +101,72 @@ export async function applyDifferences(
     ...[...healed, ...left].map((classified) => verdictOf(classified, importedUntil)),
     ...again.map((): ObjectClass => "doubtful"),
     ...overtaken.map((): ObjectClass => "overtaken"),
+    ...unstored.map((): ObjectClass => "unreadable"),
   ]);
 }
 
 async function heal(
   trx: Knex.Transaction,
-  { reportOnly }: ApplyContext,
+  { reportOnly }: Pick<ApplyContext, "reportOnly">,
   classified: readonly Classified[],
-): Promise<{ healed: Classified[]; unhealed: Classified[]; written: GroupState[] }> {
-  if (reportOnly) return { healed: [], unhealed: [...classified], written: [] };
-  const applied = await applyStates(trx, statesOf(classified));
-  const { changed } = applied;
-  const isHealed = ({ object }: Classified) =>
-    object.groups.some(({ state }) => changed.has(state));
-  return {
-    healed: classified.filter(isHealed),
-    unhealed: classified.filter((one) => !isHealed(one)),
-    written: newStates(applied),
-  };
+): Promise<Healed> {
+  const none: Healed = { healed: [], unhealed: [], refused: [], written: [] };
+  if (reportOnly) return { ...none, unhealed: [...classified] };
+  try {
+    // A savepoint: what the database refuses takes nothing else of the transaction with it.
+    const applied = await trx.transaction((own) => applyStates(own, statesOf(classified)));
+    const isHealed = ({ object }: Classified) =>
+      object.groups.some(({ state }) => applied.changed.has(state));
+    return {
+      ...none,
+      healed: classified.filter(isHealed),
+      unhealed: classified.filter((one) => !isHealed(one)),
+      written: newStates(applied),
+    };
+  } catch (error) {
+    if (!refusesRow(error)) throw error;
+    const [one, ...others] = classified;
+    if (one === undefined) throw error;
+    if (others.length === 0) return { ...none, refused: [{ ...one, reason: safeReason(error) }] };
+    const half = Math.ceil(classified.length / 2);
+    const [first, second] = [
+      await heal(trx, { reportOnly }, classified.slice(0, half)),
+      await heal(trx, { reportOnly }, classified.slice(half)),
+    ];
+    return {
+      healed: [...first.healed, ...second.healed],
+      unhealed: [...first.unhealed, ...second.unhealed],
+      refused: [...first.refused, ...second.refused],
+      written: [...first.written, ...second.written],
+    };
+  }
+}
+
+interface Healed {
+  healed: Classified[];
+  unhealed: Classified[];
+  /** What the database does not take, and why. */
+  refused: (Classified & { reason: string })[];
+  written: GroupState[];
+}
+
+/** An object that the database refuses is a hole in what the run proves, as one that cannot be read is. */
+async function noteUnstored(
+  trx: Knex.Transaction,
+  { run }: ApplyContext,
+  { observedAt }: DecodedAnswer,
+  refused: Healed["refused"],
+): Promise<void> {
+  if (refused.length === 0) return;
+  const noticedAt = new Date(observedAt);
+  const objects = refused.map(({ resource, id, object, reason }) => ({
+    resource,
+    id,
+    reason,
+    createdAt: createdAt(object),
+  }));
+  await recordUnreadable(trx, { run, seenAt: noticedAt }, objects);
+  await addUnreadable(trx, { run, noticedAt }, objects);
 }
 
 async function stillDiffering(trx: Knex, classified: readonly Classified[]): Promise<Classified[]> {

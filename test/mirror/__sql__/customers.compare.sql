@@ -77,10 +77,10 @@ select
     and t.id is not null
       then array_remove(
         array[
-          case when (t.version <> '' and t.email is distinct from r.email) then 'email' end,
+          case when (t.version <> '' and left(t.email, 500) is distinct from r.email) then 'email' end,
           case when (t.version <> '' and t.first_name is distinct from r.first_name) then 'first_name' end,
           case when (t.version <> '' and t.last_name is distinct from r.last_name) then 'last_name' end,
-          case when (t.version <> '' and t.phone is distinct from r.phone) then 'phone' end,
+          case when (t.version <> '' and left(t.phone, 500) is distinct from r.phone) then 'phone' end,
           case when (t.version <> '' and t.company is distinct from r.company) then 'company' end,
           case
             when (t.version <> '' and t.default_payment_method_id is distinct from r.default_payment_method_id)
@@ -142,10 +142,10 @@ and (
     r.version <> ''
     and (
       t.version = ''
-      or (t.version <> '' and t.email is distinct from r.email)
+      or (t.version <> '' and left(t.email, 500) is distinct from r.email)
       or (t.version <> '' and t.first_name is distinct from r.first_name)
       or (t.version <> '' and t.last_name is distinct from r.last_name)
-      or (t.version <> '' and t.phone is distinct from r.phone)
+      or (t.version <> '' and left(t.phone, 500) is distinct from r.phone)
       or (t.version <> '' and t.company is distinct from r.company)
       or (t.version <> '' and t.default_payment_method_id is distinct from r.default_payment_method_id)
       or (t.version <> '' and t.created_at is distinct from r.created_at)

@@ -111,7 +111,10 @@ select
     and t.id is not null
       then array_remove(
         array[
-          case when (t.version <> '' and t.order_number is distinct from r.order_number) then 'order_number' end,
+          case
+            when (t.version <> '' and left(t.order_number, 500) is distinct from r.order_number)
+              then 'order_number'
+          end,
           case when (t.version <> '' and t.customer_id is distinct from r.customer_id) then 'customer_id' end,
           case when (t.version <> '' and t.status is distinct from r.status) then 'status' end,
           case when (t.version <> '' and t.subtotal is distinct from r.subtotal) then 'subtotal' end,
@@ -137,7 +140,10 @@ select
               then 'payment_method_id'
           end,
           case when (t.version <> '' and t.card_brand is distinct from r.card_brand) then 'card_brand' end,
-          case when (t.version <> '' and t.card_last_four is distinct from r.card_last_four) then 'card_last_four' end,
+          case
+            when (t.version <> '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
+              then 'card_last_four'
+          end,
           case when (t.version <> '' and t.coupon_code is distinct from r.coupon_code) then 'coupon_code' end,
           case when (t.version <> '' and t.created_at is distinct from r.created_at) then 'created_at' end,
           case when (t.version <> '' and t.updated_at is distinct from r.updated_at) then 'updated_at' end,
@@ -188,7 +194,7 @@ and (
     r.version <> ''
     and (
       t.version = ''
-      or (t.version <> '' and t.order_number is distinct from r.order_number)
+      or (t.version <> '' and left(t.order_number, 500) is distinct from r.order_number)
       or (t.version <> '' and t.customer_id is distinct from r.customer_id)
       or (t.version <> '' and t.status is distinct from r.status)
       or (t.version <> '' and t.subtotal is distinct from r.subtotal)
@@ -202,7 +208,7 @@ and (
       or (t.version <> '' and t.subscription_cycle is distinct from r.subscription_cycle)
       or (t.version <> '' and t.payment_method_id is distinct from r.payment_method_id)
       or (t.version <> '' and t.card_brand is distinct from r.card_brand)
-      or (t.version <> '' and t.card_last_four is distinct from r.card_last_four)
+      or (t.version <> '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
       or (t.version <> '' and t.coupon_code is distinct from r.coupon_code)
       or (t.version <> '' and t.created_at is distinct from r.created_at)
       or (t.version <> '' and t.updated_at is distinct from r.updated_at)

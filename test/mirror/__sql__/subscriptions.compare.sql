@@ -134,7 +134,10 @@ select
               then 'payment_method_id'
           end,
           case when (t.version <> '' and t.card_brand is distinct from r.card_brand) then 'card_brand' end,
-          case when (t.version <> '' and t.card_last_four is distinct from r.card_last_four) then 'card_last_four' end,
+          case
+            when (t.version <> '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
+              then 'card_last_four'
+          end,
           case when (t.version <> '' and t.created_at is distinct from r.created_at) then 'created_at' end,
           case when (t.version <> '' and t.updated_at is distinct from r.updated_at) then 'updated_at' end,
           case when (t.version <> '' and t.data is distinct from r.version_content) then '(content)' end,
@@ -193,7 +196,7 @@ and (
       or (t.version <> '' and t.canceled_at is distinct from r.canceled_at)
       or (t.version <> '' and t.payment_method_id is distinct from r.payment_method_id)
       or (t.version <> '' and t.card_brand is distinct from r.card_brand)
-      or (t.version <> '' and t.card_last_four is distinct from r.card_last_four)
+      or (t.version <> '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
       or (t.version <> '' and t.created_at is distinct from r.created_at)
       or (t.version <> '' and t.updated_at is distinct from r.updated_at)
       or (t.version <> '' and t.data is distinct from r.version_content)

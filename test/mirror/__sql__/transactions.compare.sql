@@ -122,7 +122,8 @@ select
           end,
           case
             when (
-              (t.version <> '' or t.card_last_four is not null) and t.card_last_four is distinct from r.card_last_four
+              (t.version <> '' or t.card_last_four is not null)
+              and left(t.card_last_four, 500) is distinct from r.card_last_four
             )
               then 'card_last_four'
           end,
@@ -200,7 +201,7 @@ select
               then 'card_brand'
           end,
           case
-            when (r.version = '' and t.version = '' and t.card_last_four is distinct from r.card_last_four)
+            when (r.version = '' and t.version = '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
               then 'card_last_four'
           end,
           case
@@ -266,7 +267,10 @@ and (
         and t.payment_method_id is distinct from r.payment_method_id
       )
       or ((t.version <> '' or t.card_brand is not null) and t.card_brand is distinct from r.card_brand)
-      or ((t.version <> '' or t.card_last_four is not null) and t.card_last_four is distinct from r.card_last_four)
+      or (
+        (t.version <> '' or t.card_last_four is not null)
+        and left(t.card_last_four, 500) is distinct from r.card_last_four
+      )
       or ((t.version <> '' or t.created_at is not null) and t.created_at is distinct from r.created_at)
       or ((t.version <> '' or t.updated_at is not null) and t.updated_at is distinct from r.updated_at)
       or t.status is distinct from left(r.version_content ->> 'status', 40)
@@ -301,7 +305,7 @@ and (
       or (r.version = '' and t.version = '' and t.failure_reason is distinct from r.failure_reason)
       or (r.version = '' and t.version = '' and t.payment_method_id is distinct from r.payment_method_id)
       or (r.version = '' and t.version = '' and t.card_brand is distinct from r.card_brand)
-      or (r.version = '' and t.version = '' and t.card_last_four is distinct from r.card_last_four)
+      or (r.version = '' and t.version = '' and left(t.card_last_four, 500) is distinct from r.card_last_four)
       or (r.version = '' and t.version = '' and t.created_at is distinct from r.created_at)
       or (r.version = '' and t.version = '' and t.updated_at is distinct from r.updated_at)
       or t.status is distinct from (
