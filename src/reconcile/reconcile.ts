@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { withBelievedDates } from "../client/believed-dates.ts";
 import type { ServiceClient } from "../client/service-client.ts";
 import { ServiceError } from "../client/service-errors.ts";
+import type { Clock } from "../platform/clock.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { failIncompleteSlices, walksEverything } from "./coverage/ledger.ts";
@@ -40,6 +41,8 @@ import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
 export interface ReconcileDeps extends RecheckDeps {
+  /** This machine's clock. */
+  clock: Clock;
   listener: RunListener;
   /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
   checkEndpoint?(

@@ -6,6 +6,7 @@ import { rememberEndpoint } from "../../src/endpoint/endpoints.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
 import { createAccount } from "../../src/people/accounts.ts";
 import { addNote, changeCase } from "../../src/people/cases.ts";
+import { createServiceClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { recordFindings } from "../../src/reconcile/findings/findings.ts";
@@ -115,16 +116,18 @@ export async function reconcileAll(
   { kinds, reportOnly = false }: Runs,
 ): Promise<void> {
   const random = seededRandom("dashboard");
+  // A story moves the service's clock, and the run's goes with it.
+  const serviceClock = createServiceClock(filledClock);
   const client = createServiceClient({
     baseUrl,
     apiKey: testKey,
     log,
     wallClock: filledClock,
-    serviceClock: { ...filledClock, observe: () => {} },
+    serviceClock,
     random,
   });
   try {
-    const deps = { db, client, log, random, ...toldTo(alertContext) };
+    const deps = { db, client, log, random, ...toldTo(alertContext), serviceClock };
     const settings = { ...defaultReconcileSettings, graceMs: 0, reportOnly };
     for (const kind of kinds) await reconcile(deps, settings, { kind });
   } finally {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { listOrders } from "../../src/contract/resources/orders.ts";
-import { dayMs } from "../../src/reconcile/settings.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
+import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
   type HostileService,
@@ -469,6 +470,19 @@ test("a service whose clock stands still is not waited for, nor asked, for ever"
   expect(result.totals).toMatchObject({ healed: { missing_there: 1 }, left: none });
   // Now and then until twice the grace is over, then once more.
   expect(reads).toBeLessThan(30);
+});
+
+test("a run ends though no clock that it reads goes on: neither this machine's nor the service's", async () => {
+  await stand.run();
+  service.objects["customers"] = [];
+  const stopped = new Date();
+  const still = { now: () => stopped, observe: () => {} };
+  const deps = { ...stand.deps, clock: still, serviceClock: still };
+  const settings = { ...defaultReconcileSettings, graceMs: 100 };
+  const outcome = await reconcile(deps, settings, { kind: "full" });
+  expect(outcome).toMatchObject({
+    result: { totals: { healed: { missing_there: 1 }, left: none } },
+  });
 });
 
 test("an open item that has just changed waits for its event, as what lists show does", async () => {

@@ -28,8 +28,6 @@ import {
 import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts";
 
 export interface RecheckDeps extends WalkDeps {
-  /** This machine's clock. */
-  clock: Clock;
   /** The service's "now". */
   serviceClock: Clock;
 }
@@ -57,9 +55,10 @@ const maxReads = 2;
  * too many would be absent. Throws the client's errors and the signal's reason.
  */
 export async function runRechecks(deps: RecheckDeps, context: RecheckContext): Promise<void> {
-  const { db, clock, serviceClock } = deps;
-  // If the service's clock stands still, the wait must still end: twice the grace is enough for two reads.
-  const giveUpWaitingAt = clock.now().getTime() + 2 * context.missingGraceMs + pollMs;
+  const { db, serviceClock } = deps;
+  // By no clock: the service's may stand still, and this machine's may be set back. Twice the grace is enough for two
+  // reads.
+  const giveUpWaitingAtMs = performance.now() + 2 * context.missingGraceMs + pollMs;
   const limit = await absenceLimit(db, context.run, context.limits);
   for (;;) {
     context.signal.throwIfAborted();
@@ -69,7 +68,7 @@ export async function runRechecks(deps: RecheckDeps, context: RecheckContext): P
       return;
     }
     if ((await countAbsent(db, context.run)) > limit) return;
-    const isImpatient = clock.now().getTime() > giveUpWaitingAt;
+    const isImpatient = performance.now() > giveUpWaitingAtMs;
     const now = isImpatient ? nextDueAt : serviceClock.now();
     const isEarly = nextDueAt > now;
     context.onRechecks(waiting, isEarly ? lastDueAt.getTime() - now.getTime() : 0);
