@@ -15,6 +15,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { type ChannelServer, startChannelServer } from "../alerts/channels/channel-server.ts";
 import { killPrograms, runTallyhook } from "../e2e/program.ts";
 import { compile } from "../support/compile.ts";
+import { type DatabaseRoles, makeDatabaseRoles } from "../support/database-roles.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
@@ -83,6 +84,17 @@ async function putInto(path: string, list: string, name: string, from: string): 
   await writeFile(join(project, path), `import { ${name} } from "${from}";\n${listed}`);
 }
 
+let roles: DatabaseRoles;
+/** Runs a file of the page for roles of the test's own names. They are made by who migrated. */
+async function grantRights(example: string): Promise<void> {
+  const sql = await readFile(join(project, `deploy/own/${example}-rights.sql`), "utf8");
+  await database.db.raw(sql.replaceAll("tallyhook_", `${roles.prefix}_`));
+}
+beforeAll(async () => {
+  roles = await makeDatabaseRoles(database.directUrl);
+});
+afterAll(() => roles.drop());
+
 afterAll(() => rm(project, { recursive: true, force: true }));
 
 test("all code of all pages is of a file that its page names, and type-checks once it is listed", () => {
@@ -92,12 +104,13 @@ test("all code of all pages is of a file that its page names, and type-checks on
 });
 
 describe("the example of a merchant's own report", () => {
-  test("is four files in the merchant's own places", () => {
+  test("is five files in the merchant's own places", () => {
     expect(filesOfExample("A report").map(({ path }) => path)).toEqual([
       "migrations/own/0001_sales_targets.sql",
       "src/reports/own/sales-targets/sales-targets.sql",
       "src/reports/own/sales-targets/sales-targets.ts",
       "src/reports/own/own-reports.ts",
+      "deploy/own/sales-targets-rights.sql",
     ]);
   });
 
@@ -118,6 +131,12 @@ describe("the example of a merchant's own report", () => {
       "month,currency,sales,target,reached_percent",
       "2026-10,usd,1500.00,2000.00,75.0",
     ]);
+    await grantRights("sales-targets");
+    for (const role of ["reports", "dashboard", "worker"] as const) {
+      const url = { DATABASE_URL: roles.urlOf(role) };
+      const printed = await tallyhookWith(url, "report", "sales-targets", ...month);
+      expect(printed.stdout, role).toBe(stdout);
+    }
   });
 });
 
@@ -190,6 +209,7 @@ describe("the examples of handlers", () => {
       "src/handlers/send-refund-receipt.ts",
       "src/handlers/revoke-access.ts",
       "migrations/own/0002_ledger.sql",
+      "deploy/own/ledger-rights.sql",
       "src/handlers/post-to-ledger.ts",
     ]);
     expect(files[0]?.text).toBe(await readFile(join(root, example), "utf8"));
@@ -285,6 +305,22 @@ describe("the examples of handlers", () => {
       { account: "cash", sum: 0 },
       { account: "sales", sum: 0 },
     ]);
+  });
+
+  test("the ledger is written by the worker's role, with the rights that the page grants", async () => {
+    // A change that is in the ledger already would be refused as a duplicate.
+    const [entry] = await database
+      .db("books.entries")
+      .del()
+      .returning<{ change: string }[]>("change");
+    const asWorker = { ...environment, DATABASE_URL: roles.urlOf("worker") };
+    const test = ["handlers", "test", "post-to-ledger", "--change", entry?.change ?? ""];
+    await expect(tallyhookWith(asWorker, ...test)).rejects.toThrow(
+      "permission denied for schema books",
+    );
+    await grantRights("ledger");
+    const { stdout } = await tallyhookWith(asWorker, ...test);
+    expect(stdout).toContain("as a test");
   });
 
   test("a member whose renewal is declined keeps access while the service tries again, and loses it after the last retry", async () => {
