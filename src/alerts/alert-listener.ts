@@ -4,8 +4,7 @@ import type { Log } from "../platform/log.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { withIsolatedAlerts } from "./isolated-alerts.ts";
-import { clear } from "./raise-conditions.ts";
-import { futureStateKey, healedByHandEnd } from "./rules/events.ts";
+import { watchMisdated } from "./rules/events.ts";
 import { type RunOutcome, assessRun } from "./rules/reconciliation.ts";
 
 interface AlertListener extends Listener {
@@ -22,10 +21,9 @@ interface ToldDeps {
 export const alertListener = (alertContext: AlertContext): AlertListener => ({
   tellWithin: (log, transaction) => withIsolatedAlerts(log, alertContext, transaction),
   runEnded: (deps, run) => assessRun(deps, alertContext, run),
-  async healedByHand({ db, log }, { resource, id }, at) {
-    const ended = { key: futureStateKey(resource, id), end: healedByHandEnd, at };
+  async healedByHand({ db, log }, { resource, id }) {
     try {
-      await inTransaction(db, (trx) => clear(trx, alertContext, [ended], "reconciliation"));
+      await inTransaction(db, (trx) => watchMisdated(trx, alertContext));
     } catch (err) {
       log.warn({ err, resource, id }, "an object was healed, and its alert could not be ended");
     }

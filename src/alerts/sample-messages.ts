@@ -15,6 +15,7 @@ import {
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
+import type { MisdatedObjects } from "../mirror/misdated.ts";
 import type { Chargeback } from "../mirror/chargebacks.ts";
 import type { DeclinedOrder } from "../mirror/dunning/declined-orders.ts";
 import { declineTimelines, lastRetryTransition } from "./rules/declines.ts";
@@ -23,8 +24,8 @@ import {
   deadEventCondition,
   deadEventEnd,
   duplicateIdCondition,
-  futureStateCondition,
-  healedByHandEnd,
+  misdatedCondition,
+  misdatedEnd,
 } from "./rules/events.ts";
 import {
   type RunOutcome,
@@ -196,6 +197,12 @@ interface Tries {
   isFinal?: boolean;
 }
 
+const sampleMisdated: MisdatedObjects = {
+  objects: 583,
+  amounts: [{ currency: "eur", amountMinor: 2_332_000 }],
+  example: { resource: "order", id: "sample-order", datedAt: new Date("2036-01-01T00:00:00Z") },
+};
+
 const sampleChargeback = (at: Date): Chargeback => ({
   key: "sample-order",
   opening: 1,
@@ -331,15 +338,9 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
       duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
     ]),
     ...conditionSamples(
-      "a state dated in the future",
-      [
-        futureStateCondition(
-          rules,
-          { resource: "order", id: "sample-order", changedAt: "2036-01-01T00:00:00Z" },
-          at,
-        ),
-      ],
-      healedByHandEnd,
+      "objects dated in the future",
+      [misdatedCondition(rules, sampleMisdated, at)],
+      misdatedEnd,
     ),
     ...conditionSamples(
       "no partition ready",

@@ -7,7 +7,7 @@ import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.t
 import { type DiskQuestions, watchDiskSpace } from "./rules/disk-space.ts";
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
-import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
+import { type InboxQuestions, endDeadEvents, scanInbox, watchMisdated } from "./rules/events.ts";
 import { type FeedQuestions, watchConsumers } from "./rules/feed-consumers.ts";
 import { type HandlerQuestions, watchHandlers } from "./rules/handlers.ts";
 import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
@@ -47,6 +47,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchConsumers,
   watchHandlers,
   endDeadEvents,
+  watchMisdated,
   reportNearLastRetries,
   reportStorms,
   learnUsualDeclines,

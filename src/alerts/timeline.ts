@@ -252,12 +252,14 @@ export interface End {
   title: string;
   advice: string;
   facts?: readonly AlertFact[];
+  /** Whether it may wait for the next digest; not if absent. */
+  canWait?: boolean;
 }
 
 /** The last transition of a condition. Pure. */
 export function endTransition(
   { rule, severity, facts }: EndedCondition,
-  { title, advice, facts: more = [] }: End,
+  { title, advice, facts: more = [], canWait = false }: End,
   at: Date,
 ): Transition {
   return {
@@ -269,7 +271,7 @@ export function endTransition(
     title,
     advice,
     facts: [...peakFacts(facts), ...more],
-    canWait: false,
+    canWait,
   };
 }
 

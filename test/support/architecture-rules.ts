@@ -47,6 +47,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/listener.ts",
     "mirror/chargebacks.ts",
     "mirror/dunning/**",
+    "mirror/misdated.ts",
     "mirror/resources.ts",
     "mirror/resources/resource.ts",
     "mirror/backups.ts",

@@ -1,13 +1,15 @@
 import type { Knex } from "knex";
 import { isDisputeType } from "../../contract/event-envelope.ts";
-import { groupNamed, resourceOfType } from "../../mirror/resources.ts";
+import { type MisdatedObjects, findMisdated } from "../../mirror/misdated.ts";
+import { resourceOfType } from "../../mirror/resources.ts";
 import type { DeadEvent, FutureState } from "../../mirror/listener.ts";
+import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
-import { clear, raise } from "../raise-conditions.ts";
+import { clear, clearOthers, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
-import type { Condition, End } from "../timeline.ts";
+import { type Condition, type End, atRiskIn } from "../timeline.ts";
 import { remember, tooManyValuesCondition, unknownValueCondition } from "./unknown-values.ts";
 import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./wording.ts";
 
@@ -53,8 +55,8 @@ export async function endDeadEvents(
 }
 
 /**
- * Reports states that are dated in the future. Belongs in the transaction that stores them. Costs nothing where there
- * are none. Idempotent.
+ * Reports states that are dated in the future: one alert for all objects that wait, since one clock is the cause. Belongs
+ * in the transaction that stores them. Costs nothing where there are none. Idempotent.
  */
 export async function reportUnbelieved(
   trx: Knex.Transaction,
@@ -62,12 +64,31 @@ export async function reportUnbelieved(
   unbelieved: readonly FutureState[],
   foundBy: FoundBy,
 ): Promise<void> {
+  if (unbelieved.length === 0) return;
+  const found = await findMisdated(trx);
+  if (found === null) return;
+  const { settings, clock } = alertContext;
+  await raise(trx, alertContext, [misdatedCondition(settings.rules, found, clock.now())], foundBy);
+}
+
+/**
+ * Ends that alert once no object waits any more, and those that a release before opened for each object. Needs a
+ * transaction; idempotent.
+ */
+export async function watchMisdated(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
   const at = alertContext.clock.now();
-  const conditions = unbelieved.map(({ group, id, confirmedBy, changedAt }) => {
-    const object = confirmedBy ?? { resource: groupNamed(group)?.resource.name ?? group, id };
-    return futureStateCondition(alertContext.settings.rules, { ...object, changedAt }, at);
-  });
-  await raise(trx, alertContext, conditions, foundBy);
+  const found = await findMisdated(trx);
+  if (found === null) {
+    await clear(trx, alertContext, [{ key: misdatedKey, end: misdatedEnd, at }], "sweep");
+  } else {
+    const condition = misdatedCondition(alertContext.settings.rules, found, at);
+    await raise(trx, alertContext, [condition], "sweep");
+  }
+  const former = { prefix: "future:", keep: [], at, end: oneAlertEnd };
+  await clearOthers(trx, alertContext, former, "sweep");
 }
 
 /** The most events of one step; the rest waits for the next. */
@@ -252,30 +273,37 @@ export function duplicateIdCondition(
   };
 }
 
-/** The key of the alert about an object whose state is dated in the future. */
-export const futureStateKey = (resource: string, id: string): string => `future:${resource}:${id}`;
+const misdatedKey = "misdated";
 
-/** An event or an answer shows a state dated in the future. Pure. */
-export function futureStateCondition(
+/** Events or answers show objects that are dated in the future. Pure. */
+export function misdatedCondition(
   rules: Rules,
-  { resource, id, changedAt }: { resource: string; id: string; changedAt: string },
+  { objects, amounts, example }: MisdatedObjects,
   at: Date,
 ): Condition {
+  const { resource, id, datedAt } = example;
+  const money = amounts.map(({ currency, amountMinor }) => moneyText(amountMinor, currency));
   return {
-    key: futureStateKey(resource, id),
+    key: misdatedKey,
     rule: "event_future",
     severity: rules.event_future.severity,
-    title: `1 ${resource} is dated in the future (${changedAt.slice(0, 10)}): kept out of the mirror`,
+    title: `${counted(objects, "object is", "objects are")} dated in the future: kept out of the mirror`,
     advice:
-      `The mirror did not change. The ${resource} is read from the service again. If the service itself shows this ` +
-      "time, tell its support, and write what else it shows with " +
-      `"node src/bin/tallyhook.js heal ${resource} ${id} --from-service --reason WHY": that ends this alert. ` +
-      "If it does not, acknowledge this alert.",
+      'A clock is wrong, as a rule: "node src/bin/tallyhook.js doctor" compares ours with the service\'s. Each object ' +
+      "was read from the service again, and is every hour. Once the service shows it with a time that can be, it is " +
+      "in the mirror, and when that holds for all, this alert ends. If the service goes on to show such times, tell " +
+      "its support, and write what else it shows of each with " +
+      `"node src/bin/tallyhook.js heal ${resource} ${id} --from-service --reason WHY".`,
     facts: [
-      { label: "Object", value: `${resource} ${id}` },
-      { label: "Dated", value: changedAt },
+      { label: "Objects", value: String(objects) },
+      ...(money.length === 0 ? [] : [{ label: "They show", value: money.join(", ") }]),
+      { label: "The first", value: `${resource} ${id}, dated ${datedAt.toISOString()}` },
     ],
-    storedFacts: { resource, id, changed_at: changedAt },
+    storedFacts: { objects, resource, id, changed_at: datedAt.toISOString() },
+    measures: {
+      objects,
+      ...Object.fromEntries(amounts.map((one) => [atRiskIn(one.currency), one.amountMinor])),
+    },
     at,
   };
 }
@@ -301,8 +329,15 @@ export function deadEventEnd({ seq, type }: { seq: string; type: string | null }
   };
 }
 
-export const healedByHandEnd: End = {
-  title: "An object dated in the future was healed by hand",
+export const misdatedEnd: End = {
+  title: "No object is dated in the future any more",
+  advice: "The mirror has all of them as the service shows them. Nothing is left to do.",
+};
+
+const oneAlertEnd: End = {
+  title: "Objects dated in the future are one alert now",
   advice:
-    "The mirror has what the service shows. Who decided it, and why, is kept with the change. Nothing is left to do.",
+    'Those that still wait are in it: "node src/bin/tallyhook.js alerts list". It ends by itself when the service shows ' +
+    "all of them with times that can be.",
+  canWait: true,
 };

@@ -218,6 +218,7 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
     worker: { all: "r", insert: newUnbelieved },
     dashboard: { all: "r", insert: newUnbelieved },
   },
+  "mirror.misdated": { backup: "keep", worker: "arwd", dashboard: "arwd" },
   "mirror.heals": { backup: "keep", worker: "ar", dashboard: "ar" },
   "mirror.orders": {
     backup: "keep_though_rebuildable",

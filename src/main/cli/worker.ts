@@ -17,6 +17,7 @@ import {
 import { optionalRooms } from "../optional-rooms.ts";
 import type { AlertWatch } from "../rooms/room-interfaces.ts";
 import { retentionTasks } from "../retention.ts";
+import { rereadMisdated } from "../../worker/reread-misdated.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import { runTracing } from "../tracing.ts";
@@ -99,6 +100,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
             }),
         ...(await alerts?.tasks(runtime)),
         ...(await retentionTasks(runtime)),
+        "reread-misdated": rereadMisdated(db),
       },
     },
   );

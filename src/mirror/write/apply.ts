@@ -6,6 +6,7 @@ import { decode, mirrorResources } from "../resources.ts";
 import type { GroupState, ObjectKey, Snapshot } from "../snapshot.ts";
 import { isConfirmedBy } from "../version.ts";
 import { type WriteResult, rowWriter, tableRows } from "./write-rows.ts";
+import { noteMisdated, settleMisdated } from "../misdated.ts";
 
 /** The outcome of one snapshot. */
 export type Outcome =
@@ -91,6 +92,7 @@ export async function applyStates(
   const known = await beginWriting(trx, limits);
   if (known.isAnybodyErased) await redactErased(trx, states);
   const believed = states.filter(({ isBelieved }) => isBelieved);
+  if (known.isAnythingMisdated) await settleMisdated(trx, believed);
   if (believed.length < states.length) await keepUnbelieved(trx, states);
   const overruled = await findOverruled(trx, known.isAnythingHealed ? believed : []);
   const written: Written[] = [];
@@ -200,7 +202,8 @@ export async function findRecorded(
 }
 
 /**
- * Records the states dated in the future in `mirror.unbelieved`, so that readers of the history never meet them.
+ * Records the states dated in the future in `mirror.unbelieved`, so that readers of the history never meet them, and
+ * that their objects wait for a read (`mirror.misdated`).
  * Redacts erased people first. Idempotent. Needs a transaction.
  */
 export async function keepUnbelieved(
@@ -224,6 +227,7 @@ export async function keepUnbelieved(
       sqlArray(kept.map(({ json }) => json)),
     ],
   );
+  await noteMisdated(trx, kept);
 }
 
 /**
@@ -279,6 +283,8 @@ export const withoutWaiting = (limits: WriterLimits): WriterLimits => ({
 
 /** What a writer need not look for if it is false. */
 export interface WriterFacts {
+  /** An object waits for a read that is not dated in the future. */
+  isAnythingMisdated: boolean;
   isAnybodyErased: boolean;
   /** A person healed an object: an event may repeat a state that was overruled. */
   isAnythingHealed: boolean;
@@ -310,7 +316,8 @@ export async function beginWriting(
          set_config('idle_in_transaction_session_timeout', ?::text, true),
          ${limitTransaction},
          exists (select from mirror.erasures) as "isAnybodyErased",
-         exists (select from mirror.heals) as "isAnythingHealed"`,
+         exists (select from mirror.heals) as "isAnythingHealed",
+         exists (select from mirror.misdated) as "isAnythingMisdated"`,
       [statementMs, lockMs, transactionMs, transactionMs, transactionMs],
     )
     .options({ name: "mirror-begin" });

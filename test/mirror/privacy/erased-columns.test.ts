@@ -65,6 +65,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.erasure_log": "customer_id erased_by counts",
   "mirror.erasures": "customer_id",
   "mirror.heals": "resource id healed_by before_sha256 after_sha256 changed_columns",
+  "mirror.misdated": "resource id currency",
   "mirror.orders": `id awaits order_number customer_id status currency failure_code subscription_id payment_method_id
     card_brand coupon_code version content_hash dunning_version items_version last_cause`,
   // Staff: who restored the database.

@@ -231,6 +231,7 @@ function belonging(table: string, chosen: Chosen, closes: readonly string[]): Wh
     case "mirror.versions":
       return one("resource = any(?::text[]) and id = any(?::text[])", groups, chosen.all);
     case "mirror.unbelieved":
+    case "mirror.misdated":
     case "mirror.heals":
       return one("id = any(?::text[])", chosen.all);
     case "inbox.receipts":
