@@ -24,7 +24,7 @@ export default defineHandler({
     if (customer.email === null) return log.info("the customer was erased: no receipt");
 
     if (change.amount === null) {
-      throw new Error("its amount is not known: look at the refund, then retry or skip this change");
+      throw new Error("its amount is not known: look at it, then retry or skip this change");
     }
     const refund = moneyText(change.amount, change.currency);
     const mailer = createTransport({ url, socketTimeout: 20_000 });

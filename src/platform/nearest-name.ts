@@ -18,22 +18,25 @@ export function nearestName(
   return nearest;
 }
 
-/** Levenshtein distance: the number of letters to insert, delete or change. */
+/** The number of letters to insert, delete or change, or of neighbours to swap (optimal string alignment). */
 function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
       const change = a[row - 1] === b[column - 1] ? 0 : 1;
+      const isSwapped = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
       current.push(
         Math.min(
           (previous[column] ?? 0) + 1,
           (current[column - 1] ?? 0) + 1,
           (previous[column - 1] ?? 0) + change,
+          isSwapped ? (beforePrevious[column - 2] ?? Infinity) + 1 : Infinity,
         ),
       );
     }
-    previous = current;
+    [beforePrevious, previous] = [previous, current];
   }
   return previous[b.length] ?? 0;
 }

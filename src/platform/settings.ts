@@ -170,7 +170,8 @@ export interface UnknownVariables {
 }
 
 /** A name without our prefix counts as a misspelling only if it is this long and this near: short names look alike. */
-const [minForeignLength, maxForeignDistance] = [8, 2];
+const minForeignLength = 8;
+const maxForeignDistance = (name: string): number => (name.length < 12 ? 1 : 2);
 /**
  * Only settings with names of this length are looked for: RECONCILE_MOD can only mean ours, while other programs read
  * LOGLEVEL and MAILFROM.
@@ -225,9 +226,9 @@ export function unknownVariables(
     const nearest = isOurs
       ? nearestName(name, known)
       : isStrict
-        ? nearestName(name, missingInFile, { atMost: maxForeignDistance })
+        ? nearestName(name, missingInFile, { atMost: maxForeignDistance(name) })
         : name.length >= minForeignLength
-          ? nearestName(name, missing, { atMost: maxForeignDistance })
+          ? nearestName(name, missing, { atMost: maxForeignDistance(name) })
           : null;
     if (nearest !== null) {
       found.problems.push({

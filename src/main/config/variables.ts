@@ -99,7 +99,7 @@ const service = {
   SVC_WEBHOOK_SECRETS: secret(
     secretList(16),
     "The signing secrets of the webhook endpoint. A receiver needs one, here or kept in the database (secrets add, " +
-      "endpoint register). \"none\", also in a file: the database has them.",
+      'endpoint register). "none", also in a file: the database has them.',
   ),
   SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc", "How the service signs."),
   SVC_SIGNATURE_TOLERANCE_SECONDS: setting(

@@ -606,6 +606,7 @@ test("others' variables are none of ours, and one that only begins like ours doe
     MAILFROM: "root",
     WEBHOOK_URL: "https://hooks.example.com",
     PUBLIC_API: "x",
+    SHOP_URL: "https://shop.example.com",
     ALERTMANAGER_URL: "http://alerts",
   });
   expect(warnings).toEqual([

@@ -27,7 +27,9 @@ export async function makeFormerSchema(
   folder: string,
 ): Promise<string[]> {
   // Names come from the database, and become paths.
-  const names = (await appliedMigrations(source)).filter((name) => /^(own\/)?\d{4}_[^/]+$/.test(name));
+  const names = (await appliedMigrations(source)).filter((name) =>
+    /^(own\/)?\d{4}_[^/]+$/.test(name),
+  );
   const own = names.filter((name) => name.startsWith("own/"));
   await mkdir(join(folder, "own"), { recursive: true });
   const missing: string[] = [];
