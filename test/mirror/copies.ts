@@ -203,8 +203,8 @@ export async function mirrorAfter(
 export async function emptyMirror(db: Knex): Promise<void> {
   await db.raw(`
     set session_replication_role = replica;
-    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions, feed.changes,
-      feed.facts;
+    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions, mirror.misdated,
+      feed.changes, feed.facts;
     set session_replication_role = origin`);
 }
 

@@ -132,6 +132,11 @@ export async function runReceiver(
       places: config.eventPlaces,
     },
   );
+  runtime.onClose(() => receiver.close());
+  // Before anything asks whether it is ready: the answer is kept for a second.
+  if (role.signingSecrets !== undefined) {
+    given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
+  }
   role.metrics?.addReceiver(receiver.counters);
   const countAnswers = trackAnswers(receiver.counters);
   const name = `receiver:${process.pid}:${crypto.randomUUID()}`;
@@ -156,9 +161,6 @@ export async function runReceiver(
       );
     });
   });
-  if (role.signingSecrets !== undefined) {
-    given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
-  }
   return { url: receiver.url, counters: receiver.counters };
 }
 

@@ -40,6 +40,7 @@ export const givenColumns: readonly string[] = [
   "feed.consumers.moved_at",
   "inbox.fetches.due_at",
   "inbox.receipts.seq",
+  "mirror.misdated.ordered_at",
   "receiver.heartbeats.beat_at",
   "reconcile.order_takers.seen_at",
   "reports.closes.closed_at",
