@@ -29,6 +29,18 @@ beforeEach(async () => {
   );
 });
 
+test("before the first change of all, a reader begins at 0, also while its writer takes its turn", async () => {
+  await db.raw("select setval('feed.change_numbers', 1, false)");
+  const writer = await db.transaction();
+  try {
+    await writer.raw(`select ${takeTurn({ sequence: "feed.change_numbers", lockClass: 7_255 })}`);
+    const { rows } = await db.raw("select feed.readable_until() as until");
+    expect(rows).toEqual([{ until: "0" }]);
+  } finally {
+    await writer.rollback();
+  }
+});
+
 test("a writer that takes its turn does not move a reader back", async () => {
   await write();
   await db.transaction(async (trx) => done(trx, (await next(trx)).at(-1) ?? 0));

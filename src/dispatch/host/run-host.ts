@@ -44,7 +44,8 @@ export function openHostChannel(): HostChannel {
   const stop = new Promise<void>((resolve) => (onStop = resolve));
   process.on("message", (raw) => {
     const { success, data: message } = toHost.safeParse(raw);
-    if (!success) return;
+    // Silence would be taken for a file that never ends loading.
+    if (!success) throw new TypeError("the supervisor has sent what is no message of this version");
     if (message.type === "stop") return onStop();
     if (message.type === "run") return onRun(message.files);
     endWithParent(message.parentPid);

@@ -20,7 +20,8 @@ begin
   from pg_locks l
   where l.locktype = 'advisory' and l.objsubid = 1 and l.classid::bigint >> 16 = p_class
     and l.database = (select d.oid from pg_database d where d.datname = current_database());
-  return least(last_given, lowest_locked - 1);
+  -- Numbers begin at 1. The first writer of all locks 0.
+  return greatest(least(last_given, lowest_locked - 1), 0);
 end
 $$;
 comment on function feed.complete_until(regclass, integer) is
