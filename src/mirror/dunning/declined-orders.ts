@@ -255,7 +255,7 @@ const statement = `
     from mirror.transactions t where t.order_id = o.id and t.type = 'sale' and t.created_at is not null
   ) sale on true
   left join lateral (
-    select jsonb_agg(jsonb_build_object('at', v.source_updated_at, 'code', v.data->'failure_code')
+    select jsonb_agg(jsonb_build_object('at', v.source_updated_at, 'code', reports.code_of(v.data->'failure_code'))
                      order by v.source_updated_at, v.content_hash) as list
     from mirror.versions v
     where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'failed'
