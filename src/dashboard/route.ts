@@ -71,7 +71,7 @@ export type PageAnswer =
       notice?: string;
       /** From now on, in this browser. */
       theme?: Theme;
-      /** Of a session that has begun; null: the session has ended. The browser forgets what a `leave` answer gave it. */
+      /** The token of a session that has begun; null: the session has ended. The browser forgets what a `leave` answer gave it. */
       token?: string | null;
     }
   /** To another site, such as the company's sign-in. The browser brings back `keep`, within ten minutes. */

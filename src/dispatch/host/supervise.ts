@@ -72,7 +72,7 @@ export function superviseHandlers(
   let tellFirst: (problem: string | null) => void = () => {};
   const problem = new Promise<string | null>((resolve) => (tellFirst = resolve));
 
-  /** What is in no other group is the first one's, also what comes later. */
+  /** Reads which files there are. A file that is in no group joins the first one. */
   async function list(): Promise<void> {
     try {
       listed = await deps.listFiles();
@@ -146,7 +146,7 @@ export function superviseHandlers(
     moveApart(problems.map(({ file }) => file));
   }
 
-  /** Of the files that may have ended their process twice in a row one did so: they go on apart, by halves if need be. */
+  /** Moves the files that may have ended their process twice in a row to another process; half of them where they are all. */
   function split({ files }: Group, again: readonly string[], { why }: EndedHost): boolean {
     if (again.length === 0 || files.size < 2) return false;
     const apart = again.length < files.size ? again : again.slice(0, Math.ceil(again.length / 2));

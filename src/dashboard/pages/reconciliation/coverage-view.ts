@@ -56,7 +56,7 @@ function renderGaps(month: CalendarMonth, timeZone: string): Html {
   </ul>`;
 }
 
-/** Of a month without gaps: how far it is proved. */
+/** Says how far a month without gaps is proved. */
 function provedText({ name, provedUntil, awaitedFrom, isOver }: CalendarMonth, zone: string): Html {
   const next = awaitedFrom !== null && timeText(awaitedFrom, zone);
   if (provedUntil === null) {
