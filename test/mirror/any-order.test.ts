@@ -180,6 +180,7 @@ async function provesOneMirror(
   expectShared(rows, arrivals.length);
   expectLastState(rows, history.expected);
   expectToldOnce(rows, history.expected);
+  await expectOpeningsTold(db);
   await expectLastChanges(db);
   await expectKinds(db, history);
 }
@@ -189,7 +190,7 @@ function expectShared(rows: readonly SharedRow[], copies: number): void {
   expect(rows.filter((row) => row.copies !== copies)).toEqual([]);
 }
 
-/** The feed has told each refund and each dispute of every copy, once. */
+/** The feed has told each refund of every copy once, and of each dispute. */
 function expectToldOnce(rows: readonly SharedRow[], { transactions, orders }: Expected): void {
   const facts = rows.flatMap(({ table, row }) => (table === "facts" ? [row] : []));
   const told = (kind: string, key: string): string[] =>
@@ -202,6 +203,20 @@ function expectToldOnce(rows: readonly SharedRow[], { transactions, orders }: Ex
     String(row["status"]).startsWith("chargeback"),
   );
   expect(told("order.disputed", "id")).toEqual(expect.arrayContaining(disputed.map(([id]) => id)));
+}
+
+/** A dispute is told as often as the states show that it was opened. */
+async function expectOpeningsTold(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `select o.id, opened.times, told.times as told from mirror.orders o
+     cross join lateral (select count(*) as times from mirror.openings_of_order(o.id, null)) opened
+     cross join lateral (
+       select count(*) as times from feed.changes c where c.resource = 'order' and c.id = o.id and c.kind = 'order.disputed'
+     ) told
+     where opened.times <> told.times
+     limit 5`,
+  );
+  expect(rows).toEqual([]);
 }
 
 /** The last change of each object that shows a state leads to the one that its row has. A refund read alone shows none. */

@@ -156,12 +156,19 @@ export async function sharedRows(db: Knex): Promise<SharedRow[]> {
   }));
 }
 
-/** What the feed has told of refunds and disputes, in the same form; a row told twice in a copy counts twice. */
+/**
+ * What the feed has told of refunds and disputes, in the same form. A dispute that was opened again is told again:
+ * its n-th time is a row of its own, so what one copy tells once more than another stands out.
+ */
 async function sharedFacts(db: Knex): Promise<{ name: string; row: string; copies: string }[]> {
   const { rows } = await db.raw<{ rows: { row: string; copies: string }[] }>(
-    `select replace(jsonb_build_object('id', id, 'kind', kind, 'transaction_id', transaction_id, 'amount', amount)::text,
+    `select replace(jsonb_build_object('id', id, 'kind', kind, 'transaction_id', transaction_id, 'amount', amount,
+                      'time', nth)::text,
                     '~' || split_part(id, '~', 2), ?) as row, count(*) as copies
-     from feed.changes where kind in ('order.refunded', 'order.disputed', 'order.dispute_won', 'order.dispute_lost')
+     from (
+       select *, row_number() over (partition by id, kind, transaction_id order by seq) as nth from feed.changes
+     ) told
+     where kind in ('order.refunded', 'order.disputed', 'order.dispute_won', 'order.dispute_lost')
      group by 1`,
     [copyMark],
   );
