@@ -18,8 +18,15 @@ export const signedMinorUnits = z.int();
 /** A count, such as attempts or cycles. */
 export const count = z.int().nonnegative();
 
-/** ISO 4217, three lower-case letters by the interface; kept verbatim, also when it is not. */
+/** ISO 4217, three lower-case letters by the interface; kept verbatim in what is stored of an object, also when it is not. */
 export const currencyCode = z.string().min(1).max(32);
+
+/**
+ * A currency in the one spelling that columns, sums and reports have: the interface's lower case. Only A to Z change, as
+ * in `reports.currency_of`. Pure.
+ */
+export const canonicalCurrency = (text: string): string =>
+  /[A-Z]/.test(text) ? text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()) : text;
 
 /** An instant; compare through `canonicalTimestamp`, never as a `Date` (it drops microseconds). */
 export const timestamp = z

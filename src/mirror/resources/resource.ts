@@ -1,7 +1,13 @@
 import type { z } from "zod";
 import type { ListEndpoint, ReadById } from "../../contract/endpoint.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
-import { asObject, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
+import {
+  asObject,
+  canonicalCurrency,
+  isWireId,
+  missingKeys,
+  wireId,
+} from "../../contract/wire-types.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import type { SurvivingKeys } from "../privacy/kinds.ts";
@@ -235,11 +241,11 @@ function readText(source: Source, key: string): string | null {
   return typeof value === "string" ? storable(value) : null;
 }
 
-/** Twice the longest known status, type or currency. */
+/** Twice the longest known status or type. */
 const maxCodeLength = 40;
 
 /**
- * A status, a type or a currency, cut to `maxCodeLength`. The service may add values of any length, and an index holds
+ * A status or a type, cut to `maxCodeLength`. The service may add values of any length, and an index holds
  * them beside two ids; this length fits even in the widest characters. `data` keeps the whole value.
  */
 export const code: ColumnDefinition = {
@@ -249,6 +255,15 @@ export const code: ColumnDefinition = {
     const value = readText(source, key);
     if (value === null || value.length <= maxCodeLength) return value;
     return Array.from(value).slice(0, maxCodeLength).join("");
+  },
+};
+
+/** A code in the one spelling that a currency has here (`canonicalCurrency`). `data` keeps the one that was sent. */
+export const currencyColumn: ColumnDefinition = {
+  ...code,
+  read: (source, key, updatedAt) => {
+    const value = code.read(source, key, updatedAt);
+    return typeof value === "string" ? canonicalCurrency(value) : null;
   },
 };
 
@@ -266,10 +281,8 @@ export const indexed = ({ read, ...definition }: ColumnDefinition): ColumnDefini
   },
 });
 
-/** Known currencies, in both spellings that the service may use. The minor unit of any other is unknown. */
-export const knownCurrencies: ReadonlySet<string> = new Set(
-  [...currencyDigits.keys()].flatMap((name) => [name, name.toUpperCase()]),
-);
+/** Known currencies, as columns spell them. The minor unit of any other is unknown. */
+export const knownCurrencies: ReadonlySet<string> = new Set(currencyDigits.keys());
 
 /** The same cut in SQL, for a text expression. */
 export const codeSql = (expression: string): string => `left(${expression}, ${maxCodeLength})`;

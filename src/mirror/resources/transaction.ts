@@ -25,6 +25,7 @@ import {
   cardColumns,
   changedAt,
   code,
+  currencyColumn,
   codeSql,
   integer,
   knownCurrencies,
@@ -46,7 +47,7 @@ declare module "../snapshot.ts" {
 const shared = {
   type: code,
   amount: money,
-  currency: code,
+  currency: currencyColumn,
   customer_id: reference,
   failure_reason: plainText,
   ...cardColumns,

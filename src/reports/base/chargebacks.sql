@@ -21,7 +21,8 @@ language sql stable parallel safe as $$
     cross join lateral (
       select x.id, x.order_id from reports.transactions(p_as_of) x where x.id collate "C" = shown.id limit 1) t
   )
-  select c.sale_key, c.order_id, c.transaction_id, c.state, c.amount, c.currency, c.opened_at, c.resolved_at
+  select c.sale_key, c.order_id, c.transaction_id, c.state, c.amount, reports.one_spelling(c.currency), c.opened_at,
+         c.resolved_at
   from mirror.disputed_sales c
   where p_as_of is null or not exists (select from touched c2 where c2.key = c.key)
   union all

@@ -14,7 +14,20 @@ begin
 end
 $$;
 comment on function reports.code_of is
-  'A status, type or currency, cut to 40 characters as in the mirror; null for any value that is not a string.';
+  'A status or type, cut to 40 characters as in the mirror; null for any value that is not a string.';
+
+-- Under "C" only A to Z change, and what is in lower case is in upper case still one: the journal's numbers rest on it.
+create or replace function reports.one_spelling(p_currency text) returns text
+language sql immutable parallel safe as $$
+  select lower(p_currency collate "C")
+$$;
+
+create or replace function reports.currency_of(p_value jsonb) returns text
+language sql immutable parallel safe as $$
+  select reports.one_spelling(reports.code_of(p_value))
+$$;
+comment on function reports.currency_of is
+  'A currency as the mirror''s columns spell it (canonicalCurrency in src/contract/wire-types.ts).';
 
 create or replace function reports.id_of(p_value jsonb) returns text
 language plpgsql immutable parallel safe as $$

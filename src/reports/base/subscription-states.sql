@@ -47,7 +47,7 @@ language sql stable parallel safe as $$
          row_number() over known,
          row_number() over (partition by v.id order by v.source_updated_at desc, v.observed_at desc nulls last,
                             reports.status_rank(v.data->>'status') desc, v.content_hash desc) = 1,
-         v.data->>'status', coalesce(k.plan->>'currency', 'xxx'), p.amount,
+         v.data->>'status', coalesce(reports.one_spelling(k.plan->>'currency'), 'xxx'), p.amount,
          p.amount - reports.discount(v.data->'applied_coupon', p.amount, coalesce(reports.whole(k.cycle), 1)),
          k.billing->>'interval', reports.whole(k.billing->'interval_count'),
          reports.moment(v.data->'created_at'), reports.moment(v.data->'canceled_at'),

@@ -4,7 +4,7 @@ create or replace function reports.transactions(p_as_of timestamptz default null
 returns table (id text, type text, status text, amount bigint, currency text, customer_id text, order_id text,
                failure_code text, created_at timestamptz, updated_at timestamptz)
 language sql stable parallel safe as $$
-  select t.id, t.type, t.status, t.amount, t.currency, t.customer_id, t.order_id, t.failure_code, t.created_at,
+  select t.id, t.type, t.status, t.amount, reports.one_spelling(t.currency), t.customer_id, t.order_id, t.failure_code, t.created_at,
          t.updated_at
   from mirror.transactions t
   where t.deleted_at is null and (p_as_of is null or not exists (
@@ -14,7 +14,7 @@ language sql stable parallel safe as $$
   select k.id, reports.code_of(s.shown->'type'),
          left(case when k.own is null or (k.inline_seen, k.inline_at) > (k.own_seen, k.own_at)
                    then k.inline->>'status' else k.own->>'status' end, 40),
-         reports.whole(s.shown->'amount'), reports.code_of(s.shown->'currency'),
+         reports.whole(s.shown->'amount'), reports.currency_of(s.shown->'currency'),
          reports.id_of(s.shown->'customer_id'), coalesce(k.own->>'order_id', k.inline->>'order_id'),
          coalesce(k.own->>'failure_code', k.inline->>'failure_code'),
          reports.moment(s.shown->'created_at'), coalesce(k.own_at, k.inline_at)

@@ -34,8 +34,10 @@ language sql stable parallel safe as $$
     select s.* from reports.day_sums(p_from - interval '26 hours', p_to + interval '26 hours', p_zone, p_as_of) s
   ), changed as (select h.day, max(h.changed_at) as at from here h group by h.day
   ), there as (
-    select m.day, m.currency, m.type, m.status, m.n, m.sum_minor as total
+    select m.day, reports.one_spelling(m.currency) as currency, m.type, m.status, sum(m.n)::bigint as n,
+           sum(m.sum_minor) as total
     from read r join reconcile.daily_sums m on m.run = r.run and m.slice = r.slice and m.day = r.day
+    group by m.day, reports.one_spelling(m.currency), m.type, m.status
   )
   select coalesce(h.day, s.day), coalesce(h.currency, s.currency), coalesce(h.type, s.type),
          coalesce(h.status, s.status), f.service_count, f.service_sum, f.mirror_count, f.mirror_sum,

@@ -50,7 +50,7 @@ language sql stable parallel safe as $$
                  ('reversal', 4, 'chargebacks dismissed', 'chargebacks')) as k(kind, place, label, account) using (kind)
     cross join lateral (values (true, not p.is_out), (false, p.is_out)) as side(is_clearing, is_debit)
   ), entered as (
-    select to_char(s.day, 'YYYYMMDD') || '-' || upper(s.currency) as name, s.day, s.currency, s.is_closing, s.account,
+    select to_char(s.day, 'YYYYMMDD') || '-' || upper(s.currency collate "C") as name, s.day, s.currency, s.is_closing, s.account,
            s.n || ' ' || s.label || coalesce(' of ' || to_char(s.happened_on, 'YYYY-MM-DD')
              || ', learned after its month was closed', '') as description,
            case when s.is_debit then s.amount else 0 end as debit,

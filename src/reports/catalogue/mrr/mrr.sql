@@ -29,7 +29,8 @@ language sql stable parallel safe as $$
     from mirror.versions v
     where v.resource = 'subscription' and (p_as_of is null or v.recorded_at <= p_as_of)
     group by v.id
-    having min(v.data->'plan'->>'currency') is distinct from max(v.data->'plan'->>'currency')
+    having min(reports.one_spelling(v.data->'plan'->>'currency'))
+        is distinct from max(reports.one_spelling(v.data->'plan'->>'currency'))
       or bool_or(not reports.is_recurring_known('plan', v.data->'plan')
                  or not reports.is_recurring_known('billing_cycle', v.data->'billing_cycle')
                  or v.data->'current_billing_cycle' is null or v.data->'current_billing_cycle' = 'null'
