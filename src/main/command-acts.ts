@@ -62,7 +62,7 @@ export const commandActs: Readonly<Record<string, Leaves>> = {
   "findings list": "nothing",
   "findings show": "nothing",
   "findings ack": acts("finding.acknowledged"),
-  heal: acts("object.healed"),
+  heal: acts("object.healed", "misdated.healed"),
   report: unrecorded("--mail-to sends figures, --out writes a file; nothing here changes"),
   close: acts("month.closed"),
   "close prepare": acts("month.prepared"),

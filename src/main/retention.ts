@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { keepFeed } from "../feed/partitions.ts";
 import { keepPartitions } from "../inbox/partitions.ts";
 import { forgetEnded } from "../people/forget.ts";
+import { forgetUnbelieved } from "../mirror/misdated.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { forgetAnswers } from "../receiver/counters.ts";
 import { forgetReceivers } from "../receiver/heartbeats.ts";
@@ -43,6 +44,10 @@ export async function retentionTasks(
     "reconcile-retention": hourly(async (stopping) => {
       const rechecks = await forgetRechecks(db, { now: await readNow(db), stopping });
       log.info({ rechecks }, "old rechecks are removed");
+    }),
+    "mirror-retention": hourly(async (stopping) => {
+      const states = await forgetUnbelieved(db, stopping);
+      log.info({ states }, "old states that were dated in the future are removed");
     }),
     "people-retention": hourly(async () => {
       log.info(await forgetEnded(db, await readNow(db)), "sessions that are over are removed");

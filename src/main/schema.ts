@@ -33,6 +33,7 @@ const objects: readonly URL[] = [
     "resources",
     "append-only",
     "write/overrule",
+    "forget-unbelieved",
     "retry-due",
     "awaits",
     "chargebacks",

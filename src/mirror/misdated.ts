@@ -101,6 +101,44 @@ export async function findMisdated(db: Knex): Promise<MisdatedObjects | null> {
   };
 }
 
+/** Objects that wait, in the order of resource and id: the `limit` after `after`, and those that waited at `until`. */
+export async function listMisdated(
+  db: Knex,
+  { after, limit, until }: { after: ObjectKey | null; limit: number; until: Date },
+): Promise<ObjectKey[]> {
+  const query = db("mirror.misdated")
+    .where("noted_at", "<=", until)
+    .orderBy(["resource", "id"])
+    .limit(limit);
+  if (after !== null) void query.whereRaw("(resource, id) > (?, ?)", [after.resource, after.id]);
+  return query.select<ObjectKey[]>("resource", "id");
+}
+
+/** Forgets an object that no read can show. Its states stay in `mirror.unbelieved`. Idempotent. One statement. */
+export async function giveUpMisdated(
+  trx: Knex.Transaction,
+  { resource, id }: ObjectKey,
+): Promise<void> {
+  await trx("mirror.misdated").where({ resource, id }).delete();
+}
+
+const forgottenAtOnce = 5_000;
+
+/**
+ * Removes old states that were dated in the future (`mirror.forget_unbelieved` says which). One statement a batch, each
+ * a transaction of its own; idempotent. Returns the number of rows.
+ */
+export async function forgetUnbelieved(db: Knex, stopping?: AbortSignal): Promise<number> {
+  for (let forgotten = 0; ;) {
+    const { rows } = await db.raw<{ rows: [{ n: number }] }>(
+      "select mirror.forget_unbelieved(?) as n",
+      [forgottenAtOnce],
+    );
+    forgotten += rows[0].n;
+    if (rows[0].n < forgottenAtOnce || stopping?.aborted === true) return forgotten;
+  }
+}
+
 /**
  * Takes objects whose next read was last ordered an hour ago or longer: the longest ago first, at most `limit`. Belongs
  * in the transaction that orders the reads.

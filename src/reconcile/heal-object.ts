@@ -42,26 +42,55 @@ export interface HealProposal {
   seen: RowBeforeHeal;
 }
 
+export interface ProposalDeps {
+  db: Knex;
+  client: Pick<ServiceClient, "get">;
+  clock: Clock;
+}
+
+/** `why`: in whole sentences. `isShowable` is false where no read can show the object. */
+export type HealRefusal = { isShowable: boolean; why: string };
+
 /**
  * Reads an object from the service and reports what writing it would change. Writes no object. Throws
  * `ConfigurationError` unless the key is known to belong to the mirror's account, `UsageError` where the service cannot
  * be asked for the object, does not know it, or shows it in a form that cannot be stored, and the client's errors.
  */
 export async function proposeHeal(
-  { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
+  deps: ProposalDeps,
   object: ObjectKey,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<HealProposal> {
+  // Before the first call of the service.
+  if (isObjectId(object.id)) await assertOwnAccount(deps, signal);
+  const read = await readProposal(deps, object, signal);
+  if ("why" in read) throw new UsageError(read.why);
+  return read;
+}
+
+/** Throws `ConfigurationError` unless the key is known to belong to the mirror's account. */
+export async function assertOwnAccount(
+  { db, client }: Pick<ProposalDeps, "db" | "client">,
+  signal?: AbortSignal,
+): Promise<void> {
+  const problem = await accountProblem({ db, client }, signal);
+  if (problem !== null) throw new ConfigurationError(problem);
+}
+
+/** `proposeHeal` without the question of the account. Throws the client's errors. */
+export async function readProposal(
+  { db, client, clock }: ProposalDeps,
+  object: ObjectKey,
+  signal?: AbortSignal,
+): Promise<HealProposal | HealRefusal> {
   const { resource, id } = object;
   const name = `${resource} ${id}`;
   if (!isObjectId(id)) {
-    throw new UsageError(
+    const why =
       `"${id}" cannot be an object's id: no URL can be made of it. "node src/bin/tallyhook.js findings list" shows ` +
-        `the ids.`,
-    );
+      `the ids.`;
+    return { isShowable: false, why };
   }
-  const problem = await accountProblem({ db, client }, signal);
-  if (problem !== null) throw new ConfigurationError(problem);
   const { endpoint, query } = readEndpointOf(resource);
   const answer = await client.get(
     endpoint,
@@ -69,26 +98,24 @@ export async function proposeHeal(
     signal === undefined ? {} : { signal },
   );
   if (answer.status === 404) {
-    throw new UsageError(
+    const why =
       `The service does not know the ${name}, so nothing was written. Check the id. "node src/bin/tallyhook.js ` +
-        `reconcile" finds ` +
-        "what the service no longer has.",
-    );
+      `reconcile" finds ` +
+      "what the service no longer has.";
+    return { isShowable: false, why };
   }
   const observedAt = boundText(await believedDate({ client, clock }, answer.date));
   const body = answer.body as WireObject | null;
   if (body?.["id"] !== id) {
-    throw new UsageError(
-      `The service's answer does not show the ${name}, so nothing was written. Run the same command again.`,
-    );
+    const why = `The service's answer does not show the ${name}, so nothing was written. Run the same command again.`;
+    return { isShowable: true, why };
   }
   const shown = withPlausibleTimes(body, observedAt);
   const decoded = decode(snapshotFrom(resource, shown, observedAt, "heal"));
   if (!decoded.ok) {
-    const why = decoded.partial ? "required fields are missing" : decoded.reason;
-    throw new UsageError(
-      `The service shows the ${name} in a form that cannot be stored (${why}), so nothing was written.`,
-    );
+    const reason = decoded.partial ? "required fields are missing" : decoded.reason;
+    const why = `The service shows the ${name} in a form that cannot be stored (${reason}), so nothing was written.`;
+    return { isShowable: true, why };
   }
   const differing = await compareStates(db, decoded.states);
   return {

@@ -292,8 +292,8 @@ export function misdatedCondition(
       'A clock is wrong, as a rule: "node src/bin/tallyhook.js doctor" compares ours with the service\'s. Each object ' +
       "was read from the service again, and is every hour. Once the service shows it with a time that can be, it is " +
       "in the mirror, and when that holds for all, this alert ends. If the service goes on to show such times, tell " +
-      "its support, and write what else it shows of each with " +
-      `"node src/bin/tallyhook.js heal ${resource} ${id} --from-service --reason WHY".`,
+      "its support, and write what else it shows of all of them with " +
+      '"node src/bin/tallyhook.js heal misdated --from-service --reason WHY".',
     facts: [
       { label: "Objects", value: String(objects) },
       ...(money.length === 0 ? [] : [{ label: "They show", value: money.join(", ") }]),

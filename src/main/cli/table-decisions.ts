@@ -425,6 +425,7 @@ export const functionRights: Readonly<Record<string, readonly RoleName[]>> = {
   "feed.make_partitions": ["worker"],
   "feed.drop_partitions": ["worker"],
   "mirror.overrule": ["worker", "dashboard"],
+  "mirror.forget_unbelieved": ["worker"],
   "reconcile.lock_finding": ["worker", "dashboard"],
   "reconcile.acknowledge_finding": ["worker", "dashboard"],
   "reconcile.heal_findings": ["worker", "dashboard"],
