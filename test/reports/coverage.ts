@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 
 const listed = ["customer", "order", "transaction", "subscription"];
@@ -14,7 +15,7 @@ export async function coverAll(
 ): Promise<number> {
   const [run] = await db("reconcile.runs")
     .insert({
-      run_key: `test ${before} ${from}`,
+      run_key: `test ${randomUUID()}`,
       kind: "full",
       t0: before,
       state: "complete",
