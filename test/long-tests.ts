@@ -4,7 +4,7 @@
  * runs them; a file that is asked for by its name runs in either.
  */
 export const longTests = [
-  "test/{nullable-columns,removable-rooms}.test.ts",
+  "test/{limits,nullable-columns,removable-rooms}.test.ts",
   "test/alerts/{billing-month,dunning-timelines}.test.ts",
   "test/alerts/channels/{email,standard-output}.test.ts",
   "test/alerts/outbox/killed-senders.test.ts",
@@ -28,7 +28,7 @@ export const longTests = [
   "test/main/cli/upgrade/rehearse.test.ts",
   "test/main/golden/command-line.test.ts",
   "test/migrations/fork.test.ts",
-  "test/mirror/{any-order,writer-limits}.test.ts",
+  "test/mirror/any-order.test.ts",
   "test/mirror/privacy/erasure-as-of.test.ts",
   "test/package/packed.test.ts",
   "test/platform/{hostile-text,log-output,redaction}.test.ts",

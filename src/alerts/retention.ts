@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { inTransaction, tryLock } from "../platform/postgres/transactions.ts";
+import { inTransaction, limitTransaction, tryLock } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { AlertSettings, RuleName } from "./settings.ts";
 import { readWatermark, writeWatermark } from "./store.ts";
@@ -37,6 +37,9 @@ const batchSize = 1_000;
 
 /** Held by the one process that removes alerts. An arbitrary fixed number. */
 const retentionLock = 7_255_011_938;
+
+/** A process that is stopped in a step leaves the turn to the others after it. */
+const stepLimits = { statementMs: 600_000, lockMs: null, transactionMs: 600_000 };
 
 /** Rows removed, by table. */
 export type RemovedRows = Record<string, number>;
@@ -87,6 +90,7 @@ export async function pruneAlerts(db: Knex, retention: AlertRetention): Promise<
     let more = true;
     while (more && stopping?.aborted !== true) {
       more = await inTransaction(db, async (trx) => {
+        await limitTransaction(trx, stepLimits);
         if (!(await tryLock(trx, retentionLock))) return false;
         const done = await step(trx);
         for (const [table, n] of Object.entries(done.removed)) {

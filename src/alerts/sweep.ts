@@ -1,6 +1,10 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
-import { tryLock } from "../platform/postgres/transactions.ts";
+import {
+  type TransactionLimits,
+  limitTransaction,
+  tryLock,
+} from "../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
@@ -57,6 +61,9 @@ const parts: Readonly<Record<string, Part>> = {
   forgetWorkers,
 };
 
+/** A process that is stopped in a part of its sweep leaves the turn to the others after it. */
+const partLimits: TransactionLimits = { statementMs: 60_000, lockMs: null, transactionMs: 120_000 };
+
 /**
  * Does what time alone makes due: absences, retries that are near, digests, escalation, the lists and ends of storms.
  * Each has its own transaction, so that one that fails does not delay the others. Does nothing while another worker
@@ -65,11 +72,13 @@ const parts: Readonly<Record<string, Part>> = {
 export async function sweepAlerts(
   { db, log, ...questions }: { db: Knex; log: Log } & SweepQuestions,
   alertContext: AlertContext,
+  limits: TransactionLimits = partLimits,
 ): Promise<{ more: boolean }> {
   let more = false;
   for (const [part, run] of Object.entries(parts)) {
     try {
       const result = await db.transaction(async (trx) => {
+        await limitTransaction(trx, limits);
         const isOurs = await tryLock(trx, sweepLock);
         return isOurs ? await run(trx, alertContext, questions) : undefined;
       });

@@ -7,7 +7,7 @@ import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { moneyText } from "../platform/money.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
-import { inTransaction } from "../platform/postgres/transactions.ts";
+import { inTransaction, settingLimits } from "../platform/postgres/transactions.ts";
 import { type Handler, isRetryLater } from "./define-handler.ts";
 import type { HandledObject } from "./read-objects.ts";
 import { AttemptFailed } from "./recipient.ts";
@@ -98,19 +98,19 @@ const blocked =
   "a handler has kept its process from all else: it computes for long, or waits without await";
 
 /**
- * Limits the statements of the attempt's transaction: one that hangs would keep it from being rolled back, and its
- * connection from the pool. Leaves a mark that vanishes with the transaction.
+ * Limits the attempt's transaction: a statement that hangs, or a process that was stopped, would keep it from being
+ * rolled back. Leaves a mark that vanishes with it.
  */
 async function beginAttempt(
   trx: Knex.Transaction,
   { mark, deadlineMs }: { mark: string; deadlineMs: number },
 ): Promise<void> {
-  await trx.raw(
-    `select set_config('statement_timeout', :limit::text, true),
-            set_config('idle_in_transaction_session_timeout', :limit::text, true),
-            set_config('tallyhook.attempt', :mark, true)`,
-    { limit: deadlineMs + 1_000, mark },
-  );
+  const limitMs = deadlineMs + 1_000;
+  const limits = { statementMs: limitMs, lockMs: null, transactionMs: limitMs };
+  await trx.raw(`select ${settingLimits}, set_config('tallyhook.attempt', :mark, true)`, {
+    ...limits,
+    mark,
+  });
 }
 
 /** Whether the attempt's transaction is over, by Knex or by SQL, though another one may have begun since. */

@@ -1,6 +1,10 @@
 import type { Knex } from "knex";
 import { errorCode } from "../platform/postgres/errors.ts";
-import { inTransaction } from "../platform/postgres/transactions.ts";
+import {
+  type TransactionLimits,
+  inTransaction,
+  settingLimits,
+} from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { Recipient, Source, SourceRow } from "./recipient.ts";
 
@@ -44,9 +48,14 @@ export async function registerRecipient(
  * process at a time does so for a recipient; another one skips it. Reads no further while many objects are due, or while
  * a person has paused the recipient. Returns whether it may be worthwhile to go on at once.
  */
-export async function planRuns(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
+export async function planRuns(
+  db: Knex,
+  name: string,
+  source: Source,
+  limits: TransactionLimits = planLimits,
+): Promise<{ more: boolean }> {
   try {
-    return await planLocked(db, name, source);
+    return await planLocked(db, name, source, limits);
   } catch (error) {
     if (errorCode(error) === lockNotAvailable) return { more: false };
     throw error;
@@ -55,12 +64,20 @@ export async function planRuns(db: Knex, name: string, source: Source): Promise<
 
 const lockNotAvailable = "55P03";
 
-/** Whoever removes runs holds the lock for an instant. A process that was stopped meanwhile must hold up one recipient. */
-const lockTimeoutMs = 250;
+/**
+ * Whoever removes runs holds the lock for an instant, and must hold up one recipient if its process was stopped
+ * meanwhile. A process that is stopped while it plans loses its turn to others after the transaction's limit.
+ */
+const planLimits: TransactionLimits = { statementMs: 20_000, lockMs: 250, transactionMs: 30_000 };
 
-function planLocked(db: Knex, name: string, source: Source): Promise<{ more: boolean }> {
+function planLocked(
+  db: Knex,
+  name: string,
+  source: Source,
+  limits: TransactionLimits,
+): Promise<{ more: boolean }> {
   return inTransaction(db, async (trx) => {
-    const known = await lockHandler(trx, name);
+    const known = await lockHandler(trx, name, limits);
     if (known === undefined) return { more: false };
     const after = Number(known.position);
     const page = { after, limit: pageSize, startsAt: known.starts_at };
@@ -81,16 +98,17 @@ interface PlannedHandler {
 async function lockHandler(
   trx: Knex.Transaction,
   name: string,
+  limits: TransactionLimits,
 ): Promise<PlannedHandler | undefined> {
   const { rows } = await trx.raw<{ rows: PlannedHandler[] }>(
-    `select position, starts_at from dispatch.handlers
+    `select position, starts_at, ${settingLimits} from dispatch.handlers
      where name = :name and paused_by is distinct from 'person' and (
        select count(*) from (
          select from dispatch.runs
          where handler = :name and is_first and state = 'waiting' and due_at <= now() limit :mostFirst
        ) as waiting) < :mostFirst
      for update skip locked`,
-    { name, mostFirst },
+    { name, mostFirst, ...limits },
   );
   return rows[0];
 }
@@ -109,7 +127,6 @@ async function insertRuns(
   handler: string,
   rows: readonly SourceRow[],
 ): Promise<void> {
-  await trx.raw("select set_config('lock_timeout', ?, true)", [String(lockTimeoutMs)]);
   await lockPlanning(trx, handler);
   await trx.raw(
     `insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)

@@ -12,7 +12,7 @@ import type { SignatureSchemeName } from "../contract/signature/signature-scheme
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
-import { inTransaction, tryLock } from "../platform/postgres/transactions.ts";
+import { inTransaction, liftLimits, tryLock } from "../platform/postgres/transactions.ts";
 import { addSecret, assertSecretLimit, retireSecret } from "../receiver/secrets-store.ts";
 import { type EndpointCall, beginCall, findOpenCall, completeCall } from "./endpoint-calls.ts";
 import { listKnownEndpoints, rememberEndpoint } from "./endpoints.ts";
@@ -29,14 +29,14 @@ const callLock = 7_255_011_951;
  */
 export function withCallLock<T>({ db }: EndpointTools, work: () => Promise<T>): Promise<T> {
   return inTransaction(db, async (trx) => {
+    // It waits for the service.
+    await liftLimits(trx);
     if (!(await tryLock(trx, callLock))) {
       throw new UsageError(
         "Another command or page is registering the endpoint or rotating its secret. Nothing was done. Look at the " +
           "endpoint again when that has ended.",
       );
     }
-    // It waits for the service.
-    await trx.raw("select set_config('idle_in_transaction_session_timeout', '0', true)");
     return work();
   });
 }

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { UnreachableError } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
-import { tryLock } from "../platform/postgres/transactions.ts";
+import { liftLimits, tryLock } from "../platform/postgres/transactions.ts";
 
 // A database that was filled from a backup looks whole, and would tell people again what they were told. So it is marked
 // before the first row, and unmarked in the transaction that notes what is known. A schema, since the restore wants a
@@ -33,11 +33,8 @@ export async function aloneInRestore<T>(url: string, work: () => Promise<T>): Pr
 }
 
 async function lockRestores(trx: Knex.Transaction): Promise<void> {
-  // It waits for pg_restore, which may take hours. Not every version has each of them.
-  await trx.raw(
-    `select set_config(name, '0', true) from pg_settings
-     where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
-  );
+  // It waits for pg_restore, which may take hours.
+  await liftLimits(trx);
   if (await tryLock(trx, restoreLock)) return;
   throw new UnreachableError(
     "Another restore into this database is at work. Wait until it is done; if it hangs, end its process and begin again " +

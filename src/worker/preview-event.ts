@@ -7,7 +7,11 @@ import type { FieldChange } from "../mirror/compare/field-changes.ts";
 import { groupNamed } from "../mirror/resources.ts";
 import type { ObjectKey } from "../mirror/snapshot.ts";
 import { safeReason } from "../platform/log.ts";
-import { inTransaction, isRetryableConflict } from "../platform/postgres/transactions.ts";
+import {
+  inTransaction,
+  isRetryableConflict,
+  limitTransaction,
+} from "../platform/postgres/transactions.ts";
 import {
   type AppliedEvents,
   type ApplyDeps,
@@ -55,11 +59,7 @@ export async function previewEvent<T>(
   try {
     return await listener.tellWithin(log, (tell) =>
       takenBack(db, async (trx) => {
-        await trx.raw(
-          `select set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
-                  set_config('idle_in_transaction_session_timeout', ?, true)`,
-          [limits.statementMs, limits.lockMs, limits.transactionMs].map(String),
-        );
+        await limitTransaction(trx, limits);
         const tried = await takenBack(trx, async (savepoint) => {
           const ended = await watch(savepoint);
           const [replayed] = await replayEvents(savepoint, [seq]);

@@ -35,13 +35,24 @@ export interface DebianPostgres {
   destroy(): Promise<void>;
 }
 
+export interface PlainServer {
+  url: string;
+  destroy(): Promise<void>;
+}
+
 /** A server of Debian's package with nothing in it. It has the pg_dump that its version needs. */
-export async function startDebianServer(): Promise<{ url: string; destroy(): Promise<void> }> {
+export const startDebianServer = (): Promise<PlainServer> => startPlainServer(() => programs ?? "");
+
+/** A server with nothing in it. `programsIn` gets a folder and returns that of initdb and postgres. */
+export async function startPlainServer(
+  programsIn: (directory: string) => Promise<string> | string,
+): Promise<PlainServer> {
   const directory = await mkdtemp(join(tmpdir(), "tallyhook-debian-"));
   await chmod(directory, 0o777);
+  const bin = await programsIn(directory);
   const data = join(directory, "data");
-  initialize(data);
-  const server = await start(data, { fsync: "off" });
+  initialize(data, bin);
+  const server = await start(data, { fsync: "off" }, bin);
   return {
     url: `postgres://tallyhook:none@127.0.0.1:${server.port}/postgres`,
     async destroy() {
@@ -108,16 +119,21 @@ const account = (): { uid: number; gid: number } | Record<string, never> => {
   return { uid: id("-u"), gid: id("-g") };
 };
 
-const initialize = (dataDir: string): void =>
-  run("initdb", ["-D", dataDir, "-U", "tallyhook", "--auth=trust", "-E", "UTF8", "--locale=C"]);
+const initialize = (dataDir: string, bin?: string): void =>
+  run(
+    "initdb",
+    ["-D", dataDir, "-U", "tallyhook", "--auth=trust", "-E", "UTF8", "--locale=C"],
+    bin,
+  );
 
-function run(program: string, args: readonly string[]): void {
-  execFileSync(join(programs ?? "", program), args, { ...account(), cwd: "/", stdio: "pipe" });
+function run(program: string, args: readonly string[], bin = programs ?? ""): void {
+  execFileSync(join(bin, program), args, { ...account(), cwd: "/", stdio: "pipe" });
 }
 
 async function start(
   dataDir: string,
   more: Readonly<Record<string, string>> = {},
+  bin = programs ?? "",
 ): Promise<{ pid: number; port: number; stop(): Promise<void> }> {
   const port = await freePort();
   const log = openSync(`${dataDir}.log`, "a", 0o644);
@@ -126,7 +142,7 @@ async function start(
     `${name}=${value}`,
   ]);
   const args = ["-D", dataDir, "-p", String(port), ...options];
-  const child = spawn(join(programs ?? "", "postgres"), args, {
+  const child = spawn(join(bin, "postgres"), args, {
     ...account(),
     cwd: "/",
     stdio: ["ignore", log, log],

@@ -81,6 +81,16 @@ describe("the threat model", () => {
   });
 });
 
+test("the page of operations names tests that there are for each limit", async () => {
+  const page = await read("docs/operations.md");
+  const [, section = ""] = page.split("\n### Limits that promises rest on\n");
+  const [text = ""] = section.split("\n#");
+  const limits = text.split("\n- ").slice(1);
+  expect(limits.length).toBeGreaterThan(10);
+  expect(limits.filter((limit) => testsNamedIn(limit).length === 0)).toEqual([]);
+  expect(missingTests(testsNamedIn(text))).toEqual([]);
+});
+
 test("a test is known by its title as the source has it, and its cases by what they fill in", () => {
   const source =
     'describe("a", () => {\n  test.each([1])(\n    "b %i",\n    () => {});\n  test(`c ${n}`, f);\n});';

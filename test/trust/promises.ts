@@ -134,10 +134,14 @@ export const promises: readonly StatedPromise[] = [
       "another merchant's key is refused before anything is written (%s), and its own goes on as if nothing had been",
     ],
   ),
-  held("A report as of a time says the same for ever.", [
-    "reports/as-of-for-ever",
-    "every report as of a time prints the same whatever happens later (history %i)",
-  ]),
+  held(
+    "A report as of a time says the same for ever.",
+    [
+      "reports/as-of-for-ever",
+      "every report as of a time prints the same whatever happens later (history %i)",
+    ],
+    ["limits", "a writer is ended by %s"],
+  ),
   held(
     "A closed month cannot be changed without being noticed.",
     ["reports/close/seal", "a change of any column of $table where $where is noticed and named"],

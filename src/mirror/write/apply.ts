@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { type TransactionLimits, settingLimits } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { type Written, recordChanges } from "../changes/record-changes.ts";
 import { redactErased } from "../privacy/erased-people.ts";
@@ -256,12 +257,8 @@ async function findOverruled(
   return new Set(rows.flatMap(({ n }) => fromEvents[Number(n) - 1] ?? []));
 }
 
-export interface WriterLimits {
-  statementMs: number;
-  /** Longest wait for one lock. */
+export interface WriterLimits extends TransactionLimits {
   lockMs: number;
-  /** Counted from the first write. */
-  transactionMs: number;
 }
 
 /**
@@ -291,34 +288,22 @@ export interface WriterFacts {
 }
 
 /**
- * Where a role or database has a limit, BEGIN starts its timer, and PostgreSQL 17 and 18 change a running timer only by
- * way of 0 (`assign_transaction_timeout`). Once the limit is ours, its timer runs on: it counts from the first write.
- */
-const limitTransaction = `
-  case when current_setting('server_version_num')::int >= 170000
-            and current_setting('transaction_timeout') <> set_config('transaction_timeout', ?::text, true)
-       then set_config('transaction_timeout', '0', true) || set_config('transaction_timeout', ?::text, true) end`;
-
-/**
  * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
- * minute ago is committed or never will be. That is certain from PostgreSQL 17 on. Older servers lack
- * `transaction_timeout`: they limit each statement and each pause between statements, but not their sum. Asks in the
- * same statement for `WriterFacts`; an erasure that begins meanwhile waits for the writer (`markErased`), so that the
+ * minute ago is committed or never will be. That is certain from PostgreSQL 17 on (`settingLimits`). Asks in the same
+ * statement for `WriterFacts`; an erasure that begins meanwhile waits for the writer (`markErased`), so that the
  * answer stays true. Idempotent within a transaction.
  */
 export async function beginWriting(
   trx: Knex.Transaction,
-  { statementMs, lockMs, transactionMs }: WriterLimits,
+  limits: WriterLimits,
 ): Promise<WriterFacts> {
   const { rows } = await trx
     .raw<{ rows: [WriterFacts] }>(
-      `select set_config('statement_timeout', ?::text, true), set_config('lock_timeout', ?::text, true),
-         set_config('idle_in_transaction_session_timeout', ?::text, true),
-         ${limitTransaction},
+      `select ${settingLimits},
          exists (select from mirror.erasures) as "isAnybodyErased",
          exists (select from mirror.heals) as "isAnythingHealed",
          exists (select from mirror.misdated) as "isAnythingMisdated"`,
-      [statementMs, lockMs, transactionMs, transactionMs, transactionMs],
+      { ...limits },
     )
     .options({ name: "mirror-begin" });
   return rows[0];

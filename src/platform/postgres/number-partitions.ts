@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Log } from "../log.ts";
 import { errorCode } from "./errors.ts";
-import { inTransaction } from "./transactions.ts";
+import { type TransactionLimits, inTransaction, limitTransaction } from "./transactions.ts";
 
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
@@ -92,6 +92,13 @@ export interface PartitionChanges {
 /** A step of the upkeep, in a transaction of its own. */
 type Step = (trx: Knex.Transaction) => Promise<void>;
 
+/** One step may move many rows. A process that is stopped in it leaves the turn to the others after ten minutes. */
+const stepLimits: TransactionLimits = {
+  statementMs: 600_000,
+  lockMs: 500,
+  transactionMs: 600_000,
+};
+
 /**
  * Runs steps that change partitions, one process at a time. Each waits half a second for a lock, so that readers and
  * writers do not wait for long behind it; what it did not get is done the next time.
@@ -103,7 +110,7 @@ export function partitionSteps(
   return async (step) => {
     try {
       await inTransaction(db, async (trx) => {
-        await trx.raw("set local lock_timeout = '500ms'");
+        await limitTransaction(trx, stepLimits);
         await trx.raw("select pg_advisory_xact_lock(?)", [lock]);
         await step(trx);
       });

@@ -26,6 +26,49 @@ export async function inTransaction<T>(
   }
 }
 
+/** What ends a transaction, whatever role, database and server are set to. */
+export interface TransactionLimits {
+  statementMs: number;
+  /** Longest wait for one lock; null: that of role and database. */
+  lockMs: number | null;
+  /** Counted from the statement that sets it. Also the longest pause between two statements. */
+  transactionMs: number;
+}
+
+/**
+ * A list for `select` that limits the transaction, with the fields of `TransactionLimits` as bindings. Where a role or
+ * database has a limit, BEGIN starts its timer, and PostgreSQL 17 and 18 change a running timer only by way of 0
+ * (`assign_transaction_timeout`). Once the limit is ours, its timer runs on. Older servers lack `transaction_timeout`:
+ * they limit each statement and each pause between statements, but not their sum. Idempotent within a transaction.
+ */
+export const settingLimits = `
+  set_config('statement_timeout', :statementMs::text, true),
+  set_config('lock_timeout', coalesce(:lockMs::text, current_setting('lock_timeout')), true),
+  set_config('idle_in_transaction_session_timeout', :transactionMs::text, true),
+  case when current_setting('server_version_num')::int >= 170000
+            and current_setting('transaction_timeout') <> set_config('transaction_timeout', :transactionMs::text, true)
+       then set_config('transaction_timeout', '0', true) || set_config('transaction_timeout', :transactionMs::text, true) end`;
+
+/** Limits the transaction from now on. One statement. */
+export async function limitTransaction(
+  trx: Knex.Transaction,
+  limits: TransactionLimits,
+): Promise<void> {
+  await trx.raw(`select ${settingLimits}`, { ...limits });
+}
+
+/**
+ * Lifts what role, database or server set against long transactions, for one that waits for another program or reads
+ * whole tables. Waits for locks stay as they are. One statement, the first that may.
+ */
+export async function liftLimits(trx: Knex.Transaction): Promise<void> {
+  // Not every version has each of them.
+  await trx.raw(
+    `select set_config(name, '0', true) from pg_settings
+     where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+  );
+}
+
 /** Takes an advisory lock until the transaction ends. Returns false where another transaction holds it. */
 export async function tryLock(trx: Knex.Transaction, key: number): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>(

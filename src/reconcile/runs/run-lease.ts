@@ -14,7 +14,7 @@ const renewals = 5;
 /** How often a second process looks whether a holder that it cannot see is renewing. */
 const pollMs = 500;
 /** A process that is stopped within a transaction keeps the next one waiting for no longer than this. */
-const idleInTransactionMs = 30_000;
+const defaultIdleMs = 30_000;
 
 /** The process that holds the lease, or held it last. Times are the database's. */
 export interface LeaseHolder extends NamedProcess {
@@ -37,6 +37,13 @@ export class LeaseLostError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 }
 
+export interface LeaseOptions {
+  signal?: AbortSignal;
+  lengthMs?: number;
+  /** The longest pause within a transaction of the holder. */
+  idleMs?: number;
+}
+
 /**
  * Runs `work` unless another process is reconciling this database. A holder that is alive renews; one whose process has
  * ended on this machine is replaced at once, any other when its lease has ended. Keeps no session state and no
@@ -45,7 +52,7 @@ export class LeaseLostError extends TallyhookError {
 export async function withRunLease<T>(
   { db, log }: { db: Knex; log: Log },
   work: (held: HeldLease) => Promise<T>,
-  { signal, lengthMs = defaultLengthMs }: { signal?: AbortSignal; lengthMs?: number } = {},
+  { signal, lengthMs = defaultLengthMs, idleMs = defaultIdleMs }: LeaseOptions = {},
 ): Promise<{ kind: "done"; value: T } | { kind: "busy"; holder: LeaseHolder }> {
   const acquired = await acquire(db, lengthMs, signal);
   if ("holder" in acquired) return { kind: "busy", ...acquired };
@@ -55,7 +62,7 @@ export async function withRunLease<T>(
   try {
     return {
       kind: "done",
-      value: await work({ db: fenced(db, held, lost), signal: lost.signal }),
+      value: await work({ db: fenced(db, held, { lost, idleMs }), signal: lost.signal }),
     };
   } catch (error) {
     // Whatever failed since failed because of it.
@@ -255,12 +262,14 @@ const replaced = ({ pid, host, since }: LeaseHolder): LeaseLostError =>
       "is lost: the other process, or the same command, resumes the run.",
   );
 
+type Fence = Required<Pick<LeaseOptions, "idleMs">> & { lost: AbortController };
+
 /**
  * The database as the holder of a lease writes to it: each transaction first proves that its holding is the current
  * one, and keeps it so until it ends. Once the lease is lost, transactions throw `LeaseLostError` before they write. A
  * transaction that asks for an isolation level is left as it is, since it only reads.
  */
-function fenced(db: Knex, held: Holding, lost: AbortController): Knex {
+function fenced(db: Knex, held: Holding, fence: Fence): Knex {
   const transaction = <T>(
     work: (trx: Knex.Transaction) => Promise<T>,
     config?: Knex.TransactionConfig,
@@ -268,7 +277,7 @@ function fenced(db: Knex, held: Holding, lost: AbortController): Knex {
     config?.isolationLevel !== undefined
       ? db.transaction(work, config)
       : db.transaction(async (trx) => {
-          await proveHeld(trx, held, lost);
+          await proveHeld(trx, held, fence);
           return work(trx);
         }, config);
   return new Proxy(db, {
@@ -277,12 +286,12 @@ function fenced(db: Knex, held: Holding, lost: AbortController): Knex {
   });
 }
 
-async function proveHeld(trx: Knex.Transaction, held: Holding, lost: AbortController) {
+async function proveHeld(trx: Knex.Transaction, held: Holding, { lost, idleMs }: Fence) {
   lost.signal.throwIfAborted();
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `select set_config('idle_in_transaction_session_timeout', :idleMs, true) from reconcile.leases
      where ${isHolding} for key share`,
-    { ...holdingBindings(held), idleMs: String(idleInTransactionMs) },
+    { ...holdingBindings(held), idleMs: String(idleMs) },
   );
   if (rows.length === 1) return;
   const error = whyLost(held, await readRow(trx));

@@ -15,6 +15,7 @@ import {
 } from "../../../platform/postgres/client-programs.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { unknownMigrations } from "../../../platform/postgres/migrations.ts";
+import { liftLimits } from "../../../platform/postgres/transactions.ts";
 import { someOf } from "../../../platform/readable-text.ts";
 import { beginRestore, endRestore } from "../../open-restore.ts";
 import { countRows, tablesOf } from "./count-rows.ts";
@@ -78,7 +79,7 @@ export async function restoreBackup(
   }
   const found = await db.transaction(async (trx) => {
     // It reads every table, which may take hours.
-    await trx.raw("select set_config('statement_timeout', '0', true)");
+    await liftLimits(trx);
     return countRows(trx);
   });
   const problem = differingTable(manifest.rows, found);

@@ -13,7 +13,7 @@ import {
 } from "../../../platform/postgres/client-programs.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { appliedMigrations } from "../../../platform/postgres/migrations.ts";
-import { tryLock } from "../../../platform/postgres/transactions.ts";
+import { liftLimits, tryLock } from "../../../platform/postgres/transactions.ts";
 import { noteBackup } from "../../../mirror/backups.ts";
 import { isRestoreOpen, openRestore } from "../../open-restore.ts";
 import { countRows } from "./count-rows.ts";
@@ -63,8 +63,7 @@ export async function takeBackup(
   const made = await db.transaction(
     async (trx) => {
       // It waits for pg_dump, which may take hours.
-      await trx.raw("select set_config('statement_timeout', '0', true)");
-      await trx.raw("select set_config('idle_in_transaction_session_timeout', '0', true)");
+      await liftLimits(trx);
       const about = await describe(trx);
       await assertOurs(trx);
       const unreadable = await unreadableSchemas(trx);

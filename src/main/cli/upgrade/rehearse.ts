@@ -5,6 +5,7 @@ import { startTemporaryServer } from "../../../platform/embedded/temporary-serve
 import type { Log } from "../../../platform/log.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { runOn } from "../../../platform/postgres/sql-file.ts";
+import { liftLimits } from "../../../platform/postgres/transactions.ts";
 import { registerSecret } from "../../../platform/redaction.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { migrateSchema } from "../../schema.ts";
@@ -105,7 +106,7 @@ async function rehearseOn(
   const room = optionalRooms.reports?.closes;
   const { gaps, sample, seals } = await source.transaction(
     async (trx) => {
-      await trx.raw("select set_config('statement_timeout', '0', true)");
+      await liftLimits(trx);
       const unmade = await makeFormerSchema(trx, target, folder);
       signal.throwIfAborted();
       const copied = await copySample(trx, target, { rows, signal });

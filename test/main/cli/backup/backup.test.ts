@@ -91,6 +91,24 @@ test.runIf(debianPostgresInstalled)(
   },
 );
 
+test("a backup outlives what role and database set against long transactions", async () => {
+  const name = new URL(database.directUrl).pathname.slice(1);
+  const set = (what: string) =>
+    withServer(database.directUrl, (client) => client.query(`alter database ${name} ${what}`));
+  const names = ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"];
+  for (const setting of names) await set(`set ${setting} = '1s'`);
+  const programs = await mkdtemp(join(folder, "programs-"));
+  for (const program of ["pg_dump", "pg_restore"]) {
+    const script = `if [ "$1" = --version ]; then echo "${program} (PostgreSQL) 18.1"; exit; fi\nsleep 1.3\nexit 7\n`;
+    await writeFile(join(programs, program), `#!/bin/sh\n${script}`, { mode: 0o755 });
+  }
+  const args = ["backup", join(folder, "outlived"), "--pg-bin", programs];
+  const { error } = await runCommand(registerBackup, args, { env: database.environment });
+  for (const setting of names) await set(`reset ${setting}`);
+  // What ended it is pg_dump, and not its transaction.
+  expect(String(error)).toMatch(/pg_dump failed \(exit code 7\)/);
+});
+
 describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", () => {
   let url: string;
   let stop: () => Promise<void>;

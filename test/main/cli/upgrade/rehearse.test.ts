@@ -8,6 +8,7 @@ import {
 } from "../../../../src/main/cli/upgrade/rehearse.ts";
 import { registerUpgrade } from "../../../../src/main/cli/upgrade/upgrade.ts";
 import { createLog } from "../../../../src/platform/log.ts";
+import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { runCommand } from "../command-line.ts";
 import { makeDataDir } from "../../../support/data-directory.ts";
 import {
@@ -88,6 +89,30 @@ test("a database of version 0.1.0 is rehearsed, and none of its closed reports c
     gaps: [],
   });
   await destroy();
+});
+
+test("a rehearsal outlives what role and database set against long transactions", async () => {
+  const { pathname } = new URL(released.url);
+  const names = ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"];
+  for (const name of names) {
+    await source.raw(`alter database ${pathname.slice(1)} set ${name} = '300ms'`);
+  }
+  const db = createDatabase({ url: released.url, poolMax: 2, applicationName: "tallyhook test" });
+  const begunMs = performance.now();
+  const rehearsal = rehearse(
+    { source: db, dataDir, log },
+    {
+      rows: 100_000,
+      say: () => {},
+      signal: new AbortController().signal,
+    },
+  );
+  expect((await rehearsal).applied.length).toBeGreaterThan(0);
+  expect(performance.now() - begunMs).toBeGreaterThan(300);
+  await db.destroy();
+  for (const name of names) {
+    await source.raw(`alter database ${pathname.slice(1)} reset ${name}`);
+  }
 });
 
 test("a rehearsal that is stopped removes its copy", async () => {
