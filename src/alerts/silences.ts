@@ -63,6 +63,9 @@ const columns = (db: Knex) => [
   db.raw(`(${inForce}) as is_in_force`),
 ];
 
+/** Not of the table, which only who may update every column of it can lock. */
+const silencesLock = "pg_advisory_xact_lock(7255, hashtext('silences'))";
+
 /**
  * Holds back the messages of some alerts for a time: those that are to be sent from now on. They stay in the outbox, and
  * what still holds when the silence ends is sent then. The alerts stay open, do not escalate meanwhile, and their ends
@@ -74,7 +77,8 @@ export async function beginSilence(
 ): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ id: string }] }>(
     `insert into alerts.silences (rule, key, up_to_severity, began_at, ends_at, began_by, reason)
-     values (:rule, :key, :upTo, now(), now() + make_interval(hours => :hours), :by, :reason) returning id`,
+     select :rule, :key, :upTo, now(), now() + make_interval(hours => :hours), :by, :reason
+     from (select ${silencesLock}) as held returning id`,
     {
       rule: "rule" in of ? of.rule : null,
       key: "key" in of ? of.key : null,
@@ -89,7 +93,7 @@ export async function beginSilence(
 
 /** Whoever decides on what is silenced now sees no silence begun beside it. Until the transaction ends; reading goes on. */
 export const lockSilences = async (trx: Knex.Transaction): Promise<void> =>
-  void (await trx.raw("lock table alerts.silences in share row exclusive mode"));
+  void (await trx.raw(`select ${silencesLock}`));
 
 export type EndedSilence = "ended" | "over" | "unknown";
 

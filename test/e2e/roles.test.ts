@@ -14,7 +14,7 @@ import { optionalRooms } from "../../src/main/optional-rooms.ts";
 import { nightlyTasks } from "../../src/main/reconciliation.ts";
 import { retentionTasks } from "../../src/main/retention.ts";
 import { createRuntime } from "../../src/main/runtime.ts";
-import { createAccount } from "../../src/people/accounts.ts";
+import { changeAccount, createAccount } from "../../src/people/accounts.ts";
 import { hashPassword } from "../../src/people/password.ts";
 import { roleNames as everyRole } from "../../src/people/permissions.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -180,14 +180,42 @@ describe("the dashboard under its role", () => {
     await db.destroy();
   });
 
-  test("signs a person in, shows a page of each group, and replays an event", async () => {
-    const [email, password] = ["ada@roles.example", "four words do not belong"];
+  /** Adds an account, signs it in, and returns its number and how it asks for pages. */
+  async function signedIn(email: string) {
+    const password = "four words do not belong";
     const passwordHash = await hashPassword(password);
-    await db.transaction((trx) => createAccount(trx, { email, roles: everyRole, passwordHash }));
+    const { id } = await database.db.transaction((trx) =>
+      createAccount(trx, { email, roles: everyRole, passwordHash }),
+    );
     const cookie = cookieOf(await send(`${dashboard.url}/sign-in`, { form: { email, password } }));
     if (cookie === null) throw new Error("nobody was signed in");
     const page = (path: string, form?: Record<string, string>) =>
       send(`${dashboard.url}${path}`, { cookie, ...(form === undefined ? {} : { form }) });
+    return { id, cookie, page };
+  }
+
+  test("gives a person whose roles have changed another token, and goes on", async () => {
+    const { id, cookie, page } = await signedIn("lin@roles.example");
+    await database.db.transaction((trx) => changeAccount(trx, id, { roles: ["viewer"] }));
+    const answer = await page("/");
+    const next = cookieOf(answer);
+    expect([answer.status, next === null || next === cookie]).toEqual([200, false]);
+  });
+
+  test("silences a rule", async () => {
+    const { page } = await signedIn("joan@roles.example");
+    const [, version = ""] =
+      /action="\/alerts\/silences"[^]*?name="decided-on" value="([^"]*)"/.exec(
+        await (await page("/alerts/silences")).text(),
+      ) ?? [];
+    const form = { "decided-on": version, rule: "decline", hours: "1", "up-to": "error" };
+    expect((await page("/alerts/silences", form)).status).toBe(303);
+    const silenced = database.db("alerts.silences").where({ began_by: "joan@roles.example" });
+    expect(await silenced.pluck("rule")).toEqual(["decline"]);
+  });
+
+  test("signs a person in, shows a page of each group, and replays an event", async () => {
+    const { page } = await signedIn("ada@roles.example");
     const pages = [
       "/",
       "/events",

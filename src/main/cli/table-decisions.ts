@@ -391,7 +391,12 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "people.notes": { backup: "keep", dashboard: "ar" },
 
   // Whoever has the file must not be signed in, and who was signed out since must not be signed in again.
-  "people.sessions": { backup: "leave", worker: "rd", dashboard: "arwd" },
+  "people.sessions": {
+    backup: "leave",
+    worker: "rd",
+    // The only key that changes: the token of a session whose person was given other roles.
+    dashboard: { all: "arwd", update: ["token_hash"] },
+  },
   "people.sign_in_links": { backup: "leave", worker: "rd", dashboard: "ard" },
   "people.attempts": { backup: "leave", worker: "rd", dashboard: "arwd" },
 };
