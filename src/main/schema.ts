@@ -72,7 +72,7 @@ const objects: readonly URL[] = [
   // The rights that partitions take.
   ...inRoom("inbox", "keep-partitions"),
   ...inRoom("feed", "keep-partitions"),
-  ...inRoom("people", "audit-append-only"),
+  ...inRoom("people", "audit-append-only", "require-act"),
 ];
 
 const schema: Schema = {

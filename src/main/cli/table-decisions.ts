@@ -391,14 +391,27 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "people.notes": { backup: "keep", dashboard: "ar" },
 
   // Whoever has the file must not be signed in, and who was signed out since must not be signed in again.
+  // The worker removes what is over, and reads no more than when that is.
   "people.sessions": {
     backup: "leave",
-    worker: "rd",
+    worker: {
+      all: "d",
+      select: words("began_at last_seen_at"),
+      withheld: words("token_hash id account_id account_version method address user_agent"),
+    },
     // The only key that changes: the token of a session whose person was given other roles.
     dashboard: { all: "arwd", update: ["token_hash"] },
   },
-  "people.sign_in_links": { backup: "leave", worker: "rd", dashboard: "ard" },
-  "people.attempts": { backup: "leave", worker: "rd", dashboard: "arwd" },
+  "people.sign_in_links": {
+    backup: "leave",
+    worker: { all: "d", select: ["expires_at"], withheld: words("token_hash account_id") },
+    dashboard: "ard",
+  },
+  "people.attempts": {
+    backup: "leave",
+    worker: { all: "d", select: ["expire"], withheld: words("key points") },
+    dashboard: "arwd",
+  },
 };
 
 /** Views, and the partitions that are named in statements: a backup has no decision of its own for them. */
@@ -438,6 +451,7 @@ export const functionRights: Readonly<Record<string, readonly RoleName[]>> = {
   "reconcile.keep_run_state": [],
   "reports.refuse_addition": [],
   "reports.check_close": [],
+  "people.require_act": [],
 };
 
 /** Tables whose rows a backup leaves out. */

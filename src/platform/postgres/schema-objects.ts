@@ -203,7 +203,7 @@ export async function readLiveObjects(
 /** Kinds and names of the objects that a file defines, without arguments. Pure. */
 function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
   const statements = text.matchAll(
-    /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
+    /^create (?:or replace (function|view) ([a-z_.]+)|(?:or replace|constraint) trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
   );
   return [...statements].map(([, kind, name, trigger, table]) =>
     kind === undefined
@@ -269,8 +269,11 @@ function isUnchanged(
   });
 }
 
-/** Objects that cannot be replaced in place: a function with other arguments or results, a view with other columns. */
-const needsDrop: readonly string[] = ["42P13", "42P16", "42725"];
+/**
+ * Objects that cannot be replaced in place: a function with other arguments or results, a view with other columns, a
+ * constraint trigger.
+ */
+const needsDrop: readonly string[] = ["42P13", "42P16", "42725", "42710"];
 
 async function replaceFile(
   trx: Knex.Transaction,

@@ -79,7 +79,7 @@ const impersonal: Readonly<Record<string, string>> = {
   // Staff's own addresses. Acts hold ids, and no personal data but that of who acts.
   "people.accounts": "email roles password_hash totp_key_id totp_ciphertext issuer subject",
   "people.attempts": "key",
-  "people.audit": "actor via address action subject_kind subject_id before after",
+  "people.audit": "actor via address action subject_kind subject_id before after login",
   "people.cases": "subject_kind subject_id",
   "people.notes": "subject_kind subject_id",
   "people.sessions": "token_hash method address user_agent",

@@ -267,6 +267,29 @@ describe("functions, views and triggers", () => {
     ]);
   });
 
+  test("may be constraint triggers, which are made again where they changed", async () => {
+    await write("0001_t.sql", "create table reports.t (n int);");
+    const guard = (n: number) =>
+      [
+        "create or replace function reports.refuse() returns trigger language plpgsql as",
+        "$$ begin raise exception 'refused'; end $$;",
+        "create constraint trigger guard",
+        `  after insert on reports.t deferrable initially deferred for each row when (new.n = ${n})`,
+        "  execute function reports.refuse();",
+      ].join("\n");
+    schema = { ...schema, objects: [await write("guard.sql", guard(1))] };
+    await migrate();
+    const insert = (n: number) => database.db.raw(`insert into reports.t values (${n})`);
+    await write("guard.sql", guard(2));
+    expect((await migrate()).replaced).toHaveLength(1);
+    await insert(1);
+    await expect(insert(2)).rejects.toThrow("refused");
+    await database.db.raw("alter table reports.t disable trigger guard");
+    expect((await migrate()).replaced).toHaveLength(1);
+    await expect(insert(2)).rejects.toThrow("refused");
+    expect(await changedObjects(database.db)).toEqual([]);
+  });
+
   test("that a file does not make, or two files make, are refused with the file's name", async () => {
     schema = { ...schema, objects: [await write("nothing.sql", "select 1;")] };
     await expect(migrate()).rejects.toThrow(/nothing\.sql defines nothing/);

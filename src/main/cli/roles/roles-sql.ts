@@ -119,6 +119,8 @@ begin
         execute format('alter role %I set default_transaction_read_only = on', name);
         -- A forgotten query ends by itself.
         execute format('alter role %I set statement_timeout = ''5min''', name);
+        -- So does a forgotten transaction, which would keep partitions from being made and rows from being vacuumed.
+        execute format('alter role %I set idle_in_transaction_session_timeout = ''5min''', name);
       end if;
     end if;
     select * into found from pg_roles where rolname = name;
@@ -245,10 +247,10 @@ const privilegesOf = (letters: Letters): string =>
 
 /**
  * SQL condition on `pg_attribute a` and `pg_attrdef d`: the database fills the column of a new row by itself, with a
- * number, a random id or its clock, so that no role chooses it.
+ * number, a random id, its clock or the login, so that no role chooses it.
  */
 export const filledColumnsSql = `(a.attidentity <> '' or a.attgenerated <> ''
-  or coalesce(pg_get_expr(d.adbin, d.adrelid), '') ~ '^(now|clock_timestamp|nextval|gen_random_uuid)\\(')`;
+  or coalesce(pg_get_expr(d.adbin, d.adrelid), '') ~ '^((now|clock_timestamp|nextval|gen_random_uuid)\\(|SESSION_USER)')`;
 
 /** What the letters a and w reach: columns of the catalogue, so that the rule stands in one place. */
 function columnGrants(roleOf: (role: RoleName) => string): string {

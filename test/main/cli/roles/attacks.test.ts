@@ -142,6 +142,120 @@ describe("a finding", () => {
   });
 });
 
+describe("what the dashboard's role changes for a person", () => {
+  const act = (kind: string, id: string, after = "null") =>
+    `insert into people.audit (actor, via, action, subject_kind, subject_id, after)
+     values ('Ann', 'dashboard', 'thing.changed', '${kind}', '${id}', ${after})`;
+  /** By what the act has to be about; null: by any act. */
+  const changes: readonly [sql: string, kind: string | null, id: string][] = [
+    [
+      "update people.accounts set roles = '{admin}' where email = 'eve@example.com'",
+      "account",
+      "eve@example.com",
+    ],
+    ["update people.accounts set password_hash = 'x'", "account", "eve@example.com"],
+    [
+      "insert into people.accounts (email, roles) values ('new@example.com', '{admin}')",
+      "account",
+      "new@example.com",
+    ],
+    [
+      `insert into people.sessions (token_hash, account_id, account_version, method, address, user_agent, began_at,
+         last_seen_at) select 'x', id, version, 'password', '', '', now(), now() from people.accounts`,
+      null,
+      "",
+    ],
+    [
+      "insert into receiver.secrets (id, ciphertext, key_id) values ('own', 'x', 'x')",
+      "secret",
+      "own",
+    ],
+    ["update receiver.secrets set not_after = now(), retired_at = now()", "secret", "there"],
+    ["update reconcile.endpoints set url = 'https://elsewhere.example'", "endpoint", "we_1"],
+    ["update reconcile.run_orders set outcome = 'withdrawn', ended_at = now()", "run-order", "1"],
+    [
+      "update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'",
+      "handler",
+      "mails",
+    ],
+    ["update dispatch.runs set attempts = 0", "handler", "mails"],
+    ["delete from dispatch.runs", "handler", "mails"],
+    ["update alerts.silences set ends_at = 'infinity'", "silence", "1"],
+    ["update alerts.alerts set state = 'resolved', resolved_at = now()", null, ""],
+    ["update alerts.outbox set state = 'dropped'", null, ""],
+    ["delete from alerts.digest_items", null, ""],
+    ["delete from alerts.storm_items", null, ""],
+  ];
+
+  beforeAll(async () => {
+    await database.db.raw(`
+      insert into people.accounts (email, roles) values ('eve@example.com', '{viewer}');
+      insert into receiver.secrets (id, ciphertext, key_id) values ('there', 'x', 'x');
+      insert into reconcile.endpoints (id, url) values ('we_1', 'https://shop.example');
+      insert into reconcile.run_orders (run_key, kind, report_only, ordered_by) values ('own', 'full', false, 'Ann');
+      insert into dispatch.handlers (name, position) values ('mails', 0);
+      insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)
+        values ('mails', 1, 'order', 'x', 'x', '{}', true);
+      insert into alerts.silences (rule, up_to_severity, ends_at, began_by) values ('x', 'info', now() + interval '1 hour', 'Ann');
+      insert into alerts.alerts (key, rule, severity, stage, opened_at, updated_at, found_by)
+        values ('x', 'x', 'info', 'x', now(), now(), 'sweep'), ('y', 'x', 'info', 'x', now(), now(), 'sweep');
+      insert into alerts.outbox (channel, alert_id, stage, action, message) values ('email', 1, 'x', 'trigger', '{}');
+      insert into alerts.digest_items (channel, alert_id, stage) values ('email', 1, 'x');
+      insert into alerts.storm_items (channel, alert_id, stage, storm_id, told_how)
+        values ('email', 1, 'x', 2, 'alone')`);
+  });
+
+  test.each(changes)(
+    "is done with the record of an act about it, or not at all: %s",
+    async (sql, kind, id) => {
+      const undone = (...before: string[]) =>
+        withServer(roles.urlOf("dashboard"), async (client) => {
+          await client.query("begin");
+          for (const each of [...before, sql]) await client.query(each);
+          // As the commit asks, so that the next case finds everything as it was.
+          const asked = client.query("set constraints all immediate");
+          return asked.then(
+            () => "done",
+            (error: unknown) => errorCode(error),
+          );
+        });
+      expect(await tried("dashboard", sql)).toBe(refusedByRule);
+      expect(await undone()).toBe(refusedByRule);
+      if (kind === null) {
+        expect(await undone(act("page", "/"))).toBe("done");
+      } else {
+        expect(await undone(act(kind, "another"))).toBe(refusedByRule);
+        expect(await undone(act("page", id))).toBe(refusedByRule);
+        expect(await undone(act(kind, id))).toBe("done");
+        expect(await undone(act("page", "/", `'{"${kind}": "${id}"}'`))).toBe("done");
+      }
+    },
+  );
+
+  test("is not covered by an act of an earlier transaction, or by one that is taken back", async () => {
+    const pause =
+      "update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'";
+    const record = act("handler", "mails");
+    expect(await tried("dashboard", record)).toBe("done");
+    expect(await tried("dashboard", pause)).toBe(refusedByRule);
+    const takenBack = ["savepoint s", record, "set constraints all immediate", "rollback to s"];
+    expect(await tried("dashboard", pause, ...takenBack)).toBe(refusedByRule);
+    expect(await database.db("dispatch.handlers").pluck("paused_at")).toEqual([null]);
+  });
+
+  test("has the name of the login in its record, which no role chooses", async () => {
+    const insert = (columns: string, values: string) =>
+      `insert into people.audit (actor, via, action${columns}) values ('Ann', 'dashboard', 'own.login'${values})`;
+    for (const role of ["worker", "reports", "dashboard"] as const) {
+      expect(await tried(role, insert(", login", ", 'other'"))).toBe(refusedRight);
+      expect(await tried(role, insert("", ""))).toBe("done");
+    }
+    expect(
+      await database.db("people.audit").where({ action: "own.login" }).orderBy("id").pluck("login"),
+    ).toEqual((["worker", "reports", "dashboard"] as const).map(roles.nameOf));
+  });
+});
+
 describe("what was known at an earlier time", () => {
   test.each<[RoleName, string]>([
     ["receiver", "insert into inbox.receipts (received_at) values ('2020-01-01')"],
@@ -164,6 +278,9 @@ describe("what was known at an earlier time", () => {
     ["dashboard", "select setval('feed.change_numbers', 1)"],
     ["receiver", "select setval('inbox.event_numbers', 1)"],
     ["reports", "select reports.check_close()"],
+    ["worker", "select token_hash from people.sessions"],
+    ["worker", "select address from people.sessions"],
+    ["worker", "select account_id from people.sign_in_links"],
     ["dashboard", "set session_replication_role = replica"],
     ["dashboard", "set local role postgres"],
   ])("is not for %s to say: %s", async (role, sql) => {
