@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { sweepAlerts } from "../src/alerts/sweep.ts";
 import type { ServiceClient } from "../src/client/service-client.ts";
 import { attemptRun } from "../src/dispatch/attempt.ts";
@@ -208,15 +208,18 @@ describe.each(migratedOnEachVersion)("on %s", (_name, start) => {
     test("a worker that is stopped keeps the events that it claimed no longer than that", async () => {
       const seq = await storeRow(db);
       const stopped = await db.transaction();
+      onTestFinished(async () => void (await stopped.rollback().catch(() => {})));
       const claimed = await claimEvents(stopped, [seq], { bytes: 100, idleMs: 300 });
       expect(claimed.events).toHaveLength(1);
-      const any = { rows: 10, bytes: 1_000, atLeast: 1, lateAfterMs: 0 };
-      await eventually("another worker has it", () =>
-        inTransaction(other, async (trx) =>
-          (await claimNext(trx, 0, any)).events.some((event) => event.seq === seq),
-        ),
+      const any = { rows: 1, bytes: 1_000, atLeast: 1, lateAfterMs: 0 };
+      // Events of earlier cases wait before it.
+      const taken = await eventually("another worker has it", () =>
+        inTransaction(other, async (trx) => {
+          const { events } = await claimNext(trx, seq - 1, any);
+          return events.length > 0 && events;
+        }),
       );
-      await stopped.rollback().catch(() => {});
+      expect(taken.map((event) => event.seq)).toEqual([seq]);
     });
 
     /** What one process does at a time: `ask` is asked within its transaction. */
