@@ -13,6 +13,12 @@ import {
   missingBackup,
   missingHeartbeats,
 } from "./rules/absence.ts";
+import {
+  hostDownCondition,
+  hostDownEnd,
+  quarantinedConditions,
+  quarantinedEnd,
+} from "./rules/handler-hosts.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
 import type { MisdatedObjects } from "../mirror/misdated.ts";
@@ -458,6 +464,7 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       consumerBehindEnd("shop.receipts"),
     ),
     ...handlerSamples(alertContext, at),
+    ...handlerHostSamples(alertContext, at),
     ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
     ...conditionSamples(
       "no reconciliation",
@@ -578,6 +585,36 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
         context,
       ),
       handlerEnds.behind(destination.name, context),
+    ),
+  ];
+}
+
+function handlerHostSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const context = { ...wordingOf(alertContext), at };
+  const host = {
+    files: ["handlers/send-refund-receipt.ts", "handlers/tell-the-shop.ts"],
+    isApart: false,
+    downSince: new Date(at.getTime() - 5 * 60_000),
+    reason: "it said nothing for 30 s after its start",
+    supervisors: 2,
+  };
+  const apart = {
+    ...host,
+    files: ["handlers/tell-the-shop.ts"],
+    isApart: true,
+    reason: "it exited with code 3, as by process.exit() in a handler",
+    supervisors: 1,
+  };
+  return [
+    ...conditionSamples(
+      "the process of the handlers down",
+      hostDownCondition([host], context) ?? [],
+      hostDownEnd,
+    ),
+    ...conditionSamples(
+      "a handler in quarantine",
+      quarantinedConditions([apart], context),
+      quarantinedEnd("handlers/tell-the-shop.ts"),
     ),
   ];
 }

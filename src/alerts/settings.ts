@@ -95,6 +95,10 @@ const ruleSettings = settingsObject({
   handler_paused: rule("critical", {}),
   /** A handler has not begun for so long what was due. */
   handler_behind: rule("error", { afterHours: count(1, 240, 1) }),
+  /** The process that all handlers share has not run for so long, or ends again and again. */
+  handler_host_down: rule("critical", { afterMinutes: count(0, 1_440, 1) }),
+  /** A handler's file has not been usable for so long, or ends its process, and the others run without it. */
+  handler_quarantined: rule("error", { afterMinutes: count(0, 1_440, 1) }),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),

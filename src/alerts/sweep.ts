@@ -13,6 +13,7 @@ import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { type InboxQuestions, endDeadEvents, scanInbox, watchMisdated } from "./rules/events.ts";
 import { type FeedQuestions, watchConsumers } from "./rules/feed-consumers.ts";
+import { type HostQuestions, watchHandlerHosts } from "./rules/handler-hosts.ts";
 import { type HandlerQuestions, watchHandlers } from "./rules/handlers.ts";
 import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
 import { watchSignatures } from "./rules/signatures.ts";
@@ -30,6 +31,7 @@ export type SweepQuestions = AbsenceQuestions &
   DiskQuestions &
   FeedQuestions &
   HandlerQuestions &
+  HostQuestions &
   InboxQuestions &
   PartitionQuestions &
   RatioQuestions;
@@ -50,6 +52,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchDiskSpace,
   watchConsumers,
   watchHandlers,
+  watchHandlerHosts,
   endDeadEvents,
   watchMisdated,
   reportNearLastRetries,

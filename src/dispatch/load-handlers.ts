@@ -20,16 +20,27 @@ export interface FileProblem {
   message: string;
 }
 
-/**
- * Loads all handlers of folders. Throws one `ConfigurationError` that says of every file that is not usable what is
- * wrong with it and what to do.
- */
-export async function loadHandlers(deps: LoadDeps, folders: readonly string[]): Promise<Handler[]> {
+export interface LoadedHandlers {
+  handlers: Handler[];
+  /** Of every file that is not usable what is wrong with it and what to do, for people; null where all are. */
+  problem: string | null;
+}
+
+/** Loads the handlers of folders that are usable. Throws `ConfigurationError` for a folder that cannot be read. */
+export async function loadHandlers(
+  deps: LoadDeps,
+  folders: readonly string[],
+): Promise<LoadedHandlers> {
   const { loaded, problems } = await loadFiles(deps, await listHandlerFiles(folders));
   const named = loaded.map(({ file, handler: { name } }) => ({ file, name }));
-  problems.push(...takeNames(new Map(), named));
-  if (problems.length > 0) throw new ConfigurationError(problemsText(problems));
-  return loaded.map(({ handler }) => handler);
+  const refused = takeNames(new Map(), named);
+  const all = [...problems, ...refused];
+  return {
+    handlers: loaded.flatMap(({ file, handler }) =>
+      refused.some((each) => each.file === file) ? [] : [handler],
+    ),
+    problem: all.length === 0 ? null : problemsText(all),
+  };
 }
 
 /** Loads the handlers of files: each one's default export. */
@@ -135,7 +146,8 @@ function problemOfImport(error: unknown): string {
   );
 }
 
-const shownPath = (path: string): string => {
+/** A path below the current folder without that. */
+export const shownPath = (path: string): string => {
   const short = relative(process.cwd(), path);
   return short === "" || short.startsWith("..") ? path : short;
 };

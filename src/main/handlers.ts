@@ -4,12 +4,18 @@ import type { Handler } from "../dispatch/define-handler.ts";
 import type { HostStart } from "../dispatch/host/messages.ts";
 import { openHostChannel, runHost } from "../dispatch/host/run-host.ts";
 import { handlerWork } from "../dispatch/handler-work.ts";
-import { loadFiles, loadHandlers } from "../dispatch/load-handlers.ts";
+import {
+  type LoadedHandlers,
+  loadFiles,
+  loadHandlers,
+  shownPath,
+} from "../dispatch/load-handlers.ts";
 import {
   type DispatchDeps,
   type RunningDispatch,
   startDispatch,
 } from "../dispatch/start-dispatch.ts";
+import { exitCodes } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
 import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import type { Config } from "./config/config.ts";
@@ -20,9 +26,31 @@ import { runTracing } from "./tracing.ts";
 /** Connections of a process: for the engine, and for handlers; transactional ones keep one each while they run. */
 const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
 
-/** Loads all handlers of this deployment into this process. Throws `ConfigurationError` where one is not usable. */
-export const loadOwnHandlers = async (config: Pick<Config, "handlersDir">): Promise<Handler[]> =>
-  loadHandlers({ importFile }, await handlerFolders(config));
+/**
+ * Loads the handlers of this deployment that are usable into this process. A file that ends the process when it is
+ * imported is named on standard error, with exit code 2. Throws `ConfigurationError` for a folder that cannot be read.
+ */
+export async function loadOwnHandlers(
+  config: Pick<Config, "handlersDir">,
+): Promise<LoadedHandlers> {
+  let loading: string | null = null;
+  const nameIt = (): void => {
+    if (loading === null) return;
+    process.exitCode = exitCodes.configuration;
+    process.stderr.write(`tallyhook: This command was ended by the import of ${loading}.\n`);
+  };
+  process.once("exit", nameIt);
+  try {
+    const importNext = async (url: string): Promise<unknown> => {
+      loading = shownPath(fileURLToPath(url));
+      return importFile(url);
+    };
+    return await loadHandlers({ importFile: importNext }, await handlerFolders(config));
+  } finally {
+    loading = null;
+    process.removeListener("exit", nameIt);
+  }
+}
 
 /** TypeScript from elsewhere is read whatever this program itself was started from. */
 async function importFile(url: string): Promise<unknown> {

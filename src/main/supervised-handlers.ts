@@ -1,9 +1,11 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { setPriority } from "node:os";
-import { listHandlerFiles } from "../dispatch/load-handlers.ts";
+import { noteTroubles } from "../dispatch/handler-hosts.ts";
 import { type RunningHandlers, superviseHandlers } from "../dispatch/host/supervise.ts";
-import { handlerFolders } from "./handler-folders.ts";
+import { listHandlerFiles } from "../dispatch/load-handlers.ts";
 import { readableUntil } from "../feed/changes.ts";
+import { runEvery } from "../platform/run-every.ts";
+import { handlerFolders } from "./handler-folders.ts";
 import { programEntry } from "./program-entry.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -11,6 +13,8 @@ import type { Runtime } from "./runtime.ts";
 const heapLimitMb = 256;
 /** Where the CPU is short, what applies events goes first. */
 const niceness = 5;
+/** Whoever was not heard of for a minute has ended. */
+const noteEveryMs = 10_000;
 
 /**
  * Runs the merchant's handlers until the runtime ends, in a process of their own. Null where there are none. Does not
@@ -38,7 +42,32 @@ export async function superviseOwnHandlers(
     },
   });
   runtime.onClose(() => running.close());
+  await noteOwnTroubles(runtime, running);
   return running;
+}
+
+/** Tells the database of processes and files that are down, until the runtime ends: alerts and pages ask there. */
+async function noteOwnTroubles(
+  runtime: Runtime,
+  running: Pick<RunningHandlers, "troubles">,
+): Promise<void> {
+  const db = await runtime.db();
+  const supervisor = `${process.pid}:${crypto.randomUUID()}`;
+  let hasNoted = false;
+  const note = async (troubles: ReturnType<typeof running.troubles>): Promise<void> => {
+    if (troubles.length === 0 && !hasNoted) return;
+    hasNoted = true;
+    await noteTroubles(db, supervisor, troubles);
+    hasNoted = troubles.length > 0;
+  };
+  const notes = runEvery({ log: runtime.log, name: "handlers" }, noteEveryMs, async () => {
+    await note(running.troubles());
+    return { more: false };
+  });
+  runtime.onClose(async () => {
+    await notes.close();
+    await note([]);
+  });
 }
 
 function startHost(): ChildProcess {

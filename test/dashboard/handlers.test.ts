@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { cardOf } from "../../src/dashboard/pages/handlers/summary.ts";
 import { recipientWords } from "../../src/dashboard/pages/handlers/recipient-words.ts";
 import type { HandlerHealth } from "../../src/dispatch/handler-health.ts";
+import { type HostTrouble, noteTroubles } from "../../src/dispatch/handler-hosts.ts";
 import { pauseHandler } from "../../src/dispatch/manage-handlers.ts";
 import { destinationNamed } from "../../src/forward/destination-name.ts";
 import type { Role } from "../../src/people/permissions.ts";
@@ -71,6 +72,18 @@ test("the list has handlers and destinations, and how each does", async () => {
   expect(await textOf("/handlers/forward%3Acrm")).toContain(
     "node src/bin/tallyhook.js forward show crm",
   );
+});
+
+test("the list begins with files that are down, and why, as text", async () => {
+  const why = "its import failed (<script>alert(1)</script>)";
+  const note = (...troubles: HostTrouble[]) => noteTroubles(database.db, "1:a", troubles);
+  await note({ files: ["handlers/a.mjs"], isApart: true, lastsMs: 1_000, why });
+  const text = await textOf("/handlers", "viewer");
+  expect(text).toMatch(/<p class="problem">\s*<bdi class="outside">a\.mjs<\/bdi>: not usable/);
+  expect(text).toContain("its import failed (&lt;script&gt;");
+  expect(text).toContain("The other handlers run.");
+  await note();
+  expect(await textOf("/handlers")).not.toContain("a.mjs");
 });
 
 test("a handler's page lists what it has not done, by state, with its object, and offers nothing to a viewer", async () => {

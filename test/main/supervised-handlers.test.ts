@@ -29,25 +29,29 @@ beforeEach(async () => {
 afterEach(async () => {
   await killPrograms();
   for (const host of hosts.splice(0)) signalIfThere(host, "SIGKILL");
+  settings = {};
   await rm(folder, { recursive: true });
 });
 afterAll(killPrograms);
 
 const definition = pathToFileURL(join(inject("image"), "src/bin/handlers.js")).href;
 
-const handler = (run: string, first = ""): Promise<void> =>
+const handler = (run: string, first = "", name = "only", options = ""): Promise<void> =>
   writeFile(
-    join(folder, "handler.mjs"),
+    join(folder, `${name}.mjs`),
     `${first}
      import { defineHandler } from ${JSON.stringify(definition)};
      export default defineHandler({
-       name: "only", on: ["order.created"], async run({ order, db }) { ${run} },
+       name: "${name}", on: ["order.created"], ${options} async run({ order, db }) { ${run} },
      });`,
   );
+
+let settings: Record<string, string> = {};
 
 const start = (...args: string[]): Program =>
   runTallyhook(args, {
     ...database.environment,
+    ...settings,
     TALLYHOOK_HANDLERS: folder,
     ADMIN_PORT: "0",
   });
@@ -153,6 +157,40 @@ test("a worker applies events while its handlers cannot be loaded, and runs them
   expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
 
+test("a handler that ends its process is set apart and told of; the other one has done all, and the worker applies", async () => {
+  const { db } = database;
+  const file = join(folder, "alerts.json");
+  const rules = {
+    handler_host_down: { afterMinutes: 0 },
+    handler_quarantined: { afterMinutes: 0 },
+  };
+  await writeFile(file, JSON.stringify({ rules }));
+  settings = { ALERT_SETTINGS_FILE: file };
+  await handler("process.exit(3);", "", "hostile", "concurrency: 1, deadlineMs: 1_000,");
+  await handler(`await db("own.signs").insert({ sign: order.id });`, "", "innocent");
+  const worker = start("worker");
+  await worker.printed("the worker runs");
+  for (const name of ["hostile", "innocent"]) await untilRegistered(db, name);
+
+  const ids = Array.from({ length: 8 }, (_, n) => `order-${n}`);
+  await applyAs(db, "event:1", ...ids.map((id) => orderAt(id, 1)));
+  for (const id of ids) await signed(id);
+  await worker.printed("they get another one, and the others go on");
+  expect(await applied(db, "order-8")).toBe("applied");
+  const alert = await eventually(
+    "it is told of",
+    () => db("alerts.alerts").where("rule", "handler_quarantined").first(),
+    { withinMs: 120_000 },
+  );
+  expect(alert).toMatchObject({ key: expect.stringMatching(/hostile\.mjs$/), state: "open" });
+  expect(await db("alerts.alerts").where({ rule: "handler_host_down" })).toEqual([]);
+  expect(await applied(db, "order-9")).toBe("applied");
+
+  worker.signalGroup("SIGTERM");
+  expect(await worker.exited).toEqual({ code: 0, signal: null });
+  expect(await db("dispatch.hosts")).toEqual([]);
+});
+
 test("a handler that begins now sees what happens from its worker's start on, however long its file takes", async () => {
   const { db } = database;
   const go = join(folder, "go");
@@ -176,6 +214,13 @@ test("handlers run does not start with a file that is not usable, and says why",
   expect(program.output()).toMatch(
     /tallyhook: One handler is not usable:\n.*wrong\.mjs: it has no/,
   );
+});
+
+test("a file that ends the command that lists handlers is named, with exit code 2", async () => {
+  await writeFile(join(folder, "wrong.mjs"), "process.exit(0);");
+  const program = start("handlers", "list");
+  expect(await program.exited).toEqual({ code: 2, signal: null });
+  expect(program.output()).toMatch(/was ended by the import of .*wrong\.mjs/);
 });
 
 test("the host is started by the program alone", async () => {

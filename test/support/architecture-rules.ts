@@ -53,6 +53,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "mirror/backups.ts",
     "mirror/restores.ts",
     "dispatch/handler-health.ts",
+    "dispatch/handler-hosts.ts",
   ],
   reconcile: ["platform/**", "contract/**", "client/**", "mirror/**", "inbox/queries.ts"],
   endpoint: [
@@ -103,6 +104,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "alerts/outbox/outbox.ts",
     "alerts/runbook.ts",
     "dispatch/handler-health.ts",
+    "dispatch/handler-hosts.ts",
     "dispatch/manage-handlers.ts",
     "dispatch/open-runs.ts",
     "dispatch/own-errors.ts",

@@ -62,7 +62,12 @@ export function startHostProcess(
   { log, spawn, start, refuse }: HostProcessDeps,
   { loadMs, silentMs, marginMs }: HostLimits,
 ): HostProcess {
-  const child = spawn();
+  let child: ChildProcess;
+  try {
+    child = spawn();
+  } catch (error) {
+    return neverStarted(error);
+  }
   let readyMs: number | null = null;
   let longestDeadlineMs: number | null = null;
   let loading: string | null = null;
@@ -206,7 +211,7 @@ export function startHostProcess(
 
   async function watchEnd(): Promise<EndedHost> {
     const [code, signal] = await exitOf(child, (error) => {
-      known ??= `it could not be started (${errorCode(error) ?? "unknown error"})`;
+      known ??= notStarted(error);
     });
     clearTimeout(loadTimer);
     silence.end();
@@ -248,6 +253,24 @@ export function startHostProcess(
     },
   };
 }
+
+const notStarted = (error: unknown): string =>
+  `it could not be started (${errorCode(error) ?? "unknown error"})`;
+
+/** As where the machine has no memory left for a process. */
+const neverStarted = (error: unknown): HostProcess => ({
+  ready: Promise.resolve(null),
+  ended: Promise.resolve({
+    why: notStarted(error),
+    running: [],
+    suspects: [],
+    wasLate: false,
+    ranMs: 0,
+  }),
+  ranMs: () => null,
+  sinceProgressMs: () => 0,
+  stop() {},
+});
 
 /** Resolves when all that the process said was read. Calls `onFailure` where there is no process at all. */
 const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>

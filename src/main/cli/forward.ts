@@ -42,7 +42,10 @@ const kindOf = (context: CliContext): RecipientKind => ({
   words,
   recipientOf: recipientName,
   nameOf: destinationNamed,
-  defined: async () => Object.keys(forwardSettings(context.loaded())?.destinations ?? {}),
+  defined: async () => ({
+    names: Object.keys(forwardSettings(context.loaded())?.destinations ?? {}),
+    problem: null,
+  }),
 });
 
 const words: RecipientWords = {

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Knex } from "knex";
 import { attemptRun, idempotencyKeyOf } from "../../dispatch/attempt.ts";
 import type { Handler } from "../../dispatch/define-handler.ts";
+import type { LoadedHandlers } from "../../dispatch/load-handlers.ts";
 import { handlerErrors } from "../../dispatch/own-errors.ts";
 import { type Postponement, postponementOf } from "../../dispatch/postpone.ts";
 import { readObjects } from "../../dispatch/read-objects.ts";
@@ -60,7 +61,10 @@ const kindOf = (context: CliContext): RecipientKind => ({
   recipientOf: (name) => name,
   // The names of other recipients have a colon, which a handler's cannot have.
   nameOf: (recipient) => (recipient.includes(":") ? null : recipient),
-  defined: async () => (await loadOwnHandlers(context.loaded().config)).map(({ name }) => name),
+  defined: async () => {
+    const { handlers, problem } = await loadOwnHandlers(context.loaded().config);
+    return { names: handlers.map(({ name }) => name), problem };
+  },
 });
 
 export const handlerWords: RecipientWords = {
@@ -80,7 +84,9 @@ export const handlerWords: RecipientWords = {
 };
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
-  const handler = findLoaded(await loadOwnHandlers(context.loaded().config), name);
+  const loaded = await loadOwnHandlers(context.loaded().config);
+  const handler = findLoaded(loaded, name);
+  if (loaded.problem !== null) context.stderr.write(`tallyhook: ${loaded.problem}\n`);
   const run = async (db: Knex, runtime: Runtime): Promise<FailedTest | null> => {
     const change = await readOneChange(db, seq);
     if (!handler.on.some((kind) => kind === change.kind)) {
@@ -125,9 +131,15 @@ interface FailedTest {
 
 class RolledBack extends Error {}
 
-function findLoaded(handlers: readonly Handler[], name: string): Handler {
+/** Throws `UsageError`, or `ConfigurationError` where it may be in a file that is not usable. */
+function findLoaded({ handlers, problem }: LoadedHandlers, name: string): Handler {
   const found = handlers.find((handler) => handler.name === name);
   if (found !== undefined) return found;
+  if (problem !== null) {
+    throw new ConfigurationError(
+      `There is no usable code of a handler "${withoutControls(name)}" here. ${problem}`,
+    );
+  }
   const known = handlers.map((handler) => handler.name);
   throw new UsageError(
     `There is no code of a handler "${withoutControls(name)}" here. ` +

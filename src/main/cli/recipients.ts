@@ -55,8 +55,14 @@ export interface RecipientKind {
   /** Under which the dispatch would know it, and back; null for one of another kind. */
   recipientOf(name: string): string;
   nameOf(recipient: string): string | null;
-  /** The names of those that a worker with these settings would run. Throws `ConfigurationError`. */
-  defined(): Promise<readonly string[]>;
+  /** Those that a worker with these settings would run. Throws `ConfigurationError` where nothing can be read. */
+  defined(): Promise<Defined>;
+}
+
+export interface Defined {
+  names: readonly string[];
+  /** What is wrong with the definitions of others, whose names are unknown, for people. */
+  problem: string | null;
 }
 
 interface Deps {
@@ -194,27 +200,29 @@ const withRecipients = <T>({ context, kind }: Deps, work: (db: Knex) => Promise<
 async function list(deps: Deps, json: boolean): Promise<void> {
   const { kind, context } = deps;
   const { noun, definedKey, none } = kind.words;
-  // What the database says is of use also where a definition is broken, which keeps the workers from starting.
-  const defined = await kind.defined().catch((error: unknown) => {
-    if (error instanceof ConfigurationError) return error;
+  // What the database says is of use also where a definition is broken.
+  const { names, problem } = await kind.defined().catch((error: unknown) => {
+    if (error instanceof ConfigurationError)
+      return { names: [] as string[], problem: error.message };
     throw error;
   });
-  const names = defined instanceof ConfigurationError ? null : defined;
+  // One without a definition may be that of a broken one.
+  const isDefined = (name: string) => names.includes(name) || (problem === null ? false : null);
   const ran = await withRecipients(deps, (db) => readHandlers(db));
   const rows = ran.flatMap((row) => {
     const name = kind.nameOf(row.name);
-    return name === null ? [] : [{ ...row, name, isDefined: names?.includes(name) ?? null }];
+    return name === null ? [] : [{ ...row, name, isDefined: isDefined(name) }];
   });
-  const neverRan = (names ?? []).filter((name) => !rows.some((row) => row.name === name));
+  const neverRan = names.filter((name) => !rows.some((row) => row.name === name));
   if (json) {
     const shown = rows.map(({ isDefined, ...row }) => ({ ...row, [definedKey]: isDefined }));
     context.stdout.write(`${JSON.stringify({ [`${noun}s`]: shown, never_run: neverRan })}\n`);
   } else if (rows.length > 0 || neverRan.length > 0) {
     context.stdout.write(recipientList(kind.words, rows, neverRan));
-  } else if (names !== null) {
+  } else if (problem === null) {
     context.stdout.write(`${none}\n`);
   }
-  if (defined instanceof ConfigurationError) throw defined;
+  if (problem !== null) throw new ConfigurationError(problem);
 }
 
 async function show(
@@ -400,9 +408,12 @@ async function unknown({ kind }: Deps, db: Knex, name: string): Promise<UsageErr
   );
 }
 
-/** The names of those that are defined here; none where a definition is broken. */
+/** The names of those that are defined here, as far as their definitions can be read. */
 const definedNames = (kind: RecipientKind): Promise<readonly string[]> =>
-  kind.defined().catch(() => []);
+  kind.defined().then(
+    ({ names }) => names,
+    () => [],
+  );
 
 async function whyNot({ kind }: Deps, db: Knex, name: string, seq: number): Promise<UsageError> {
   const { command, item } = kind.words;

@@ -368,6 +368,7 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
     // To pause and to resume one.
     dashboard: { all: "r", update: words("paused_at paused_by pause_reason probe_at resumed_at") },
   },
+  "dispatch.hosts": { backup: "leave", worker: "arwd", dashboard: "r" },
   "dispatch.counts": { backup: "keep", worker: "arwd", dashboard: "r" },
   "dispatch.runs": {
     backup: "keep",

@@ -210,6 +210,16 @@ export async function addDatabaseMetrics(
     ]);
   }
 
+  const downHosts = optionalRooms.handlers?.questions.downHosts;
+  if (downHosts !== undefined) {
+    part("hosts", () => downHosts(db, { afterMinutes: 0 }), [
+      [
+        catalogue.handlerFilesDown,
+        (hosts) => [{ value: new Set(hosts.flatMap(({ files }) => files)).size }],
+      ],
+    ]);
+  }
+
   metrics.read(catalogue.readSuccess, () =>
     Promise.all(
       [...readings].map(async ([name, reading]) => {

@@ -1,3 +1,4 @@
+import { readDownHosts } from "../../dispatch/handler-hosts.ts";
 import { dispatchQuestions } from "./dispatch-questions.ts";
 import type { HandlersRoom } from "./room-interfaces.ts";
 
@@ -6,5 +7,6 @@ export const handlersRoom: HandlersRoom = {
   run: async (runtime, service) => {
     await (await import("../supervised-handlers.ts")).superviseOwnHandlers(runtime, service);
   },
-  questions: dispatchQuestions,
+  check: async (runtime) => (await import("../cli/doctor/handlers.ts")).checkHandlers(runtime),
+  questions: { ...dispatchQuestions, downHosts: readDownHosts },
 };

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { DunningSettings } from "../../mirror/dunning/stages.ts";
 import type { Funnel } from "../../mirror/dunning/funnel.ts";
 import type { HandlerHealth } from "../../dispatch/handler-health.ts";
+import type { DownHost } from "../../dispatch/handler-hosts.ts";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/scheduled-tasks.ts";
@@ -215,7 +216,12 @@ export interface HandlersRoom {
    * not wait until they are loaded. Throws `ConfigurationError` for a folder that cannot be read.
    */
   run(runtime: Runtime, service?: { baseUrl: string; apiKey: string }): Promise<void>;
-  readonly questions: DispatchQuestions;
+  /** The doctor's check of what runs them. */
+  check(runtime: Runtime): Promise<CheckResult>;
+  readonly questions: DispatchQuestions & {
+    /** Their processes and files that have been down for so long. */
+    downHosts(db: Knex, patience: { afterMinutes: number }): Promise<DownHost[]>;
+  };
 }
 
 /** What is asked of all handlers and destinations that ever ran here. */

@@ -20,6 +20,7 @@ import { applyAs, emptyDispatch, orderAt, untilRegistered } from "../dispatch-st
 const database = useTestDatabase();
 let folder: string;
 let hosts: ChildProcess[];
+let mostAtOnce: number;
 let lines: Record<string, unknown>[];
 let supervised: RunningHandlers | null;
 
@@ -32,17 +33,19 @@ beforeEach(async () => {
   await emptyDispatch(database.db);
   await database.db.raw("truncate own.done, own.begun");
   folder = await mkdtemp(join(tmpdir(), "tallyhook-handlers-"));
-  [hosts, lines, supervised] = [[], [], null];
+  [hosts, mostAtOnce, lines, supervised] = [[], 0, [], null];
 });
 afterEach(async () => {
   await supervised?.close();
-  const left = hosts.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-  if (left.length > 0) throw new Error("a host is left over");
+  if (alive().length > 0) throw new Error("a host is left over");
   await rm(folder, { recursive: true });
 });
 afterAll(() => {
   for (const { pid } of hosts ?? []) if (pid !== undefined) signalIfThere(pid, "SIGKILL");
 });
+
+const alive = () =>
+  hosts.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
 
 const keep = (text: string): void => {
   for (const line of text.split("\n").filter(Boolean)) {
@@ -64,6 +67,7 @@ function spawn(): ChildProcess {
   });
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", keep);
   hosts.push(child);
+  mostAtOnce = Math.max(mostAtOnce, alive().length);
   return child;
 }
 
@@ -74,15 +78,16 @@ const quick: SuperviseOptions = {
   marginMs: 1_500,
   restart: { maxAttempts: Number.POSITIVE_INFINITY, baseDelayMs: 1, maxDelayMs: 1 },
   wellAfterMs: 60_000,
+  calmAfterMs: 600_000,
   mostProcesses: 8,
 };
 
-function supervise(options: Partial<SuperviseOptions> = {}): void {
+function supervise(options: Partial<SuperviseOptions> = {}, begin = spawn): void {
   supervised = superviseHandlers(
     {
       log: createLog({ level: "info", name: "test", destination: { write: keep } }),
       random: seededRandom(1),
-      spawn,
+      spawn: begin,
       listFiles: () => listHandlerFiles([folder]),
       start: {
         type: "start",
@@ -150,12 +155,12 @@ const runs = (): string[] =>
 const arrive = (...ids: string[]) =>
   applyAs(database.db, "event:1", ...ids.map((id) => orderAt(id, 1)));
 
-/** As if the leases of what was running had ended. */
+/** As if the leases of what was running had ended, and the waits of what a busy machine kept past its deadline. */
 const endLeases = () =>
   database
     .db("dispatch.runs")
-    .whereNotNull("claimed_until")
-    .update({ claimed_until: database.db.fn.now(), due_at: database.db.fn.now() });
+    .where({ state: "waiting" })
+    .update({ claimed_until: null, due_at: database.db.fn.now() });
 
 const untilInnocentHas = (id: string) =>
   eventually(`${id} was handled by the other one`, async () => {
@@ -264,11 +269,13 @@ describe("a file that", () => {
 
   test("never ends its import has its process killed, and more time at each next start", async () => {
     await writeFile(join(folder, "wrong.mjs"), deedOnImport);
-    supervise({ loadMs: 2_000, mostLoadMs: 60_000 });
-    await logged(/of the handlers has ended/, {
-      why: /^it took longer than \d+ s\..*, while it loaded .*wrong\.mjs$/,
+    supervise({ loadMs: 500, mostLoadMs: 60_000 });
+    const why = /^it took longer than (\d+) s\..*, while it loaded .*wrong\.mjs$/;
+    const limits = await eventually("it was given more time", () => {
+      const seconds = lines.flatMap(({ why: said }) => why.exec(String(said))?.[1] ?? []);
+      return new Set(seconds).size > 1 ? seconds.map(Number) : null;
     });
-    await logged(/of the handlers has ended/, { why: /^it took longer than (?:8|16|32) s/ });
+    expect(limits).toEqual(limits.toSorted((a, b) => a - b));
     await mended();
   });
 
@@ -282,6 +289,38 @@ describe("a file that", () => {
     await file("late", "attempts: 1", innocent);
     await untilRegistered(database.db, "late");
     expect(runs().filter((names) => names.includes("innocent"))).toEqual(["innocent"]);
+  });
+
+  test("becomes usable beside one that does not makes no process too many, and the other is told of", async () => {
+    await file("innocent", "attempts: 1", innocent);
+    for (const name of ["late", "never"])
+      await writeFile(join(folder, `${name}.mjs`), "export {};");
+    supervise({ mostProcesses: 2 });
+    await untilRegistered(database.db, "innocent");
+    await logged(/of the handlers has ended/, { why: /^2 handlers are not usable/ });
+    await file("late", "attempts: 1", innocent);
+    await untilRegistered(database.db, "late");
+    await logged(/those that are not usable wait for the next start/, { problems: /never\.mjs/ });
+    expect(supervised?.troubles()).toMatchObject([
+      {
+        files: [expect.stringMatching(/never\.mjs$/)],
+        isApart: true,
+        why: expect.stringContaining("no default export"),
+      },
+    ]);
+    expect(mostAtOnce).toBe(2);
+  });
+
+  test("comes after all others are gone is run", async () => {
+    await file("one", "attempts: 1", innocent);
+    supervise();
+    await untilRegistered(database.db, "one");
+    await rm(join(folder, "one.mjs"));
+    hosts.at(-1)?.kill("SIGKILL");
+    await logged(/of the handlers has ended/);
+    await eventually("nothing is tried", () => supervised?.troubles().length === 0);
+    await file("two", "attempts: 1", innocent);
+    await untilRegistered(database.db, "two");
   });
 
   test("has the name of another one does not run beside it, and does in its place", async () => {
@@ -336,6 +375,18 @@ describe("a handler that ends its process again and again", () => {
     }
     expect(runs().filter((names) => names === "an-innocent")).toHaveLength(1);
   });
+});
+
+test("a machine that has no memory left for a process is asked again, and it is told of", async () => {
+  await file("innocent", "attempts: 1", innocent);
+  let failures = 2;
+  supervise({}, () => {
+    if (failures-- > 0) throw Object.assign(new Error("spawn ENOMEM"), { code: "ENOMEM" });
+    return spawn();
+  });
+  await logged(/of the handlers has ended/, { why: "it could not be started (ENOMEM)" });
+  await untilRegistered(database.db, "innocent");
+  expect(supervised?.troubles()).toEqual([]);
 });
 
 test("a start that says nothing in its time is repeated with twice the time, until it is enough", async () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -219,6 +219,8 @@ test("handlers", async () => {
        },
      });`,
   );
+  await cp(join(folder, "handlers"), join(folder, "half"), { recursive: true });
+  await writeFile(join(folder, "half", "wrong.mjs"), "export {};");
   await db("feed.changes").del();
   await db.raw("select setval('feed.change_numbers', 9000)");
   await db("feed.changes").insert(
@@ -296,6 +298,9 @@ test("handlers", async () => {
   ];
   await compare("handlers", [
     ...lines.map((line) => ({ line, env })),
+    ...["handlers list", "handlers test receipts --change 1", "handlers test wrong --change 1"].map(
+      (line) => ({ line, env: { TALLYHOOK_HANDLERS: join(folder, "half") } }),
+    ),
     { line: "handlers list", env: { TALLYHOOK_HANDLERS: join(folder, "nowhere") } },
     "handlers run",
   ]);

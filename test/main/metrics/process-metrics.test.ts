@@ -192,7 +192,7 @@ describe("what is read from the database", () => {
     await readAll(watched);
     expect(asked.length).toBeGreaterThanOrEqual(7);
     /** As many rows as somebody has set up: handlers, readers, lists, receivers. */
-    const small = /Seq Scan on (handlers|consumers|leases|restores|heartbeats|backups)\b/;
+    const small = /Seq Scan on (handlers|consumers|leases|restores|heartbeats|backups|hosts)\b/;
     for (const { sql, bindings } of asked) {
       const plan = await db.transaction(async (trx) => {
         await trx.raw("set local enable_seqscan = off");

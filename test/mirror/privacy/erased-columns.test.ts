@@ -49,6 +49,8 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.seen_values": "kind value",
   "dispatch.counts": "handler",
   "dispatch.handlers": "name source paused_by",
+  // A cause by the program or the import of a file, not by what it was given.
+  "dispatch.hosts": "supervisor files reason",
   // An error's name, and a change, which names nobody.
   "dispatch.runs": "handler resource id kind change state error",
   "feed.changes": `resource id kind from_status to_status transaction_id currency state_group state_hash cause`,

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { readHandlersHealth } from "../../../dispatch/handler-health.ts";
+import { readDownHosts } from "../../../dispatch/handler-hosts.ts";
 import {
   type HandlerRow,
   lockHandler,
@@ -46,9 +47,10 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
     path: "/handlers",
     access: "status:read",
     async answer({ db, clock, timeZone }, request) {
-      const [rows, healths] = await Promise.all([
+      const [rows, healths, down] = await Promise.all([
         readHandlers(db),
         readHandlersHealth(db, { most: mostInHealth }),
+        readDownHosts(db, { afterMinutes: 0 }),
       ]);
       const recipients = rows.flatMap((row) => {
         const words = recipientWords(row.name, kinds);
@@ -60,7 +62,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
       return {
         kind: "page",
         title: "Handlers",
-        body: renderHandlers({ recipients, readsTexts, now: clock.now(), timeZone }),
+        body: renderHandlers({ recipients, down, readsTexts, now: clock.now(), timeZone }),
         command: "node src/bin/tallyhook.js handlers list",
       };
     },

@@ -1,7 +1,9 @@
+import { basename } from "node:path";
 import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
+import type { DownHost } from "../../../dispatch/handler-hosts.ts";
 import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { durationText } from "../../../platform/readable-text.ts";
+import { durationText, someOf } from "../../../platform/readable-text.ts";
 import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
@@ -20,6 +22,8 @@ export interface ListedRecipient {
 
 export interface HandlersPage {
   recipients: readonly ListedRecipient[];
+  /** Handlers that no process runs, or that end theirs. */
+  down: readonly DownHost[];
   /** Whether the visitor may read the reasons of people. */
   readsTexts: boolean;
   now: Date;
@@ -27,8 +31,14 @@ export interface HandlersPage {
 }
 
 /** Pure. */
-export function renderHandlers({ recipients, readsTexts, now, timeZone }: HandlersPage): Html {
-  return table<ListedRecipient>(
+export function renderHandlers({
+  recipients,
+  down,
+  readsTexts,
+  now,
+  timeZone,
+}: HandlersPage): Html {
+  const list = table<ListedRecipient>(
     [
       {
         name: "Name",
@@ -50,7 +60,15 @@ export function renderHandlers({ recipients, readsTexts, now, timeZone }: Handle
     recipients,
     { caption: "Handlers and destinations that ever ran here", empty: noneYet },
   );
+  return html`${down.map((host) => downLine(host, timeZone))} ${list}`;
 }
+
+const downLine = ({ files, isApart, downSince, reason }: DownHost, timeZone: string): Html =>
+  html`<p class="problem">
+    ${outside(someOf(files.map((file) => basename(file))))}: not usable, or the process ends again
+    and again, since ${time(downSince, timeZone)}. ${isApart && "The other handlers run."}
+    <span class="hint">${outside(reason)}</span>
+  </p>`;
 
 /** How far it is behind what is new. Pure. */
 export function behindText(

@@ -62,6 +62,7 @@ const needDatabase = [
   "receiver",
   "worker",
   "scheduler",
+  ...(optionalRooms.handlers === undefined ? [] : ["handlers"]),
   "reconciliation",
   "signing secrets",
   "proof",
@@ -69,7 +70,7 @@ const needDatabase = [
 
 /** Checks everything a deployment needs. A check that fails does not hide the others. */
 export async function examine(runtime: Runtime): Promise<CheckResult[]> {
-  const { reports, endpoint, alerts, forward } = optionalRooms;
+  const { reports, endpoint, alerts, handlers, forward } = optionalRooms;
   const findings: CheckResult[] = [
     ok(
       "configuration",
@@ -100,6 +101,9 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(await check("backup", () => checkBackups(runtime)));
     findings.push(await check("receiver", () => checkReceivers(runtime)));
     findings.push(...work);
+    if (handlers !== undefined) {
+      findings.push(await check("handlers", () => handlers.check(runtime)));
+    }
     findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));

@@ -21,6 +21,7 @@ import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { readCompose, readEnvExample, serverSettings } from "../../../deployment/compose-file.ts";
 import { emptyInbox, storeRow } from "../../../inbox/stored-events.ts";
 import { runCommand } from "../command-line.ts";
+import { type HostTrouble, noteTroubles } from "../../../../src/dispatch/handler-hosts.ts";
 import { noteBackup } from "../../../../src/mirror/backups.ts";
 import { recordBeat } from "../../../../src/receiver/heartbeats.ts";
 
@@ -62,6 +63,7 @@ const ofDatabase = [
   "queue",
   "worker",
   "scheduler",
+  "handlers",
   "reconciliation",
   "signing secrets",
 ];
@@ -362,6 +364,20 @@ test("the last verified backup, as doctor sees it: none is missed until one was 
     remedy: expect.stringContaining("node src/bin/tallyhook.js backup DIRECTORY") as string,
   });
   await database.db("mirror.backups").del();
+});
+
+test("handlers that are down, as doctor sees them: a warning where the others run", async () => {
+  const trouble = { files: ["a.mjs"], isApart: true, lastsMs: 1_000, why: "it exited with code 3" };
+  const note = (...troubles: HostTrouble[]) => noteTroubles(database.db, "1:a", troubles);
+  expect((await examine()).of("handlers")).toMatchObject({ status: "ok" });
+  await note(trouble);
+  expect((await examine()).of("handlers")).toMatchObject({
+    status: "warning",
+    detail: expect.stringMatching(/a\.mjs.*it exited with code 3; the others run$/) as string,
+  });
+  await note({ ...trouble, isApart: false });
+  expect((await examine()).of("handlers")).toMatchObject({ status: "failed" });
+  await note();
 });
 
 describe("receivers, as doctor sees them", () => {

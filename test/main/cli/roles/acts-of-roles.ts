@@ -66,6 +66,7 @@ export const actsOfRoles: Readonly<Record<RoleName, Readonly<Record<string, stri
     "dispatch.handlers": "runs handlers, the commands handlers and forward",
     "dispatch.counts": "runs handlers, the commands handlers and forward",
     "dispatch.runs": "runs handlers, the commands handlers and forward",
+    "dispatch.hosts": "tells which processes of handlers are down",
     "people.audit": "records each command of a person",
     "people.sessions": "drops those that are over",
     "people.sign_in_links": "drops those that are over",
