@@ -80,6 +80,8 @@ export interface GroupState {
   /** The columns of the mirror's row that this group owns. */
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;
+  /** Fields of the interface that the event lacked, nested ones with a dot: it says nothing of them. */
+  readonly absentFields: readonly string[];
   /** The object whose read confirms a tie of this group; null if its ties need no read, or no read shows the group. */
   readonly confirmedBy: ObjectKey | null;
   /** Replaces the content, for redaction. Hash and version follow the new content. */
@@ -102,6 +104,7 @@ interface GroupParts {
   rank: number;
   content: Content;
   confirmedBy: ObjectKey | null;
+  absentFields?: readonly string[];
 }
 
 type Shown = Pick<Snapshot, "observedAt" | "receivedAt" | "cause" | "maskedCardNumbers">;
@@ -115,6 +118,8 @@ export function groupState(
   return new LazyState(observation, parts, columns);
 }
 
+const noFields: readonly string[] = [];
+
 /** Hashes on demand: most of what a nightly run reads equals the stored text and needs no hash. */
 class LazyState implements GroupState {
   readonly group: string;
@@ -127,6 +132,7 @@ class LazyState implements GroupState {
   readonly mayHoldCardNumber: boolean;
   readonly maskedCardNumbers: MaskedCardNumbers | null;
   readonly cause: string;
+  readonly absentFields: readonly string[];
   readonly confirmedBy: ObjectKey | null;
   json: string;
   columns: Readonly<Record<string, Column>>;
@@ -137,7 +143,16 @@ class LazyState implements GroupState {
 
   constructor(
     { observedAt, receivedAt, cause, maskedCardNumbers }: Shown,
-    { group, id, updatedAt, orderedBy, rank, content, confirmedBy }: GroupParts,
+    {
+      group,
+      id,
+      updatedAt,
+      orderedBy,
+      rank,
+      content,
+      confirmedBy,
+      absentFields = noFields,
+    }: GroupParts,
     columns: Readonly<Record<string, Column>>,
   ) {
     this.group = group;
@@ -154,6 +169,7 @@ class LazyState implements GroupState {
     this.maskedCardNumbers = maskedCardNumbers ?? null;
     this.cause = cause;
     this.confirmedBy = confirmedBy;
+    this.absentFields = absentFields;
     this.json = content.json;
     this.columns = columns;
     this.#rank = rank;

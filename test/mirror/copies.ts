@@ -100,6 +100,9 @@ async function atOnce<T>(
   );
 }
 
+/** Who showed a state first: an event or a read, whichever came first. */
+const ofTheFirst = ["last_cause", "seq", "recorded_at", "observed_at", "cause", "absent_fields"];
+
 /** Columns that are not the same in copies: their content holds the copy's ids. */
 const bookkeeping = [
   "version",
@@ -109,11 +112,7 @@ const bookkeeping = [
   "detail_version",
   "absent_version",
   "content_hash",
-  "last_cause",
-  "seq",
-  "recorded_at",
-  "observed_at",
-  "cause",
+  ...ofTheFirst,
 ];
 
 /** With the column that names the object. */
@@ -199,7 +198,7 @@ export async function mirrorAfter(
                 select to_jsonb(t) - ?::text[] as row from mirror.${table} t) all_rows) as found`,
         )
         .join(" union all ")}) as tables`,
-      Object.keys(tables).map(() => ["last_cause", "seq", "recorded_at", "observed_at", "cause"]),
+      Object.keys(tables).map(() => ofTheFirst),
     );
     return rows[0]?.mirror ?? "";
   } finally {

@@ -40,6 +40,8 @@ interface Choice {
   pick: number;
   gapMs: number;
   isThin: boolean;
+  /** The event lacks a field that others show, and is not thin. */
+  isLacking: boolean;
 }
 
 /** Random histories of `count` deliveries; shrinks to fewer kinds of steps and no gaps. */
@@ -53,6 +55,7 @@ export const histories = (count: number): fc.Arbitrary<History> =>
           pick: fc.nat(5),
           gapMs: fc.constantFrom(2_500, 1, 700, 0, 0),
           isThin: fc.integer({ min: 0, max: 9 }).map((n) => n === 9),
+          isLacking: fc.integer({ min: 0, max: 4 }).map((n) => n === 4),
         }),
         { minLength: count * 3, maxLength: count * 3 },
       ),
@@ -79,7 +82,7 @@ function tell(choices: readonly Choice[], style: Style, count: number): History 
   }
   while (shop.deliveries.length < count) {
     at += 2_500;
-    shop.step({ what: 12, which: 0, pick: 0, gapMs: 0, isThin: false }, at);
+    shop.step({ what: 12, which: 0, pick: 0, gapMs: 0, isThin: false, isLacking: false }, at);
   }
   return shop.end(at);
 }
@@ -128,10 +131,12 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     resource: Resource,
     object: Wire,
     now: string,
-    isThin: boolean,
+    { isThin, isLacking }: Pick<Choice, "isThin" | "isLacking">,
     eventOnly: Wire = {},
   ): void {
-    const body = isThin ? { id: object["id"], ...eventOnly } : { ...object, ...eventOnly };
+    const body: Wire = isThin ? { id: object["id"], ...eventOnly } : { ...object, ...eventOnly };
+    // Never null, so that only a read tells what it is now. No other group of an order follows from a read of it.
+    if (isLacking && resource === "order") delete body["customer_id"];
     deliveries.push({ resource, object: snapshot(body), fallbackUpdatedAt: now, observedAt: null });
   }
   function read(resource: Resource, object: Wire, now: string): void {
@@ -139,7 +144,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     deliveries.push(readOf(resource, object, Date.parse(now)));
   }
 
-  function startOrder(orderId: string, now: string, { isThin }: Choice): void {
+  function startOrder(orderId: string, now: string, choice: Choice): void {
     const order: WireOrder = {
       id: orderId,
       order_number: "AB12CD34",
@@ -158,7 +163,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     };
     orders.set(orderId, order);
     affected(order, now);
-    event("order", orderBody(order), now, isThin);
+    event("order", orderBody(order), now, choice);
   }
 
   function addTransaction(order: WireOrder, now: string, fields: Wire): WireTransaction {
@@ -189,7 +194,8 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
       ({ type, status }) => type === "sale" && (status === "succeeded" || status === "chargeback"),
     );
 
-  function moveOrder(order: WireOrder, now: string, { pick, isThin }: Choice): void {
+  function moveOrder(order: WireOrder, now: string, choice: Choice): void {
+    const { pick } = choice;
     const isOdd = pick % 2 === 1;
     let dunning: Wire = {};
     switch (order.status) {
@@ -225,7 +231,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
         else order.status = "refunded";
     }
     affected(order, now);
-    event("order", orderBody(order), now, isThin, dunning);
+    event("order", orderBody(order), now, choice, dunning);
     if ("attempt_count" in dunning) {
       expected.orders[order.id] = { ...expected.orders[order.id], ...dunning };
     }
@@ -244,15 +250,17 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
   }
 
   /** A sale that changes while its order keeps its time. Without a time of its own nothing would tell when. */
-  function moveSaleAlone(order: WireOrder, now: string, { isThin }: Choice): void {
+  function moveSaleAlone(order: WireOrder, now: string, choice: Choice): void {
     const sale = captured(order);
     if (sale === undefined || !entriesHaveTimes) return;
     // Back in its life: the rank of the status alone would be wrong.
     moveSale(order, sale.status === "succeeded" ? "in_progress" : "succeeded", now);
-    event("order", orderBody(order), now, isThin);
+    // The order keeps its time, so a state that lacks something would tie with the one before.
+    event("order", orderBody(order), now, { ...choice, isLacking: false });
   }
 
-  function moveSubscription(now: string, { pick, isThin }: Choice): void {
+  function moveSubscription(now: string, choice: Choice): void {
+    const { pick } = choice;
     if (subscription === undefined) {
       subscription = {
         id: id("subscription", 0),
@@ -279,7 +287,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
       Object.assign(subscription, { status: "canceled", canceled_at: now });
     }
     affected(subscription, now);
-    event("subscription", eventSubscription(subscription), now, isThin);
+    event("subscription", eventSubscription(subscription), now, choice);
   }
 
   const eventSubscription = (body: Wire): Wire => {
@@ -288,13 +296,14 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     return rest;
   };
 
-  function moveCustomer(now: string, { pick, isThin }: Choice): void {
+  function moveCustomer(now: string, choice: Choice): void {
+    const { pick } = choice;
     const first = { id: customerId, email: "a@example.com", deleted: false, created_at: now };
     customer ??= first;
     customer["first_name"] = `Name ${deliveries.length}`;
     if (pick === 5) customer["deleted"] = true;
     affected(customer, now);
-    event("customer", customer, now, isThin);
+    event("customer", customer, now, choice);
   }
 
   function lastRead(

@@ -86,7 +86,7 @@ const eventWithoutBytes: ColumnRights = {
 
 /** Not `twin`, which an erasure sets. */
 const newStates = words(
-  "resource id source_updated_at content_hash observed_at cause replaced_text data",
+  "resource id source_updated_at content_hash observed_at cause replaced_text absent_fields data",
 );
 
 /** Not with the heal that overruled it: `mirror.overrule` records that. */

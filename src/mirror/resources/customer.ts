@@ -8,7 +8,9 @@ import {
   type MirrorResource,
   type RowExpression,
   type Source,
+  absentFieldsOf,
   changedAt,
+  fieldsOf,
   flag,
   indexed,
   personalText,
@@ -91,6 +93,7 @@ const { id, created_at } = customerSchema.shape;
 const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
 const notCoreFields = new Set(["payment_methods", "subscriptions"]);
+const absentFields = absentFieldsOf(fieldsOf(customerSchema, notCoreFields), core);
 
 function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
@@ -103,6 +106,7 @@ function decode(observation: Snapshot): Decoded {
     rank: rankOfDeletion(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "customer", id: read.id },
+    absentFields: absentFields(observation, object),
   } as const;
   const state = groupState(observation, group, readColumns(core, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };

@@ -13,10 +13,12 @@ import {
   type MirrorResource,
   type Readable,
   type Source,
+  absentFieldsOf,
   cardColumns,
   changedAt,
   code,
   currencyColumn,
+  fieldsOf,
   indexed,
   integer,
   knownCurrencies,
@@ -129,6 +131,8 @@ const notCoreFields = new Set([
   "next_retry_at",
 ]);
 
+const absentFields = absentFieldsOf(fieldsOf(orderSchema, notCoreFields), core);
+
 /**
  * The groups of an order: its core, its items if embedded, the dunning fields if an event carries them, and its inline
  * transactions. No GET shows the dunning fields, so a read never erases them.
@@ -155,6 +159,7 @@ function coreState(observation: Snapshot, { id: orderId, updatedAt }: Readable):
     rank: rankOfStatus(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "order", id: orderId },
+    absentFields: absentFields(observation, object),
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));
 }

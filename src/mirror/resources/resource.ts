@@ -209,6 +209,8 @@ export interface ColumnDefinition {
   read: (source: Source, key: string, updatedAt: string) => Column;
   /** In characters: the text is cut to it. A row of a release that did not cut may hold more. */
   maxLength?: number;
+  /** Where the field is nested. */
+  within?: { parent: string; key: string };
   /** Always `updatedAt` of the state, so a batch does not send it once more for each row. */
   isTimeOfState?: true;
 }
@@ -348,8 +350,34 @@ export const nested = (
   { read, ...definition }: ColumnDefinition,
 ): ColumnDefinition => ({
   ...definition,
+  within: { parent, key },
   read: (source, _key, updatedAt) => read(objectAt(source, parent), key, updatedAt),
 });
+
+/** The fields of a schema without these. `updated_at` is none: for an event without one its own time stands in. Pure. */
+export const fieldsOf = ({ shape }: z.ZodObject, without?: ReadonlySet<string>): string[] =>
+  Object.keys(shape).filter((field) => field !== "updated_at" && without?.has(field) !== true);
+
+/**
+ * What of these fields, and of the nested ones of these columns, an event's object lacks: it says nothing of them, while
+ * null says that there is none. The canonical text drops both. A read shows all that there is. Pure.
+ */
+export function absentFieldsOf(
+  fields: Iterable<string>,
+  columns: Columns,
+): (observation: Pick<Snapshot, "observedAt">, source: Source) => readonly string[] {
+  const names = [...fields];
+  const nestedFields = Object.values(columns).flatMap(({ within }) => within ?? []);
+  return ({ observedAt }, source) => {
+    if (observedAt !== null) return [];
+    const absent = names.filter((name) => source[name] === undefined);
+    for (const { parent, key } of nestedFields) {
+      const object = asObject(source[parent]);
+      if (object !== undefined && object[key] === undefined) absent.push(`${parent}.${key}`);
+    }
+    return absent;
+  };
+}
 
 /** A nested object, or an empty one. */
 export const objectAt = (source: Source, key: string): Source => asObject(source[key]) ?? {};

@@ -12,10 +12,12 @@ import {
   type Columns,
   type MirrorResource,
   type Readable,
+  absentFieldsOf,
   cardColumns,
   changedAt,
   code,
   currencyColumn,
+  fieldsOf,
   integer,
   knownCurrencies,
   money,
@@ -109,6 +111,9 @@ const detailKeys = Object.keys(detail);
 const notCoreFields = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;
 
+const absentFields = absentFieldsOf(fieldsOf(subscriptionSchema, notCoreFields), core);
+const absentDetails = absentFieldsOf(detailKeys, {});
+
 /** A subscription's core, and its failure details if the answer or event shows them. */
 function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
@@ -139,6 +144,7 @@ function coreState(
     rank: rankOfStatus(object),
     content: canonicalContent({ ...object, plan: summary }, notCoreFields),
     confirmedBy: { resource: "subscription", id: subscriptionId },
+    absentFields: absentFields(observation, object),
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));
 }
@@ -156,6 +162,7 @@ function detailState(
     rank: 0,
     content: canonicalContent({ failure_reason, attempt_count, next_retry_at }),
     confirmedBy: { resource: "subscription", id: subscriptionId },
+    absentFields: absentDetails(observation, object),
   } as const;
   return groupState(observation, group, readColumns(detail, object, updatedAt));
 }

@@ -22,11 +22,13 @@ import {
   type Columns,
   type MirrorResource,
   type Readable,
+  absentFieldsOf,
   cardColumns,
   changedAt,
   code,
   currencyColumn,
   codeSql,
+  fieldsOf,
   integer,
   knownCurrencies,
   money,
@@ -125,6 +127,10 @@ const required = z
 
 const notCoreFields = new Set(["customer", "order"]);
 
+const absentFields = absentFieldsOf(fieldsOf(transactionSchema, notCoreFields), shared);
+/** An order names its customer, currency and card once for all its transactions. */
+const absentFieldsOfEntry = absentFieldsOf(fieldsOf(orderTransactionSchema), {});
+
 /** A transaction that is shown by itself. */
 function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
@@ -137,6 +143,7 @@ function decode(observation: Snapshot): Decoded {
     rank: rankOfStatus(object),
     content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "transaction", id: read.id },
+    absentFields: absentFields(observation, object),
   } as const;
   const state = groupState(observation, group, readColumns(shared, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };
@@ -210,6 +217,7 @@ function inlineState(
     rank: rankOfStatus(content),
     content: canonicalContent(content),
     confirmedBy: { resource: "order", id: order.id },
+    absentFields: absentFieldsOfEntry(observation, content),
   } as const;
   const card = transaction["payment_method"] ?? of["payment_method"];
   const source = { ...content, payment_method: card };

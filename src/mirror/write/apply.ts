@@ -27,7 +27,7 @@ export interface ApplyResult {
   outcomes: Outcome[];
   /** To be refetched once the service's `Date` has reached `confirmableFrom(updatedAt)`. */
   ties: TiedObject[];
-  /** Objects that were embedded without a readable state: to be refetched. */
+  /** Objects that were embedded without a readable state, or whose event lacks what was known: to be refetched. */
   unread: ObjectKey[];
   /** States that changed the history or a row. */
   written: GroupState[];
@@ -67,7 +67,10 @@ export async function applySnapshots(
   return {
     outcomes,
     ties: await tiedObjects(trx, states, written),
-    unread: decoded.flatMap((d) => (d.ok ? d.unread : [])),
+    unread: [
+      ...decoded.flatMap((d) => (d.ok ? d.unread : [])),
+      ...(await findForgotten(trx, states, written)),
+    ],
     written: newStates(written),
     unbelieved: states.filter(({ isBelieved }) => !isBelieved),
   };
@@ -180,6 +183,65 @@ async function findTies(
     )
     .options({ name: "mirror-ties" });
   return rows.flatMap(({ n }) => states[Number(n) - 1] ?? []);
+}
+
+/**
+ * The objects of which an event lacks a field that the state before has: the row shows nothing there now, and only a
+ * read tells whether that is so. Of neighbours in the history, whichever came first, so that the order of arrival does
+ * not matter, and that one read is enough where the service leaves a field out for good. One statement where an event
+ * lacks fields, or came late. Must follow the write of the objects' rows, as `findTies`.
+ */
+async function findForgotten(
+  trx: Knex.Transaction,
+  states: readonly GroupState[],
+  { recorded, changed, fresh }: WriteResult,
+): Promise<ObjectKey[]> {
+  const unsure = states.filter(
+    (state) =>
+      recorded.has(state) &&
+      state.confirmedBy !== null &&
+      (state.absentFields.length > 0 || !changed.has(state)),
+  );
+  if (unsure.length === 0) return [];
+  const [seenOnce, repeated] = [new Set<string>(), new Set<string>()];
+  for (const { group, id } of states) {
+    const key = `${group}|${id}`;
+    (seenOnce.has(key) ? repeated : seenOnce).add(key);
+  }
+  // The history of an object that had no row holds only the states of this batch.
+  const given = unsure.filter(
+    (state) => !fresh.has(state) || repeated.has(`${state.group}|${state.id}`),
+  );
+  if (given.length === 0) return [];
+  const { rows } = await trx
+    .raw<{ rows: { n: string }[] }>(
+      `select n from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[])
+         with ordinality as given(resource, id, source_updated_at, content_hash, n)
+       join mirror.versions own using (resource, id, source_updated_at, content_hash)
+       where exists (
+         select from (
+           select b.data from mirror.versions b
+           where b.resource = own.resource and b.id = own.id and b.source_updated_at < own.source_updated_at
+           order by b.source_updated_at desc, b.observed_at desc nulls last, b.content_hash limit 1) before
+         cross join unnest(own.absent_fields) field where before.data #> string_to_array(field, '.') is not null
+       ) or exists (
+         select from (
+           select a.absent_fields from mirror.versions a
+           where a.resource = own.resource and a.id = own.id and a.source_updated_at > own.source_updated_at
+           order by a.source_updated_at, a.observed_at nulls first, a.content_hash limit 1) after
+         cross join unnest(after.absent_fields) field where own.data #> string_to_array(field, '.') is not null)`,
+      [
+        sqlArray(given.map(({ group }) => group)),
+        sqlArray(given.map(({ id }) => id)),
+        sqlArray(given.map(({ updatedAt }) => updatedAt)),
+        sqlArray(given.map(({ hash }) => hash)),
+      ],
+    )
+    .options({ name: "mirror-forgotten" });
+  const forgotten = rows.flatMap(({ n }) => given[Number(n) - 1]?.confirmedBy ?? []);
+  return [
+    ...new Map(forgotten.map((object) => [`${object.resource}|${object.id}`, object])).values(),
+  ];
 }
 
 /** Returns the states that are already in the history. One statement. */

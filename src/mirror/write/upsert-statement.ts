@@ -26,7 +26,12 @@ export interface TableStatement {
 const stateFields = { at: "timestamptz", position: "integer", length: "integer" } as const;
 
 /** What only the history has. */
-const historyFields = { observed: "timestamptz", cause: "text", replaced: "boolean" } as const;
+const historyFields = {
+  observed: "timestamptz",
+  cause: "text",
+  replaced: "boolean",
+  absent: "text",
+} as const;
 
 export type StateField = keyof typeof stateFields | keyof typeof historyFields;
 
@@ -84,7 +89,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const sql = `
     with ${givenRows(resource)}, recorded as (
       insert into mirror.versions
-        (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+        (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, absent_fields, data)
       ${inHistory.map(historyOf).join(" union all ")}
       on conflict (resource, id, source_updated_at, content_hash, twin) do nothing
       returning resource, id, source_updated_at, content_hash
@@ -223,7 +228,8 @@ const contentOf = ({ prefix }: NamedGroup): string =>
   `convert_from(substr((select bytes from blob), g.${prefix}position, g.${prefix}length), 'UTF8')::jsonb`;
 
 const historyOf = ({ group, prefix: p, versionColumn }: NamedGroup): string => `
-  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}replaced, ${p}content
+  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}replaced,
+    ${p}absent::text[], ${p}content
   from given where ${versionColumn} <> ''`;
 
 /**

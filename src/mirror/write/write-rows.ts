@@ -326,6 +326,7 @@ export function rowBindings(
       observed: ({ observedAt }) => observedAt,
       cause: ({ cause }, row) => (cause === causes[row] ? null : cause),
       replaced: ({ isReplaced }) => (isReplaced ? true : null),
+      absent: ({ absentFields }) => (absentFields.length === 0 ? null : sqlArray(absentFields)),
     };
     set(versionColumn, ({ version }) => version);
     for (const [field, valueOf] of Object.entries(fields)) set(prefix + field, valueOf);

@@ -15,21 +15,23 @@ with
       unnest($9::timestamptz[]) as version_observed,
       unnest($10::text[]) as version_cause,
       unnest($11::boolean[]) as version_replaced,
-      unnest($12::text[]) as email,
-      unnest($13::text[]) as first_name,
-      unnest($14::text[]) as last_name,
-      unnest($15::text[]) as phone,
-      unnest($16::text[]) as company,
-      unnest($17::text[]) as default_payment_method_id,
-      unnest($18::timestamptz[]) as created_at,
-      unnest($19::boolean[]) as deleted,
-      unnest($20::text[]) as absent_version,
-      unnest($21::timestamptz[]) as absent_version_at,
-      unnest($22::integer[]) as absent_version_position,
-      unnest($23::integer[]) as absent_version_length,
-      unnest($24::timestamptz[]) as absent_version_observed,
-      unnest($25::text[]) as absent_version_cause,
-      unnest($26::boolean[]) as absent_version_replaced
+      unnest($12::text[]) as version_absent,
+      unnest($13::text[]) as email,
+      unnest($14::text[]) as first_name,
+      unnest($15::text[]) as last_name,
+      unnest($16::text[]) as phone,
+      unnest($17::text[]) as company,
+      unnest($18::text[]) as default_payment_method_id,
+      unnest($19::timestamptz[]) as created_at,
+      unnest($20::boolean[]) as deleted,
+      unnest($21::text[]) as absent_version,
+      unnest($22::timestamptz[]) as absent_version_at,
+      unnest($23::integer[]) as absent_version_position,
+      unnest($24::integer[]) as absent_version_length,
+      unnest($25::timestamptz[]) as absent_version_observed,
+      unnest($26::text[]) as absent_version_cause,
+      unnest($27::boolean[]) as absent_version_replaced,
+      unnest($28::text[]) as absent_version_absent
   ),
   given as materialized (
     select
@@ -38,6 +40,7 @@ with
       g.version_position,
       g.version_length,
       g.version_observed,
+      g.version_absent,
       g.email,
       g.first_name,
       g.last_name,
@@ -49,6 +52,7 @@ with
       g.absent_version_position,
       g.absent_version_length,
       g.absent_version_observed,
+      g.absent_version_absent,
       coalesce(g.winner, true) as winner,
       coalesce(g.version, '') as version,
       convert_from(
@@ -70,8 +74,19 @@ with
     from arrays g
   ),
   recorded as (
-    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
-    select 'customer', id, version_at, version_hash, version_observed, version_cause, version_replaced, version_content
+    insert into mirror.versions (
+      resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, absent_fields, data
+    )
+    select
+      'customer',
+      id,
+      version_at,
+      version_hash,
+      version_observed,
+      version_cause,
+      version_replaced,
+      version_absent::text[],
+      version_content
     from given
     where version <> ''
     union all
@@ -83,6 +98,7 @@ with
       absent_version_observed,
       absent_version_cause,
       absent_version_replaced,
+      absent_version_absent::text[],
       absent_version_content
     from given
     where absent_version <> ''

@@ -15,36 +15,38 @@ with
       unnest($9::timestamptz[]) as version_observed,
       unnest($10::text[]) as version_cause,
       unnest($11::boolean[]) as version_replaced,
-      unnest($12::text[]) as order_number,
-      unnest($13::text[]) as customer_id,
-      unnest($14::text[]) as status,
-      unnest($15::bigint[]) as subtotal,
-      unnest($16::bigint[]) as discount_amount,
-      unnest($17::bigint[]) as total,
-      unnest($18::text[]) as currency,
-      unnest($19::text[]) as description,
-      unnest($20::text[]) as failure_code,
-      unnest($21::text[]) as failure_reason,
-      unnest($22::text[]) as subscription_id,
-      unnest($23::integer[]) as subscription_cycle,
-      unnest($24::text[]) as payment_method_id,
-      unnest($25::text[]) as card_brand,
-      unnest($26::text[]) as card_last_four,
-      unnest($27::text[]) as coupon_code,
-      unnest($28::timestamptz[]) as created_at,
-      unnest($29::text[]) as dunning_version,
-      unnest($30::timestamptz[]) as dunning_version_at,
-      unnest($31::integer[]) as dunning_version_position,
-      unnest($32::integer[]) as dunning_version_length,
-      unnest($33::timestamptz[]) as dunning_version_observed,
-      unnest($34::text[]) as dunning_version_cause,
-      unnest($35::boolean[]) as dunning_version_replaced,
-      unnest($36::integer[]) as attempt_count,
-      unnest($37::timestamptz[]) as next_retry_at,
-      unnest($38::text[]) as items_version,
-      unnest($39::timestamptz[]) as items_version_at,
-      unnest($40::integer[]) as items_version_position,
-      unnest($41::integer[]) as items_version_length
+      unnest($12::text[]) as version_absent,
+      unnest($13::text[]) as order_number,
+      unnest($14::text[]) as customer_id,
+      unnest($15::text[]) as status,
+      unnest($16::bigint[]) as subtotal,
+      unnest($17::bigint[]) as discount_amount,
+      unnest($18::bigint[]) as total,
+      unnest($19::text[]) as currency,
+      unnest($20::text[]) as description,
+      unnest($21::text[]) as failure_code,
+      unnest($22::text[]) as failure_reason,
+      unnest($23::text[]) as subscription_id,
+      unnest($24::integer[]) as subscription_cycle,
+      unnest($25::text[]) as payment_method_id,
+      unnest($26::text[]) as card_brand,
+      unnest($27::text[]) as card_last_four,
+      unnest($28::text[]) as coupon_code,
+      unnest($29::timestamptz[]) as created_at,
+      unnest($30::text[]) as dunning_version,
+      unnest($31::timestamptz[]) as dunning_version_at,
+      unnest($32::integer[]) as dunning_version_position,
+      unnest($33::integer[]) as dunning_version_length,
+      unnest($34::timestamptz[]) as dunning_version_observed,
+      unnest($35::text[]) as dunning_version_cause,
+      unnest($36::boolean[]) as dunning_version_replaced,
+      unnest($37::text[]) as dunning_version_absent,
+      unnest($38::integer[]) as attempt_count,
+      unnest($39::timestamptz[]) as next_retry_at,
+      unnest($40::text[]) as items_version,
+      unnest($41::timestamptz[]) as items_version_at,
+      unnest($42::integer[]) as items_version_position,
+      unnest($43::integer[]) as items_version_length
   ),
   given as materialized (
     select
@@ -53,6 +55,7 @@ with
       g.version_position,
       g.version_length,
       g.version_observed,
+      g.version_absent,
       g.order_number,
       g.customer_id,
       g.status,
@@ -73,6 +76,7 @@ with
       g.dunning_version_position,
       g.dunning_version_length,
       g.dunning_version_observed,
+      g.dunning_version_absent,
       g.attempt_count,
       g.next_retry_at,
       g.items_version_position,
@@ -104,8 +108,19 @@ with
     from arrays g
   ),
   recorded as (
-    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
-    select 'order', id, version_at, version_hash, version_observed, version_cause, version_replaced, version_content
+    insert into mirror.versions (
+      resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, absent_fields, data
+    )
+    select
+      'order',
+      id,
+      version_at,
+      version_hash,
+      version_observed,
+      version_cause,
+      version_replaced,
+      version_absent::text[],
+      version_content
     from given
     where version <> ''
     union all
@@ -117,6 +132,7 @@ with
       dunning_version_observed,
       dunning_version_cause,
       dunning_version_replaced,
+      dunning_version_absent::text[],
       dunning_version_content
     from given
     where dunning_version <> ''

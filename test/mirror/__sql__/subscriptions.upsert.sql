@@ -15,33 +15,35 @@ with
       unnest($9::timestamptz[]) as version_observed,
       unnest($10::text[]) as version_cause,
       unnest($11::boolean[]) as version_replaced,
-      unnest($12::text[]) as customer_id,
-      unnest($13::text[]) as plan_id,
-      unnest($14::text[]) as status,
-      unnest($15::bigint[]) as amount,
-      unnest($16::text[]) as currency,
-      unnest($17::timestamptz[]) as current_period_start,
-      unnest($18::timestamptz[]) as current_period_end,
-      unnest($19::integer[]) as current_billing_cycle,
-      unnest($20::integer[]) as total_billing_cycles,
-      unnest($21::timestamptz[]) as next_billing_date,
-      unnest($22::timestamptz[]) as start_date,
-      unnest($23::timestamptz[]) as end_date,
-      unnest($24::timestamptz[]) as canceled_at,
-      unnest($25::text[]) as payment_method_id,
-      unnest($26::text[]) as card_brand,
-      unnest($27::text[]) as card_last_four,
-      unnest($28::timestamptz[]) as created_at,
-      unnest($29::text[]) as detail_version,
-      unnest($30::timestamptz[]) as detail_version_at,
-      unnest($31::integer[]) as detail_version_position,
-      unnest($32::integer[]) as detail_version_length,
-      unnest($33::timestamptz[]) as detail_version_observed,
-      unnest($34::text[]) as detail_version_cause,
-      unnest($35::boolean[]) as detail_version_replaced,
-      unnest($36::text[]) as failure_reason,
-      unnest($37::integer[]) as attempt_count,
-      unnest($38::timestamptz[]) as next_retry_at
+      unnest($12::text[]) as version_absent,
+      unnest($13::text[]) as customer_id,
+      unnest($14::text[]) as plan_id,
+      unnest($15::text[]) as status,
+      unnest($16::bigint[]) as amount,
+      unnest($17::text[]) as currency,
+      unnest($18::timestamptz[]) as current_period_start,
+      unnest($19::timestamptz[]) as current_period_end,
+      unnest($20::integer[]) as current_billing_cycle,
+      unnest($21::integer[]) as total_billing_cycles,
+      unnest($22::timestamptz[]) as next_billing_date,
+      unnest($23::timestamptz[]) as start_date,
+      unnest($24::timestamptz[]) as end_date,
+      unnest($25::timestamptz[]) as canceled_at,
+      unnest($26::text[]) as payment_method_id,
+      unnest($27::text[]) as card_brand,
+      unnest($28::text[]) as card_last_four,
+      unnest($29::timestamptz[]) as created_at,
+      unnest($30::text[]) as detail_version,
+      unnest($31::timestamptz[]) as detail_version_at,
+      unnest($32::integer[]) as detail_version_position,
+      unnest($33::integer[]) as detail_version_length,
+      unnest($34::timestamptz[]) as detail_version_observed,
+      unnest($35::text[]) as detail_version_cause,
+      unnest($36::boolean[]) as detail_version_replaced,
+      unnest($37::text[]) as detail_version_absent,
+      unnest($38::text[]) as failure_reason,
+      unnest($39::integer[]) as attempt_count,
+      unnest($40::timestamptz[]) as next_retry_at
   ),
   given as materialized (
     select
@@ -50,6 +52,7 @@ with
       g.version_position,
       g.version_length,
       g.version_observed,
+      g.version_absent,
       g.customer_id,
       g.plan_id,
       g.status,
@@ -70,6 +73,7 @@ with
       g.detail_version_position,
       g.detail_version_length,
       g.detail_version_observed,
+      g.detail_version_absent,
       g.failure_reason,
       g.attempt_count,
       g.next_retry_at,
@@ -94,7 +98,9 @@ with
     from arrays g
   ),
   recorded as (
-    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    insert into mirror.versions (
+      resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, absent_fields, data
+    )
     select
       'subscription',
       id,
@@ -103,6 +109,7 @@ with
       version_observed,
       version_cause,
       version_replaced,
+      version_absent::text[],
       version_content
     from given
     where version <> ''
@@ -115,6 +122,7 @@ with
       detail_version_observed,
       detail_version_cause,
       detail_version_replaced,
+      detail_version_absent::text[],
       detail_version_content
     from given
     where detail_version <> ''

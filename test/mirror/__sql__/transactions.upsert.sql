@@ -15,23 +15,25 @@ with
       unnest($9::timestamptz[]) as version_observed,
       unnest($10::text[]) as version_cause,
       unnest($11::boolean[]) as version_replaced,
-      unnest($12::text[]) as inline_version,
-      unnest($13::timestamptz[]) as inline_version_at,
-      unnest($14::integer[]) as inline_version_position,
-      unnest($15::integer[]) as inline_version_length,
-      unnest($16::timestamptz[]) as inline_version_observed,
-      unnest($17::text[]) as inline_version_cause,
-      unnest($18::boolean[]) as inline_version_replaced,
-      unnest($19::integer[]) as attempt_count,
-      unnest($20::text[]) as type,
-      unnest($21::bigint[]) as amount,
-      unnest($22::text[]) as currency,
-      unnest($23::text[]) as customer_id,
-      unnest($24::text[]) as failure_reason,
-      unnest($25::text[]) as payment_method_id,
-      unnest($26::text[]) as card_brand,
-      unnest($27::text[]) as card_last_four,
-      unnest($28::timestamptz[]) as created_at
+      unnest($12::text[]) as version_absent,
+      unnest($13::text[]) as inline_version,
+      unnest($14::timestamptz[]) as inline_version_at,
+      unnest($15::integer[]) as inline_version_position,
+      unnest($16::integer[]) as inline_version_length,
+      unnest($17::timestamptz[]) as inline_version_observed,
+      unnest($18::text[]) as inline_version_cause,
+      unnest($19::boolean[]) as inline_version_replaced,
+      unnest($20::text[]) as inline_version_absent,
+      unnest($21::integer[]) as attempt_count,
+      unnest($22::text[]) as type,
+      unnest($23::bigint[]) as amount,
+      unnest($24::text[]) as currency,
+      unnest($25::text[]) as customer_id,
+      unnest($26::text[]) as failure_reason,
+      unnest($27::text[]) as payment_method_id,
+      unnest($28::text[]) as card_brand,
+      unnest($29::text[]) as card_last_four,
+      unnest($30::timestamptz[]) as created_at
   ),
   given as materialized (
     select
@@ -40,9 +42,11 @@ with
       g.version_position,
       g.version_length,
       g.version_observed,
+      g.version_absent,
       g.inline_version_position,
       g.inline_version_length,
       g.inline_version_observed,
+      g.inline_version_absent,
       g.attempt_count,
       g.type,
       g.amount,
@@ -77,7 +81,9 @@ with
     from arrays g
   ),
   recorded as (
-    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    insert into mirror.versions (
+      resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, absent_fields, data
+    )
     select
       'transaction',
       id,
@@ -86,6 +92,7 @@ with
       version_observed,
       version_cause,
       version_replaced,
+      version_absent::text[],
       version_content
     from given
     where version <> ''
@@ -98,6 +105,7 @@ with
       inline_version_observed,
       inline_version_cause,
       inline_version_replaced,
+      inline_version_absent::text[],
       inline_version_content
     from given
     where inline_version <> ''

@@ -77,7 +77,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.transactions": `id type status currency customer_id order_id failure_code processor_transaction_id
     payment_method_id card_brand version content_hash inline_version last_cause`,
   "mirror.unbelieved": "resource id content_hash cause",
-  "mirror.versions": "resource id content_hash cause",
+  "mirror.versions": "resource id content_hash cause absent_fields",
   // Staff's own addresses. Acts hold ids, and no personal data but that of who acts.
   "people.accounts": "email roles password_hash totp_key_id totp_ciphertext issuer subject",
   "people.attempts": "key",
