@@ -7,9 +7,6 @@ export type Silenced = { rule: string } | { key: string };
 /** The longest silence. Whoever wants to hear nothing for longer turns the rule off in the settings. */
 export const mostSilentHours = 720;
 
-/** The most characters of a reason. */
-export const longestReason = 200;
-
 export interface SilenceRequest {
   of: Silenced;
   /** What is more severe is sent all the same. */

@@ -66,9 +66,6 @@ export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "pause
     .orderBy("name")
     .select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
-/** The most characters of the reason for a pause: in one line of a list and of an alert. */
-export const longestReason = 200;
-
 /** A handler whose row stays as it is until the transaction ends; null for an unknown one. One statement. */
 export async function lockHandler(
   trx: Knex.Transaction,

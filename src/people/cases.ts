@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
-import { sqlArray, storable } from "../platform/postgres/values.ts";
+import { paragraph, readFreeText, wantedText } from "../platform/free-text.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
 import { type Actor, recordAct } from "./audit.ts";
 
 /** What people look after. A renewal is known by its order, a chargeback by its order as well. */
@@ -25,9 +26,6 @@ export interface Note {
   author: string;
   text: string;
 }
-
-/** The most characters of a note. */
-export const longestNote = 2_000;
 
 /** Cases by the id of their subject; those that nobody touched are absent. One statement. */
 export async function readCases(
@@ -169,7 +167,7 @@ const sameNoteMs = 60_000;
 
 /**
  * Writes a note of a person who has an account, with its record; the record does not repeat the text. The same note
- * within a minute changes nothing. Needs a transaction. Throws `RangeError` for a text that is empty or longer than `longestNote`.
+ * within a minute changes nothing. Needs a transaction. Throws `RangeError` for a text that is no `paragraph`.
  */
 export async function addNote(
   trx: Knex.Transaction,
@@ -177,15 +175,13 @@ export async function addNote(
   subject: Subject,
   { text, now }: { text: string; now: Date },
 ): Promise<void> {
-  const trimmed = storable(text.trim());
-  if (trimmed === "" || trimmed.length > longestNote) {
-    throw new RangeError(`a note has 1 to ${longestNote} characters`);
-  }
+  const written = readFreeText(text, paragraph);
+  if (written === null) throw new RangeError(`a note is ${wantedText(paragraph)}`);
   const note = {
     subject_kind: subject.kind,
     subject_id: subject.id,
     author: actor.accountId,
-    text: trimmed,
+    text: written,
   };
   // The second of two clicks waits for the first.
   await trx.raw("select from people.accounts where id = ? for no key update", [actor.accountId]);

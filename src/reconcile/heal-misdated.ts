@@ -8,6 +8,7 @@ import {
 import { giveUpMisdated, listMisdated } from "../mirror/misdated.ts";
 import type { ObjectKey } from "../mirror/snapshot.ts";
 import type { Decision } from "../mirror/write/overwrite.ts";
+import { UsageError } from "../platform/errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import {
   type HealDeps,
@@ -102,8 +103,9 @@ async function healOne(
 ): Promise<void> {
   if (read === undefined) return;
   if (!("why" in read)) {
-    if (await applyHeal(deps, read, decision, { within })) heals.healed += 1;
-    else heals.left.push({ object, why: "The row has changed since it was read." });
+    const why = await healedOrWhy(deps, read, decision, within);
+    if (why === null) heals.healed += 1;
+    else heals.left.push({ object, why });
   } else if (read.isShowable) {
     heals.left.push({ object, why: read.why });
   } else {
@@ -112,5 +114,21 @@ async function healOne(
       await within(trx);
     });
     heals.givenUp.push(object);
+  }
+}
+
+/** Null once it is healed. */
+async function healedOrWhy(
+  deps: HealDeps,
+  read: HealProposal,
+  decision: Decision,
+  within: (trx: Knex.Transaction) => Promise<void>,
+): Promise<string | null> {
+  try {
+    const isDone = await applyHeal(deps, read, decision, { within });
+    return isDone ? null : "The row has changed since it was read.";
+  } catch (error) {
+    if (error instanceof UsageError) return error.message;
+    throw error;
   }
 }

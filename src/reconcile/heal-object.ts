@@ -18,6 +18,7 @@ import {
 import type { Clock } from "../platform/clock.ts";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { errorCode, refusesRow } from "../platform/postgres/errors.ts";
 import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { differencesOf, wholeDifferencesOf } from "./compare/differences.ts";
@@ -182,7 +183,7 @@ export interface HealOptions {
 /**
  * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
  * object's drift findings and tells the listener. False where the row has changed since the proposal: a new proposal is
- * needed. Opens its own transactions.
+ * needed. Opens its own transactions. Throws `UsageError` where the database refuses the values: then nothing is written.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -208,8 +209,18 @@ export async function applyHeal(
           return true;
         }),
       { waitsForLocks: true },
-    ),
+    ).catch((error: unknown) => {
+      throw refusesRow(error) ? refusedRow(object, error) : error;
+    }),
   );
   if (isDone) await listener.healedByHand(deps, object, at);
   return isDone;
 }
+
+/** The server's own text is left out: it may repeat personal data. */
+const refusedRow = ({ resource, id }: ObjectKey, cause: unknown): UsageError =>
+  new UsageError(
+    `The database refuses what the service shows of the ${resource} ${id} (SQLSTATE ${errorCode(cause)}), so nothing was ` +
+      "written. Have the service's support correct the object, and heal it then.",
+    { cause },
+  );

@@ -1,6 +1,6 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { beforeAll, expect, test } from "vitest";
 import type { CliContext } from "../../src/main/cli/context.ts";
 import { commandActs } from "../../src/main/command-acts.ts";
@@ -42,6 +42,26 @@ test.each(recording)('"tallyhook %s" can be told who does it', (command) => {
     if (at.options.some(({ long }) => long === "--by")) return;
   }
   expect.unreachable("it has no option --by");
+});
+
+test("what a person writes to be kept is bounded by every command's option for it", () => {
+  const taken: unknown[] = [];
+  let options = 0;
+  for (const [words, command] of registered) {
+    for (const option of command.options) {
+      if (!/^--(reason|note|force) </.test(option.flags)) continue;
+      options += 1;
+      for (const text of ["W".repeat(9_000), "\u001B[31mred", "a\uFFFDb", " \u200B", ""]) {
+        try {
+          option.parseArg?.(text, undefined);
+          taken.push([words, option.flags, text.slice(0, 20)]);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidArgumentError);
+        }
+      }
+    }
+  }
+  expect([options > 6, taken]).toEqual([true, []]);
 });
 
 test("each act that a command records is in a test", async () => {

@@ -7,8 +7,8 @@ import {
   changeCase,
   changesSince,
   listAssignees,
-  longestNote,
 } from "../../people/cases.ts";
+import { paragraph } from "../../platform/free-text.ts";
 import { type Html, html } from "../../platform/html.ts";
 import { beginningOfDay, localTimeIn } from "../../platform/local-time.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
@@ -21,6 +21,7 @@ import {
 } from "../route.ts";
 import { caseNames, casePath } from "./case.ts";
 import { outdated, versionOf } from "./decided-on.ts";
+import { requiredText } from "./form-text.ts";
 import { time } from "./time.ts";
 
 export interface CaseOf {
@@ -60,10 +61,7 @@ export const caseRoutes = (of: CaseOf): readonly Route[] => [
     async answer(deps, request) {
       const { db, clock } = deps;
       const subject = await requireSubject(of, deps, request);
-      const text = (request.form.get("text") ?? "").replaceAll("\r\n", "\n");
-      if (text.trim() === "" || text.trim().length > longestNote) {
-        throw new PageError(400, `A note has 1 to ${longestNote} characters. Nothing was written.`);
-      }
+      const text = requiredText(request.form, "text", paragraph);
       const actor = { ...request.actor, accountId: request.visitor.session.accountId };
       await inTransaction(db, (trx) => addNote(trx, actor, subject, { text, now: clock.now() }));
       return { kind: "redirect", to: casePath(of.path, subject.id), notice: "The note was added." };

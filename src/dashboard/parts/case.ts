@@ -3,11 +3,11 @@ import {
   type CaseKind,
   type Subject,
   listAssignees,
-  longestNote,
   readCase,
   readNotes,
 } from "../../people/cases.ts";
 import { recordAct } from "../../people/audit.ts";
+import { paragraph } from "../../platform/free-text.ts";
 import { type Html, html } from "../../platform/html.ts";
 import { dayIn } from "../../platform/local-time.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
@@ -160,7 +160,7 @@ function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
     forms !== null &&
     html`<form method="post" action="${path}/note">
       <label for="note">Add a note</label>
-      <textarea id="note" name="text" rows="3" maxlength="${longestNote}" required></textarea>
+      <textarea id="note" name="text" rows="3" maxlength="${paragraph.longest}" required></textarea>
       <p class="hint">Removed for good when the customer is erased. No card numbers.</p>
       <button class="second">Add the note</button>
     </form>`

@@ -21,6 +21,7 @@ import {
 } from "../../alerts/store.ts";
 import { recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
+import { longLine } from "../../platform/free-text.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
@@ -28,7 +29,7 @@ import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.t
 import { migratedDatabase } from "../schema.ts";
 import { commandActor, parsePerson, scriptActor } from "./acting-person.ts";
 import { alertId, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
-import { wholeNumber } from "./arguments.ts";
+import { freeText, wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { registerSilences } from "./silences.ts";
 
@@ -66,7 +67,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
       "who works on it (default: this system's user, if a person)",
       parsePerson,
     )
-    .option("--note <text>", "what is done about it")
+    .option("--note <text>", "what is done about it", freeText(longLine))
     .option("--json", "print JSON")
     .action((id: string, options: AckOptions) => acknowledge(context, id, options));
 

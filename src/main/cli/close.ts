@@ -3,6 +3,7 @@ import Table from "cli-table3";
 import type { Knex } from "knex";
 import { recordAct } from "../../people/audit.ts";
 import { exitCodes, UsageError } from "../../platform/errors.ts";
+import { longLine } from "../../platform/free-text.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { ReportFacts } from "../../reports/base/report-facts.ts";
@@ -29,6 +30,7 @@ import { type CloseCheck, type SealScope, verifyCloses } from "../../reports/clo
 import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
 import { findPerson, parsePerson, requirePerson } from "./acting-person.ts";
+import { freeText } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";
@@ -50,7 +52,7 @@ export function registerClose(program: Command, context: CliContext): void {
     .option(
       "--force <reason>",
       "close the month although it is not proved; the reason is printed on its reports",
-      parseReason,
+      freeText(longLine),
     )
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
     .option(
@@ -375,9 +377,4 @@ function parseMonth(text: string): string {
   const [first, last] = [earliestDay.slice(0, 7), latestDay.slice(0, 7)];
   if (isMonth(text)) return text;
   throw new InvalidArgumentError(`Use a month such as 2026-10, from ${first} to ${last}.`);
-}
-
-function parseReason(text: string): string {
-  if (text.trim() === "") throw new InvalidArgumentError("Say why the month is closed unproved.");
-  return text.trim();
 }

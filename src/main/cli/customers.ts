@@ -20,6 +20,7 @@ import {
 } from "../../mirror/privacy/erased-people.ts";
 import { recordAct } from "../../people/audit.ts";
 import { removeNotes } from "../../people/cases.ts";
+import { paragraph } from "../../platform/free-text.ts";
 import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
 import {
@@ -43,6 +44,7 @@ import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, requirePerson } from "./acting-person.ts";
+import { freeText } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -67,7 +69,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
       "who asks for it, for the record (default: this system's user, if a person)",
       parsePerson,
     )
-    .option("--reason <text>", "why, for the record; name no customer")
+    .option("--reason <text>", "why, for the record; name no customer", freeText(paragraph))
     .option("--yes", "redact without asking")
     .option("--json", "print JSON")
     .action((id: string, options: EraseOptions) => erase(context, id, options));

@@ -1,6 +1,7 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../platform/errors.ts";
+import { paragraph } from "../../platform/free-text.ts";
 import { moneyText } from "../../platform/money.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import {
@@ -15,7 +16,7 @@ import {
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { commandActor, parsePerson } from "./acting-person.ts";
-import { wholeNumber } from "./arguments.ts";
+import { freeText, wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
 interface ListOptions {
@@ -54,7 +55,11 @@ export function registerFindings(program: Command, context: CliContext): void {
       "acknowledge a finding: no report fails because of it, until it changes, or heals and comes back",
     )
     .argument("<id>", "its number", findingNumber)
-    .requiredOption("--note <text>", "why it may stay; the exceptions report prints it")
+    .requiredOption(
+      "--note <text>",
+      "why it may stay; the exceptions report prints it",
+      freeText(paragraph),
+    )
     .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
     .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
 }
@@ -123,7 +128,6 @@ async function acknowledge(
   { by: given, note }: { by?: string; note: string },
 ): Promise<void> {
   const actor = commandActor(context, given);
-  if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {
     const db = await runtime.db();
     if ((await findFinding(db, id)) === null) throw noFinding(id);

@@ -5,6 +5,7 @@ import { findMisdated, listMisdated } from "../../mirror/misdated.ts";
 import type { Decision } from "../../mirror/write/overwrite.ts";
 import { type Actor, recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
+import { paragraph } from "../../platform/free-text.ts";
 import { moneyText } from "../../platform/money.ts";
 import { databaseNow } from "../../platform/postgres/database-clock.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
@@ -21,6 +22,7 @@ import {
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { commandActor, parsePerson } from "./acting-person.ts";
+import { freeText } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
@@ -47,7 +49,11 @@ export function registerHeal(program: Command, context: CliContext): void {
     )
     .argument("[id]", "its id at the service; none with misdated")
     .requiredOption("--from-service", "take what the service shows (required; the only source)")
-    .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")
+    .requiredOption(
+      "--reason <text>",
+      "why: kept for ever, with who and when; name no customer",
+      freeText(paragraph),
+    )
     .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
     .option("--yes", "overwrite without asking")
     .action((what: Resource | typeof misdated, id: string | undefined, options: Options) =>
@@ -78,8 +84,6 @@ function decisionOf(
   { reason, by, yes }: Options,
 ): { actor: Actor; decision: Decision } {
   const actor = commandActor(context, by);
-  if (reason.trim() === "")
-    throw new UsageError("--reason is empty. Say why the object has to be overwritten.");
   if (yes !== true) assertCanAsk(context);
   return { actor, decision: { by: actor.name, reason } };
 }

@@ -1,10 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Knex } from "knex";
 import {
   type HandlerRow,
   handlerNames,
   lockHandler,
-  longestReason,
   mostCounted,
   pauseHandler,
   readHandlers,
@@ -19,13 +18,14 @@ import { lockRun, readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
 import { type Act, type Actor, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
+import { shortLine } from "../../platform/free-text.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, someOf, withoutControls } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, scriptActor } from "./acting-person.ts";
-import { wholeNumber } from "./arguments.ts";
+import { freeText, wholeNumber } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { type TableWords, countText, recipientList, recipientPage } from "./recipient-tables.ts";
@@ -125,7 +125,12 @@ export function registerRecipientCommands(
     .command("pause")
     .description("begin nothing more until it is resumed; nothing is lost meanwhile")
     .argument("<name>", `the ${noun}'s name`)
-    .option("--reason <text>", "why, for those who see the list", parseReason, "a person paused it")
+    .option(
+      "--reason <text>",
+      "why, for those who see the list",
+      freeText(shortLine),
+      "a person paused it",
+    )
     .addOption(actingOption())
     .action((name: string, options: ActingOption & { reason: string }) =>
       pause(deps, name, options),
@@ -177,12 +182,6 @@ const numberIn = (
   { words }: Pick<RecipientKind, "words">,
   options: NumberOption,
 ): number | undefined => options[words.numberOption.slice("--".length)];
-
-function parseReason(text: string): string {
-  const reason = text.trim();
-  if (reason.length <= longestReason && !/\p{Cc}/u.test(reason)) return reason;
-  throw new InvalidArgumentError(`Use one line of at most ${longestReason} characters.`);
-}
 
 /** Runs work on the migrated database, for commands that print. */
 export const withDatabase = <T>(

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { type Actor, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
+import { shortLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { type SecretsContext, listSecretOverviews } from "../../receiver/list-secrets.ts";
@@ -15,7 +16,7 @@ import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { secretsContextOf } from "../secrets-context.ts";
 import { parsePerson, scriptActor } from "./acting-person.ts";
-import { parseInstant, wholeNumber } from "./arguments.ts";
+import { freeText, parseInstant, wholeNumber } from "./arguments.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -61,7 +62,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
       parseInstant,
     )
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
-    .option("--note <text>", "a note that list shows for it")
+    .option("--note <text>", "a note that list shows for it", freeText(shortLine))
     .option("--by <name>", "who does it, for the record", parsePerson)
     .action((options: AddOptions) => add(context, options));
 

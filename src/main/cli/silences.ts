@@ -1,5 +1,5 @@
 import Table from "cli-table3";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { AlertSeverity } from "../../alerts/message.ts";
 import {
   type SilenceRow,
@@ -8,13 +8,13 @@ import {
   endSilence,
   findSilence,
   listSilences,
-  longestReason,
   mostSilentHours,
 } from "../../alerts/silences.ts";
 import type { RuleName } from "../../alerts/settings.ts";
 import { findAlert } from "../../alerts/store.ts";
 import { recordAct } from "../../people/audit.ts";
 import { UsageError } from "../../platform/errors.ts";
+import { shortLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { alertSettings } from "../alerts.ts";
@@ -22,7 +22,7 @@ import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, requirePerson } from "./acting-person.ts";
 import { alertId, noAlert, parseRule, parseSeverity } from "./alert-arguments.ts";
-import { wholeNumber } from "./arguments.ts";
+import { freeText, wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
 /** The commands below `alerts` by which messages wait for a time. */
@@ -40,7 +40,7 @@ export function registerSilences(alerts: Command, context: CliContext): void {
       "send what is more severe all the same (default: the alert's severity, or the rule's)",
       parseSeverity,
     )
-    .option("--reason <text>", "for those who see the list", parseReason)
+    .option("--reason <text>", "for those who see the list", freeText(shortLine))
     .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
     .option("--json", "print JSON")
     .action((id: string | undefined, options: SilenceOptions) => begin(context, id, options));
@@ -67,12 +67,6 @@ interface SilenceOptions {
   reason?: string;
   by?: string;
   json?: boolean;
-}
-
-function parseReason(text: string): string {
-  const reason = text.trim();
-  if (reason !== "" && reason.length <= longestReason && !/\p{Cc}/u.test(reason)) return reason;
-  throw new InvalidArgumentError(`Use one line of at most ${longestReason} characters.`);
 }
 
 const actorOf = (context: CliContext, by = requirePerson(context.user())) => ({

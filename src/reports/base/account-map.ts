@@ -1,8 +1,16 @@
 import { z } from "zod";
 import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
+import { type TextKind, readFreeText, wantedText } from "../../platform/free-text.ts";
 
-const account = z.string().trim().min(1).max(64);
+const accountName: TextKind = { longest: 64, lines: "one" };
+
+const account = z
+  .string()
+  .trim()
+  .refine((text) => readFreeText(text, accountName) !== null, {
+    error: `Write ${wantedText(accountName)}`,
+  });
 const accountMap = z.strictObject({
   /** What the processor owes: sales are debited, refunds and chargebacks credited. */
   clearing: account,

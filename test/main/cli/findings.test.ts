@@ -65,7 +65,7 @@ test("what an identity finds that is only observed warns, and fails no report", 
 
 test.each([
   [["ack", "7", "--note", "gone"], /There is no finding 7/],
-  [["ack", "1", "--note", " "], /--note is empty/],
+  [["ack", "1", "--note", " "], /argument ' ' is invalid/],
   [["show", "seven"], /Use a whole number/],
   [["list", "--state", "closed"], /Use one of open, reopened/],
   [["list", "--all", "--state", "open"], /--all. cannot be used with option .--state/],

@@ -8,6 +8,7 @@ import {
   startHostileService,
 } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
+import { refuseOrder } from "../../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
 
 const never = "9999-01-01T00:00:00.000Z";
@@ -118,4 +119,17 @@ test.each([
   [["order", "--from-service", "--reason", "x"], "The id of the order is missing"],
 ])("heal %j says what is wrong", async (args, says) => {
   expect(String((await command([...args, "--yes"])).error)).toContain(says);
+});
+
+test("an object that the database refuses keeps no other from being healed, and is named with its code", async () => {
+  const undo = await refuseOrder(db, "order-0001", "54000");
+  const done = await command([...all, "--yes"]);
+  await undo();
+  expect(done.error).toMatchObject({
+    exitCode: 64,
+    message: expect.stringMatching(/order order-0001 \(.*54000/),
+  });
+  expect(await waiting()).toBe(1);
+  expect((await healed()).length).toBe(objects - 1);
+  expect(await recorded()).toMatchObject([{ actor: "ann", after: { count: objects } }]);
 });

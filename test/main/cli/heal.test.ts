@@ -4,6 +4,7 @@ import { readAudit } from "../../../src/people/audit.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
 import { type HostileService, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
+import { refuseOrder } from "../../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
 
 let service: HostileService;
@@ -47,7 +48,9 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
   expect(refused.out).toContain("Versions dated in the future");
   expect(await total()).toBe("5");
   expect(String((await heal(["--yes"])).error)).toContain("--reason");
-  expect(String((await heal(["--yes", "--reason", " "])).error)).toContain("--reason is empty");
+  expect(String((await heal(["--yes", "--reason", " "])).error)).toContain(
+    "argument ' ' is invalid. Write a text",
+  );
   const done = await heal(["--yes", "--reason", "spoiled"]);
   expect(done.error).toBeNull();
   expect(done.out).toContain("The order order-0003 is now as the service shows it; healed by ann.");
@@ -59,3 +62,16 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
     { actor: "ann", via: "command line", subject: { kind: "order", id: "order-0003" } },
   ]);
 });
+
+test.each(["22001", "23514", "54000", "P0001"])(
+  "a row that the database refuses (%s) is a mistake to report, and nothing is written of it",
+  async (sqlstate) => {
+    const { db } = stand.database;
+    const undo = await refuseOrder(db, "order-0003", sqlstate);
+    const heals = await db("mirror.heals").count();
+    const { error } = await heal(["--yes", "--reason", "spoiled"]);
+    await undo();
+    expect(error).toMatchObject({ exitCode: 64, message: expect.stringContaining(sqlstate) });
+    expect(await db("mirror.heals").count()).toEqual(heals);
+  },
+);

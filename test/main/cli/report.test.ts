@@ -211,7 +211,7 @@ describe("close", () => {
 
   test.each([
     [["2025-13"], "Use a month such as 2026-10"],
-    [["2025-06", "--force", " "], "Say why"],
+    [["2025-06", "--force", " "], "that shows something"],
   ])("refuses %j", async (args, message) => {
     expect((await close(...args)).err).toContain(message);
   });

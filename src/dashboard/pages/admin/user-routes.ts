@@ -17,7 +17,7 @@ import {
   makeSignInLink,
   newRoles,
 } from "../../../people/manage-accounts.ts";
-import { type Role, isRole } from "../../../people/permissions.ts";
+import { type Role, isRole, roleNames } from "../../../people/permissions.ts";
 import { revoke } from "../../../people/revoke.ts";
 import { listAllSessions, listSessions, ownerOfSession } from "../../../people/sessions.ts";
 import { UsageError } from "../../../platform/errors.ts";
@@ -223,7 +223,15 @@ async function accountOf(
   return account;
 }
 
-const rolesOf = (form: URLSearchParams): Role[] => [...new Set(form.getAll("role").filter(isRole))];
+/** Throws `PageError` for a role that there is not: leaving it out would take roles away. Pure. */
+function rolesOf(form: URLSearchParams): Role[] {
+  const roles = form.getAll("role");
+  if (roles.every(isRole)) return [...new Set(roles)];
+  throw new PageError(
+    400,
+    `The form names a role that there is not; there are ${roleNames.join(", ")}. Nothing was changed.`,
+  );
+}
 
 const backTo = ({ id }: Account, notice: string): PageAnswer => ({
   kind: "redirect",

@@ -17,6 +17,7 @@ import {
   lockAlert,
 } from "../../../alerts/store.ts";
 import { recordAct } from "../../../people/audit.ts";
+import { longLine } from "../../../platform/free-text.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -25,10 +26,11 @@ import { caseRoutes } from "../../parts/case-routes.ts";
 import { readCaseView } from "../../parts/case.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { optionalText } from "../../parts/form-text.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { severityState } from "../../parts/state.ts";
 import { PageError, type Route } from "../../route.ts";
-import { longestNote, renderAlert, versionOfAlert, versionToSilence } from "./alert-view.ts";
+import { renderAlert, versionOfAlert, versionToSilence } from "./alert-view.ts";
 import { alertState, sightOf } from "./alert-words.ts";
 import { renderAlerts, stateFilters } from "./list-view.ts";
 import { versionOfFailed } from "./message-view.ts";
@@ -110,14 +112,11 @@ const routesOf = (runbooksUrl: string | null): readonly Route[] => [
     path: "/alerts/:id/acknowledge",
     access: "alert:write",
     async answer({ db, clock, timeZone }, { params, form, actor }) {
-      const note = form.get("note")?.trim() ?? "";
-      if (note.length > longestNote) {
-        throw new PageError(400, `A note has at most ${longestNote} characters. Nothing was done.`);
-      }
+      const note = optionalText(form, "note", longLine);
       return inTransaction(db, async (trx) => {
         const alert = await requireDecided(trx, params["id"] ?? "", form, timeZone);
         const id = Number(alert.id);
-        const said = { id, by: actor.name, note: note === "" ? null : note };
+        const said = { id, by: actor.name, note };
         const outcome = await acknowledgeAlert({ db: trx, clock }, said);
         if (outcome !== "acknowledged") throw alertOutdated(alert, timeZone);
         await recordAct(trx, actor, {

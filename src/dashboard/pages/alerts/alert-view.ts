@@ -1,5 +1,6 @@
 import type { AlertDetails, AlertEntry } from "../../../alerts/store.ts";
 import type { SilenceRow } from "../../../alerts/silences.ts";
+import { longLine } from "../../../platform/free-text.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { type CaseView, renderCase } from "../../parts/case.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
@@ -94,9 +95,6 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
 const runbookLink = (runbook: string): HtmlPart =>
   URL.canParse(runbook) ? html`<a href="${runbook}" rel="noreferrer">${runbook}</a>` : runbook;
 
-/** The most characters of a note. */
-export const longestNote = 500;
-
 function renderActions({ alert, silences }: AlertPage): Html | null {
   const failed = alert.messages.filter((message) => message.state === "failed");
   const isOver = alert.state === "resolved";
@@ -108,7 +106,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
         <h2>Acknowledge</h2>
         ${decidedOn(versionOfAlert(alert))}
         <label for="said">What you do about it <span class="hint">if you like</span></label>
-        <input id="said" name="note" maxlength="${longestNote}" />
+        <input id="said" name="note" maxlength="${longLine.longest}" />
         <p class="hint">
           It no longer escalates, and the channels that have it are told that you are on it.
         </p>

@@ -8,14 +8,15 @@ import {
   findSilence,
   listSilences,
   lockSilences,
-  longestReason,
   mostSilentHours,
 } from "../../../alerts/silences.ts";
 import type { AlertRow } from "../../../alerts/store.ts";
 import { recordAct } from "../../../people/audit.ts";
+import { shortLine } from "../../../platform/free-text.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { optionalText } from "../../parts/form-text.ts";
 import { time } from "../../parts/time.ts";
 import { PageError, type PageRequest, type Route } from "../../route.ts";
 import { sightOf } from "./alert-words.ts";
@@ -156,18 +157,11 @@ function silenceIn(form: URLSearchParams): {
   const given = form.get("hours") ?? "";
   const hours = /^\d{1,4}$/.test(given) ? Number(given) : 0;
   const upTo = alertSeverities.find((known) => known === form.get("up-to"));
-  const reason = form.get("reason")?.trim() ?? "";
   if (hours < 1 || hours > mostSilentHours || upTo === undefined) {
     throw new PageError(
       400,
       `A silence lasts 1 to ${mostSilentHours} hours and names a severity. Nothing was silenced.`,
     );
   }
-  if (reason.length > longestReason || /\p{Cc}/u.test(reason)) {
-    throw new PageError(
-      400,
-      `A reason is one line of at most ${longestReason} characters. Nothing was silenced.`,
-    );
-  }
-  return { upTo, hours, reason: reason === "" ? null : reason };
+  return { upTo, hours, reason: optionalText(form, "reason", shortLine) };
 }

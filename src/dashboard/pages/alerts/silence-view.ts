@@ -1,5 +1,6 @@
 import { type AlertSeverity, alertSeverities } from "../../../alerts/message.ts";
-import { type SilenceRow, longestReason } from "../../../alerts/silences.ts";
+import { type SilenceRow } from "../../../alerts/silences.ts";
+import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { outside } from "../../parts/outside.ts";
@@ -80,7 +81,7 @@ export const silenceForm = ({ upTo }: { upTo: AlertSeverity }): Html =>
       ${alertSeverities.map((each) => html`<option value="${each}" ${each === upTo && selected}>${each}</option>`)}
     </select>
     <label for="reason">Why <span class="hint">name no customer</span></label>
-    <input id="reason" name="reason" maxlength="${longestReason}" />`;
+    <input id="reason" name="reason" maxlength="${shortLine.longest}" />`;
 
 const selected: Html = html`selected`;
 

@@ -4,18 +4,19 @@ import { readDownHosts } from "../../../dispatch/handler-hosts.ts";
 import {
   type HandlerRow,
   lockHandler,
-  longestReason,
   pauseHandler,
   readHandlers,
   resumeHandler,
 } from "../../../dispatch/manage-handlers.ts";
 import { type RunState, listRuns, readOpenRuns, runStates } from "../../../dispatch/open-runs.ts";
 import { readAudit, recordAct } from "../../../people/audit.ts";
+import { shortLine } from "../../../platform/free-text.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { requiredText } from "../../parts/form-text.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { mayReadTexts } from "../../parts/written-text.ts";
 import { PageError, type PageRequest, type Route } from "../../route.ts";
@@ -107,13 +108,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
     access: "handler:write",
     async answer({ db }, request) {
       const { form, actor } = request;
-      const reason = form.get("reason")?.trim() ?? "";
-      if (reason === "" || reason.length > longestReason || /\p{Cc}/u.test(reason)) {
-        throw new PageError(
-          400,
-          `Say why in one line of at most ${longestReason} characters. Nothing was paused.`,
-        );
-      }
+      const reason = requiredText(form, "reason", shortLine);
       return inTransaction(db, async (trx) => {
         const { words, before } = await requireDecided(trx, request, kinds);
         await pauseHandler(trx, before.name, reason);

@@ -1,11 +1,12 @@
 import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
-import { type HandlerRow, longestReason, mostCounted } from "../../../dispatch/manage-handlers.ts";
+import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
 import {
   type ListedRun,
   type OpenRunRow,
   mostHeldUp,
   runStates,
 } from "../../../dispatch/open-runs.ts";
+import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { shortId } from "../../parts/id.ts";
@@ -130,7 +131,7 @@ function renderActions({ row }: HandlerPage): Html {
         <label for="reason"
           >Why <span class="hint">for those who see the list; name no customer</span></label
         >
-        <input id="reason" name="reason" maxlength="${longestReason}" required />
+        <input id="reason" name="reason" maxlength="${shortLine.longest}" required />
         <p class="hint">It begins nothing more until somebody resumes it. Nothing is lost.</p>
         <button class="second">Pause</button>
       </form>`

@@ -1,12 +1,7 @@
 import type { Knex } from "knex";
 import { recordAct } from "../../../people/audit.ts";
-import {
-  type Subject,
-  assignedTo,
-  listAssignees,
-  longestNote,
-  readCases,
-} from "../../../people/cases.ts";
+import { type Subject, assignedTo, listAssignees, readCases } from "../../../people/cases.ts";
+import { paragraph } from "../../../platform/free-text.ts";
 import { html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
@@ -29,6 +24,7 @@ import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { requiredText } from "../../parts/form-text.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { PageError, type Route, type Visitor } from "../../route.ts";
 import { renderFinding } from "./finding-view.ts";
@@ -116,7 +112,7 @@ export const findingRoutes: readonly Route[] = [
     path: "/reconciliation/findings/:id/acknowledge",
     access: "case:write",
     async answer({ db, clock }, { params, form, actor }) {
-      const note = noteOf(form);
+      const note = requiredText(form, "note", paragraph);
       const id = await inTransaction(db, async (trx) => {
         const finding = await requireFinding(trx, params["id"], { isLocked: true });
         if (finding.state === "healed") {
@@ -177,16 +173,6 @@ const changedFinding = (finding: FindingRow) =>
       ${finding.differences.length} fields.
     </p>
     ${backTo(finding)}`;
-
-/** Throws `PageError`. */
-function noteOf(form: URLSearchParams): string {
-  const note = (form.get("note") ?? "").trim();
-  if (note === "") throw new PageError(400, "The note is empty. Say why the finding may stay.");
-  if (note.length > longestNote) {
-    throw new PageError(400, `The note is longer than ${longestNote} characters.`);
-  }
-  return note;
-}
 
 /** What cannot be read in the address is left out. One statement where it names a person. */
 async function filterOf(

@@ -1,6 +1,6 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import { longestNote } from "../../../people/cases.ts";
+import { paragraph } from "../../../platform/free-text.ts";
 import { isResource } from "../../../mirror/resources.ts";
 import { hidden } from "../../../reconcile/compare/differences.ts";
 import type { Difference, FindingClass, FindingRow } from "../../../reconcile/findings/findings.ts";
@@ -214,7 +214,13 @@ function renderDecision({ finding, version, mayWrite }: FindingPage): Html {
       ${decidedOn(version)}
       <div>
         <label for="ack-note">Why it may stay; name no customer</label>
-        <textarea id="ack-note" name="note" rows="2" maxlength="${longestNote}" required></textarea>
+        <textarea
+          id="ack-note"
+          name="note"
+          rows="2"
+          maxlength="${paragraph.longest}"
+          required
+        ></textarea>
       </div>
       <button class="second">
         ${finding.state === "acknowledged" ? "Acknowledge with another note" : "Acknowledge"}

@@ -3,6 +3,7 @@ import { ServiceError, ServiceRefusedError } from "../../../client/service-error
 import type { ObjectKey } from "../../../mirror/snapshot.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../../platform/errors.ts";
+import { paragraph } from "../../../platform/free-text.ts";
 import { html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -18,16 +19,11 @@ import {
 import type { RunListener } from "../../../reconcile/run-listener.ts";
 import { quoted } from "../../parts/command.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { requiredText } from "../../parts/form-text.ts";
 import { type PageDeps, PageError, type Route, type Visitor } from "../../route.ts";
 import { comparePath } from "./finding-view.ts";
 import { framed } from "./frame.ts";
-import {
-  type HealPage,
-  healCommand,
-  longestReason,
-  renderHeal,
-  renderOutdated,
-} from "./heal-view.ts";
+import { type HealPage, healCommand, renderHeal, renderOutdated } from "./heal-view.ts";
 
 /** What reading from the service and writing what it shows needs beyond `PageDeps`. */
 export interface HealTools {
@@ -71,7 +67,7 @@ export const healRoutes = (tools: () => Promise<HealTools>): readonly Route[] =>
     access: "object:heal",
     async answer(deps, { params, form, visitor, actor }) {
       const object = objectOf(params);
-      const reason = reasonOf(form);
+      const reason = requiredText(form, "reason", paragraph);
       const { client, random, listener } = await tools();
       const proposal = await propose(deps, { client }, object);
       await refuseOutdated(deps, visitor, proposal, { form, reason });
@@ -93,7 +89,10 @@ export const healRoutes = (tools: () => Promise<HealTools>): readonly Route[] =>
               after: { fields: proposal.differences.length },
             }),
         },
-      );
+      ).catch((err: unknown) => {
+        if (!(err instanceof UsageError)) throw err;
+        throw new PageError(422, withoutControls(err.message), { cause: err });
+      });
       if (!isDone) {
         const now = await propose(deps, { client }, object);
         await refuseOutdated(deps, visitor, now, { form, reason });
@@ -116,18 +115,6 @@ function objectOf(params: Readonly<Record<string, string>>): ObjectKey {
     404,
     `There is no such kind of object. Known are ${slicedResources.join(", ")}.`,
   );
-}
-
-/** Throws `PageError`. */
-function reasonOf(form: URLSearchParams): string {
-  const reason = (form.get("reason") ?? "").trim();
-  if (reason === "") {
-    throw new PageError(400, "The reason is empty. Say why the object has to be overwritten.");
-  }
-  if (reason.length > longestReason) {
-    throw new PageError(400, `The reason is longer than ${longestReason} characters.`);
-  }
-  return reason;
 }
 
 /** Reads both sides now. Throws `PageError` where the service does not answer, or shows nothing that can be written. */

@@ -1,4 +1,5 @@
 import type { ObjectKey } from "../../../mirror/snapshot.ts";
+import { paragraph } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 import type { Difference, FindingRow } from "../../../reconcile/findings/findings.ts";
@@ -146,15 +147,13 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
       ${decidedOn(version)}
       <div>
         <label for="reason">Why; name no customer</label>
-        <textarea id="reason" name="reason" rows="2" maxlength="${longestReason}" required>
+        <textarea id="reason" name="reason" rows="2" maxlength="${paragraph.longest}" required>
 ${reason}</textarea>
       </div>
       <button>Heal it from the service</button>
     </form>
   </section>`;
 }
-
-export const longestReason = 1_000;
 
 /** What has changed since the form was made, above the proposal of now. Pure. */
 export function renderOutdated({ mirror, service }: { mirror: boolean; service: boolean }): Html {

@@ -3,6 +3,7 @@ import { findAccountById } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { type Permission, permissionsOf } from "../../../people/permissions.ts";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
+import { longLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { dayIn } from "../../../platform/local-time.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -23,6 +24,7 @@ import {
 } from "../../../reports/close/prepare-month.ts";
 import { readCloses, verifyCloses } from "../../../reports/close/verify.ts";
 import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { optionalText } from "../../parts/form-text.ts";
 import type { Tone } from "../../parts/state.ts";
 import {
   type PageAnswer,
@@ -37,8 +39,6 @@ import type { ReportDesk } from "./report-desk.ts";
 import { writeWhole } from "./report-file.ts";
 import { accountsOf } from "./report-options.ts";
 import { busyPage, reportFailure } from "./report-routes.ts";
-
-const longestReason = 500;
 
 export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
   {
@@ -146,7 +146,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       const seen = versionOf(form);
       const standing = await findPreparation(deps.db, month);
       if (seen !== String(standing?.id ?? 0)) throw outdated(monthName(month));
-      const reason = reasonOf(form);
+      const reason = optionalText(form, "reason", longLine);
       const accounts = accountsOrPage(form);
       const outcome = await attempt(
         desk,
@@ -365,16 +365,6 @@ function inWords(error: unknown): Html {
     </ul>`;
   }
   return html`<p>The log of the dashboard says why. Nothing was changed.</p>`;
-}
-
-/** Null where there is none. Throws `PageError`. */
-function reasonOf(form: URLSearchParams): string | null {
-  const reason = form.get("reason")?.trim() ?? "";
-  if (reason.length > longestReason) {
-    throw new PageError(400, `A reason has at most ${longestReason} characters.`);
-  }
-  if (/\p{Cc}/u.test(reason)) throw new PageError(400, "A reason is one line of plain text.");
-  return reason === "" ? null : reason;
 }
 
 function accountsOrPage(form: URLSearchParams) {

@@ -1,3 +1,4 @@
+import { longLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import {
   durationText,
@@ -146,7 +147,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
         <textarea
           id="reason"
           name="reason"
-          maxlength="500"
+          maxlength="${longLine.longest}"
           rows="2"
           aria-describedby="reason-hint"
         ></textarea>
