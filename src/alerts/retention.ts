@@ -29,6 +29,7 @@ const openEndedKeys = [
   "dunning:",
   "chargeback:",
   "new-value:",
+  "new-values-end:",
   "event-id:",
   "card-number:",
 ];

@@ -109,10 +109,11 @@ describe("an alert", () => {
       condition("dead:event-1", "event_dead"),
       condition("silence:events"),
       condition("decline:order-1", "decline"),
+      condition("new-values-end:order.status", "event_unknown"),
       condition("storm:late-declines", "decline"),
     );
     await pruneAfter(399);
-    expect(await unresolved(database.db)).toHaveLength(4);
+    expect(await unresolved(database.db)).toHaveLength(5);
     await pruneAfter(401);
     expect(await unresolved(database.db)).toEqual([
       "dead:event-1 critical open",
