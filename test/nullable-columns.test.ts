@@ -347,8 +347,10 @@ const endRun = (db: Knex): Promise<void> =>
     error: null,
     healed: {},
     left: { mismatch: 1 },
+    acknowledged: {},
     amountAtRiskMinor: { usd: 5n },
     slices: { failed: 0, pending: 0 },
+    confirmed: {},
   });
 
 test("there are rows to empty in every table, and nearly every column that may be null is free to be", async () => {

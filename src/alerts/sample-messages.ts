@@ -263,8 +263,10 @@ function reconciliationSamples(alertContext: AlertContext, at: Date): Sample[] {
     error: null,
     healed: { missing_here: 2 },
     left: {},
+    acknowledged: {},
     amountAtRiskMinor: {},
     slices: { failed: 0, pending: 0 },
+    confirmed: {},
   };
   const left = { left: { mismatch: 1 }, amountAtRiskMinor: { eur: 4_900n } };
   const cut = { complete: false, error: "the service did not answer", healed: {} };

@@ -342,8 +342,10 @@ async function reconcileNight(
     error: night === 16 ? "the service did not answer in time" : null,
     healed: night === 22 ? { missing_here: 3 } : {},
     left: {},
+    acknowledged: {},
     amountAtRiskMinor: {},
     slices: { failed: night === 16 ? 1 : 0, pending: 0 },
+    confirmed: {},
   };
   await assessRun({ db, log: createLog({ level: "fatal", name: "test" }) }, alertContext, outcome);
 }

@@ -205,9 +205,9 @@ export function neverScheduled(since: Date, context: AbsenceContext): Condition 
 }
 
 const schedulerAdvice =
-  'Workers run, but the queue starts no scheduled tasks. "node src/bin/tallyhook.js doctor" checks the queue. Check ' +
-  "Redis if you " +
-  'use it, and restart a worker. If the nightly run was due meanwhile, run "node src/bin/tallyhook.js reconcile".';
+  'Workers run, but none of them starts the scheduled tasks. Their logs say why: look for "a round failed" and "a ' +
+  'scheduled task failed". Then restart a worker: within a minute "node src/bin/tallyhook.js doctor" shows that the ' +
+  'scheduler ran a task. If the nightly run was due meanwhile, run "node src/bin/tallyhook.js reconcile".';
 
 /** No reconciliation for too long, or none at all since watching began. Pure. */
 export function missingRun(

@@ -97,8 +97,12 @@ export interface RunOutcome {
   /** Findings of drift by class: those that this run healed, and those open now. */
   healed: Readonly<Record<string, number>>;
   left: Readonly<Record<string, number>>;
+  /** Findings of drift by class that a person has acknowledged. */
+  acknowledged: Readonly<Record<string, number>>;
   amountAtRiskMinor: Readonly<Record<string, bigint>>;
   slices: { failed: number; pending: number };
+  /** Objects that were read by id, by outcome. */
+  confirmed: Readonly<Record<string, number>>;
 }
 
 function driftTitle(
@@ -158,24 +162,37 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
   return conditions;
 }
 
+/** Why a run is incomplete: what the run itself says, else what its figures show. Pure. */
+function whyIncomplete({ error, slices, confirmed, left, acknowledged }: RunOutcome): string {
+  if (error !== null) return error;
+  const { failed, pending } = slices;
+  if (failed > 0) return `${counted(failed, "part")} could not be read`;
+  if (pending > 0) return `${counted(pending, "part was", "parts were")} not read in time`;
+  const unsettled = confirmed["unsettled"] ?? 0;
+  if (unsettled > 0) return `${counted(unsettled, "object")} could not be compared in time`;
+  const unreadable = (left["unreadable"] ?? 0) + (acknowledged["unreadable"] ?? 0);
+  if (unreadable > 0) return `${counted(unreadable, "object")} cannot be read`;
+  return "a part of history is not proved";
+}
+
 function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
   const { failed, pending } = run.slices;
+  const reason = whyIncomplete(run);
   return {
     key: `incomplete:${run.id}`,
     rule: "reconcile_incomplete",
     severity: rules.reconcile_incomplete.severity,
     title: headlineText({
       lead: `Reconciliation INCOMPLETE (run ${run.id})`,
-      cause:
-        run.error === null ? "a part was not read in time" : shortened(withoutIds(run.error), 60),
+      cause: shortened(withoutIds(reason), 60),
     }),
     advice:
       "No report passes until a run has read everything. Fix the reason first: often the service was down, or it " +
-      'refused the API key ("node src/bin/tallyhook.js doctor" checks both). Then run "node src/bin/tallyhook.js ' +
-      'reconcile". It resumes where ' +
-      "the last run stopped.",
+      'refused the API key ("node src/bin/tallyhook.js doctor" checks both). "node src/bin/tallyhook.js findings list" ' +
+      'names objects that cannot be read. Then run "node src/bin/tallyhook.js reconcile". It resumes where the last ' +
+      "run stopped.",
     facts: [
-      { label: "Reason", value: run.error ?? "a part of history was not read in time" },
+      { label: "Reason", value: reason },
       { label: "Slices that failed", value: String(failed) },
       { label: "Slices not read", value: String(pending) },
     ],

@@ -76,10 +76,10 @@ export function signatureCondition(
         correctsRefused
       : (accepted === 0
           ? "No webhook was accepted, so our secret is probably wrong. "
-          : "Others were accepted, so our secret is probably right and someone is guessing. ") +
-        '"node src/bin/tallyhook.js endpoint list" shows whether the secret was rotated elsewhere. "node ' +
-        'src/bin/tallyhook.js secrets add" ' +
-        'stores the new one. "node src/bin/tallyhook.js signature explain" says why a captured request was refused. ' +
+          : "Others were accepted meanwhile, so someone is guessing, or our secret was wrong for a part of that time. ") +
+        'If it is wrong, get the one of the service and store it: "node src/bin/tallyhook.js secrets add". If nobody ' +
+        'can get it, "node src/bin/tallyhook.js endpoint rotate" makes another one and stores it. ' +
+        '"node src/bin/tallyhook.js signature explain" says why a captured request was refused. ' +
         correctsRefused,
     facts: [
       { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },

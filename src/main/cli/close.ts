@@ -26,7 +26,12 @@ import {
   withdrawPreparation,
 } from "../../reports/close/prepare-month.ts";
 import type { NetworkRegion } from "../../reports/base/read-report.ts";
-import { type CloseCheck, type SealScope, verifyCloses } from "../../reports/close/verify.ts";
+import {
+  type CloseCheck,
+  type SealScope,
+  brokenSealAdvice,
+  verifyCloses,
+} from "../../reports/close/verify.ts";
 import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
 import { findPerson, parsePerson, requirePerson } from "./acting-person.ts";
@@ -347,7 +352,7 @@ function verifiedText(
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
   const end = isIntact
     ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"
-    : "Closed months are not what was sealed. Somebody changed schema reports by hand; restore it from a backup.\n";
+    : `Closed months are not what was sealed. ${brokenSealAdvice}\n`;
   return `${table.toString()}\n${all}${end}`;
 }
 

@@ -225,6 +225,10 @@ export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   return closes;
 }
 
+/** What a difference from a seal means, and what to do. */
+export const brokenSealAdvice =
+  "The database no longer holds what was sealed: schema reports was changed without Tallyhook. Restore it from a backup.";
+
 /** Throws `BrokenSealError` with the problems of one month, or of all closes if `month` is null; none: returns. */
 export function assertUnbroken(month: string | null, problems: readonly string[]): void {
   const [first, ...others] = problems;
@@ -232,9 +236,8 @@ export function assertUnbroken(month: string | null, problems: readonly string[]
   const of = month === null ? "The closed months are" : `The close of ${month} is`;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   throw new BrokenSealError(
-    `${of} not what was sealed: ${first}${more}. Somebody changed schema reports by hand. ` +
-      `"node src/bin/tallyhook.js close verify" ` +
-      `lists every difference; restore the schema from a backup.`,
+    `${of} not what was sealed: ${first}${more}. ${brokenSealAdvice} ` +
+      `"node src/bin/tallyhook.js close verify" lists every difference.`,
   );
 }
 

@@ -273,6 +273,7 @@ describe("silence", () => {
     await minutes(4);
     expect(await unresolved(db)).toEqual(["silence:scheduler critical open"]);
     const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
+    expect(message?.advice).not.toMatch(/Redis|queue/);
     expect(message?.title).toBe(
       "No scheduled task has ever started; workers run since 1 Mar 12:00. The nightly run will not start",
     );

@@ -1,6 +1,10 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RunOutcome, assessRun } from "../../../src/alerts/rules/reconciliation.ts";
+import {
+  type RunOutcome,
+  assessRun,
+  runConditions,
+} from "../../../src/alerts/rules/reconciliation.ts";
 import { sendDigests } from "../../../src/alerts/rules/digests.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
@@ -32,8 +36,10 @@ const outcome = (id: number, fields: Partial<RunOutcome> = {}): RunOutcome => ({
   error: null,
   healed: {},
   left: {},
+  acknowledged: {},
   amountAtRiskMinor: {},
   slices: { failed: 0, pending: 0 },
+  confirmed: {},
   ...fields,
 });
 
@@ -101,6 +107,29 @@ describe("what a run tells", () => {
     expect(await end(outcome(2, missed))).toEqual(["drift:2 warning open"]);
     const left = { left: { missing_there: 1 } };
     expect(await end(outcome(3, left))).toEqual(["drift:3 error open"]);
+  });
+
+  test.each([
+    ["parts failed", { slices: { failed: 2, pending: 1 } }, "2 parts could not be read"],
+    ["parts were not read", { slices: { failed: 0, pending: 1 } }, "1 part was not read in time"],
+    ["objects were unreadable", { left: { unreadable: 3 } }, "3 objects cannot be read"],
+    [
+      "an unreadable object was acknowledged",
+      { acknowledged: { unreadable: 1 } },
+      "1 object cannot be read",
+    ],
+    [
+      "rechecks were not concluded",
+      { confirmed: { unsettled: 1 } },
+      "1 object could not be compared in time",
+    ],
+    ["an earlier gap is open", {}, "a part of history is not proved"],
+    ["the run says why", { error: "the service did not answer" }, "the service did not answer"],
+  ])("an incomplete run has one reason, in title and facts: %s", (_, fields, reason) => {
+    const run = outcome(1, { complete: false, ...fields });
+    const [condition] = runConditions(alertContext.settings.rules, run, new Date(0));
+    expect(condition?.title).toBe(`Reconciliation INCOMPLETE (run 1): ${reason}`);
+    expect(condition?.facts[0]).toEqual({ label: "Reason", value: reason });
   });
 
   test("a run that left something out; one of a range does not speak for the whole", async () => {

@@ -1,5 +1,9 @@
 import { type Html, html } from "../../../platform/html.ts";
-import type { CloseCheck, StoredClose } from "../../../reports/close/verify.ts";
+import {
+  type CloseCheck,
+  type StoredClose,
+  brokenSealAdvice,
+} from "../../../reports/close/verify.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
 import { copyableId } from "../../parts/id.ts";
 import { type Tone, state } from "../../parts/state.ts";
@@ -104,7 +108,7 @@ export function renderVerified(
         </p>`
       : html`<section class="problem" role="alert">
           <h2>Closed months are not what was sealed</h2>
-          <p>Somebody changed schema reports by hand. Restore it from a backup.</p>
+          <p>${brokenSealAdvice}</p>
           <ul>
             ${closes.flatMap(({ month, problems: own }) => own.map((problem) => html`<li>${month}: ${linesWithoutControls(problem)}.</li>`))}
             ${problems.map((problem) => html`<li>${linesWithoutControls(problem)}.</li>`)}

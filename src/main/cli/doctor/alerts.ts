@@ -112,8 +112,8 @@ function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats):
     age === null
       ? `has never run a task, ${lacks}`
       : `ran its last task ${ago(age)} and should run one every minute, ${lacks}`,
-    "if a worker started within the last minute, run this again; if not, look in the workers' log for errors of the " +
-      "queue, and restart them",
+    "if a worker started within the last minute, run this again; if not, look in the workers' logs for \"a round " +
+      'failed" and "a scheduled task failed", and restart them',
   );
 }
 
