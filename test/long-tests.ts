@@ -11,7 +11,7 @@ export const longTests = [
   "test/alerts/rules/absence.test.ts",
   "test/alerts/storms/{storm-lists,storms}.test.ts",
   "test/bench/{dashboard,smoke}.test.ts",
-  "test/dashboard/{attacks,close-month,downloads,events,reconciliation}.test.ts",
+  "test/dashboard/{attacks,close-month,downloads,events,hostile-forms,reconciliation}.test.ts",
   "test/dashboard/browser/*.test.ts",
   "test/deployment/{compose-processes,launcher,prometheus}.test.ts",
   "test/dispatch/kill.test.ts",

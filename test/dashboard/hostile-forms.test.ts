@@ -9,6 +9,9 @@ import { sampleAddresses, sampleRoutes } from "./page-samples.ts";
 const database = useFilledDatabase();
 let dashboard: DashboardStand;
 let cookie: string;
+/** After one of these the rest may be refused: the sample's session can be the one that is signed in. */
+const endsTheSession = new Set(["/sign-out", "/me/sessions/:id/end", "/admin/sessions/:id/end"]);
+
 /** Of every route that takes a form: the form that a page shows for it, and that page; null where none shows one. */
 let targets: { path: string; page: string | null; form: Form }[];
 
@@ -23,7 +26,7 @@ beforeAll(async () => {
   }
   const routes = await sampleRoutes(database.db, dashboard.groups);
   targets = routes
-    .filter(({ method, path }) => method === "POST" && path !== "/sign-out")
+    .filter(({ method, path }) => method === "POST" && !endsTheSession.has(path))
     .map(({ path, address }) => {
       const pattern = new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`);
       const found = shown.find(({ form }) => pattern.test(form.action));
