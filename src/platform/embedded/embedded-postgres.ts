@@ -178,6 +178,12 @@ function explainFileError(error: unknown): string {
     case "EPERM":
     case "EROFS":
       return `it cannot be written or entered (${code}). Check who owns it, or set TALLYHOOK_DATA_DIR.`;
+    case "EEXIST":
+    case "ELOOP":
+    case "ENAMETOOLONG":
+    case "ENOENT":
+    case "ENOTDIR":
+      return `no folder can be made there (${code}). Set TALLYHOOK_DATA_DIR to a folder that this user may write.`;
     default:
       return `${error instanceof Error ? error.message : String(error)}.`;
   }

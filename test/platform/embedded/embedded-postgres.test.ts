@@ -40,6 +40,20 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
+test("a data directory that cannot be made is named, with the setting", async () => {
+  const file = join(dataDir, "a-file");
+  await writeFile(file, "");
+  for (const place of [file, join(file, "below"), "/proc/x"]) {
+    const message = await startEmbeddedPostgres({ dataDir: place, log }).then(
+      () => "started",
+      (error: unknown) => String(error),
+    );
+    expect(message).toContain(place);
+    expect(message).toMatch(/\(E[A-Z]+\)\. Set TALLYHOOK_DATA_DIR/);
+  }
+  await rm(file);
+});
+
 test("a fresh data directory becomes a durable server on loopback that sorts by code point", async () => {
   expect(server.attached).toBe(false);
   const [settings] = await query(
