@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { redactSecrets } from "../platform/redaction.ts";
 
-/** A supervisor that was not heard of for longer has ended, and whoever took its place tells for itself. */
+/** A supervisor that was silent for longer has ended; its successor reports for itself. */
 const silentSeconds = 60;
 
 /** A message of an import may be long. */

@@ -22,7 +22,7 @@ export interface FileProblem {
 
 export interface LoadedHandlers {
   handlers: Handler[];
-  /** Of every file that is not usable what is wrong with it and what to do, for people; null where all are. */
+  /** For people: each unusable file with its fault and the remedy; null where all files are usable. */
   problem: string | null;
 }
 

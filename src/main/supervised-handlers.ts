@@ -13,7 +13,7 @@ import type { Runtime } from "./runtime.ts";
 const heapLimitMb = 256;
 /** Where the CPU is short, what applies events goes first. */
 const niceness = 5;
-/** Whoever was not heard of for a minute has ended. */
+/** A process that was silent for a minute has ended. */
 const noteEveryMs = 10_000;
 
 /**

@@ -21,7 +21,7 @@ const broken = /\p{Cs}|\ufffd/u;
 const visible = /[^\s\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
 
 /**
- * What somebody wrote, as it is stored: without spaces at its ends, its lines ended by LF. Null for what is longer, holds
+ * The text that a person wrote, as it is stored: without spaces at its ends, its lines ended by LF. Null for what is longer, holds
  * control characters or broken ones, or shows nothing. Pure.
  */
 export function readFreeText(typed: string, { longest, lines }: TextKind): string | null {

@@ -8,7 +8,7 @@ import { clear, clearOthers, raise } from "../raise-conditions.ts";
 import type { Condition, End } from "../timeline.ts";
 import { type Wording, headlineText, shortened } from "./wording.ts";
 
-/** What is asked of who runs handlers. Absent where nobody does. */
+/** Questions that the sweep asks the part that runs handlers. Absent where no part does. */
 export interface HostQuestions {
   downHosts?(db: Knex, patience: { afterMinutes: number }): Promise<readonly DownHost[]>;
 }

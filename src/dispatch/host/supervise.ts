@@ -28,7 +28,7 @@ export interface SuperviseOptions extends HostLimits {
   wellAfterMs: number;
   /** Below it an end that follows another one is a trouble that lasts, and is told. */
   calmAfterMs: number;
-  /** Each takes some 80 MB. Beyond this, files that end their process, or are not usable, stay with the others. */
+  /** Each takes some 100 MB. Beyond this, files that end their process, or are not usable, stay with the others. */
   mostProcesses: number;
 }
 

@@ -61,7 +61,7 @@ export interface RecipientKind {
 
 export interface Defined {
   names: readonly string[];
-  /** What is wrong with the definitions of others, whose names are unknown, for people. */
+  /** For people: the faults of files whose handlers are unknown. */
   problem: string | null;
 }
 
