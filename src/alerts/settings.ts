@@ -242,6 +242,9 @@ export const loadAlertSettings = (file: string | null, readFile?: ReadFile): Ale
         ...contradictions(settings),
       ]);
 
+/** Every rule there is, whatever the settings of a deployment say of it. */
+export const ruleNames = Object.keys(loadAlertSettings(null).rules) as RuleName[];
+
 /** Channel names that are used but not defined. */
 function unknownChannels(settings: AlertSettings): Problem[] {
   const known = Object.keys(settings.channels);

@@ -118,6 +118,15 @@ export async function findSilence(db: Knex, id: number): Promise<SilenceRow | nu
   return row ?? null;
 }
 
+/** The same; it stays as it is until the transaction ends. */
+export async function lockSilence(trx: Knex.Transaction, id: number): Promise<SilenceRow | null> {
+  const row = await trx("alerts.silences as s")
+    .where({ id })
+    .forUpdate()
+    .first<SilenceRow | undefined>(columns(trx));
+  return row ?? null;
+}
+
 /** The silences in force, the one that ends next first; or the newest of all. One statement. */
 export function listSilences(
   db: Knex,

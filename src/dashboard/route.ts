@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Knex } from "knex";
+import type { AnyAct } from "../people/act.ts";
 import type { Actor } from "../people/audit.ts";
 import type { Permission } from "../people/permissions.ts";
 import type { Session } from "../people/sessions.ts";
@@ -78,6 +79,15 @@ export type PageAnswer =
   | { kind: "leave"; url: string; keep: string }
   | { kind: "file"; name: string; type: string; body: string | Buffer | Readable };
 
+/** What is known of the way from a form to an act. */
+export interface DoorOfAct {
+  act: AnyAct;
+  /** The fields that the form does not have. */
+  given: Readonly<Record<string, unknown>>;
+  /** The page that the form is on. */
+  back(input: unknown): string;
+}
+
 interface RouteOf<Access, V> {
   method: "GET" | "POST";
   /** As @koa/router reads it: `/events/:seq`. */
@@ -86,6 +96,8 @@ interface RouteOf<Access, V> {
    * What the visitor must be allowed to do. `signed-in`: what concerns the visitor alone; `anyone`: only how to sign in.
    */
   access: Access;
+  /** Of a form that leads to an act (`act-route.ts`). */
+  door?: DoorOfAct;
   answer(deps: PageDeps, request: PageRequest<V>): Promise<PageAnswer>;
 }
 

@@ -11,7 +11,7 @@ export interface Actor {
   address: string | null;
 }
 
-export interface Act {
+export interface RecordedAct {
   /** What was done: a thing and a participle, as in `event.replayed`. */
   action: string;
   subject?: { kind: string; id: string };
@@ -29,7 +29,11 @@ type RecordedValues = Readonly<Record<string, unknown>> & {
 };
 
 /** Records what somebody did. Needs the transaction that does it, so that neither is there without the other. */
-export async function recordAct(trx: Knex.Transaction, actor: Actor, act: Act): Promise<void> {
+export async function recordAct(
+  trx: Knex.Transaction,
+  actor: Actor,
+  act: RecordedAct,
+): Promise<void> {
   await trx("people.audit").insert({
     account_id: actor.accountId,
     actor: actor.name,

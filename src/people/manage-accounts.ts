@@ -6,7 +6,7 @@ import {
   changeAccount,
   createAccount,
 } from "./accounts.ts";
-import { type Act, type Actor, recordAct } from "./audit.ts";
+import { type Actor, type RecordedAct, recordAct } from "./audit.ts";
 import { LastAdmin, takesLastAdmin } from "./last-admin.ts";
 import type { Role } from "./permissions.ts";
 import { type Revoking, revoke } from "./revoke.ts";
@@ -27,7 +27,7 @@ export async function addAccount(
 /** The change of an account and its record in the audit; `revocations` says by its action which credentials end. */
 export interface AccountDecision {
   change: AccountChange;
-  act: Omit<Act, "subject"> & { action: Extract<Revoking, `account.${string}`> };
+  act: Omit<RecordedAct, "subject"> & { action: Extract<Revoking, `account.${string}`> };
 }
 
 /**

@@ -295,8 +295,8 @@ describe("silencing", () => {
     const before = (await acts()).length;
     const fields = { hours: "4", "up-to": "critical", reason: "deploy" };
     const action = `/alerts/${id}/silence`;
-    await submit(`/alerts/${id}`, action, { ...fields, of: "key" }, "operator");
-    await submit(`/alerts/${id}`, action, { ...fields, of: "rule" }, "operator");
+    await submit(`/alerts/${id}`, action, { ...fields }, "operator");
+    await submit(`/alerts/${id}`, action, { ...fields, "whole-rule": "yes" }, "operator");
     expect(await silences()).toEqual([
       { key: "a", rule: null, up_to_severity: "critical", reason: "deploy" },
       { key: null, rule: "handler_dead", up_to_severity: "critical", reason: "deploy" },
@@ -313,7 +313,7 @@ describe("silencing", () => {
     const id = await raised("a");
     const action = `/alerts/${id}/silence`;
     const version = versionIn(await textOf(`/alerts/${id}`), action);
-    const form = { "decided-on": version, hours: "1", "up-to": "error", of: "key" };
+    const form = { "decided-on": version, hours: "1", "up-to": "error" };
     const cookie = cookies.get("support") ?? "";
     const clicks = [1, 2].map(() => send(`${dashboard.url}${action}`, { cookie, form }));
     const statuses = (await Promise.all(clicks)).map(({ status }) => status);
@@ -368,7 +368,7 @@ describe("silencing", () => {
     ["for a long reason", { reason: "x".repeat(201) }],
   ])("%s is refused", async (_, wrong) => {
     const id = await raised("a");
-    const fields = { hours: "1", "up-to": "error", of: "key", ...wrong };
+    const fields = { hours: "1", "up-to": "error", ...wrong };
     expect((await submit(`/alerts/${id}`, `/alerts/${id}/silence`, fields)).status).toBe(400);
     expect(await silences()).toEqual([]);
   });

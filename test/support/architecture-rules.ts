@@ -43,6 +43,8 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   ],
   alerts: [
     "platform/**",
+    "people/act.ts",
+    "people/fields.ts",
     "contract/**",
     "mirror/listener.ts",
     "mirror/chargebacks.ts",
@@ -96,6 +98,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "client/service-client.ts",
     "mirror/snapshot.ts",
     "reconcile/**",
+    "alerts/acts.ts",
     "alerts/message.ts",
     "alerts/settings.ts",
     "alerts/silences.ts",

@@ -1,17 +1,18 @@
 import { InvalidArgumentError } from "commander";
 import { type AlertSeverity, alertSeverities } from "../../alerts/message.ts";
-import { loadAlertSettings } from "../../alerts/settings.ts";
-import { type AlertState, alertStates, findAlertByKey, isAlert } from "../../alerts/store.ts";
+import { alertNamed } from "../../alerts/acts.ts";
+import { ruleNames } from "../../alerts/settings.ts";
+import { type AlertState, alertStates, isAlert } from "../../alerts/store.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { alertSettings } from "../alerts.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 
 export const parseState = (text: string): AlertState => oneOf("state", alertStates, text);
 export const parseSeverity = (text: string): AlertSeverity =>
   oneOf("severity", alertSeverities, text);
-export const parseRule = (text: string): string =>
-  oneOf("rule", Object.keys(loadAlertSettings(null).rules), text);
+export const parseRule = (text: string): string => oneOf("rule", ruleNames, text);
 
 function oneOf<T extends string>(what: string, known: readonly T[], text: string): T {
   const found = known.find((each) => each === text);
@@ -21,15 +22,23 @@ function oneOf<T extends string>(what: string, known: readonly T[], text: string
   throw new InvalidArgumentError(`There is no ${what} "${text}". ${hint}`);
 }
 
+/** What acts on alerts depend on. */
+export const alertDeps = async (runtime: Runtime) => ({
+  db: await migratedDatabase(runtime),
+  clock: runtime.wallClock,
+  settings: () => alertSettings(runtime),
+});
+
+/** Where an alert is not known. */
+export const listHint = { unknown: '"node src/bin/tallyhook.js alerts list --all" shows them.' };
+
 /** Resolves an alert's number or key to its number. Throws `UsageError` if there is no such alert. */
 export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
   const db = await migratedDatabase(runtime);
-  const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
+  const id = await alertNamed(db, given);
   if (id === null || !(await isAlert(db, id))) throw noAlert(given);
   return id;
 }
 
 export const noAlert = (given: string): UsageError =>
-  new UsageError(
-    `No alert has the number or key "${given}". "node src/bin/tallyhook.js alerts list --all" shows them.`,
-  );
+  new UsageError(`There is no alert "${given}". ${listHint.unknown}`);

@@ -3,9 +3,8 @@ import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { keepsIncidents, tryOpen } from "../../alerts/channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../../alerts/channels/channel.ts";
-import { acknowledgeAlert } from "../../alerts/escalation.ts";
+import { acknowledging, resending } from "../../alerts/acts.ts";
 import type { AlertSeverity } from "../../alerts/message.ts";
-import { resendFailed } from "../../alerts/outbox/outbox.ts";
 import { runbookOf } from "../../alerts/runbook.ts";
 import { sampleMessages } from "../../alerts/sample-messages.ts";
 import { unknownChannel } from "../../alerts/settings.ts";
@@ -19,17 +18,22 @@ import {
   findAlert,
   listAlerts,
 } from "../../alerts/store.ts";
-import { recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
-import { longLine } from "../../platform/free-text.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
 import { migratedDatabase } from "../schema.ts";
-import { commandActor, parsePerson, scriptActor } from "./acting-person.ts";
-import { alertId, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
-import { freeText, wholeNumber } from "./arguments.ts";
+import { registerAct } from "./act-command.ts";
+import {
+  alertDeps,
+  alertId,
+  listHint,
+  noAlert,
+  parseRule,
+  parseSeverity,
+  parseState,
+} from "./alert-arguments.ts";
+import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { registerSilences } from "./silences.ts";
 
@@ -56,30 +60,39 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
 
-  alerts
-    .command("ack")
-    .description(
+  registerAct(alerts, context, {
+    act: acknowledging,
+    name: "ack",
+    description:
       "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
-    )
-    .argument("<id>", "its number, or its key")
-    .option(
-      "--by <name>",
-      "who works on it (default: this system's user, if a person)",
-      parsePerson,
-    )
-    .option("--note <text>", "what is done about it", freeText(longLine))
-    .option("--json", "print JSON")
-    .action((id: string, options: AckOptions) => acknowledge(context, id, options));
+    takes: {
+      alert: { flags: "<id>", says: "its number, or its key" },
+      note: { flags: "--note <text>", says: "what is done about it" },
+    },
+    by: { who: "person", says: "who works on it (default: this system's user, if a person)" },
+    deps: alertDeps,
+    say: ({ id, outcome }, { actor }) =>
+      outcome === "already"
+        ? `Alert ${id} was acknowledged already.\n`
+        : `Alert ${id} is acknowledged by ${actor.name}.\n`,
+    json: ({ id, outcome }) => ({ id: Number(id), outcome }),
+    hints: listHint,
+  });
 
-  alerts
-    .command("resend")
-    .description("send again the messages that were given up, of an alert or to a channel")
-    .argument("[id]", "the alert's number, or its key")
-    .option("--channel <name>", "those to this channel")
-    .option("--hours <n>", "only those of the last so many hours", wholeNumber(1, 8_760), 72)
-    .option("--by <name>", "who does it, for the record", parsePerson)
-    .option("--json", "print JSON")
-    .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
+  registerAct(alerts, context, {
+    act: resending,
+    name: "resend",
+    description: "send again the messages that were given up, of an alert or to a channel",
+    takes: {
+      alert: { flags: "[id]", says: "the alert's number, or its key" },
+      channel: { flags: "--channel <name>", says: "those to this channel" },
+      hours: { flags: "--hours <n>", says: "only those of the last so many hours", default: "72" },
+    },
+    by: { who: "script", says: "who does it, for the record" },
+    deps: alertDeps,
+    say: ({ messages }, { input }) => `${saidOf(messages, input.hours)}\n`,
+    json: ({ messages }) => ({ messages }),
+  });
 
   registerSilences(alerts, context);
 
@@ -201,102 +214,6 @@ function textOf(details: AlertDetails, runbook: string): string {
     );
   }
   return `${lines.join("\n")}\n`;
-}
-
-export interface AckOptions {
-  by?: string;
-  note?: string;
-  json?: boolean;
-}
-
-export async function acknowledge(
-  context: CliContext,
-  given: string,
-  { by: named, note, json }: AckOptions,
-): Promise<void> {
-  const actor = commandActor(context, named);
-  const by = actor.name;
-  const { id, outcome } = await context.withRuntime(
-    "alerts",
-    async (runtime) => {
-      const found = await alertId(runtime, given);
-      const db = await runtime.db();
-      return inTransaction(db, async (trx) => {
-        const deps = { db: trx, clock: runtime.wallClock };
-        const done = await acknowledgeAlert(deps, { id: found, by, note: note ?? null });
-        if (done === "acknowledged") {
-          await recordAct(trx, actor, {
-            action: "alert.acknowledged",
-            subject: { kind: "alert", id: String(found) },
-            before: { state: "open" },
-            after: { state: "acknowledged" },
-          });
-        }
-        return { id: found, outcome: done };
-      });
-    },
-    { logLevel: "warn" },
-  );
-  if (outcome === "unknown") throw noAlert(given);
-  if (outcome === "resolved") {
-    throw new UsageError(`Alert ${id} is resolved, so there is nothing to acknowledge.`);
-  }
-  if (json === true) context.stdout.write(`${JSON.stringify({ id, outcome })}\n`);
-  else {
-    context.stdout.write(
-      outcome === "already"
-        ? `Alert ${id} was acknowledged already.\n`
-        : `Alert ${id} is acknowledged by ${by}.\n`,
-    );
-  }
-}
-
-export interface ResendOptions {
-  channel?: string;
-  hours: number;
-  by?: string;
-  json?: boolean;
-}
-
-/** Queues undeliverable messages of one alert or one channel again. The workers send them, not this command. */
-export async function resend(
-  context: CliContext,
-  given: string | undefined,
-  { channel, hours, by, json }: ResendOptions,
-): Promise<void> {
-  const actor = scriptActor(context, by);
-  if (given === undefined && channel === undefined) {
-    throw new UsageError("Name an alert, or a channel with --channel.");
-  }
-  const messages = await context.withRuntime(
-    "alerts",
-    async (runtime) => {
-      const { channels } = alertSettings(runtime);
-      if (channel !== undefined && !Object.hasOwn(channels, channel)) {
-        throw new UsageError(unknownChannel(channel, Object.keys(channels)));
-      }
-      const db = await migratedDatabase(runtime);
-      const id = given === undefined ? null : await alertId(runtime, given);
-      return inTransaction(db, async (trx) => {
-        const sent = await resendFailed(trx, {
-          withinHours: hours,
-          ...(id === null ? {} : { alertId: id }),
-          ...(channel === undefined ? {} : { channel }),
-        });
-        if (Object.keys(sent).length > 0) {
-          await recordAct(trx, actor, {
-            action: "alert.resent",
-            ...(id === null ? {} : { subject: { kind: "alert", id: String(id) } }),
-            after: { messages: sent },
-          });
-        }
-        return sent;
-      });
-    },
-    { logLevel: "warn" },
-  );
-  if (json === true) context.stdout.write(`${JSON.stringify({ messages })}\n`);
-  else context.stdout.write(`${saidOf(messages, hours)}\n`);
 }
 
 function saidOf(messages: Readonly<Record<string, number>>, hours: number): string {

@@ -16,7 +16,7 @@ import {
 } from "../../dispatch/manage-handlers.ts";
 import { lockRun, readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
-import { type Act, type Actor, recordAct } from "../../people/audit.ts";
+import { type Actor, type RecordedAct, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { shortLine } from "../../platform/free-text.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
@@ -168,7 +168,7 @@ const acting = <T>(
   db: Knex,
   actor: Actor,
   recipient: string,
-  work: (trx: Knex.Transaction) => Promise<{ act: Omit<Act, "subject"> | null; result: T }>,
+  work: (trx: Knex.Transaction) => Promise<{ act: Omit<RecordedAct, "subject"> | null; result: T }>,
 ): Promise<T> =>
   inTransaction(db, async (trx) => {
     const { act, result } = await work(trx);

@@ -1,49 +1,38 @@
 import Table from "cli-table3";
 import type { Command } from "commander";
-import type { AlertSeverity } from "../../alerts/message.ts";
-import {
-  type SilenceRow,
-  type Silenced,
-  beginSilence,
-  endSilence,
-  findSilence,
-  listSilences,
-  mostSilentHours,
-} from "../../alerts/silences.ts";
-import type { RuleName } from "../../alerts/settings.ts";
-import { findAlert } from "../../alerts/store.ts";
-import { recordAct } from "../../people/audit.ts";
-import { UsageError } from "../../platform/errors.ts";
-import { shortLine } from "../../platform/free-text.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { silencing, unsilencing } from "../../alerts/acts.ts";
+import { type SilenceRow, listSilences } from "../../alerts/silences.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import { alertSettings } from "../alerts.ts";
-import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
-import { alertId, noAlert, parseRule, parseSeverity } from "./alert-arguments.ts";
-import { freeText, wholeNumber } from "./arguments.ts";
+import { registerAct } from "./act-command.ts";
+import { alertDeps, listHint } from "./alert-arguments.ts";
 import type { CliContext } from "./context.ts";
 
 /** The commands below `alerts` by which messages wait for a time. */
 export function registerSilences(alerts: Command, context: CliContext): void {
-  alerts
-    .command("silence")
-    .description(
+  registerAct(alerts, context, {
+    act: silencing,
+    name: "silence",
+    description:
       "hold back the messages of an alert or a rule for a time; what still holds then is sent",
-    )
-    .argument("[id]", "the alert's number, or its key")
-    .option("--rule <rule>", "of all alerts of this rule, such as handler_dead", parseRule)
-    .option("--hours <n>", "for how long", wholeNumber(1, mostSilentHours), 8)
-    .option(
-      "--severity <severity>",
-      "send what is more severe all the same (default: the alert's severity, or the rule's)",
-      parseSeverity,
-    )
-    .option("--reason <text>", "for those who see the list", freeText(shortLine))
-    .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
-    .option("--json", "print JSON")
-    .action((id: string | undefined, options: SilenceOptions) => begin(context, id, options));
+    takes: {
+      alert: { flags: "[id]", says: "the alert's number, or its key" },
+      rule: { flags: "--rule <rule>", says: "of all alerts of this rule, such as handler_dead" },
+      hours: { flags: "--hours <n>", says: "for how long", default: "8" },
+      upTo: {
+        flags: "--severity <severity>",
+        says: "send what is more severe (default: the alert's severity, or the rule's)",
+      },
+      reason: { flags: "--reason <text>", says: "for those who see the list" },
+    },
+    by: deciding,
+    deps: alertDeps,
+    say: (silence) =>
+      `Silence ${silence.id}: messages of ${nameOf(silence)} wait until ${silence.ends_at.toISOString()}, ` +
+      `those up to ${silence.up_to_severity}. "node src/bin/tallyhook.js alerts unsilence ${silence.id}" ends it.\n`,
+    json: (silence) => silence,
+    hints: listHint,
+  });
 
   alerts
     .command("silences")
@@ -52,83 +41,25 @@ export function registerSilences(alerts: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action((options: { all?: boolean; json?: boolean }) => print(context, options));
 
-  alerts
-    .command("unsilence")
-    .description("end a silence before its time: what it holds back is sent at once")
-    .argument("<n>", "the silence's number", wholeNumber(1, 999_999_999_999_999))
-    .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
-    .action((id: number, { by }: { by?: string }) => end(context, id, by));
+  registerAct(alerts, context, {
+    act: unsilencing,
+    name: "unsilence",
+    description: "end a silence before its time: what it holds back is sent at once",
+    takes: { silence: { flags: "<n>", says: "the silence's number" } },
+    by: deciding,
+    deps: alertDeps,
+    say: ({ id, outcome }) =>
+      outcome === "over"
+        ? `Silence ${id} was over already.\n`
+        : `Silence ${id} has ended: what it held back is sent at once.\n`,
+    hints: { unknown: '"node src/bin/tallyhook.js alerts silences" lists them.' },
+  });
 }
 
-interface SilenceOptions {
-  rule?: string;
-  hours: number;
-  severity?: AlertSeverity;
-  reason?: string;
-  by?: string;
-  json?: boolean;
-}
-
-const actorOf = (context: CliContext, by = requirePerson(context.user())) => ({
-  accountId: null,
-  name: by,
-  via: "command line" as const,
-  address: null,
-});
-
-async function begin(
-  context: CliContext,
-  given: string | undefined,
-  options: SilenceOptions,
-): Promise<void> {
-  if ((given === undefined) === (options.rule === undefined)) {
-    throw new UsageError("Name an alert, or a rule with --rule.");
-  }
-  const actor = actorOf(context, options.by);
-  const silence = await context.withRuntime(
-    "alerts",
-    async (runtime) => {
-      const { of, severity } = await silencedBy(runtime, given, options.rule);
-      const upTo = options.severity ?? severity;
-      const { hours, reason = null } = options;
-      return inTransaction(await runtime.db(), async (trx) => {
-        const id = await beginSilence(trx, { of, upTo, hours, by: actor.name, reason });
-        const subject = { kind: "silence", id: String(id) };
-        await recordAct(trx, actor, {
-          action: "silence.begun",
-          subject,
-          after: { ...of, upTo, hours },
-        });
-        return findSilence(trx, id);
-      });
-    },
-    { logLevel: "warn" },
-  );
-  if (silence === null) return;
-  context.stdout.write(
-    options.json === true
-      ? `${JSON.stringify(silence)}\n`
-      : `Silence ${silence.id}: messages of ${nameOf(silence)} wait until ${silence.ends_at.toISOString()}, ` +
-          `those up to ${silence.up_to_severity}. "node src/bin/tallyhook.js alerts unsilence ${silence.id}" ends ` +
-          `it.\n`,
-  );
-}
-
-/** What is to be silenced, and how severe it is. Throws `UsageError`. */
-async function silencedBy(
-  runtime: Runtime,
-  given: string | undefined,
-  rule: string | undefined,
-): Promise<{ of: Silenced; severity: AlertSeverity }> {
-  const db = await migratedDatabase(runtime);
-  if (given === undefined) {
-    const { severity } = alertSettings(runtime).rules[rule as RuleName];
-    return { of: { rule: rule ?? "" }, severity };
-  }
-  const alert = await findAlert(db, await alertId(runtime, given));
-  if (alert === null) throw noAlert(given);
-  return { of: { key: alert.key }, severity: alert.severity };
-}
+const deciding = {
+  who: "person",
+  says: "who decides (default: this system's user, if a person)",
+} as const;
 
 const nameOf = ({ rule, key }: Pick<SilenceRow, "rule" | "key">): string =>
   rule === null ? withoutControls(key ?? "") : `the rule ${rule}`;
@@ -171,29 +102,4 @@ async function print(
     ]);
   }
   context.stdout.write(`${table.toString()}\n`);
-}
-
-async function end(context: CliContext, id: number, by: string | undefined): Promise<void> {
-  const actor = actorOf(context, by);
-  const outcome = await context.withRuntime(
-    "alerts",
-    async (runtime) =>
-      inTransaction(await migratedDatabase(runtime), async (trx) => {
-        const ended = await endSilence(trx, { id, by: actor.name });
-        const subject = { kind: "silence", id: String(id) };
-        if (ended === "ended") await recordAct(trx, actor, { action: "silence.ended", subject });
-        return ended;
-      }),
-    { logLevel: "warn" },
-  );
-  if (outcome === "unknown") {
-    throw new UsageError(
-      `There is no silence ${id}. "node src/bin/tallyhook.js alerts silences" lists them.`,
-    );
-  }
-  context.stdout.write(
-    outcome === "over"
-      ? `Silence ${id} was over already.\n`
-      : `Silence ${id} has ended: what it held back is sent at once.\n`,
-  );
 }

@@ -1,11 +1,11 @@
 import type { PageGroup } from "../../dashboard/page-group.ts";
-import { alertPages } from "../../dashboard/pages/alerts/alert-routes.ts";
 import { homePages } from "../../dashboard/pages/home/home-routes.ts";
 import { mePages } from "../../dashboard/pages/me/me-routes.ts";
 import { objectPages } from "../../dashboard/pages/objects/object-routes.ts";
 import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
 import type { Runtime } from "../runtime.ts";
 import { adminPagesOf } from "./admin.ts";
+import { alertPagesOf } from "./alerts.ts";
 import { deliveryPagesOf } from "./deliveries.ts";
 import { endpointPagesOf } from "./endpoint.ts";
 import { eventPagesOf } from "./events.ts";
@@ -33,7 +33,7 @@ export function pageGroups(
     reconciliationPagesOf(runtime, service),
     dunningPagesOf(runtime),
     chargebackPagesOf(runtime),
-    alertPages(runtime.config.runbooksUrl),
+    alertPagesOf(runtime),
     reportPagesOf(runtime),
     handlerPages,
     adminPagesOf(runtime),

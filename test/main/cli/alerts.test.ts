@@ -82,7 +82,7 @@ describe("alerts", () => {
       messages: [{ channel: "log", action: "trigger", state: "sent" }],
     });
     const { error } = await alerts("show", "999");
-    expect(String(error)).toContain('No alert has the number or key "999".');
+    expect(String(error)).toContain('There is no alert "999".');
   });
 
   test("show tells of a place on the day's list", async () => {
@@ -157,12 +157,14 @@ describe("alerts", () => {
       await db("people.audit").where("action", "like", "silence.%").orderBy("id").pluck("action"),
     ).toEqual(["silence.begun", "silence.begun", "silence.ended"]);
     expect(String((await alerts("unsilence", "99", "--by", "bob")).error)).toContain(
-      "no silence 99",
+      `no silence "99"`,
     );
     expect(String((await alerts("silence", "--by", "bob")).error)).toContain(
       "Name an alert, or a rule",
     );
-    expect((await alerts("silence", "1", "--reason", "two\nlines")).err).toContain("Use one line");
+    expect((await alerts("silence", "1", "--reason", "two\nlines")).err).toContain(
+      "one line of text",
+    );
   });
 
   test("resend has what was given up sent again, of one alert or one channel, and nothing else", async () => {
@@ -185,9 +187,9 @@ describe("alerts", () => {
     expect(await states()).toEqual(["sent", "sent"]);
     const refusals: [string[], string][] = [
       [["resend"], "Name an alert"],
-      [["resend", "--channel", "lgo"], "There are: log."],
-      [["resend", "decline:nobody"], 'No alert has the number or key "decline:nobody"'],
-      [["resend", "999999"], 'No alert has the number or key "999999"'],
+      [["resend", "--channel", "lgo"], `Did you mean "log"`],
+      [["resend", "decline:nobody"], 'There is no alert "decline:nobody"'],
+      [["resend", "999999"], 'There is no alert "999999"'],
     ];
     for (const [args, words] of refusals) {
       expect(String((await alerts(...args)).error)).toContain(words);

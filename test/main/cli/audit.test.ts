@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { type Act, type Actor, recordAct } from "../../../src/people/audit.ts";
+import { type Actor, type RecordedAct, recordAct } from "../../../src/people/audit.ts";
 import { registerAudit } from "../../../src/main/cli/audit.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";
@@ -9,7 +9,7 @@ const ada: Actor = { accountId: 1, name: "ada@example.com", via: "dashboard", ad
 const bob: Actor = { accountId: null, name: "bob", via: "command line", address: null };
 
 beforeAll(async () => {
-  const acts: [Actor, Act][] = [
+  const acts: [Actor, RecordedAct][] = [
     [ada, { action: "sign-in.done" }],
     [ada, { action: "event.replayed", subject: { kind: "event", id: "17" } }],
     [

@@ -1,4 +1,5 @@
-import type { AlertDetails, AlertEntry } from "../../../alerts/store.ts";
+import { alertSubject, versionOfFailed, versionToSilence } from "../../../alerts/acts.ts";
+import type { AlertEntry } from "../../../alerts/store.ts";
 import type { SilenceRow } from "../../../alerts/silences.ts";
 import { longLine } from "../../../platform/free-text.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
@@ -11,8 +12,8 @@ import { severityState } from "../../parts/state.ts";
 import { time } from "../../parts/time.ts";
 import { hiddenText } from "../../parts/written-text.ts";
 import { alertState, fact, objectLinks, titleOf } from "./alert-words.ts";
-import { type MessagesView, renderMessages, versionOfFailed } from "./message-view.ts";
-import { renderSilences, silenceForm, versionOfSilences } from "./silence-view.ts";
+import { type MessagesView, renderMessages } from "./message-view.ts";
+import { renderSilences, silenceForm } from "./silence-view.ts";
 
 export interface AlertPage extends MessagesView {
   caseView: CaseView;
@@ -21,19 +22,6 @@ export interface AlertPage extends MessagesView {
   /** Where the section about its rule is: a URL, or a path in the program's folder. */
   runbook: string;
 }
-
-/** What a form about an alert was decided on. Pure. */
-export const versionOfAlert = ({
-  state: is,
-  stage,
-  severity,
-}: Pick<AlertDetails, "state" | "stage" | "severity">): string => `${is} ${severity} ${stage}`;
-
-/** What silencing an alert was decided on: a form that is sent twice silences once. Pure. */
-export const versionToSilence = (
-  alert: Parameters<typeof versionOfAlert>[0],
-  silences: readonly SilenceRow[],
-): string => `${versionOfAlert(alert)} ${versionOfSilences(silences)}`;
 
 /** Pure. */
 export function renderAlert(page: AlertPage): Html {
@@ -104,7 +92,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
       alert.state === "open" &&
       html`<form class="card" method="post" action="/alerts/${alert.id}/acknowledge">
         <h2>Acknowledge</h2>
-        ${decidedOn(versionOfAlert(alert))}
+        ${decidedOn(alertSubject.version(alert))}
         <label for="said">What you do about it <span class="hint">if you like</span></label>
         <input id="said" name="note" maxlength="${longLine.longest}" />
         <p class="hint">
@@ -118,10 +106,10 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
       html`<form class="card" method="post" action="/alerts/${alert.id}/silence">
         <h2>Silence</h2>
         ${decidedOn(versionToSilence(alert, silences))} ${silenceForm({ upTo: alert.severity })}
-        <label for="of">Messages of</label>
-        <select id="of" name="of">
-          <option value="key">this alert, also when it comes back</option>
-          <option value="rule">all alerts of the rule ${alert.rule}</option>
+        <label for="whole-rule">Messages of</label>
+        <select id="whole-rule" name="whole-rule">
+          <option value="">this alert, also when it comes back</option>
+          <option value="yes">all alerts of the rule ${alert.rule}</option>
         </select>
         <button class="second">Silence</button>
       </form>`

@@ -1,3 +1,4 @@
+import { versionOfFailed } from "../../../alerts/acts.ts";
 import type { AlertDelivery, AlertDetails } from "../../../alerts/store.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
@@ -17,19 +18,16 @@ export interface MessagesView {
   timeZone: string;
 }
 
-/** What resending was decided on: the messages that were given up. Pure. */
-export const versionOfFailed = (messages: readonly AlertDelivery[]): string =>
-  messages
-    .flatMap(({ id, state: is, attempts }) => (is === "failed" ? `${id}:${attempts}` : []))
-    .join();
-
 /** Pure. */
 export function renderMessages(page: MessagesView): Html {
   const { alert, sight, mayWrite, timeZone } = page;
-  const resend = ({ id, state: is, attempts }: AlertDelivery): Html | null =>
-    is === "failed" && mayWrite
-      ? html`<form method="post" action="/alerts/${alert.id}/messages/${id}/resend">
-          ${decidedOn(attempts)}<button class="plain" aria-label="Send message ${id} again">
+  const resend = (message: AlertDelivery): Html | null =>
+    message.state === "failed" && mayWrite
+      ? html`<form method="post" action="/alerts/${alert.id}/messages/${message.id}/resend">
+          ${decidedOn(versionOfFailed([message]))}<button
+            class="plain"
+            aria-label="Send message ${message.id} again"
+          >
             Send again
           </button>
         </form>`

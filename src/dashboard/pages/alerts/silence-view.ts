@@ -1,3 +1,4 @@
+import { silenceSubject, versionOfSilences } from "../../../alerts/acts.ts";
 import { type AlertSeverity, alertSeverities } from "../../../alerts/message.ts";
 import { type SilenceRow } from "../../../alerts/silences.ts";
 import { shortLine } from "../../../platform/free-text.ts";
@@ -18,13 +19,6 @@ export interface SilencesPage {
   sight: Sight;
   timeZone: string;
 }
-
-/** What beginning a silence of a rule was decided on: those in force. Pure. */
-export const versionOfSilences = (silences: readonly SilenceRow[]): string =>
-  silences
-    .flatMap(({ id, is_in_force: isInForce }) => (isInForce ? id : []))
-    .toSorted()
-    .join();
 
 /** Pure. */
 export function renderSilencesPage(page: SilencesPage): Html {
@@ -138,7 +132,7 @@ function renderEnd(silence: SilenceRow, { mayEnd, back, timeZone }: Listed): Htm
   ${
     mayEnd &&
     html`<form method="post" action="/alerts/silences/${id}/end">
-      ${decidedOn(endsAt.toISOString())}
+      ${decidedOn(silenceSubject.version(silence))}
       ${back !== null && html`<input type="hidden" name="alert" value="${back}" />`}
       <button class="plain" aria-label="End it now: silence ${id}">End it now</button>
     </form>`
