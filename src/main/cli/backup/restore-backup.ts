@@ -8,6 +8,7 @@ import {
   UsageError,
 } from "../../../platform/errors.ts";
 import {
+  type ProgramEnd,
   connectionString,
   findClientPrograms,
   libpqEnvironment,
@@ -39,15 +40,7 @@ export async function restoreBackup(
   { url, db }: { url: string; db: Knex },
   { folder, pgBin, signal }: RestoreOptions,
 ): Promise<Manifest> {
-  const manifest = await readManifest(folder);
-  await assertWhole(folder, manifest);
-  const unknown = await unknownMigrations(manifest.migrations);
-  if (unknown.length > 0) {
-    throw new ConfigurationError(
-      `The backup was made by a newer version of Tallyhook, ${manifest.tallyhook} (it has ${someOf(unknown)}). Restore ` +
-        "it with that version or a later one.",
-    );
-  }
+  const manifest = await readWholeBackup(folder);
   await assertEmpty(db);
   signal.throwIfAborted();
   const { rows } = await db.raw<{ rows: [{ version: number }] }>(
@@ -55,20 +48,12 @@ export async function restoreBackup(
   );
   const { pgRestore } = await findClientPrograms(rows[0].version, pgBin);
   const isMarkOurs = await beginRestore(db);
-  const environment = libpqEnvironment(url);
-  const restored = await run(
+  const restored = await fillDatabase(url, {
     pgRestore,
-    [
-      "--no-password",
-      "--no-owner",
-      "--no-privileges",
-      "--single-transaction",
-      "--exit-on-error",
-      `--dbname=${connectionString({ dbname: environment["PGDATABASE"] ?? "" })}`,
-      join(folder, dumpName),
-    ],
-    { environment, signal },
-  );
+    folder,
+    flags: ["--single-transaction", "--exit-on-error"],
+    signal,
+  });
   signal.throwIfAborted();
   if (restored.code !== 0) {
     const left = await cleanUp(db, { isMarkOurs });
@@ -77,18 +62,51 @@ export async function restoreBackup(
       `pg_restore failed (exit code ${restored.code}): ${why.trim()}. ${leftText[left]}`,
     );
   }
-  const found = await db.transaction(async (trx) => {
-    // It reads every table, which may take hours.
-    await liftLimits(trx);
-    return countRows(trx);
-  });
-  const problem = differingTable(manifest.rows, found);
-  if (problem !== null) {
+  const [first] = await differingTables(db, manifest);
+  if (first !== undefined) {
     throw new TallyhookError(
-      `${problem}. Do not start anything on this database: drop it, and restore another backup.`,
+      `${first.problem}. Do not start anything on this database: drop it, and restore another backup.`,
     );
   }
   return manifest;
+}
+
+/** The manifest of a backup that is whole, and whose schema this version knows. Throws as `restoreBackup` does. */
+export async function readWholeBackup(folder: string): Promise<Manifest> {
+  const manifest = await readManifest(folder);
+  await assertWhole(folder, manifest);
+  const unknown = await unknownMigrations(manifest.migrations);
+  if (unknown.length === 0) return manifest;
+  throw new ConfigurationError(
+    `The backup was made by a newer version of Tallyhook, ${manifest.tallyhook} (it has ${someOf(unknown)}). Restore ` +
+      "it with that version or a later one.",
+  );
+}
+
+/** Runs pg_restore on a backup's dump. Owners and privileges are not restored. Rejects where it cannot be started. */
+export function fillDatabase(
+  url: string,
+  {
+    pgRestore,
+    folder,
+    flags,
+    signal,
+  }: { pgRestore: string; folder: string; flags: readonly string[]; signal: AbortSignal },
+): Promise<ProgramEnd> {
+  const environment = libpqEnvironment(url);
+  const database = connectionString({ dbname: environment["PGDATABASE"] ?? "" });
+  return run(
+    pgRestore,
+    [
+      "--no-password",
+      "--no-owner",
+      "--no-privileges",
+      ...flags,
+      `--dbname=${database}`,
+      join(folder, dumpName),
+    ],
+    { environment, signal },
+  );
 }
 
 type Left = "empty" | "marked" | "filled";
@@ -134,15 +152,20 @@ async function assertEmpty(db: Knex): Promise<void> {
   );
 }
 
-/** Says of which table the rows differ; null where none does. Pure. */
-function differingTable(
-  wanted: Readonly<Record<string, number>>,
-  found: Readonly<Record<string, number>>,
-): string | null {
-  const table = Object.keys(wanted).find((name) => wanted[name] !== found[name]);
-  return table === undefined
-    ? null
-    : `${table} has ${found[table] ?? "no"} rows, and the backup counted ${wanted[table]}`;
+/** The tables whose rows are not as many as the backup counted. Reads every table. */
+export async function differingTables(
+  db: Knex,
+  { rows }: Manifest,
+): Promise<{ table: string; problem: string }[]> {
+  const found = await db.transaction(async (trx) => {
+    // It reads every table, which may take hours.
+    await liftLimits(trx);
+    return countRows(trx);
+  });
+  return Object.entries(rows).flatMap(([table, wanted]) => {
+    const problem = `${table} has ${found[table] ?? "no"} rows, and the backup counted ${wanted}`;
+    return found[table] === wanted ? [] : [{ table, problem }];
+  });
 }
 
 /**

@@ -62,12 +62,8 @@ export async function takeBackup(
   await note(db, null);
   const made = await db.transaction(
     async (trx) => {
-      // It waits for pg_dump, which may take hours.
-      await liftLimits(trx);
-      const about = await describe(trx);
-      await assertOurs(trx);
-      const unreadable = await unreadableSchemas(trx);
-      const programs = await findClientPrograms(about.serverNumber, options.pgBin);
+      const plan = await planBackup(trx, options.pgBin);
+      const { about, unreadable } = plan;
       await lockBackups(trx);
       await writable(directory, async () => {
         await makeDirectory(directory);
@@ -78,16 +74,7 @@ export async function takeBackup(
       const partial = join(directory, `${name}${partialEnding(about)}`);
       try {
         await writable(directory, () => mkdir(partial, { mode: 0o700 }));
-        const manifest = await write(
-          { url, trx },
-          {
-            ...options,
-            partial,
-            programs,
-            about,
-            without: [...leftSchemas, ...unreadable.map(({ schema }) => schema)],
-          },
-        );
+        const manifest = await writeBackup({ url, trx }, { ...options, ...plan, folder: partial });
         signal.throwIfAborted();
         const folder = join(directory, name);
         await writable(directory, () => rename(partial, folder));
@@ -118,6 +105,26 @@ async function note(db: Knex, takenAt: string | null): Promise<boolean> {
     if (errorCode(error) === undefined) throw error;
     return false;
   }
+}
+
+/** What a backup of a database consists of, and the programs that make it. */
+export interface BackupPlan {
+  about: About;
+  unreadable: readonly UnreadableSchema[];
+  programs: ClientPrograms;
+}
+
+/**
+ * Begins a transaction of which a backup is made: lifts its limits, and exports its snapshot. Its first statements, in
+ * `repeatable read`. Throws `ConfigurationError` where the database is not ours or the programs are missing.
+ */
+export async function planBackup(trx: Knex.Transaction, pgBin?: string): Promise<BackupPlan> {
+  // It waits for pg_dump, which may take hours.
+  await liftLimits(trx);
+  const about = await describe(trx);
+  await assertOurs(trx);
+  const unreadable = await unreadableSchemas(trx);
+  return { about, unreadable, programs: await findClientPrograms(about.serverNumber, pgBin) };
 }
 
 interface About {
@@ -168,25 +175,24 @@ async function lockBackups(trx: Knex.Transaction): Promise<void> {
   );
 }
 
-async function write(
+/**
+ * Writes the two files of a backup of the transaction's snapshot (`planBackup`) into an existing folder, and reads the
+ * dump back. Throws `UnreachableError` where it cannot be written.
+ */
+export async function writeBackup(
   { url, trx }: { url: string; trx: Knex.Transaction },
   {
-    partial,
+    folder,
     programs,
     about,
+    unreadable,
     version,
-    without,
     signal,
-  }: BackupOptions & {
-    partial: string;
-    programs: ClientPrograms;
-    about: About;
-    /** Schemas. */
-    without: readonly string[];
-  },
+  }: Pick<BackupOptions, "version" | "signal"> & BackupPlan & { folder: string },
 ): Promise<Manifest> {
+  const without = [...leftSchemas, ...unreadable.map(({ schema }) => schema)];
   const environment = libpqEnvironment(url);
-  const dump = join(partial, dumpName);
+  const dump = join(folder, dumpName);
   const dumped = await run(
     programs.pgDump,
     [
@@ -222,10 +228,10 @@ async function write(
     erased,
   };
   await assertListed(programs, dump, manifest, signal);
-  await writable(partial, () =>
-    writePrivate(join(partial, manifestName), `${JSON.stringify(manifest, null, 2)}\n`),
+  await writable(folder, () =>
+    writePrivate(join(folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`),
   );
-  await syncFolder(partial);
+  await syncFolder(folder);
   return manifest;
 }
 

@@ -3,27 +3,41 @@ import { join } from "node:path";
 import type { Knex } from "knex";
 import { startTemporaryServer } from "../../../platform/embedded/temporary-server.ts";
 import type { Log } from "../../../platform/log.ts";
+import { TallyhookError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
+import { findClientPrograms } from "../../../platform/postgres/client-programs.ts";
+import type { MigrationStep } from "../../../platform/postgres/migration-session.ts";
+import {
+  changedObjects,
+  migratedSchemas,
+  readLiveObjects,
+} from "../../../platform/postgres/schema-objects.ts";
 import { runOn } from "../../../platform/postgres/sql-file.ts";
-import { liftLimits } from "../../../platform/postgres/transactions.ts";
 import { registerSecret } from "../../../platform/redaction.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { migrateSchema } from "../../schema.ts";
-import { copySample } from "./copy-sample.ts";
-import { adoptDefinitions, makeFormerSchema } from "./former-schema.ts";
-import { type HeldLock, type RehearsedStep, type TableSize, watchLockTimes } from "./lock-times.ts";
+import type { Manifest } from "../backup/manifest.ts";
+import { differingTables, fillDatabase, readWholeBackup } from "../backup/restore-backup.ts";
+import { planBackup, writeBackup } from "../backup/take-backup.ts";
+import { type HeldLock, watchLockTimes } from "./lock-times.ts";
 
 export interface RehearsalDeps {
-  /** The database that is to be upgraded. Only read, in one transaction. */
+  /** The database that is to be upgraded. Only read. */
   source: Knex;
+  /** Leads to it, past a pooler. */
+  url: string;
   /** Where the copy's server gets a folder. */
   dataDir: string;
   log: Log;
 }
 
 export interface RehearsalOptions {
-  /** The most rows of a table that are copied, as a rule. */
-  rows: number;
+  /** The folder of a backup to restore; by default the database is copied now. */
+  backup?: string | undefined;
+  /** Where pg_dump and pg_restore are; where they are likely to be without. */
+  pgBin?: string | undefined;
+  /** Of Tallyhook. */
+  version: string;
   /** Gets a line for a person at each stage. */
   say(line: string): void;
   /** Aborts the rehearsal. It then rejects with the signal's reason, when the copy is removed. */
@@ -33,8 +47,9 @@ export interface RehearsalOptions {
 export interface Rehearsal {
   applied: string[];
   replaced: string[];
-  tables: ({ table: string } & TableSize)[];
-  steps: readonly RehearsedStep[];
+  /** Rows of the copy by table. */
+  rows: Readonly<Record<string, number>>;
+  steps: readonly MigrationStep[];
   locks: HeldLock[];
   closes: RehearsedCloses;
   /** What the rehearsal says nothing about, a sentence each. */
@@ -42,10 +57,8 @@ export interface Rehearsal {
 }
 
 export interface RehearsedCloses {
-  /** Closed months of which everything was copied, and whose seal holds afterwards. */
+  /** Closed months whose seal holds afterwards. */
   sealed: string[];
-  /** Closed months of which only the seal was copied. */
-  sealOnly: string[];
   /** Reports of closed months that were computed before and after, with the same result. */
   same: number;
   /** What an upgrade would break, a sentence each. */
@@ -56,13 +69,14 @@ export interface RehearsedCloses {
 const recomputedMonths = 3;
 
 /**
- * Makes a copy of the schema and of a part of the rows in a server of its own, migrates it with this version, and
+ * Restores a backup into a server of its own, by default one of this moment, migrates that copy with this version, and
  * removes it. Times each step and each lock, and checks that closed months keep what was sealed and that their reports
- * say the same of the same rows. Throws what the migration throws; the source is never changed.
+ * say the same of the same rows. What the copy's server cannot restore, such as an extension, is a gap. Throws what the
+ * backup and the migration throw; the source is never changed.
  */
 export async function rehearse(
-  { source, dataDir, log }: RehearsalDeps,
-  { rows, say, signal }: RehearsalOptions,
+  { source, url, dataDir, log }: RehearsalDeps,
+  { say, signal, ...options }: RehearsalOptions,
 ): Promise<Rehearsal> {
   signal.throwIfAborted();
   const server = await startTemporaryServer({
@@ -85,9 +99,20 @@ export async function rehearse(
     say(
       `The copy is in ${server.dataDir}, which only its server's user can read, and is removed at the end.`,
     );
-    const folder = join(server.dataDir, "former");
-    await mkdir(folder, { mode: 0o700 });
-    return await rehearseOn(source, target, { folder, rows, say, signal });
+    const folder = options.backup ?? join(server.dataDir, "backup");
+    if (options.backup === undefined) {
+      await mkdir(folder, { mode: 0o700 });
+      await copyDatabase({ source, url }, { ...options, folder, signal });
+    }
+    const manifest = await readWholeBackup(folder);
+    const gaps = await fillCopy(
+      { target, url: server.url },
+      { ...options, folder, manifest, signal },
+    );
+    await adoptDefinitions(source, target);
+    const sum = Object.values(manifest.rows).reduce((total, n) => total + n, 0);
+    say(`All ${sum} rows as of ${manifest.takenAt} are restored. Migrating the copy …`);
+    return { rows: manifest.rows, ...(await migrateCopy(target, { gaps, say, signal })) };
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -98,49 +123,94 @@ export async function rehearse(
   }
 }
 
-async function rehearseOn(
-  source: Knex,
-  target: Knex,
-  { folder, rows, say, signal }: RehearsalOptions & { folder: string },
-): Promise<Rehearsal> {
-  const room = optionalRooms.reports?.closes;
-  const { gaps, sample, seals } = await source.transaction(
-    async (trx) => {
-      await liftLimits(trx);
-      const unmade = await makeFormerSchema(trx, target, folder);
-      signal.throwIfAborted();
-      const copied = await copySample(trx, target, { rows, signal });
-      await adoptDefinitions(trx, target);
-      const found = await trx("reports.closes").select("sha256").orderBy("month");
-      return { gaps: [...unmade, ...copied.problems], sample: copied, seals: found };
-    },
+const copyDatabase = (
+  { source, url }: Pick<RehearsalDeps, "source" | "url">,
+  {
+    pgBin,
+    ...options
+  }: Pick<RehearsalOptions, "pgBin" | "version" | "signal"> & { folder: string },
+): Promise<unknown> =>
+  source.transaction(
+    async (trx) => writeBackup({ url, trx }, { ...options, ...(await planBackup(trx, pgBin)) }),
     { isolationLevel: "repeatable read", readOnly: true },
   );
-  const tables = [...sample.sizes].map(([table, size]) => ({ table, ...size }));
-  say(sizeText(tables));
+
+/** Returns what the copy lacks, a sentence each. Throws `TallyhookError` where it lacks a table of Tallyhook. */
+async function fillCopy(
+  { target, url }: { target: Knex; url: string },
+  {
+    folder,
+    manifest,
+    pgBin,
+    signal,
+  }: Pick<RehearsalOptions, "pgBin" | "signal"> & { folder: string; manifest: Manifest },
+): Promise<string[]> {
+  const ofDump = Number.parseInt(manifest.postgres.pgDump, 10) * 10_000;
+  const { pgRestore } = await findClientPrograms(ofDump, pgBin);
+  // Without flags it goes on after a failure, such as at an extension that the copy's server does not have.
+  const { err } = await fillDatabase(url, { pgRestore, folder, flags: [], signal });
+  signal.throwIfAborted();
+  const failures = [...err.matchAll(/^pg_restore: error: (.*)$/gm)].map(([, why]) => why);
+  const differing = await differingTables(target, manifest);
+  const ours = differing.find(({ table }) => isOurs(table));
+  if (ours !== undefined) {
+    throw new TallyhookError(
+      `The copy is not whole: ${[ours.problem, ...failures.slice(0, 1)].join(". ")}.`,
+    );
+  }
+  return [
+    ...failures.map((why) => `Not in the copy: ${why}.`),
+    ...differing.map(({ problem }) => `In the copy ${problem}.`),
+  ];
+}
+
+function isOurs(table: string): boolean {
+  const [schema = ""] = table.split(".");
+  return (
+    (migratedSchemas as readonly string[]).includes(schema) || table.startsWith("public.tallyhook_")
+  );
+}
+
+/**
+ * Notes the definitions of the copy as those that `migrate` made, but for what was changed by hand in the source: a
+ * server words some otherwise when it reads its own text again. Without a note that compares, there is nothing to adopt.
+ */
+async function adoptDefinitions(source: Knex, target: Knex): Promise<void> {
+  if ((await changedObjects(target)) === null) return;
+  const changed = (await changedObjects(source)) ?? [];
+  for (const { kind, name, sha256 } of await readLiveObjects(target)) {
+    if (changed.some((each) => each.kind === kind && each.name === name)) continue;
+    await target("tallyhook_schema_objects").where({ kind, name }).update({ sha256 });
+  }
+}
+
+async function migrateCopy(
+  target: Knex,
+  { gaps, say, signal }: Pick<RehearsalOptions, "say" | "signal"> & { gaps: string[] },
+): Promise<Omit<Rehearsal, "rows">> {
+  const room = optionalRooms.reports?.closes;
   const before = {
     verified: await room?.verify(target).catch(() => null),
     reports: await room?.recompute(target, recomputedMonths),
+    seals: await target("reports.closes").orderBy("month").pluck<string[]>("sha256"),
   };
   signal.throwIfAborted();
-  const times = await watchLockTimes(runOn(target), sample.sizes);
+  const times = await watchLockTimes(runOn(target));
   const { applied, replaced } = await migrateSchema(target, { watcher: times });
   say("The copy is migrated. Checking the closed months …");
   signal.throwIfAborted();
-  const closes: RehearsedCloses = { sealed: [], sealOnly: [], same: 0, problems: [] };
+  const closes: RehearsedCloses = { sealed: [], same: 0, problems: [] };
   const after = await room?.verify(target);
   const known = new Set(before.verified?.closes.flatMap(({ problems }) => problems));
-  for (const [n, { month, snapshot, sha256, problems }] of (after?.closes ?? []).entries()) {
-    const isWhole = sample.closes.includes(snapshot);
-    const added = isWhole ? problems.filter((problem) => !known.has(problem)) : [];
-    if (sha256 !== (seals[n] as { sha256: string } | undefined)?.sha256)
-      added.push("its seal is another one");
-    if (added.length === 0) closes[isWhole ? "sealed" : "sealOnly"].push(month);
+  for (const [n, { month, sha256, problems }] of (after?.closes ?? []).entries()) {
+    const added = problems.filter((problem) => !known.has(problem));
+    if (sha256 !== before.seals[n]) added.push("its seal is another one");
+    if (added.length === 0) closes.sealed.push(month);
     closes.problems.push(...added.map((problem) => `The close of ${month}: ${problem}.`));
   }
-  if (after !== undefined && after.closes.length !== seals.length) {
+  if (after !== undefined && after.closes.length !== before.seals.length) {
     closes.problems.push(
-      `${seals.length} months were closed, and ${after.closes.length} are afterwards.`,
+      `${before.seals.length} months were closed, and ${after.closes.length} are afterwards.`,
     );
   }
   const computed = await room?.recompute(target, recomputedMonths, before.reports);
@@ -160,15 +230,5 @@ async function rehearseOn(
       );
     }
   }
-  return { applied, replaced, tables, steps: times.steps, locks: times.locks(), closes, gaps };
-}
-
-function sizeText(tables: readonly TableSize[]): string {
-  const [copied, real] = [
-    tables.reduce((sum, each) => sum + each.copied, 0),
-    tables.reduce((sum, each) => sum + each.real, 0),
-  ];
-  return copied === real
-    ? `All ${copied} rows of ${tables.length} tables are copied. Migrating the copy …`
-    : `${copied} of about ${real} rows of ${tables.length} tables are copied. Migrating the copy …`;
+  return { applied, replaced, steps: times.steps, locks: times.locks(), closes, gaps };
 }

@@ -6,15 +6,16 @@ import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform
 import { newerMigrations } from "../../../platform/postgres/migrations.ts";
 import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
 import { pendingSchema } from "../../schema.ts";
-import { wholeNumber } from "../arguments.ts";
 import type { CliContext } from "../context.ts";
 import { untilSignal } from "../until-signal.ts";
-import type { HeldLock, RehearsedStep } from "./lock-times.ts";
+import type { MigrationStep } from "../../../platform/postgres/migration-session.ts";
+import type { HeldLock } from "./lock-times.ts";
 import type { Rehearsal } from "./rehearse.ts";
 
 interface UpgradeOptions {
   rehearse?: boolean;
-  rows: number;
+  backup?: string;
+  pgBin?: string;
   json?: boolean;
 }
 
@@ -24,16 +25,19 @@ export function registerUpgrade(program: Command, context: CliContext): void {
     .description(
       "say what migrate would do to the database, or rehearse it on a copy; changes nothing",
     )
-    .option("--rehearse", "migrate a copy with a part of the rows, and time each step and lock")
+    .option("--rehearse", "migrate a copy, and time each step and lock")
     .option(
-      "--rows <number>",
-      "with --rehearse: about how many rows of a big table are copied",
-      wholeNumber(100, 10_000_000),
-      20_000,
+      "--backup <folder>",
+      "with --rehearse: restore this backup, in place of a copy of this moment",
+    )
+    .option(
+      "--pg-bin <folder>",
+      "with --rehearse: where pg_dump and pg_restore are, if they are not found",
     )
     .option("--json", "print one JSON object")
     .action(async (options: UpgradeOptions) => {
-      if (options.rehearse === true) await printRehearsal(context, options);
+      if (options.rehearse === true)
+        await printRehearsal(context, program.version() ?? "", options);
       else await printPending(context, options.json === true);
     });
 }
@@ -72,7 +76,11 @@ async function refuseNewer(db: Knex): Promise<void> {
   );
 }
 
-async function printRehearsal(context: CliContext, { rows, json }: UpgradeOptions): Promise<void> {
+async function printRehearsal(
+  context: CliContext,
+  version: string,
+  { backup, pgBin, json }: UpgradeOptions,
+): Promise<void> {
   const { stdout, stderr } = context;
   const stop = new AbortController();
   void untilSignal().then((signal) =>
@@ -87,8 +95,19 @@ async function printRehearsal(context: CliContext, { rows, json }: UpgradeOption
       await refuseNewer(source);
       const { rehearse } = await import("./rehearse.ts");
       return rehearse(
-        { source, dataDir: runtime.config.dataDir, log: runtime.log },
-        { rows, signal: stop.signal, say: (line) => stderr.write(`tallyhook: ${line}\n`) },
+        {
+          source,
+          url: await runtime.directUrl(),
+          dataDir: runtime.config.dataDir,
+          log: runtime.log,
+        },
+        {
+          backup,
+          pgBin,
+          version,
+          signal: stop.signal,
+          say: (line) => stderr.write(`tallyhook: ${line}\n`),
+        },
       );
     },
     { logLevel: "warn" },
@@ -112,16 +131,16 @@ function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): s
   if (locks.length > 0) lines.push(lockTable(locks));
   else lines.push("No lock keeps others from a table.");
   const longest = locks[0];
-  if (longest !== undefined && longest.estimatedMs > longLockMs) {
+  if (longest !== undefined && longest.heldMs > longLockMs) {
     lines.push(
       pc.yellow(
-        `${longest.table} would be locked for about ${shortTime(longest.estimatedMs)}: what writes to it waits so long, and ` +
+        `${longest.table} would be locked for about ${shortTime(longest.heldMs)}: what writes to it waits so long, and ` +
           "webhooks are answered 503 and sent again where it is the inbox. Choose a quiet hour.",
       ),
     );
   }
   lines.push(
-    "The estimates take the time on the copy times the real number of rows, by this machine: expect another figure there.",
+    "The times are this machine's, on a copy that nobody else used: expect other figures there.",
     "",
     closesText(closes),
     ...closes.problems.map((problem) => pc.red(problem)),
@@ -133,42 +152,33 @@ function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): s
 
 const table = (head: string[]) => new Table({ head, style: { head: [], border: [] } });
 
-function stepTable(steps: readonly RehearsedStep[]): string {
-  const shown = table(["step", "on the copy", "estimate"]);
-  for (const { file, line, statement, ms, estimatedMs, isOnline } of steps) {
+function stepTable(steps: readonly MigrationStep[]): string {
+  const shown = table(["step", "on the copy"]);
+  for (const { file, line, statement, ms, isOnline } of steps) {
     const place = line === null ? file : `${file}:${line}`;
-    shown.push([
-      `${place}  ${statement}${isOnline ? "  (online)" : ""}`,
-      shortTime(ms),
-      shortTime(estimatedMs),
-    ]);
+    shown.push([`${place}  ${statement}${isOnline ? "  (online)" : ""}`, shortTime(ms)]);
   }
   return shown.toString();
 }
 
 function lockTable(locks: readonly HeldLock[]): string {
-  const shown = table(["locked table", "keeps out", "on the copy", "estimate", "taken by"]);
-  for (const { table: name, stopsReaders, heldMs, estimatedMs, takenBy } of locks) {
+  const shown = table(["locked table", "keeps out", "on the copy", "taken by"]);
+  for (const { table: name, stopsReaders, heldMs, takenBy } of locks) {
     const who = stopsReaders ? "readers and writers" : "writers";
-    shown.push([name, who, shortTime(heldMs), shortTime(estimatedMs), takenBy]);
+    shown.push([name, who, shortTime(heldMs), takenBy]);
   }
   return shown.toString();
 }
 
-function closesText({ sealed, sealOnly, same, problems }: Rehearsal["closes"]): string {
+function closesText({ sealed, same, problems }: Rehearsal["closes"]): string {
   if (problems.length > 0) return "CLOSED MONTHS CHANGE:";
-  if (sealed.length + sealOnly.length === 0) return "No month is closed.";
+  if (sealed.length === 0) return "No month is closed.";
   const parts = [
     `${counted(sealed.length, "closed month")} verified: what was sealed is as it was.`,
   ];
-  if (sealOnly.length > 0) {
-    parts.push(
-      `Of ${counted(sealOnly.length, "earlier one")} only the seal was copied (--rows copies more).`,
-    );
-  }
   if (same > 0) {
     parts.push(
-      `${counted(same, "report")} of closed months, computed again from the copied rows, say the same as before.`,
+      `${counted(same, "report")} of closed months, computed again, say the same as before.`,
     );
   }
   return parts.join(" ");
