@@ -22,6 +22,7 @@ export interface ActRoute<Deps, Input, Done> {
 const statuses: Readonly<Record<Refusal, number>> = {
   unknown: 404,
   invalid: 400,
+  forbidden: 403,
   outdated: 409,
   hindered: 409,
 };

@@ -29,8 +29,11 @@ export interface ActCall<Input> {
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type AnyAct = Act<any, any, any>;
 
-/** Which kind of refusal it is: a page answers 404 to `unknown`, 400 to `invalid`, and 409 to the others. */
-export type Refusal = "unknown" | "invalid" | "outdated" | "hindered";
+/**
+ * Which kind of refusal it is: a page answers 404 to `unknown`, 400 to `invalid`, 403 to `forbidden` (another person may),
+ * and 409 to the others.
+ */
+export type Refusal = "unknown" | "invalid" | "forbidden" | "outdated" | "hindered";
 
 /** An act was not possible, so nothing was done. The message is a sentence for people that holds at every door. */
 export class ActRefused extends UsageError {

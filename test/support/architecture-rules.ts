@@ -66,7 +66,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "reconcile/findings/findings.ts",
   ],
   worker: ["platform/**", "contract/**", "client/**", "queue/**", "inbox/**", "mirror/**"],
-  reports: ["platform/**"],
+  reports: ["platform/**", "people/act.ts", "people/fields.ts"],
   sandbox: ["platform/**", "contract/**"],
   people: ["platform/**"],
   dashboard: [

@@ -26,8 +26,8 @@ export interface ActCommand<Deps, Input, Done> {
   takes: { readonly [Name in keyof Input]?: Taken };
   /** `person`: a name is asked for where the system knows none; `script`: the record has the system's user then. */
   by: { who: "person" | "script"; says: string };
-  /** Opened before anything else is done. */
-  deps(runtime: Runtime): Promise<Deps>;
+  /** Opened before anything else is done. `options`: those that the command has besides the act's fields. */
+  deps(runtime: Runtime, options: Readonly<Record<string, unknown>>): Promise<Deps>;
   /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. */
   ask?(deps: Deps, input: Input): Promise<{ question: string; decidedOn: string | null }>;
   /** What to print. */
@@ -43,12 +43,12 @@ const doors = new WeakMap<Command, { act: AnyAct; takes: Readonly<Record<string,
 /** The act that a command is a door of, and how it takes the act's fields; undefined for other commands. */
 export const doorOf = (command: Command) => doors.get(command);
 
-/** Registers the command of an act. */
+/** Registers the command of an act, and returns it for options that are no field of the act. */
 export function registerAct<Deps, Input, Done>(
   parent: Command,
   context: CliContext,
   door: ActCommand<Deps, Input, Done>,
-): void {
+): Command {
   const { act, by, ask, json } = door;
   const takes = door.takes as Readonly<Record<string, Taken>>;
   const fields = act.fields as Readonly<Record<string, Field<unknown>>>;
@@ -65,7 +65,8 @@ export function registerAct<Deps, Input, Done>(
   if (json !== undefined) command.option("--json", "print JSON");
 
   command.action(async () => {
-    const options = command.opts<Record<string, unknown> & ActOptions>();
+    // Commander assigns an option that its parent has as well to the parent.
+    const options = command.optsWithGlobals<Record<string, unknown> & ActOptions>();
     const given = ([name, { absent }]: [string, Field<unknown>]): [string, unknown] => {
       const typed = positional.includes(name)
         ? (command.processedArgs as unknown[])[positional.indexOf(name)]
@@ -78,7 +79,7 @@ export function registerAct<Deps, Input, Done>(
     await context.withRuntime(
       parent.name(),
       async (runtime) => {
-        const deps = await door.deps(runtime);
+        const deps = await door.deps(runtime, options);
         const shown = await ask?.(deps, input);
         if (shown !== undefined && options.yes !== true) await confirm(context, shown.question);
         const call = { actor, input, decidedOn: shown?.decidedOn ?? null };
@@ -92,6 +93,7 @@ export function registerAct<Deps, Input, Done>(
       { logLevel: "warn" },
     );
   });
+  return command;
 }
 
 interface ActOptions {
