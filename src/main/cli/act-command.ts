@@ -15,7 +15,12 @@ interface Taken {
   says: string;
   /** What is given where the option is not; absent: what the act has. */
   default?: string;
+  /** The act's text for what was typed; undefined: there can be none. Absent: the same text. */
+  means?(typed: string): string | undefined;
 }
+
+/** Appended to the message of a refusal. */
+type Hint<Deps, Input> = string | ((deps: Deps, input: Input) => Promise<string>);
 
 /** The door of an act on the command line. */
 export interface ActCommand<Deps, Input, Done> {
@@ -28,14 +33,14 @@ export interface ActCommand<Deps, Input, Done> {
   by: { who: "person" | "script"; says: string };
   /** Opened before anything else is done. `options`: those that the command has besides the act's fields. */
   deps(runtime: Runtime, options: Readonly<Record<string, unknown>>): Promise<Deps>;
-  /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. */
+  /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. May refuse. */
   ask?(deps: Deps, input: Input): Promise<{ question: string; decidedOn: string | null }>;
   /** What to print. */
   say(done: Done, told: { input: Input; actor: Actor }): string;
   /** What `--json` prints; absent: there is no such option. */
   json?(done: Done): unknown;
-  /** What helps where it was refused: appended to the message. */
-  hints?: Partial<Record<Refusal, string>>;
+  /** What helps where it was refused. */
+  hints?: Partial<Record<Refusal, Hint<Deps, Input>>>;
 }
 
 const doors = new WeakMap<Command, { act: AnyAct; takes: Readonly<Record<string, Taken>> }>();
@@ -49,16 +54,17 @@ export function registerAct<Deps, Input, Done>(
   context: CliContext,
   door: ActCommand<Deps, Input, Done>,
 ): Command {
-  const { act, by, ask, json } = door;
+  const { act, by, ask, json, hints = {} } = door;
   const takes = door.takes as Readonly<Record<string, Taken>>;
   const fields = act.fields as Readonly<Record<string, Field<unknown>>>;
   const positional = Object.keys(takes).filter((name) => isArgument(takes[name]));
   const command = parent.command(door.name).description(door.description);
   doors.set(command, { act, takes });
-  for (const [name, { flags, says, default: preset }] of Object.entries(takes)) {
-    const parse = parserOf(fields[name] as Field<unknown>);
-    if (positional.includes(name)) command.argument(flags, says, parse);
-    else command.addOption(optionOf(flags, says, parse, preset));
+  for (const [name, taken] of Object.entries(takes)) {
+    const field = fields[name] as Field<unknown>;
+    if (positional.includes(name)) {
+      command.argument(taken.flags, taken.says, parserOf(field, taken.means));
+    } else command.addOption(optionOf(taken, field));
   }
   command.option("--by <name>", by.says, parsePerson);
   if (ask !== undefined) command.option("--yes", "do it without asking");
@@ -80,10 +86,16 @@ export function registerAct<Deps, Input, Done>(
       parent.name(),
       async (runtime) => {
         const deps = await door.deps(runtime, options);
-        const shown = await ask?.(deps, input);
+        const hinted = async (error: unknown): Promise<never> => {
+          const hint = error instanceof ActRefused ? hints[error.refusal] : undefined;
+          if (hint === undefined || !(error instanceof ActRefused)) throw error;
+          const says = typeof hint === "string" ? hint : await hint(deps, input);
+          throw new UsageError(`${error.message} ${says}`, { cause: error });
+        };
+        const shown = await ask?.(deps, input).catch(hinted);
         if (shown !== undefined && options.yes !== true) await confirm(context, shown.question);
         const call = { actor, input, decidedOn: shown?.decidedOn ?? null };
-        const done = await act.run(deps, call).catch(withHint(door.hints));
+        const done = await act.run(deps, call).catch(hinted);
         context.stdout.write(
           json !== undefined && options.json === true
             ? `${JSON.stringify(json(done))}\n`
@@ -109,32 +121,22 @@ const optionName = (taken: Taken | undefined): string =>
 
 /** A parser for a command's argument or option that is such a field. */
 const parserOf =
-  <T>({ read, wanted, names }: Field<T>) =>
+  <T>({ read, wanted, names }: Field<T>, means: Taken["means"] = (typed) => typed) =>
   (typed: string): T => {
-    const value = read(typed);
+    const meant = means(typed);
+    const value = meant === undefined ? undefined : read(meant);
     if (value !== undefined) return value;
     const near = names === undefined ? null : nearestName(typed, names);
     const hint = near === null ? "" : ` Did you mean "${near}"?`;
     throw new InvalidArgumentError(`It has to be ${wanted}.${hint}`);
   };
 
-function optionOf(
-  flags: string,
-  says: string,
-  parse: (typed: string) => unknown,
-  given: string | undefined,
-): Option {
+function optionOf({ flags, says, default: preset, means }: Taken, field: Field<unknown>): Option {
   const option = new Option(flags, says);
   // An option without a value is a flag.
   if (option.isBoolean()) return option;
+  const parse = parserOf(field, means);
   option.argParser(parse);
-  return given === undefined ? option : option.default(parse(given));
+  if (preset !== undefined) return option.default(parse(preset));
+  return option.makeOptionMandatory(field.absent === undefined);
 }
-
-const withHint =
-  (hints: ActCommand<unknown, unknown, unknown>["hints"] = {}) =>
-  (error: unknown): never => {
-    const hint = error instanceof ActRefused ? hints[error.refusal] : undefined;
-    if (hint === undefined || !(error instanceof ActRefused)) throw error;
-    throw new UsageError(`${error.message} ${hint}`, { cause: error });
-  };
