@@ -222,7 +222,7 @@ describe("retrying", () => {
       .update({ attempts: 12, claimed_until: db.raw("now() + interval '1 hour'") });
     const running = await post(action, { "decided-on": version });
     expect(running.status).toBe(409);
-    expect(await running.text()).toContain("runs just now");
+    expect(await running.text()).toContain("runs number 1 now");
   });
 });
 

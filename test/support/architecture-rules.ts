@@ -25,6 +25,8 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   feed: ["platform/**"],
   dispatch: [
     "platform/**",
+    "people/act.ts",
+    "people/fields.ts",
     "contract/**",
     "client/**",
     "feed/**",
@@ -106,6 +108,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "alerts/escalation.ts",
     "alerts/outbox/outbox.ts",
     "alerts/runbook.ts",
+    "dispatch/acts.ts",
     "dispatch/handler-health.ts",
     "dispatch/handler-hosts.ts",
     "dispatch/manage-handlers.ts",

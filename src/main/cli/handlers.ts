@@ -58,8 +58,8 @@ export function registerHandlers(program: Command, context: CliContext): void {
 
 const kindOf = (context: CliContext): RecipientKind => ({
   words: handlerWords,
-  recipientOf: (name) => name,
   // The names of other recipients have a colon, which a handler's cannot have.
+  recipientOf: (name) => (name.includes(":") ? undefined : name),
   nameOf: (recipient) => (recipient.includes(":") ? null : recipient),
   defined: async () => {
     const { handlers, problem } = await loadOwnHandlers(context.loaded().config);

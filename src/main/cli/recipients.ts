@@ -1,32 +1,29 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Knex } from "knex";
 import {
-  type HandlerRow,
+  noRecipient,
+  pausing,
+  removing,
+  requireRemains,
+  resuming,
+  retrying,
+  skipping,
+} from "../../dispatch/acts.ts";
+import {
+  type HandlerRemains,
   handlerNames,
-  lockHandler,
   mostCounted,
-  pauseHandler,
   readHandlers,
-  readRemains,
-  readRun,
-  removeHandler,
-  resumeHandler,
-  retryRuns,
-  skipRun,
 } from "../../dispatch/manage-handlers.ts";
-import { lockRun, readOpenRuns } from "../../dispatch/open-runs.ts";
+import { readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
-import { type Actor, type RecordedAct, recordAct } from "../../people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
-import { shortLine } from "../../platform/free-text.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, someOf, withoutControls } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, scriptActor } from "./acting-person.ts";
-import { freeText, wholeNumber } from "./arguments.ts";
-import { assertCanAsk, confirm } from "./confirm.ts";
+import { registerAct } from "./act-command.ts";
+import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { type TableWords, countText, recipientList, recipientPage } from "./recipient-tables.ts";
 
@@ -52,8 +49,8 @@ export interface RecipientWords extends TableWords {
 /** One kind of recipient of the dispatch. */
 export interface RecipientKind {
   words: RecipientWords;
-  /** Under which the dispatch would know it, and back; null for one of another kind. */
-  recipientOf(name: string): string;
+  /** Under which the dispatch would know it, and back; undefined and null for one of another kind. */
+  recipientOf(name: string): string | undefined;
   nameOf(recipient: string): string | null;
   /** Those that a worker with these settings would run. Throws `ConfigurationError` where nothing can be read. */
   defined(): Promise<Defined>;
@@ -79,7 +76,7 @@ export function registerRecipientCommands(
   context: CliContext,
   kind: RecipientKind,
 ): void {
-  const { noun, item, items, numberOption, place } = kind.words;
+  const { noun, items } = kind.words;
   const deps = { context, kind };
 
   program
@@ -98,90 +95,123 @@ export function registerRecipientCommands(
       show(deps, name, options),
     );
 
-  program
-    .command("retry")
-    .description(`try dead ${items} again at once, with all their attempts`)
-    .argument("<name>", `the ${noun}'s name`)
-    .option(`${numberOption} <seq>`, `this ${item} only`, itemNumber)
-    .option("--all", `every dead ${item} of this ${noun}`)
-    .addOption(actingOption())
-    .action(
-      (name: string, { all, by, ...options }: NumberOption & ActingOption & { all?: boolean }) =>
-        retry(deps, name, { seq: numberIn(kind, options), all: all === true, by }),
-    );
-
-  program
-    .command("skip")
-    .description(`give up a ${item}, so that later ${items} of its object go on`)
-    .argument("<name>", `the ${noun}'s name`)
-    .requiredOption(`${numberOption} <seq>`, `the number of the ${item}`, itemNumber)
-    .addOption(actingOption())
-    // The option is required.
-    .action((name: string, { by, ...options }: NumberOption & ActingOption) =>
-      skip(deps, name, { seq: numberIn(kind, options) ?? 0, by }),
-    );
-
-  program
-    .command("pause")
-    .description("begin nothing more until it is resumed; nothing is lost meanwhile")
-    .argument("<name>", `the ${noun}'s name`)
-    .option(
-      "--reason <text>",
-      "why, for those who see the list",
-      freeText(shortLine),
-      "a person paused it",
-    )
-    .addOption(actingOption())
-    .action((name: string, options: ActingOption & { reason: string }) =>
-      pause(deps, name, options),
-    );
-
-  program
-    .command("resume")
-    .description("end a pause, and try at once what has failed")
-    .argument("<name>", `the ${noun}'s name`)
-    .addOption(actingOption())
-    .action((name: string, { by }: ActingOption) => resume(deps, name, by));
-
-  program
-    .command("remove")
-    .description(`forget a ${noun} that nobody needs: ${place}, and what waits for it`)
-    .argument("<name>", `the ${noun}'s name`)
-    .option("--yes", "remove it without asking")
-    .addOption(actingOption())
-    .action((name: string, options: ActingOption & { yes?: boolean }) =>
-      remove(deps, name, options),
-    );
+  registerRecipientActs(program, context, kind);
 }
 
-type NumberOption = Record<string, number | undefined>;
+/** Registers `retry`, `skip`, `pause`, `resume` and `remove`. */
+function registerRecipientActs(program: Command, context: CliContext, kind: RecipientKind): void {
+  const { command, noun, item, items, numberOption, place, howToStop } = kind.words;
+  const name = {
+    flags: "<name>",
+    says: `the ${noun}'s name`,
+    means: (typed: string) => kind.recipientOf(typed),
+  };
+  const shown = ({ recipient }: { recipient: string }) => shownName(kind, recipient);
+  const common = {
+    by: { who: "script", says: "who does it, for the record" },
+    deps: async (runtime: Runtime) => ({ db: await migratedDatabase(runtime) }),
+    hints: {
+      unknown: async ({ db }: { db: Knex }, { recipient }: { recipient: string }) =>
+        whereToLook(kind, db, kind.nameOf(recipient) ?? recipient),
+      invalid: `Give ${numberOption}, or --all.`,
+    },
+  } as const;
 
-interface ActingOption {
-  by?: string | undefined;
-}
-
-const actingOption = (): Option =>
-  new Option("--by <name>", "who does it, for the record").argParser(parsePerson);
-
-/** What somebody does to a recipient, with its record; what returns null did nothing. */
-const acting = <T>(
-  db: Knex,
-  actor: Actor,
-  recipient: string,
-  work: (trx: Knex.Transaction) => Promise<{ act: Omit<RecordedAct, "subject"> | null; result: T }>,
-): Promise<T> =>
-  inTransaction(db, async (trx) => {
-    const { act, result } = await work(trx);
-    if (act !== null) {
-      await recordAct(trx, actor, { ...act, subject: { kind: "handler", id: recipient } });
-    }
-    return result;
+  registerAct(program, context, {
+    ...common,
+    act: retrying,
+    name: "retry",
+    description: `try dead ${items} again at once, with all their attempts`,
+    takes: {
+      recipient: name,
+      seq: { flags: `${numberOption} <seq>`, says: `this ${item} only` },
+      all: { flags: "--all", says: `every dead ${item} of this ${noun}` },
+    },
+    say({ runs, isPaused }, { input }) {
+      const of = shown(input);
+      const when = isPaused
+        ? `once it is not paused: "node src/bin/tallyhook.js ${command} resume ${of}".`
+        : "at once.";
+      return runs === 0
+        ? `${of} has no dead ${item}.\n`
+        : `${counted(runs, item, items)} of ${of} will be tried again ${when}\n`;
+    },
   });
 
-const numberIn = (
-  { words }: Pick<RecipientKind, "words">,
-  options: NumberOption,
-): number | undefined => options[words.numberOption.slice("--".length)];
+  registerAct(program, context, {
+    ...common,
+    act: skipping,
+    name: "skip",
+    description: `give up a ${item}, so that later ${items} of its object go on`,
+    takes: {
+      recipient: name,
+      seq: { flags: `${numberOption} <seq>`, says: `the number of the ${item}` },
+    },
+    say: (_, { input }) =>
+      `${shown(input)} never sees ${item} ${input.seq}. Later ones of its object do not wait for it.\n`,
+  });
+
+  registerAct(program, context, {
+    ...common,
+    act: pausing,
+    name: "pause",
+    description: "begin nothing more until it is resumed; nothing is lost meanwhile",
+    takes: {
+      recipient: name,
+      reason: {
+        flags: "--reason <text>",
+        says: "why, for those who see the list",
+        default: "a person paused it",
+      },
+    },
+    say: (_, { input }) =>
+      `${shown(input)} is paused. "node src/bin/tallyhook.js ${command} resume ${shown(input)}" ends it.\n`,
+  });
+
+  registerAct(program, context, {
+    ...common,
+    act: resuming,
+    name: "resume",
+    description: "end a pause, and try at once what has failed",
+    takes: { recipient: name },
+    say: (_, { input }) => `${shown(input)} is not paused.\n`,
+  });
+
+  registerAct(program, context, {
+    ...common,
+    act: removing,
+    name: "remove",
+    description: `forget a ${noun} that nobody needs: ${place}, and what waits for it`,
+    takes: { recipient: name },
+    hints: { ...common.hints, hindered: `${howToStop}; then remove it.` },
+    async ask({ db }, { recipient }) {
+      const remains = await requireRemains(db, recipient);
+      context.stderr.write(`tallyhook: ${await whatIsLost(kind, recipient, remains)}\n`);
+      return { question: `Remove ${shownName(kind, recipient)}?`, decidedOn: null };
+    },
+    say: (_, { input }) => `The ${noun} ${shown(input)} is removed.\n`,
+  });
+}
+
+const shownName = (kind: RecipientKind, recipient: string): string =>
+  withoutControls(kind.nameOf(recipient) ?? recipient);
+
+async function whatIsLost(
+  kind: RecipientKind,
+  recipient: string,
+  { waiting, dead }: HandlerRemains,
+): Promise<string> {
+  const { item, items, place, stillDefined } = kind.words;
+  const open = waiting + dead;
+  const lost =
+    open === 0
+      ? "Nothing waits for it."
+      : `${counted(open < mostCounted ? open : `${mostCounted} or more`, item, items)} that it has not done ` +
+        `(${countText(dead)} dead) ${open === 1 ? "is" : "are"} thrown away.`;
+  const isDefined = (await definedNames(kind)).includes(kind.nameOf(recipient) ?? recipient);
+  const again = isDefined ? ` ${stillDefined}: it starts over at the next start.` : "";
+  return `${capitalized(place)} is lost. ${lost}${again}`;
+}
 
 /** Runs work on the migrated database, for commands that print. */
 export const withDatabase = <T>(
@@ -231,7 +261,7 @@ async function show(
 ): Promise<void> {
   const { context, kind } = deps;
   const { found, runs } = await withRecipients(deps, async (db) => {
-    const { recipient } = await findKnown(deps, db, name);
+    const recipient = await findKnown(deps, db, name);
     const [row] = await readHandlers(db, recipient);
     return { found: row, runs: await readOpenRuns(db, { handler: recipient, limit: limit + 1 }) };
   });
@@ -248,163 +278,28 @@ async function show(
   }
 }
 
-async function retry(
-  deps: Deps,
-  name: string,
-  { seq, all, by }: ActingOption & { seq: number | undefined; all: boolean },
-): Promise<void> {
-  const { context, kind } = deps;
-  const actor = scriptActor(context, by);
-  const { command, item, items, numberOption } = kind.words;
-  if ((seq === undefined) !== all) {
-    throw new UsageError(`Name one ${item} by ${numberOption}, or add --all for every dead one.`);
-  }
-  const { pausedBy, again } = await withRecipients(deps, async (db) => {
-    const known = await findKnown(deps, db, name);
-    const which = seq === undefined ? ({ state: "dead" } as const) : { seq };
-    const count = await acting(db, actor, known.recipient, async (trx) => {
-      const runs = await retryRuns(trx, known.recipient, which);
-      const act = { action: "handler.retried", after: { ...(all ? {} : { seq }), runs } };
-      return { act: runs === 0 ? null : act, result: runs };
-    });
-    if (count === 0 && seq !== undefined) throw await whyNot(deps, db, name, seq);
-    return { ...known, again: count };
-  });
-  if (again === 0) {
-    context.stdout.write(`${name} has no dead ${item}.\n`);
-    return;
-  }
-  const when =
-    pausedBy === null
-      ? "at once."
-      : `once it is not paused: "node src/bin/tallyhook.js ${command} resume ${name}".`;
-  context.stdout.write(`${counted(again, item, items)} of ${name} will be tried again ${when}\n`);
+/** The recipient of that name. Throws `UsageError` for one that has not run on this database. */
+async function findKnown({ kind }: Deps, db: Knex, name: string): Promise<string> {
+  const recipient = kind.recipientOf(name) ?? name;
+  const isKnown = (await handlerNames(db)).some((row) => kind.nameOf(row.name) === name);
+  if (isKnown) return recipient;
+  throw new UsageError(`${noRecipient(recipient).message} ${await whereToLook(kind, db, name)}`);
 }
 
-async function skip(
-  deps: Deps,
-  name: string,
-  { seq, by }: ActingOption & { seq: number },
-): Promise<void> {
-  const actor = scriptActor(deps.context, by);
-  await withRecipients(deps, async (db) => {
-    const { recipient } = await findKnown(deps, db, name);
-    const isSkipped = await acting(db, actor, recipient, async (trx) => {
-      const run = await lockRun(trx, recipient, seq);
-      const result = await skipRun(trx, recipient, seq);
-      if (!result || run === null) return { act: null, result };
-      const { kind, resource, id, state, attempts } = run;
-      const before = { seq, kind, resource, id, state, attempts };
-      return { act: { action: "handler.skipped", before }, result };
-    });
-    if (!isSkipped) throw await whyNot(deps, db, name, seq);
-  });
-  deps.context.stdout.write(
-    `${name} never sees ${deps.kind.words.item} ${seq}. Later ones of its object do not wait for it.\n`,
-  );
-}
-
-async function pause(
-  deps: Deps,
-  name: string,
-  { reason, by }: ActingOption & { reason: string },
-): Promise<void> {
-  const actor = scriptActor(deps.context, by);
-  await withRecipients(deps, async (db) => {
-    const { recipient } = await findKnown(deps, db, name);
-    await acting(db, actor, recipient, async (trx) => {
-      const before = { pausedBy: (await lockHandler(trx, recipient))?.paused_by ?? null };
-      const result = await pauseHandler(trx, recipient, reason);
-      return { act: { action: "handler.paused", before, after: { pausedBy: "person" } }, result };
-    });
-  });
-  deps.context.stdout.write(
-    `${name} is paused. "node src/bin/tallyhook.js ${deps.kind.words.command} resume ${name}" ends it.\n`,
-  );
-}
-
-async function resume(deps: Deps, name: string, by: string | undefined): Promise<void> {
-  const actor = scriptActor(deps.context, by);
-  await withRecipients(deps, async (db) => {
-    const { recipient } = await findKnown(deps, db, name);
-    await acting(db, actor, recipient, async (trx) => {
-      const before = { pausedBy: (await lockHandler(trx, recipient))?.paused_by ?? null };
-      const result = await resumeHandler(trx, recipient);
-      return { act: { action: "handler.resumed", before, after: { pausedBy: null } }, result };
-    });
-  });
-  deps.context.stdout.write(`${name} is not paused.\n`);
-}
-
-async function remove(
-  deps: Deps,
-  name: string,
-  { yes = false, by }: ActingOption & { yes?: boolean },
-): Promise<void> {
-  const { context, kind } = deps;
-  const actor = scriptActor(context, by);
-  const { noun, item, items, place, howToStop, stillDefined } = kind.words;
-  if (!yes) assertCanAsk(context);
-  const shown = withoutControls(name);
-  const recipient = kind.recipientOf(name);
-  await withRecipients(deps, async (db) => {
-    const remains = kind.nameOf(recipient) === null ? null : await readRemains(db, recipient);
-    if (remains === null) throw await unknown(deps, db, name);
-    const { waiting, dead, runningUntil } = remains;
-    if (runningUntil !== null) {
-      throw new UsageError(
-        `A process runs ${shown} just now, until ${runningUntil.toISOString()} at most. ${howToStop}; then remove it.`,
-      );
-    }
-    const again = (await definedNames(kind)).includes(name)
-      ? ` ${stillDefined}: it starts over at the next start.`
-      : "";
-    const open = waiting + dead;
-    const lost =
-      open === 0
-        ? "Nothing waits for it."
-        : `${counted(open < mostCounted ? open : `${mostCounted} or more`, item, items)} that it has not done ` +
-          `(${countText(dead)} dead) ${open === 1 ? "is" : "are"} thrown away.`;
-    const says = `${capitalized(place)} is lost. ${lost}${again}`;
-    if (yes) context.stderr.write(`tallyhook: ${says}\n`);
-    else await confirm(context, `${says} Remove ${shown}?`);
-    await acting(db, actor, recipient, async (trx) => {
-      await removeHandler(trx, recipient);
-      return { act: { action: "handler.removed", before: { waiting, dead } }, result: null };
-    });
-  });
-  context.stdout.write(`The ${noun} ${shown} is removed.\n`);
-}
-
-interface KnownRecipient {
-  recipient: string;
-  pausedBy: HandlerRow["paused_by"];
-}
-
-/** Throws `UsageError` for one that has not run on this database. */
-async function findKnown(deps: Deps, db: Knex, name: string): Promise<KnownRecipient> {
-  const found = (await handlerNames(db)).find((row) => deps.kind.nameOf(row.name) === name);
-  if (found === undefined) throw await unknown(deps, db, name);
-  return { recipient: found.name, pausedBy: found.paused_by };
-}
-
-async function unknown({ kind }: Deps, db: Knex, name: string): Promise<UsageError> {
-  const { command, noun, starter } = kind.words;
-  const shown = withoutControls(name);
-  if ((await definedNames(kind)).includes(name)) {
-    return new UsageError(
-      `No process has run "${shown}" on this database yet: ${starter} begins it at its next start.`,
-    );
-  }
+/** What helps with a name or a number that is not known. */
+async function whereToLook(kind: RecipientKind, db: Knex, name: string): Promise<string> {
+  const { command, starter } = kind.words;
   const known = (await handlerNames(db)).flatMap((row) => kind.nameOf(row.name) ?? []);
-  if (known.length === 0) return new UsageError(`No ${noun} has run on this database yet.`);
+  if (known.includes(name)) {
+    return `"node src/bin/tallyhook.js ${command} show ${name}" lists those that are not done.`;
+  }
+  if ((await definedNames(kind)).includes(name)) {
+    return `${capitalized(starter)} begins it at its next start.`;
+  }
   const nearest = nearestName(name, known);
-  return new UsageError(
-    `No ${noun} "${shown}" has run on this database. ` +
-      (nearest === null
-        ? `"node src/bin/tallyhook.js ${command} list" shows those that have.`
-        : `Did you mean "${withoutControls(nearest)}"?`),
-  );
+  return nearest === null
+    ? `"node src/bin/tallyhook.js ${command} list" shows those that have.`
+    : `Did you mean "${nearest}"?`;
 }
 
 /** The names of those that are defined here, as far as their definitions can be read. */
@@ -413,24 +308,6 @@ const definedNames = (kind: RecipientKind): Promise<readonly string[]> =>
     ({ names }) => names,
     () => [],
   );
-
-async function whyNot({ kind }: Deps, db: Knex, name: string, seq: number): Promise<UsageError> {
-  const { command, item } = kind.words;
-  const run = await readRun(db, kind.recipientOf(name), seq);
-  if (run === null) {
-    return new UsageError(
-      `${name} has nothing to do with ${item} ${seq}: it has done or skipped it, or never wanted it. "node ` +
-        `src/bin/tallyhook.js ` +
-        `${command} show ${name}" lists those that are not done.`,
-    );
-  }
-  return new UsageError(
-    run.waitsFor === null
-      ? `${name} runs ${item} ${seq} just now. Try again once that has ended.`
-      : `${capitalized(item)} ${seq} waits behind ${item} ${run.waitsFor} of the same object. ` +
-          "Retry or skip that one first.",
-  );
-}
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -77,6 +77,6 @@ describe("tallyhook forward remove", () => {
 test("a destination is no handler, whatever name is given", async () => {
   const args = ["handlers", "remove", "forward:crm", "--yes"];
   const { error } = await runCommand(registerHandlers, args, { env: database.environment });
-  expect(error).toMatchObject({ exitCode: 64 });
+  expect(error).toMatchObject({ code: "commander.invalidArgument" });
   expect(await readRemains(database.db, handler)).not.toBeNull();
 });

@@ -52,7 +52,8 @@ test("a change that runs just now is not retried, and why is said", async () => 
   const claimedUntil = new Date(Date.now() + 60_000);
   await storeRun(database.db, { seq: 1, id: "order-1", claimedUntil });
   const { error } = await run(["retry", "receipts", "--change", "1"]);
-  expect(String(error)).toContain("receipts runs change 1 just now");
+  expect(error).toMatchObject({ refusal: "hindered", exitCode: 64 });
+  expect(String(error)).toContain("receipts runs number 1 now");
 });
 
 describe("the tables", () => {

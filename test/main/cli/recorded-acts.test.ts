@@ -117,7 +117,7 @@ test.each<[string, () => object]>([
   ["alerts resend --channel log", () => ({ action: "alert.resent", subject: null })],
   [
     "handlers retry receipts --change 1",
-    () => ({ action: "handler.retried", after: { seq: 1, runs: 1 } }),
+    () => ({ action: "handler.retried", before: { seq: 1, state: "dead", id: "order-1" } }),
   ],
   ["handlers retry receipts --all", () => ({ action: "handler.retried", after: { runs: 2 } })],
   [

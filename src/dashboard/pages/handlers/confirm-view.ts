@@ -1,13 +1,11 @@
+import { versionOfDead, versionOfRun } from "../../../dispatch/acts.ts";
 import { type DeadRuns, type OpenRunRow, mostHeldUp } from "../../../dispatch/open-runs.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
 import { outside } from "../../parts/outside.ts";
-import { renderError, runState, versionOfRun } from "./handler-view.ts";
+import { renderError, runState } from "./handler-view.ts";
 import { type RecipientWords, countText, recipientPath } from "./recipient-words.ts";
-
-/** What retrying all that is dead was decided on. Pure. */
-export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
 
 export interface RetryAllPage {
   recipient: string;

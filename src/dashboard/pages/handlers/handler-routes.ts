@@ -1,26 +1,19 @@
 import type { Knex } from "knex";
+import { pausing, resuming } from "../../../dispatch/acts.ts";
 import { readHandlersHealth } from "../../../dispatch/handler-health.ts";
 import { readDownHosts } from "../../../dispatch/handler-hosts.ts";
-import {
-  type HandlerRow,
-  lockHandler,
-  pauseHandler,
-  readHandlers,
-  resumeHandler,
-} from "../../../dispatch/manage-handlers.ts";
+import { type HandlerRow, readHandlers } from "../../../dispatch/manage-handlers.ts";
 import { type RunState, listRuns, readOpenRuns, runStates } from "../../../dispatch/open-runs.ts";
 import { readAudit, recordAct } from "../../../people/audit.ts";
-import { shortLine } from "../../../platform/free-text.ts";
-import { html } from "../../../platform/html.ts";
+import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { actRoute } from "../../act-route.ts";
 import type { PageGroup } from "../../page-group.ts";
 import { quoted } from "../../parts/command.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
-import { requiredText } from "../../parts/form-text.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { mayReadTexts } from "../../parts/written-text.ts";
-import { PageError, type PageRequest, type Route } from "../../route.ts";
-import { renderHandler, versionOfHandler } from "./handler-view.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
+import { renderHandler } from "./handler-view.ts";
 import { renderHandlers } from "./list-view.ts";
 import {
   type RecipientKinds,
@@ -38,7 +31,10 @@ const mostInHealth = 1_000;
 /** What the merchant's own code, and programs elsewhere, did with each change. Loads none of that code. */
 export const handlerPagesFor = (kinds: RecipientKinds): PageGroup => ({
   place: { path: "/handlers", name: "Handlers", access: "status:read" },
-  routes: [...handlerRoutes(kinds), ...runRoutes((request) => requireWords(request, kinds))],
+  routes: [
+    ...handlerRoutes(kinds),
+    ...runRoutes({ wordsOf: (request) => requireWords(request, kinds), deps: actDeps(kinds) }),
+  ],
   summary: handlersSummary(kinds),
 });
 
@@ -70,7 +66,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
   },
   {
     method: "GET",
-    path: "/handlers/:name",
+    path: "/handlers/:recipient",
     access: "status:read",
     async answer({ db, clock, timeZone }, request) {
       const { query, visitor } = request;
@@ -102,54 +98,31 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
       };
     },
   },
-  {
-    method: "POST",
-    path: "/handlers/:name/pause",
-    access: "handler:write",
-    async answer({ db }, request) {
-      const { form, actor } = request;
-      const reason = requiredText(form, "reason", shortLine);
-      return inTransaction(db, async (trx) => {
-        const { words, before } = await requireDecided(trx, request, kinds);
-        await pauseHandler(trx, before.name, reason);
-        await recordAct(trx, actor, {
-          action: "handler.paused",
-          subject: { kind: "handler", id: before.name },
-          before: { pausedBy: before.paused_by },
-          after: { pausedBy: "person" },
-        });
-        return {
-          kind: "redirect",
-          to: recipientPath(before.name),
-          notice: `${words.name} is paused.`,
-        };
-      });
-    },
-  },
-  {
-    method: "POST",
-    path: "/handlers/:name/resume",
-    access: "handler:write",
-    answer: async ({ db }, request) =>
-      inTransaction(db, async (trx) => {
-        const { words, before } = await requireDecided(trx, request, kinds);
-        await resumeHandler(trx, before.name);
-        await recordAct(trx, request.actor, {
-          action: "handler.resumed",
-          subject: { kind: "handler", id: before.name },
-          before: { pausedBy: before.paused_by },
-          after: { pausedBy: null },
-        });
-        return {
-          kind: "redirect",
-          to: recipientPath(before.name),
-          notice: `${words.name} goes on.`,
-        };
-      }),
-  },
+  actRoute({
+    act: pausing,
+    path: "/handlers/:recipient/pause",
+    deps: actDeps(kinds),
+    back: ({ recipient }) => recipientPath(recipient),
+    now: recipientNow,
+    done: (_, { recipient }, request) => ({
+      to: recipientPath(recipient),
+      notice: `${requireWords(request, kinds).name} is paused.`,
+    }),
+  }),
+  actRoute({
+    act: resuming,
+    path: "/handlers/:recipient/resume",
+    deps: actDeps(kinds),
+    back: ({ recipient }) => recipientPath(recipient),
+    now: recipientNow,
+    done: (_, { recipient }, request) => ({
+      to: recipientPath(recipient),
+      notice: `${requireWords(request, kinds).name} goes on.`,
+    }),
+  }),
 ];
 
-const nameIn = ({ params }: Pick<PageRequest, "params">): string => params["name"] ?? "";
+const nameIn = ({ params }: Pick<PageRequest, "params">): string => params["recipient"] ?? "";
 
 const unknown = (name: string): PageError =>
   new PageError(404, `Nothing called ${name.slice(0, 80)} has run on this database.`);
@@ -161,9 +134,16 @@ function requireWords(request: Pick<PageRequest, "params">, kinds: RecipientKind
   return words;
 }
 
-type Locked = NonNullable<Awaited<ReturnType<typeof lockHandler>>>;
+const actDeps =
+  (kinds: RecipientKinds) =>
+  ({ db }: PageDeps, request: PageRequest): { db: Knex } => {
+    requireWords(request, kinds);
+    return { db };
+  };
 
-/** The handler, locked, where it is as the form's sender saw it. Throws `PageError`. */
+const recipientNow = (now: unknown): Html =>
+  html`<p>Now: ${recipientState(now as HandlerRow, { readsTexts: false })}</p>`;
+
 /** Records that somebody was shown the reason of a person's pause, where there is one. */
 async function recordReasonRead(
   db: Knex,
@@ -174,22 +154,6 @@ async function recordReasonRead(
   const isShown = rows.some((row) => row.paused_by === "person" && row.pause_reason !== null);
   if (!isShown || !mayReadTexts(visitor.permissions)) return;
   await inTransaction(db, (trx) => recordAct(trx, actor, { action: "notes.read", subject }));
-}
-
-async function requireDecided(
-  trx: Knex.Transaction,
-  request: Pick<PageRequest, "params" | "form">,
-  kinds: RecipientKinds,
-): Promise<{ words: RecipientWords; before: Locked }> {
-  const words = requireWords(request, kinds);
-  const before = await lockHandler(trx, nameIn(request));
-  if (before === null) throw unknown(words.name);
-  if (versionOf(request.form) === versionOfHandler(before)) return { words, before };
-  throw outdated(
-    words.name,
-    html`<p>Now: ${recipientState(before, { readsTexts: false })}</p>
-      <p><a href="${recipientPath(before.name)}">Look at it again</a></p>`,
-  );
 }
 
 /** Without a state the first of all, the dead first, as the command shows them. */

@@ -1,3 +1,4 @@
+import { recipientSubject, versionOfRun } from "../../../dispatch/acts.ts";
 import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
 import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
 import {
@@ -36,21 +37,6 @@ export interface HandlerPage {
   now: Date;
   timeZone: string;
 }
-
-/** What pausing and resuming was decided on. Pure. */
-export const versionOfHandler = ({
-  paused_by: by,
-  paused_at: at,
-}: Pick<HandlerRow, "paused_by" | "paused_at">): string =>
-  by === null ? "on" : `${by} ${at?.toISOString()}`;
-
-/** What retrying and skipping a run was decided on. Pure. */
-export const versionOfRun = ({
-  state: is,
-  attempts,
-  failed_at: at,
-}: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string =>
-  `${is} ${attempts} ${at?.toISOString() ?? "-"}`;
 
 /** Pure. */
 export const renderHandler = (page: HandlerPage): Html =>
@@ -104,7 +90,7 @@ function renderFacts({
 
 function renderActions({ row }: HandlerPage): Html {
   const path = recipientPath(row.name);
-  const version = decidedOn(versionOfHandler(row));
+  const version = decidedOn(recipientSubject.version(row));
   return html`<div class="cards">
     ${
       row.dead > 0 &&
