@@ -22,7 +22,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   inbox: ["platform/**"],
   receiver: ["platform/**", "contract/**", "inbox/append.ts", "inbox/store-batch.ts"],
   mirror: ["platform/**", "contract/**"],
-  feed: ["platform/**"],
+  feed: ["platform/**", "people/act.ts", "people/fields.ts"],
   dispatch: [
     "platform/**",
     "people/act.ts",
