@@ -15,7 +15,7 @@ export interface ActRoute<Deps, Input, Done> {
   /** The page to look at again where it was refused. */
   back(input: Input): string;
   /** What is shown of the state that was met, in place of the one that was decided on. */
-  now?(now: unknown, deps: PageDeps): Html;
+  now?(now: unknown, deps: PageDeps, request: PageRequest): Html | Promise<Html>;
   done(done: Done, input: Input, request: PageRequest): { to: string; notice: string };
 }
 
@@ -43,8 +43,10 @@ export function actRoute<Deps, Input, Done>(door: ActRoute<Deps, Input, Done>): 
       const { actor, form } = request;
       const deps = await door.deps(pageDeps, request);
       const call = { actor, input, decidedOn: versionOf(form) };
-      const done = await act.run(deps, call).catch((error: unknown) => {
-        throw error instanceof ActRefused ? refused(error, door, input, pageDeps) : error;
+      const done = await act.run(deps, call).catch(async (error: unknown) => {
+        if (!(error instanceof ActRefused)) throw error;
+        const now = error.now === null ? null : await door.now?.(error.now, pageDeps, request);
+        throw pageErrorOf(error, html`${now ?? null}${lookAgain(door.back(input))}`);
       });
       const { to, notice } = door.done(done, input, request);
       return { kind: "redirect", to, notice };
@@ -82,16 +84,11 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
 export const formName = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-function refused<Deps, Input, Done>(
-  error: ActRefused,
-  { back, now }: ActRoute<Deps, Input, Done>,
-  input: Input,
-  deps: PageDeps,
-): PageError {
-  const details =
-    error.refusal === "unknown"
-      ? null
-      : html`${error.now !== null && now !== undefined && now(error.now, deps)}
-          <p><a href="${back(input)}">Look at it again</a></p>`;
-  return new PageError(statuses[error.refusal], error.message, { cause: error, details });
-}
+const lookAgain = (path: string): Html => html`<p><a href="${path}">Look at it again</a></p>`;
+
+/** What a refusal is on a page. `details`: what helps, where the thing is known. Pure. */
+export const pageErrorOf = (error: ActRefused, details: Html | null = null): PageError =>
+  new PageError(statuses[error.refusal], error.message, {
+    cause: error,
+    details: error.refusal === "unknown" ? null : details,
+  });
