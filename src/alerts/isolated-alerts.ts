@@ -1,14 +1,6 @@
 import type { Knex } from "knex";
 import { groupNamed } from "../mirror/resources.ts";
-import type {
-  DeadEvent,
-  FutureState,
-  MaskedObject,
-  MissingFact,
-  News,
-  Tell,
-  ToldState,
-} from "../mirror/listener.ts";
+import type { MissingFact, News, Tell, ToldState } from "../mirror/listener.ts";
 import { type Log, safeReason } from "../platform/log.ts";
 import { inTransaction, isRetryableConflict } from "../platform/postgres/transactions.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
@@ -17,7 +9,7 @@ import { raise } from "./raise-conditions.ts";
 import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { reportDead, reportUnbelieved } from "./rules/events.ts";
 import type { Condition } from "./timeline.ts";
-import { type FailedCauses, type Undescribed, reportUndescribed } from "./undescribed.ts";
+import { type FailedCauses, type UndescribedNews, reportUndescribed } from "./undescribed.ts";
 
 /** Writes the alerts of a transaction within it. Returns the objects to refetch. */
 type WriteAlerts = (
@@ -31,9 +23,9 @@ type WriteAlerts = (
  * Runs a transaction that changes data and writes its alerts, so that a failure of the alerts cannot fail the change.
  * Alerts are first written within the transaction without a savepoint, which costs nothing when all is well. If they
  * fail, the whole transaction runs a second time. Then they are written inside savepoints, in halves down to the one
- * object that cannot be described: that object gets an alert saying so, and all others get theirs. `transaction` opens
- * the transaction and must be repeatable. Throws errors unrelated to alerts, and those that another transaction caused
- * (`retryOnConflict`).
+ * object that cannot be described: that object gets an alert saying so, which the next sweep tries again
+ * (`describeAgain`), and all others get theirs. `transaction` opens the transaction and must be repeatable. Throws errors unrelated to alerts, and those that
+ * another transaction caused (`retryOnConflict`).
  */
 export async function withIsolatedAlerts<T>(
   log: Log,
@@ -87,9 +79,8 @@ const tellAll: WriteAlerts = async (trx, alertContext, news, foundBy) => {
 };
 
 /**
- * Raises conditions in transactions of its own: all together, or one by one where that fails, so that a condition that
- * cannot be described does not prevent the others. `named` says what they are about. Returns whether all were
- * described. Throws nothing; idempotent.
+ * Raises each condition in a transaction of its own, so that one that cannot be described does not prevent the others.
+ * `named` says what they are about. Returns whether all were described. Throws nothing; idempotent.
  */
 export async function raiseIsolated(
   deps: { db: Knex; log: Log },
@@ -97,30 +88,31 @@ export async function raiseIsolated(
   conditions: readonly Condition[],
   named: ObjectInBrief,
 ): Promise<boolean> {
-  try {
-    await inTransaction(deps.db, (trx) => raise(trx, alertContext, conditions, "reconciliation"));
-    return true;
-  } catch (err) {
-    deps.log.warn({ err }, "alerts failed; they are written one by one");
-  }
+  let areAllDescribed = true;
   for (const condition of conditions) {
-    await describedOrNamed(deps, alertContext, { ...named, id: condition.key }, () =>
-      inTransaction(deps.db, (trx) => raise(trx, alertContext, [condition], "reconciliation")),
+    const isDescribed = await describedOrNamed(
+      deps,
+      alertContext,
+      { ...named, id: condition.key },
+      () =>
+        inTransaction(deps.db, (trx) => raise(trx, alertContext, [condition], "reconciliation")),
     );
+    areAllDescribed &&= isDescribed;
   }
-  return false;
+  return areAllDescribed;
 }
 
-/** Runs `describe`. If it fails, raises an alert that says so. Throws nothing. */
+/** Runs `describe`. If it fails, raises an alert that says so. Returns whether it succeeded. Throws nothing. */
 export async function describedOrNamed(
   { db, log }: { db: Knex; log: Log },
   alertContext: AlertContext,
   named: ObjectInBrief,
   describe: () => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   const { resource, id } = named;
   try {
     await describe();
+    return true;
   } catch (err) {
     log.error({ err, resource, id }, "an alert could not be composed");
     try {
@@ -136,6 +128,7 @@ export async function describedOrNamed(
     } catch (again) {
       log.error({ err: again }, "the alert about alerts that could not be composed failed too");
     }
+    return false;
   }
 }
 
@@ -144,11 +137,11 @@ export async function describedOrNamed(
  * named.
  */
 const budgetMs = 6_000;
-const statementTimeoutMs = 2_000;
-const lockTimeoutMs = 250;
+/** The time limits of each description. */
+const shortLimits: Limits = { statement: "2s", lock: "250ms" };
 
 /** The little that an alert says of an object that cannot be described. */
-export type ObjectInBrief = Omit<Undescribed, "reason" | "failed">;
+export type ObjectInBrief = Omit<UndescribedNews, "reason" | "failed">;
 
 /** One object or event, with the little that an alert says of it if it cannot be described. */
 interface Piece extends Partial<News> {
@@ -160,14 +153,24 @@ const describeInHalves =
   async (trx, alertContext, news, foundBy) => {
     const pieces = piecesOf(news);
     if (pieces.length === 0) return [];
-    const limits = await shortenLimits(trx);
+    const limits = await setLimits(trx, shortLimits);
     const giveUpAt = alertContext.clock.now().getTime() + budgetMs;
+    const undescribed: UndescribedNews[] = [];
     const missing = await tellPieces(pieces);
+    try {
+      await inTransaction(trx, (savepoint) =>
+        reportUndescribed(savepoint, alertContext, undescribed, foundBy),
+      );
+    } catch (err) {
+      if (isDeadlock(err)) throw err;
+      log.error({ err }, "the alert about alerts that could not be composed failed too");
+    }
     await setLimits(trx, limits);
     return missing;
 
+    /** In halves, since one by one a batch of 500 would take longer than the budget. */
     async function tellPieces(some: readonly Piece[]): Promise<MissingFact[]> {
-      let reason: unknown = null;
+      let failure: unknown = null;
       if (alertContext.clock.now().getTime() < giveUpAt) {
         try {
           return await inTransaction(trx, (savepoint) =>
@@ -175,7 +178,7 @@ const describeInHalves =
           );
         } catch (error) {
           if (isDeadlock(error)) throw error;
-          reason = error;
+          failure = error;
         }
         if (some.length > 1) {
           const half = Math.ceil(some.length / 2);
@@ -183,33 +186,25 @@ const describeInHalves =
           return [...first, ...(await tellPieces(some.slice(half)))];
         }
       }
-      await nameAll(some, reason);
-      return [];
-    }
-
-    async function nameAll(some: readonly Piece[], reason: unknown): Promise<void> {
-      for (const { named } of some) {
+      for (const { named, ...piece } of some) {
         const { resource, id } = named;
-        log.error({ err: reason, resource, id }, "an alert could not be composed");
+        log.error({ err: failure, resource, id }, "an alert could not be composed");
+        const reason = failure === null ? "no time was left" : safeReason(failure);
+        undescribed.push({ ...named, reason, failed: failedOf(piece, foundBy) });
       }
-      try {
-        const undescribed = some.map((piece) => ({
-          ...piece.named,
-          reason: reason === null ? "no time was left" : safeReason(reason),
-          failed: failedOf(piece, foundBy),
-        }));
-        await inTransaction(trx, (savepoint) =>
-          reportUndescribed(savepoint, alertContext, undescribed, foundBy),
-        );
-      } catch (err) {
-        if (isDeadlock(err)) throw err;
-        log.error({ err }, "the alert about alerts that could not be composed failed too");
-      }
+      return [];
     }
   };
 
+const joined = (pieces: readonly Piece[]): News => ({
+  states: pieces.flatMap(({ states = [] }) => states),
+  masked: pieces.flatMap(({ masked = [] }) => masked),
+  future: pieces.flatMap(({ future = [] }) => future),
+  dead: pieces.flatMap(({ dead = [] }) => dead),
+});
+
 const failedOf = (
-  { states = [], masked = [], future = [], dead = [] }: Piece,
+  { states = [], masked = [], future = [], dead = [] }: Partial<News>,
   foundBy: FoundBy,
 ): FailedCauses => ({
   foundBy,
@@ -223,13 +218,6 @@ const failedOf = (
 const isDeadlock = (error: unknown): boolean =>
   isRetryableConflict(error) && (error as { code?: unknown }).code !== "55P03";
 
-const joined = (pieces: readonly Piece[]): News => ({
-  states: pieces.flatMap(({ states = [] }) => states),
-  masked: pieces.flatMap(({ masked = [] }) => masked),
-  future: pieces.flatMap(({ future = [] }) => future),
-  dead: pieces.flatMap(({ dead = [] }) => dead),
-});
-
 function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<News>): Piece[] {
   const byObject = new Map<string, ToldState[]>();
   for (const state of states) {
@@ -237,10 +225,19 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
     byObject.set(object, [...(byObject.get(object) ?? []), state]);
   }
   return [
-    ...masked.map((one) => ({ masked: [one], named: namedCardNumber(one) })),
-    ...future.map((one) => ({ future: [one], named: namedFuture(one) })),
-    ...[...byObject.values()].map((own) => ({ states: own, named: namedObject(own) })),
-    ...dead.map((one) => ({ dead: [one], named: namedEvent(one) })),
+    ...masked.map((one) => ({
+      masked: [one],
+      named: inBrief(`card number in the ${one.resource}`, one.id),
+    })),
+    ...future.map((one) => ({
+      future: [one],
+      named: inBrief(`state of the future of the ${resourceOf(one)}`, one.id),
+    })),
+    ...[...byObject.values()].map((own) => ({ states: own, named: objectInBrief(own) })),
+    ...dead.map((one) => ({
+      dead: [one],
+      named: inBrief("dead event", String(one.seq), `show ${one.seq}`),
+    })),
   ];
 }
 
@@ -248,66 +245,48 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
 const resourceOf = ({ group }: Pick<ToldState, "group">): string =>
   groupNamed(group)?.resource.name ?? group;
 
-function namedObject(states: readonly ToldState[]): ObjectInBrief {
+const inBrief = (
+  resource: string,
+  id: string,
+  shownBy = `list --resource ${id}`,
+): ObjectInBrief => ({
+  resource,
+  id,
+  orderNumber: null,
+  money: null,
+  command: `node src/bin/tallyhook.js events ${shownBy}`,
+});
+
+function objectInBrief(states: readonly ToldState[]): ObjectInBrief {
   const [{ id, group }] = states as [ToldState];
   const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<
     string,
     unknown
   >;
   const amount = columns[groupNamed(group)?.resource.amount ?? ""];
-  const { currency } = columns;
+  const { currency, order_number: orderNumber } = columns;
   const isShown = typeof amount === "number" || typeof amount === "string";
   return {
-    resource: resourceOf({ group }),
-    id,
-    orderNumber: typeof columns["order_number"] === "string" ? columns["order_number"] : null,
+    ...inBrief(resourceOf({ group }), id),
+    orderNumber: typeof orderNumber === "string" ? orderNumber : null,
     money: isShown
       ? `${amount} minor units${typeof currency === "string" ? ` of ${currency}` : ""}`
       : null,
-    command: `node src/bin/tallyhook.js events list --resource ${id}`,
   };
 }
-
-const nothingShown = { orderNumber: null, money: null } as const;
-
-const namedCardNumber = ({ resource, id }: MaskedObject): ObjectInBrief => ({
-  ...nothingShown,
-  resource: `card number in the ${resource}`,
-  id,
-  command: `node src/bin/tallyhook.js events list --resource ${id}`,
-});
-
-const namedFuture = ({ group, id }: FutureState): ObjectInBrief => ({
-  ...nothingShown,
-  resource: `state of the future of the ${resourceOf({ group })}`,
-  id,
-  command: `node src/bin/tallyhook.js events list --resource ${id}`,
-});
-
-const namedEvent = ({ seq }: DeadEvent): ObjectInBrief => ({
-  ...nothingShown,
-  resource: "dead event",
-  id: String(seq),
-  command: `node src/bin/tallyhook.js events show ${seq}`,
-});
 
 interface Limits {
   statement: string;
   lock: string;
 }
 
-async function shortenLimits(trx: Knex): Promise<Limits> {
+/** Sets time limits until the transaction ends. Returns those that held before. */
+async function setLimits(trx: Knex, { statement, lock }: Limits): Promise<Limits> {
   const { rows } = await trx.raw<{ rows: [Limits] }>(
-    `select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock`,
-  );
-  await setLimits(trx, { statement: String(statementTimeoutMs), lock: String(lockTimeoutMs) });
-  return rows[0];
-}
-
-/** Sets time limits until the transaction ends. */
-const setLimits = async (trx: Knex, { statement, lock }: Limits): Promise<void> => {
-  await trx.raw(
-    "select set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true)",
+    `with before as materialized (
+       select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock)
+     select before.*, set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true) from before`,
     [statement, lock],
   );
-};
+  return rows[0];
+}

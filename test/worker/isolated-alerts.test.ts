@@ -15,7 +15,7 @@ import {
 } from "../mirror/samples.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
-import { messagesOf, sendDue } from "../alerts/timeline-stand.ts";
+import { messagesOf, sendDue, storeBodies } from "../alerts/timeline-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
 import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
@@ -88,6 +88,32 @@ describe("an alert that cannot be written", () => {
     expect(message.advice).toContain("node src/bin/tallyhook.js events list --resource bad");
     expect(message.facts).toContainEqual({ label: "Reason", value: "database error 23514" });
     expect(deps.logged()).toContain("an alert could not be composed");
+  });
+
+  test("leaves all others of the largest batch to be described", async () => {
+    await refuseAlerts(db, "decline:bad");
+    const ids = ["bad", ...Array.from({ length: 499 }, (_, n) => `good-${n}`)];
+    const seqs = await storeBodies(
+      db,
+      ids.map((id) =>
+        JSON.stringify({
+          id: `evt-${id}`,
+          type: "order.failed",
+          created_at: at(0),
+          data: { object: declined(id) },
+        }),
+      ),
+    );
+    await applyBatch(applyDeps(db), seqs);
+    const alerts = await db("alerts.alerts")
+      .groupBy("rule")
+      .orderBy("rule")
+      .select("rule", db.raw("count(*)::int as n"));
+    expect(alerts).toEqual([
+      { rule: "alert_undescribed", n: 1 },
+      { rule: "decline", n: 499 },
+      { rule: "decline_storm", n: 1 },
+    ]);
   });
 
   test("is described by the next sweep, and the alert that stood for it ends", async () => {
