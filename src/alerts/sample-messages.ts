@@ -248,8 +248,10 @@ function chargebackSamples(alertContext: AlertContext, at: Date): Sample[] {
     ...told("a chargeback, refunded before", { refundedMinor: 2_000n }),
     ...told("a chargeback, lost", { state: "accepted" }),
     ...told("a chargeback, won", { state: "dismissed" }),
-    ...conditionSamples("chargebacks near a threshold", near ?? []),
-    ...conditionSamples("chargebacks over a threshold", over ?? [], ratioEnd),
+    ...conditionSamples([
+      ["chargebacks near a threshold", near ?? []],
+      ["chargebacks over a threshold", over ?? [], ratioEnd],
+    ]),
   ];
 }
 
@@ -283,27 +285,17 @@ function reconciliationSamples(alertContext: AlertContext, at: Date): Sample[] {
     says: "the endpoint sample-endpoint is disabled: no event arrives through it",
     remedy: "enable it at the service",
   };
-  return [
-    ...conditionSamples("differences healed", runConditions(rules, run, at)),
-    ...conditionSamples(
-      "differences left",
-      runConditions(rules, { ...run, ...left }, at),
-      driftEnd({ id: 13, complete: true }),
-      driftEnd({ id: 13, complete: false }),
-    ),
-    ...conditionSamples(
-      "a run incomplete",
-      runConditions(rules, { ...run, ...cut, left: {} }, at),
-      incompleteEnd({ id: 13, complete: true }),
-      incompleteEnd({ id: 13, complete: false }),
-    ),
-    ...conditionSamples("an invariant broken", [identityCondition(rules, broken, at)], identityEnd),
-    ...conditionSamples(
-      "the endpoint disabled",
-      [endpointCondition(rules, endpoint, at)],
-      endpointEnd,
-    ),
-  ];
+  const done = { id: 13, complete: true };
+  const notDone = { id: 13, complete: false };
+  const differing = runConditions(rules, { ...run, ...left }, at);
+  const incomplete = runConditions(rules, { ...run, ...cut, left: {} }, at);
+  return conditionSamples([
+    ["differences healed", runConditions(rules, run, at)],
+    ["differences left", differing, driftEnd(done), driftEnd(notDone)],
+    ["a run incomplete", incomplete, incompleteEnd(done), incompleteEnd(notDone)],
+    ["an invariant broken", identityCondition(rules, broken, at), identityEnd],
+    ["the endpoint disabled", endpointCondition(rules, endpoint, at), endpointEnd],
+  ]);
 }
 
 function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
@@ -315,7 +307,6 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     reason: "the amount is not a whole number",
   };
   const found = { resource: "order", id: "sample-order", path: "metadata.note" };
-  const counts = { failures: 25, accepted: 66 };
   const undescribed = {
     resource: "order",
     id: "sample-order",
@@ -325,83 +316,34 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     reason: "TypeError",
     failed: null,
   };
-  return [
-    ...conditionSamples(
-      "a dead event",
-      [deadEventCondition(rules, dead, at)],
-      deadEventEnd({ seq: "4711", type: dead.type }),
-    ),
-    ...conditionSamples("an unknown status", [
-      unknownValueCondition(rules, { kind: "order.status", value: "in_review" }, at),
-    ]),
-    ...conditionSamples("too many unknown values", [
-      tooManyValuesCondition(rules, "order.status", at),
-    ]),
-    ...conditionSamples(
-      "an alert not composed",
-      [undescribedCondition(rules, undescribed, at)],
-      describedEnd,
-    ),
-    ...conditionSamples("two events with one id", [
-      duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
-    ]),
-    ...conditionSamples(
-      "objects dated in the future",
-      [misdatedCondition(rules, sampleMisdated, at)],
-      misdatedEnd,
-    ),
-    ...conditionSamples(
-      "no partition ready",
-      [
-        partitionsCondition(
-          rules,
-          "inbox",
-          { spansAhead: 0, weeksAhead: 4, isOverflowing: false },
-          at,
-        ),
-      ],
-      partitionsEnd("inbox"),
-    ),
-    ...conditionSamples(
-      "events outside the partitions",
-      [
-        partitionsCondition(
-          rules,
-          "inbox",
-          { spansAhead: 0, weeksAhead: 4, isOverflowing: true },
-          at,
-        ),
-      ],
-      partitionsEnd("inbox"),
-    ),
-    ...conditionSamples(
-      "no partition ready in the feed",
-      [partitionsCondition(rules, "feed", { spansAhead: 0, isOverflowing: false }, at)],
-      partitionsEnd("feed"),
-    ),
-    ...conditionSamples(
-      "a disk nearly full",
-      [
-        diskSpaceCondition(
-          rules,
-          { folder: "/srv/tallyhook", freeBytes: 1_400_000_000, totalBytes: 20_000_000_000 },
-          at,
-        ),
-      ],
-      diskSpaceEnd,
-    ),
-    ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
-    ...conditionSamples(
-      "bad signatures",
-      [signatureCondition(rules, { kind: "failed", ...counts }, at)],
-      signatureEnds.failed,
-    ),
-    ...conditionSamples(
-      "expired signatures",
-      [signatureCondition(rules, { kind: "stale", ...counts }, at)],
-      signatureEnds.stale,
-    ),
-  ];
+  const inbox = { spansAhead: 0, weeksAhead: 4 };
+  const partitions = (where: "inbox" | "feed", isOverflowing: boolean) =>
+    partitionsCondition(
+      rules,
+      where,
+      { ...(where === "inbox" ? inbox : { spansAhead: 0 }), isOverflowing },
+      at,
+    );
+  const disk = { folder: "/srv/tallyhook", freeBytes: 1_400_000_000, totalBytes: 20_000_000_000 };
+  const status = { kind: "order.status", value: "in_review" };
+  const twice = { eventId: "sample-event", bodies: 2 };
+  const signatures = (kind: "failed" | "stale") =>
+    signatureCondition(rules, { kind, failures: 25, accepted: 66 }, at);
+  return conditionSamples([
+    ["a dead event", deadEventCondition(rules, dead, at), deadEventEnd({ ...dead, seq: "4711" })],
+    ["an unknown status", unknownValueCondition(rules, status, at)],
+    ["too many unknown values", tooManyValuesCondition(rules, "order.status", at)],
+    ["an alert not composed", undescribedCondition(rules, undescribed, at), describedEnd],
+    ["two events with one id", duplicateIdCondition(rules, twice, at)],
+    ["objects dated in the future", misdatedCondition(rules, sampleMisdated, at), misdatedEnd],
+    ["no partition ready", partitions("inbox", false), partitionsEnd("inbox")],
+    ["events outside the partitions", partitions("inbox", true), partitionsEnd("inbox")],
+    ["no partition ready in the feed", partitions("feed", false), partitionsEnd("feed")],
+    ["a disk nearly full", diskSpaceCondition(rules, disk, at), diskSpaceEnd],
+    ["a card number", cardNumberCondition(rules, found, at)],
+    ["bad signatures", signatures("failed"), signatureEnds.failed],
+    ["expired signatures", signatures("stale"), signatureEnds.stale],
+  ]);
 }
 
 function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
@@ -409,71 +351,49 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
   const oldest = new Date(at.getTime() - 26 * hourMs);
   const missing = (count: number, example: string) => ({ count, oldest, examples: [example] });
   const watchedSince = oldest;
+  const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
+  const gone = (what: string, key: keyof typeof absenceEnds, condition: Condition): Row => [
+    what,
+    condition,
+    absenceEnds[key],
+  ];
+  const receiver = (unready: number) =>
+    absentReceiver({ lastReadyAt: before(24), unready }, context);
+  const backup = missingBackup({ takenAt: before(48), triedSince: at }, context);
+  const renewals = missing(12, "subscription sample-subscription");
+  const consumer = {
+    name: "shop.receipts",
+    position: 4_711,
+    movedAt: before(3),
+    unreadSince: before(2),
+  };
+  const behind = consumerBehindCondition(consumer, context);
+  const worker = missingHeartbeats("worker", missing(1, "worker:17:sample"), context);
+  const scheduler = missingHeartbeats("scheduler", missing(1, "scheduler"), context);
+  const run = missingRun({ last: oldest, watchedSince }, context);
   return [
-    ...conditionSamples(
-      "retries overdue",
-      [missingRetries(missing(3, "order TEST0005"), context)],
-      absenceEnds["silence:retry"],
-    ),
-    ...conditionSamples(
-      "renewals overdue",
-      [missingRenewals(missing(12, "subscription sample-subscription"), context)],
-      absenceEnds["silence:renewal"],
-    ),
-    ...conditionSamples(
-      "no webhooks",
-      [missingEvents(new Date(at.getTime() - 2 * hourMs), context)],
-      absenceEnds["silence:events"],
-    ),
-    ...conditionSamples(
-      "no receiver",
-      [absentReceiver({ lastReadyAt: new Date(at.getTime() - 24 * hourMs), unready: 0 }, context)],
-      absenceEnds["silence:receiver"],
-    ),
-    ...conditionSamples(
-      "no backup",
-      [missingBackup({ takenAt: new Date(at.getTime() - 48 * hourMs), triedSince: at }, context)],
-      absenceEnds["silence:backup"],
-    ),
-    ...conditionSamples(
-      "a receiver that cannot store",
-      [absentReceiver({ lastReadyAt: new Date(at.getTime() - 24 * hourMs), unready: 2 }, context)],
-      absenceEnds["silence:receiver"],
-    ),
-    ...conditionSamples(
-      "a worker missing",
-      [missingHeartbeats("worker", missing(1, "worker:17:sample"), context)],
-      absenceEnds["silence:worker"],
-    ),
-    ...conditionSamples(
-      "no scheduled tasks",
-      [missingHeartbeats("scheduler", missing(1, "scheduler"), context)],
-      absenceEnds["silence:scheduler"],
-    ),
-    ...conditionSamples(
-      "a consumer of the feed behind",
-      [
-        consumerBehindCondition(
-          {
-            name: "shop.receipts",
-            position: 4_711,
-            movedAt: new Date(at.getTime() - 3 * hourMs),
-            unreadSince: new Date(at.getTime() - 2 * hourMs),
-          },
-          context,
-        ),
-      ],
-      consumerBehindEnd("shop.receipts"),
-    ),
+    ...conditionSamples([
+      gone(
+        "retries overdue",
+        "silence:retry",
+        missingRetries(missing(3, "order TEST0005"), context),
+      ),
+      gone("renewals overdue", "silence:renewal", missingRenewals(renewals, context)),
+      gone("no webhooks", "silence:events", missingEvents(before(2), context)),
+      gone("no receiver", "silence:receiver", receiver(0)),
+      gone("no backup", "silence:backup", backup),
+      gone("a receiver that cannot store", "silence:receiver", receiver(2)),
+      gone("a worker missing", "silence:worker", worker),
+      gone("no scheduled tasks", "silence:scheduler", scheduler),
+      ["a consumer of the feed behind", behind, consumerBehindEnd("shop.receipts")],
+    ]),
     ...handlerSamples(alertContext, at),
     ...handlerHostSamples(alertContext, at),
-    ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
-    ...conditionSamples(
-      "no reconciliation",
-      [missingRun({ last: oldest, watchedSince }, context)],
-      absenceEnds["silence:reconcile"],
-    ),
-    ...conditionSamples("never reconciled", [missingRun({ last: null, watchedSince }, context)]),
+    ...conditionSamples([
+      ["scheduled tasks never started", neverScheduled(watchedSince, context)],
+      gone("no reconciliation", "silence:reconcile", run),
+      ["never reconciled", missingRun({ last: null, watchedSince }, context)],
+    ]),
   ];
 }
 
@@ -503,92 +423,60 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
     error: "TypeError",
     holdsUp: 2,
   };
-  const pauseReason = "It failed for 20 objects in a row, the last time with: MailServerError.";
-  const paused = { pausedAt: before(1), pauseReason, nextDueAt: before(2) };
-  const moved = { pausedAt: before(20), pauseReason: "the mail server moves" };
-  const sample = (what: string, condition: Condition | null, end: End): Sample[] =>
-    conditionSamples(what, condition === null ? [] : [condition], end);
-  return [
-    ...sample(
-      "dead changes of a handler",
-      handlerDeadCondition({ ...works, dead: 3, deadSince: before(1), oldestDead }, context),
-      handlerEnds.dead(name, context),
-    ),
-    ...sample(
-      "a handler paused by failures",
-      handlerPausedCondition({ ...works, ...paused, pausedBy: "failures" }, context),
-      handlerEnds.paused(name, context),
-    ),
-    ...sample(
-      "a handler behind",
-      handlerBehindCondition({ ...works, unreadSince: before(2) }, context),
-      handlerEnds.behind(name, context),
-    ),
-    ...sample(
-      "a handler that a person paused for long",
-      handlerBehindCondition(
-        { ...works, ...moved, pausedBy: "person", unreadSince: before(19) },
-        context,
-      ),
-      handlerEnds.behind(name, context),
-    ),
-    ...sample(
-      "dead deliveries of a destination",
-      handlerDeadCondition(
-        {
-          ...destination,
-          dead: 3,
-          deadSince: before(1),
-          oldestDead: { ...oldestDead, error: "crm.example.com answered 500" },
-        },
-        context,
-      ),
-      handlerEnds.dead(destination.name, context),
-    ),
-    ...sample(
-      "a destination paused by failures",
-      handlerPausedCondition(
-        {
-          ...destination,
-          ...paused,
-          pausedBy: "failures",
-          pauseReason:
-            "It failed for 20 objects in a row, the last time with: crm.example.com answered 500.",
-        },
-        context,
-      ),
-      handlerEnds.paused(destination.name, context),
-    ),
-    ...(["changes", "webhooks"] as const).flatMap((source) => [
-      ...sample(
-        `a destination of ${source} that answered 410`,
-        handlerRefusedCondition(
-          {
-            ...destination,
-            source,
-            pausedBy: "subscriber",
-            pausedAt: before(1),
-            pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
-          },
-          context,
-        ),
-        handlerEnds.refused(destination.name, context),
-      ),
-      ...sample(
-        `a destination of ${source} behind`,
-        handlerBehindCondition({ ...destination, source, unreadSince: before(2) }, context),
-        handlerEnds.behind(destination.name, context),
-      ),
-    ]),
-    ...sample(
-      "a destination that a person paused for long",
-      handlerBehindCondition(
-        { ...destination, ...moved, pausedBy: "person", unreadSince: before(19) },
-        context,
-      ),
-      handlerEnds.behind(destination.name, context),
-    ),
+  const failed = "It failed for 20 objects in a row, the last time with:";
+  const paused = { pausedBy: "failures", pausedAt: before(1), nextDueAt: before(2) } as const;
+  const moved = {
+    pausedBy: "person",
+    pausedAt: before(20),
+    pauseReason: "the mail server moves",
+    unreadSince: before(19),
+  } as const;
+  const refused = {
+    pausedBy: "subscriber",
+    pausedAt: before(1),
+    pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
+  } as const;
+  const conditions = {
+    dead: handlerDeadCondition,
+    paused: handlerPausedCondition,
+    behind: handlerBehindCondition,
+    refused: handlerRefusedCondition,
+  };
+  const row = (what: string, kind: keyof typeof conditions, state: HandlerState): Row => [
+    what,
+    conditions[kind](state, context) ?? [],
+    handlerEnds[kind](state.name, context),
   ];
+  const dead = { dead: 3, deadSince: before(1) };
+  const answered = { ...oldestDead, error: "crm.example.com answered 500" };
+  return conditionSamples([
+    row("dead changes of a handler", "dead", { ...works, ...dead, oldestDead }),
+    row("a handler paused by failures", "paused", {
+      ...works,
+      ...paused,
+      pauseReason: `${failed} MailServerError.`,
+    }),
+    row("a handler behind", "behind", { ...works, unreadSince: before(2) }),
+    row("a handler that a person paused for long", "behind", { ...works, ...moved }),
+    row("dead deliveries of a destination", "dead", {
+      ...destination,
+      ...dead,
+      oldestDead: answered,
+    }),
+    row("a destination paused by failures", "paused", {
+      ...destination,
+      ...paused,
+      pauseReason: `${failed} crm.example.com answered 500.`,
+    }),
+    ...(["changes", "webhooks"] as const).flatMap((source) => {
+      const of = { ...destination, source };
+      return [
+        row(`a destination of ${source} that answered 410`, "refused", { ...of, ...refused }),
+        row(`a destination of ${source} behind`, "behind", { ...of, unreadSince: before(2) }),
+      ];
+    }),
+    row("a destination that a person paused for long", "behind", { ...destination, ...moved }),
+  ]);
 }
 
 function handlerHostSamples(alertContext: AlertContext, at: Date): Sample[] {
@@ -607,18 +495,11 @@ function handlerHostSamples(alertContext: AlertContext, at: Date): Sample[] {
     reason: "it exited with code 3, as by process.exit() in a handler",
     supervisors: 1,
   };
-  return [
-    ...conditionSamples(
-      "the process of the handlers down",
-      hostDownCondition([host], context) ?? [],
-      hostDownEnd,
-    ),
-    ...conditionSamples(
-      "a handler in quarantine",
-      quarantinedConditions([apart], context),
-      quarantinedEnd("handlers/tell-the-shop.ts"),
-    ),
-  ];
+  const quarantined = quarantinedConditions([apart], context);
+  return conditionSamples([
+    ["the process of the handlers down", hostDownCondition([host], context) ?? [], hostDownEnd],
+    ["a handler in quarantine", quarantined, quarantinedEnd("handlers/tell-the-shop.ts")],
+  ]);
 }
 
 function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
@@ -634,7 +515,7 @@ function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
     const counted = sums.map((sum) => ({ toldHow: "at_end", alerts: 63, ...sum }) as const);
     const end = stormEnd(family as Family, isMoney ? counted : over);
     return [
-      ...conditionSamples(`a storm of ${family}`, [storm], end),
+      ...conditionSamples([[`a storm of ${family}`, storm, end]]),
       ...(isMoney ? listSamples(alertContext, family as Family, at) : []),
     ];
   });
@@ -684,30 +565,25 @@ function samplesOf(what: string, timeline: Timeline): Sample[] {
   return stages.map((stage) => ({ what, key, subject, stage }));
 }
 
-/** The start of each condition, and for the last one each of these ends. */
-function conditionSamples(
+/** What happened, what a rule says of it, and what it says when that is over. */
+type Row = readonly [
   what: string,
-  conditions: readonly Condition[],
-  ...ends: readonly End[]
-): Sample[] {
-  const timelines = conditions.map((condition) => conditionTimeline(condition, null));
-  const last = conditions.at(-1);
-  const facts = timelines.at(-1)?.facts ?? {};
-  return [
-    ...timelines.flatMap((timeline) => samplesOf(what, timeline)),
-    ...ends.flatMap((end): Sample[] =>
-      last === undefined
-        ? []
-        : [
-            {
-              what: `${what}: over`,
-              key: last.key,
-              subject: last.subject ?? noSubject,
-              stage: endTransition({ ...last, facts }, end, last.at),
-            },
-          ],
-    ),
-  ];
+  begins: Condition | readonly Condition[],
+  ...ends: readonly End[],
+];
+
+/** The start of each condition, and for the last one of a row each of its ends. */
+function conditionSamples(rows: readonly Row[]): Sample[] {
+  return rows.flatMap(([what, begins, ...ends]) => {
+    const conditions = [begins].flat();
+    const timelines = conditions.map((each) => conditionTimeline(each, null));
+    const begun = timelines.flatMap((timeline) => samplesOf(what, timeline));
+    const [last, timeline] = [conditions.at(-1), timelines.at(-1)];
+    if (last === undefined || timeline === undefined) return begun;
+    const { key, subject, facts } = timeline;
+    const over = ends.map((end) => endTransition({ ...last, facts }, end, last.at));
+    return [...begun, ...over.map((stage) => ({ what: `${what}: over`, key, subject, stage }))];
+  });
 }
 
 /** The daily list, with one entry of each kind. */
