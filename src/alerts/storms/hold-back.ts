@@ -138,26 +138,18 @@ async function openIncident(
   if (open !== null) return open;
   const { withinMinutes: minutes } = alertContext.settings.rules.decline_storm;
   const at = alertContext.serviceClock.now();
-  const condition = stormCondition(alertContext.settings, family, {
-    ...totals,
-    minutes,
-    limit,
-    at,
-  });
+  const count = { ...totals, minutes, limit, at };
+  const condition = stormCondition(alertContext.settings, family, count);
   const timeline = conditionTimeline(condition, null);
   const last = (await newestAlerts(trx, [timeline.key])).get(timeline.key);
   const change = planChange(timeline, null, (last?.occurrence ?? 0) + 1);
   const [alertId] = (await writeAlerts(trx, [change], "event")).values();
   if (alertId === undefined) throw new TypeError("an incident was not written");
   const [stage] = timeline.stages;
-  await writeHistory(
-    trx,
-    [{ alertId, change: "opened", stage: stage.name, at: stage.at }],
-    "event",
-  );
-  await announce(trx, alertContext, [
-    { alertId, occurrence: change.occurrence, openedAt: stage.at, timeline, stage },
-  ]);
+  const { name, at: openedAt } = stage;
+  await writeHistory(trx, [{ alertId, change: "opened", stage: name, at: openedAt }], "event");
+  const { occurrence } = change;
+  await announce(trx, alertContext, [{ alertId, occurrence, openedAt, timeline, stage }]);
   return alertId;
 }
 
@@ -240,12 +232,7 @@ async function countAlone(trx: Knex, alertContext: AlertContext, stormId: number
 /** One statement; idempotent. */
 async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[]): Promise<void> {
   const rows = items.flatMap(({ one, channels, toldHow }) =>
-    channels.map((channel) => ({
-      channel,
-      toldHow,
-      id: one.alertId,
-      stage: one.stage.name,
-    })),
+    channels.map((channel) => ({ channel, toldHow, id: one.alertId, stage: one.stage.name })),
   );
   if (rows.length === 0) return;
   await trx.raw(

@@ -13,8 +13,11 @@ import { type Part, byMoney, listTitle, sumTexts, sumsInTitle } from "../rules/w
 import type { End, Family, Transition } from "../timeline.ts";
 import { limitOf } from "./hold-back.ts";
 import {
+  type CountedAmountRow,
   type StormItemCount,
   countArrivals,
+  countedAmount,
+  countedAmountSql,
   digestTotals,
   isOfMoney,
   listCommand,
@@ -51,21 +54,28 @@ export async function reportStorms(
     const limit = await limitOf(trx, alertContext, family);
     const count = await countArrivals(trx, { family, withinMinutes }, limit + 1);
     const isOver = !storm.isOpen || count <= limit / 2;
-    if (!isOver) await tellGrowth(trx, alertContext, storm, limit);
+    const at = alertContext.serviceClock.now();
+    // Since the start of the window in which the storm was detected.
+    const minutes = Math.ceil(storm.minutes) + withinMinutes;
+    if (!isOver) {
+      const totals = await stormTotals(trx, family, { learnedWithinMinutes: minutes });
+      const count = { ...totals, minutes, limit, at };
+      await raise(
+        trx,
+        alertContext,
+        [stormCondition(alertContext.settings, family, count)],
+        "sweep",
+      );
+    }
     await tellLists(trx, alertContext, storm, isOver);
     if (!isOver || !storm.isOpen) continue;
-    const span = { stormId: storm.id, learnedWithinMinutes: minutesOf(alertContext, storm) };
+    const span = { stormId: storm.id, learnedWithinMinutes: minutes };
     const counts = [
       ...(await countItems(trx, storm.id)),
       ...(await digestTotals(trx, family, span)),
     ];
     const end = stormEnd(family, counts);
-    await clear(
-      trx,
-      alertContext,
-      [{ end, key: storm.key, at: alertContext.serviceClock.now() }],
-      "sweep",
-    );
+    await clear(trx, alertContext, [{ end, key: storm.key, at }], "sweep");
   }
 }
 
@@ -91,29 +101,6 @@ async function stormsToReport(trx: Knex): Promise<Storm[]> {
       ? []
       : [{ id: Number(id), family, key, occurrence, isOpen: state !== "resolved", minutes }];
   });
-}
-
-/** Since the start of the window in which the storm was detected. */
-const minutesOf = (alertContext: AlertContext, { minutes }: Storm): number =>
-  Math.ceil(minutes) + alertContext.settings.rules.decline_storm.withinMinutes;
-
-async function tellGrowth(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-  storm: Storm,
-  limit: number,
-): Promise<void> {
-  const { family } = storm;
-  const minutes = minutesOf(alertContext, storm);
-  const totals = await stormTotals(trx, family, { learnedWithinMinutes: minutes });
-  const at = alertContext.serviceClock.now();
-  const condition = stormCondition(alertContext.settings, family, {
-    ...totals,
-    minutes,
-    limit,
-    at,
-  });
-  await raise(trx, alertContext, [condition], "sweep");
 }
 
 interface Waiting extends ListedAlert {
@@ -239,29 +226,16 @@ async function listNumbers(trx: Knex, stormId: number): Promise<Map<string, numb
 
 /** What became of a storm's alerts, each counted once by how it was last reported. One statement. */
 async function countItems(trx: Knex, stormId: number): Promise<StormItemCount[]> {
-  const { rows } = await trx.raw<{
-    rows: {
-      told_how: StormItemCount["toldHow"];
-      n: string;
-      currency: string | null;
-      sum: string | null;
-      unknown: string;
-    }[];
-  }>(
-    `select told_how, currency, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
+  type Row = CountedAmountRow & { told_how: StormItemCount["toldHow"] };
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `select told_how, ${countedAmountSql} from (
        select distinct on (i.alert_id) i.told_how, a.currency, a.amount_minor
        from alerts.storm_items i join alerts.alerts a on a.id = i.alert_id
        where i.storm_id = ? order by i.alert_id, i.queued_at desc, i.told_at nulls last) each
      group by told_how, currency`,
     [stormId],
   );
-  return rows.map(({ told_how: toldHow, n, currency, sum, unknown }) => ({
-    toldHow,
-    alerts: Number(n),
-    currency,
-    amountMinor: sum === null ? null : BigInt(sum),
-    unknown: Number(unknown),
-  }));
+  return rows.map(({ told_how: toldHow, ...row }) => ({ toldHow, ...countedAmount(row) }));
 }
 
 /** An alert that waits for a list of its storm. */

@@ -36,15 +36,38 @@ export interface StormCount extends StormTotals {
   at: Date;
 }
 
-/** How many alerts of a storm were reported in one way, with their money in one currency. */
-export interface StormItemCount {
-  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
+/** Alerts with their money in one currency. */
+interface CountedAmount {
   alerts: number;
   currency: string | null;
   amountMinor: bigint | null;
   /** How many of them have no known amount. */
   unknown: number;
 }
+
+/** How many alerts of a storm were reported in one way. */
+export interface StormItemCount extends CountedAmount {
+  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
+}
+
+/** What `countedAmountSql` selects. */
+export interface CountedAmountRow {
+  n: string;
+  currency: string | null;
+  sum: string | null;
+  unknown: string;
+}
+
+/** Counts rows that have an amount; the statement groups them by currency. */
+export const countedAmountSql =
+  "currency, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown";
+
+export const countedAmount = ({ currency, n, sum, unknown }: CountedAmountRow): CountedAmount => ({
+  alerts: Number(n),
+  currency,
+  amountMinor: sum === null ? null : BigInt(sum),
+  unknown: Number(unknown),
+});
 
 /** Whether each alert of the family is about an amount, so that one without is unknown. Pure. */
 export const isOfMoney = (family: Family): boolean =>
@@ -285,16 +308,8 @@ export async function stormTotals(
   span: { learnedWithinMinutes: number } | { chargedUntil: Date; withinMinutes: number },
 ): Promise<StormTotals> {
   const isLearned = "learnedWithinMinutes" in span;
-  const { rows } = await db.raw<{
-    rows: {
-      currency: string | null;
-      code: string | null;
-      n: string;
-      sum: string | null;
-      unknown: string;
-    }[];
-  }>(
-    `select currency, code, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
+  const { rows } = await db.raw<{ rows: (CountedAmountRow & { code: string | null })[] }>(
+    `select code, ${countedAmountSql} from (
        select distinct a.id, a.currency, a.amount_minor, a.facts->>'failure_code' as code
        from alerts.history h join alerts.alerts a on a.id = h.alert_id
        where ${isLearned ? "h.recorded_at > now() - make_interval(secs => :seconds)" : "h.at >= :from and h.at <= :to"} and ${ofFamily}) each
@@ -315,12 +330,7 @@ export async function stormTotals(
   }
   return {
     alerts: rows.reduce((all, { n }) => all + Number(n), 0),
-    sums: rows.map(({ currency, n, sum, unknown }) => ({
-      currency,
-      amountMinor: sum === null ? null : BigInt(sum),
-      alerts: Number(n),
-      unknown: Number(unknown),
-    })),
+    sums: rows.map(countedAmount),
     codes,
   };
 }
@@ -334,10 +344,8 @@ export async function digestTotals(
   family: Family,
   { stormId, learnedWithinMinutes }: { stormId: number; learnedWithinMinutes: number },
 ): Promise<StormItemCount[]> {
-  const { rows } = await db.raw<{
-    rows: { currency: string | null; n: string; sum: string | null; unknown: string }[];
-  }>(
-    `select currency, count(*) as n, sum(amount_minor) as sum, count(*) - count(amount_minor) as unknown from (
+  const { rows } = await db.raw<{ rows: CountedAmountRow[] }>(
+    `select ${countedAmountSql} from (
        select distinct a.id, a.currency, a.amount_minor
        from alerts.history h join alerts.alerts a on a.id = h.alert_id
        where h.recorded_at > now() - make_interval(mins => :minutes) and ${ofFamily}
@@ -346,13 +354,7 @@ export async function digestTotals(
      group by currency`,
     { ...familyBindings(family), minutes: learnedWithinMinutes, stormId },
   );
-  return rows.map(({ currency, n, sum, unknown }) => ({
-    toldHow: "in_digest",
-    alerts: Number(n),
-    currency,
-    amountMinor: sum === null ? null : BigInt(sum),
-    unknown: Number(unknown),
-  }));
+  return rows.map((row) => ({ toldHow: "in_digest", ...countedAmount(row) }));
 }
 
 const hourMs = 3_600_000;
