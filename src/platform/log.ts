@@ -208,20 +208,17 @@ export function safeReason(error: unknown): string {
 }
 
 /** Where the lines of a log go: pino calls `write`, and calls `flush` for `log.flush`. */
-export interface LogOutput {
+interface LogOutput {
   /** Never throws and never blocks, whatever happens to the reader or the disk. */
   write(line: string): void;
   /** Calls back once every line is written, or a second later. */
   flush(done: () => void): void;
 }
 
-export interface LogOutputOptions {
-  /** The limit for lines that wait to be written. Lines beyond it are dropped and counted. */
-  maxWaitingBytes?: number;
-  /** The wait after a failed write. */
-  retryMs?: number;
-}
-
+/** The limit for lines that wait to be written. Lines beyond it are dropped and counted. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+/** The wait after a failed write. */
+const retryMs = 1_000;
 const flushLimitMs = 1_000;
 /** The wait before a write to a full pipe is tried again. */
 const fullPipeMs = 50;
@@ -232,10 +229,7 @@ const fullPipeMs = 50;
  * writer keeps everything that waits, ends the process at the first full disk, and then retries the rest for ever,
  * which blocks every request and signal.
  */
-function createLogOutput(
-  fd: number,
-  { maxWaitingBytes = 4 * 1024 * 1024, retryMs = 1_000 }: LogOutputOptions = {},
-): LogOutput {
+function createLogOutput(fd: number): LogOutput {
   let lines: string[] = [];
   let waitingBytes = 0;
   let dropped = 0;

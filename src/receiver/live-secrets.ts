@@ -41,8 +41,9 @@ export interface LiveSecretsOptions extends Pick<DecryptionTools, "scheme"> {
   reloadEveryMs?: number;
   reloadAtMostEveryMs?: number;
   refreshWaitMs?: number;
-  recordUseEveryMs?: number;
 }
+
+const recordUseEveryMs = 60_000;
 
 /**
  * Reads the secrets now and every 2 s, so that a change from the command line takes effect within 5 s. Starts without
@@ -54,7 +55,7 @@ export async function startLiveSecrets(
 ): Promise<LiveSecrets> {
   const { db, encryption, clock, log } = dependencies;
   const { scheme, environment, reloadEveryMs = 2_000, reloadAtMostEveryMs = 1_000 } = options;
-  const { refreshWaitMs = 2_000, recordUseEveryMs = 60_000 } = options;
+  const { refreshWaitMs = 2_000 } = options;
 
   let known = new Map<string, LoadedSecret>();
   let live: readonly SigningSecret[] = [...environment];

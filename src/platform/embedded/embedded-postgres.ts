@@ -29,8 +29,6 @@ export interface EmbeddedPostgresOptions {
   database?: string;
   /** Options of the server, used when this call starts it. Turn `fsync` off for tests only. */
   settings?: ServerSettings;
-  /** How long a start, with its recovery after a crash, may take. */
-  startTimeoutMs?: number;
 }
 
 export interface EmbeddedPostgres {
@@ -92,8 +90,11 @@ export async function removeAbandonedPostgres(dataDir: string): Promise<boolean>
   return true;
 }
 
+/** How long a start, with its recovery after a crash, may take. */
+const startTimeoutMs = 60_000;
+
 async function startOrAttach(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, log, database = "tallyhook", settings = {}, startTimeoutMs = 60_000 } = options;
+  const { dataDir, log, database = "tallyhook", settings = {} } = options;
   const base = await prepareBase(dataDir);
   return withExclusiveLock(
     base,
