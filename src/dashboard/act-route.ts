@@ -1,6 +1,7 @@
 import { type Act, ActRefused, type Refusal } from "../people/act.ts";
 import type { Field } from "../people/fields.ts";
 import { type Html, html } from "../platform/html.ts";
+import { withoutControls } from "../platform/readable-text.ts";
 import { versionOf } from "./parts/decided-on.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "./route.ts";
 
@@ -88,7 +89,7 @@ const lookAgain = (path: string): Html => html`<p><a href="${path}">Look at it a
 
 /** What a refusal is on a page. `details`: what helps, where the thing is known. Pure. */
 export const pageErrorOf = (error: ActRefused, details: Html | null = null): PageError =>
-  new PageError(statuses[error.refusal], error.message, {
+  new PageError(statuses[error.refusal], withoutControls(error.message), {
     cause: error,
     details: error.refusal === "unknown" ? null : details,
   });

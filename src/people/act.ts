@@ -41,8 +41,12 @@ export class ActRefused extends UsageError {
   /** What the act is on, as it is now, where the refusal is about that. */
   readonly now: unknown;
 
-  constructor(refusal: Refusal, message: string, { now = null }: { now?: unknown } = {}) {
-    super(message);
+  constructor(
+    refusal: Refusal,
+    message: string,
+    { now = null, ...options }: { now?: unknown; cause?: unknown } = {},
+  ) {
+    super(message, options);
     this.refusal = refusal;
     this.now = now;
   }

@@ -8,7 +8,7 @@ import {
 import { giveUpMisdated, listMisdated } from "../mirror/misdated.ts";
 import type { ObjectKey } from "../mirror/snapshot.ts";
 import type { Decision } from "../mirror/write/overwrite.ts";
-import { UsageError } from "../platform/errors.ts";
+import { ActRefused } from "../people/act.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import {
   type HealDeps,
@@ -128,7 +128,7 @@ async function healedOrWhy(
     const isDone = await applyHeal(deps, read, decision, { within });
     return isDone ? null : "The row has changed since it was read.";
   } catch (error) {
-    if (error instanceof UsageError) return error.message;
+    if (error instanceof ActRefused) return error.message;
     throw error;
   }
 }

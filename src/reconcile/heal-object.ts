@@ -16,7 +16,8 @@ import {
   readRowBeforeHeal,
 } from "../mirror/write/overwrite.ts";
 import type { Clock } from "../platform/clock.ts";
-import { ConfigurationError, UsageError } from "../platform/errors.ts";
+import { ActRefused } from "../people/act.ts";
+import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { errorCode, refusesRow } from "../platform/postgres/errors.ts";
 import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
@@ -25,6 +26,7 @@ import { differencesOf, wholeDifferencesOf } from "./compare/differences.ts";
 import { boundText } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindingsOf } from "./findings/findings.ts";
+import { findingsOfObject, isHealedByHand } from "./findings/search-findings.ts";
 import type { RunListener } from "./run-listener.ts";
 import { accountProblem } from "./same-account.ts";
 
@@ -54,8 +56,9 @@ export type HealRefusal = { isShowable: boolean; why: string };
 
 /**
  * Reads an object from the service and reports what writing it would change. Writes no object. Throws
- * `ConfigurationError` unless the key is known to belong to the mirror's account, `UsageError` where the service cannot
- * be asked for the object, does not know it, or shows it in a form that cannot be stored, and the client's errors.
+ * `ConfigurationError` unless the key is known to belong to the mirror's account, `ActRefused` where the service cannot
+ * be asked for the object or does not know it (unknown), or shows it in a form that cannot be stored (hindered), and the
+ * client's errors.
  */
 export async function proposeHeal(
   deps: ProposalDeps,
@@ -65,7 +68,7 @@ export async function proposeHeal(
   // Before the first call of the service.
   if (isObjectId(object.id)) await assertOwnAccount(deps, signal);
   const read = await readProposal(deps, object, signal);
-  if ("why" in read) throw new UsageError(read.why);
+  if ("why" in read) throw new ActRefused(read.isShowable ? "hindered" : "unknown", read.why);
   return read;
 }
 
@@ -87,10 +90,10 @@ export async function readProposal(
   const { resource, id } = object;
   const name = `${resource} ${id}`;
   if (!isObjectId(id)) {
-    const why =
-      `"${id}" cannot be an object's id: no URL can be made of it. "node src/bin/tallyhook.js findings list" shows ` +
-      `the ids.`;
-    return { isShowable: false, why };
+    return {
+      isShowable: false,
+      why: `"${id}" cannot be an object's id: no URL can be made of it.`,
+    };
   }
   const { endpoint, query } = readEndpointOf(resource);
   const answer = await client.get(
@@ -99,16 +102,13 @@ export async function readProposal(
     signal === undefined ? {} : { signal },
   );
   if (answer.status === 404) {
-    const why =
-      `The service does not know the ${name}, so nothing was written. Check the id. "node src/bin/tallyhook.js ` +
-      `reconcile" finds ` +
-      "what the service no longer has.";
+    const why = `The service does not know the ${name}, so nothing was written.`;
     return { isShowable: false, why };
   }
   const observedAt = boundText(await believedDate({ client, clock }, answer.date));
   const body = answer.body as WireObject | null;
   if (body?.["id"] !== id) {
-    const why = `The service's answer does not show the ${name}, so nothing was written. Run the same command again.`;
+    const why = `The service's answer does not show the ${name}, so nothing was written. Try again.`;
     return { isShowable: true, why };
   }
   const shown = withPlausibleTimes(body, observedAt);
@@ -176,14 +176,17 @@ export interface HealDeps {
 }
 
 export interface HealOptions {
-  /** What else belongs to the decision, such as its record: within the transaction that writes the object. */
-  within?(trx: Knex.Transaction): Promise<void>;
+  /**
+   * What else belongs to the decision, such as its record: within the transaction that writes the object. `findings`:
+   * the numbers of those that it heals.
+   */
+  within?(trx: Knex.Transaction, findings: readonly number[]): Promise<void>;
 }
 
 /**
  * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
  * object's drift findings and tells the listener. False where the row has changed since the proposal: a new proposal is
- * needed. Opens its own transactions. Throws `UsageError` where the database refuses the values: then nothing is written.
+ * needed. Opens its own transactions. Throws `ActRefused` where the database refuses the values: then nothing is written.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -201,11 +204,13 @@ export async function applyHeal(
         inTransaction(deps.db, async (trx) => {
           const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
           if (done.kind === "changed") return false;
+          const open = await findingsOfObject(trx, object);
+          const findings = open.filter(isHealedByHand).map((finding) => Number(finding.id));
           const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
           await healFindingsOf(trx, { heal: done.heal, at }, keys);
           const news = { states: newStates(done.written) };
           await tell(trx, news, "reconciliation");
-          await within?.(trx);
+          await within?.(trx, findings);
           return true;
         }),
       { waitsForLocks: true },
@@ -218,8 +223,9 @@ export async function applyHeal(
 }
 
 /** The server's own text is left out: it may repeat personal data. */
-const refusedRow = ({ resource, id }: ObjectKey, cause: unknown): UsageError =>
-  new UsageError(
+const refusedRow = ({ resource, id }: ObjectKey, cause: unknown): ActRefused =>
+  new ActRefused(
+    "hindered",
     `The database refuses what the service shows of the ${resource} ${id} (SQLSTATE ${errorCode(cause)}), so nothing was ` +
       "written. Have the service's support correct the object, and heal it then.",
     { cause },

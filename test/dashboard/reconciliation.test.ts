@@ -268,7 +268,10 @@ describe("a heal", () => {
     expect((await post(path(), form, "operator")).status).toBe(303);
     expect(await total()).toBe("1002");
     const [act] = await readAudit(db, { action: "object.healed", limit: 5 });
-    expect(act).toMatchObject({ subject: { kind: "order", id: order(2).id } });
+    expect(act).toMatchObject({
+      subject: { kind: "order", id: order(2).id },
+      before: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/), findings: [expect.any(Number)] },
+    });
     expect(JSON.stringify(act)).not.toMatch(/Grace|Ada/);
     expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([
       { healed_by: act?.actor, reason: "spoiled by hand" },

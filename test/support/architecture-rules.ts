@@ -59,7 +59,15 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "dispatch/handler-health.ts",
     "dispatch/handler-hosts.ts",
   ],
-  reconcile: ["platform/**", "contract/**", "client/**", "mirror/**", "inbox/queries.ts"],
+  reconcile: [
+    "platform/**",
+    "people/act.ts",
+    "people/fields.ts",
+    "contract/**",
+    "client/**",
+    "mirror/**",
+    "inbox/queries.ts",
+  ],
   endpoint: [
     "platform/**",
     "contract/**",

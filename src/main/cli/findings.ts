@@ -1,13 +1,12 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../platform/errors.ts";
-import { paragraph } from "../../platform/free-text.ts";
 import { moneyText } from "../../platform/money.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
+import { acknowledgingFinding } from "../../reconcile/acts.ts";
 import {
   type FindingRow,
   type FindingState,
-  acknowledgeFinding,
   countFindings,
   findFinding,
   findingStates,
@@ -15,8 +14,8 @@ import {
 } from "../../reconcile/findings/findings.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { commandActor, parsePerson } from "./acting-person.ts";
-import { freeText, wholeNumber } from "./arguments.ts";
+import { registerAct } from "./act-command.ts";
+import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
 interface ListOptions {
@@ -25,8 +24,6 @@ interface ListOptions {
   limit: number;
   json?: boolean;
 }
-
-const findingNumber = wholeNumber(1, 999_999_999_999_999);
 
 export function registerFindings(program: Command, context: CliContext): void {
   const findings = program
@@ -45,23 +42,25 @@ export function registerFindings(program: Command, context: CliContext): void {
   findings
     .command("show")
     .description("show one finding with its evidence")
-    .argument("<id>", "its number", findingNumber)
+    .argument("<id>", "its number", wholeNumber(1, 999_999_999_999_999))
     .option("--json", "print JSON")
     .action((id: number, { json }: { json?: boolean }) => show(context, id, json === true));
 
-  findings
-    .command("ack")
-    .description(
+  registerAct(findings, context, {
+    act: acknowledgingFinding,
+    name: "ack",
+    description:
       "acknowledge a finding: no report fails because of it, until it changes, or heals and comes back",
-    )
-    .argument("<id>", "its number", findingNumber)
-    .requiredOption(
-      "--note <text>",
-      "why it may stay; the exceptions report prints it",
-      freeText(paragraph),
-    )
-    .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
-    .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
+    takes: {
+      finding: { flags: "<id>", says: "its number" },
+      note: { flags: "--note <text>", says: "why it may stay; the exceptions report prints it" },
+    },
+    by: { who: "person", says: "who decides (default: this system's user, if a person)" },
+    deps: async (runtime) => ({ db: await migratedDatabase(runtime), clock: runtime.wallClock }),
+    say: ({ id }, { actor }) =>
+      `Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`,
+    hints: { unknown: listHint },
+  });
 }
 
 const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise<T>): Promise<T> =>
@@ -106,7 +105,7 @@ const listRow = (row: FindingRow): string[] => [
 
 async function show(context: CliContext, id: number, json: boolean): Promise<void> {
   const found = await withDatabase(context, async (runtime) => findFinding(await runtime.db(), id));
-  if (found === null) throw noFinding(id);
+  if (found === null) throw new UsageError(`There is no finding "${id}". ${listHint}`);
   if (json) {
     context.stdout.write(`${JSON.stringify(found)}\n`);
     return;
@@ -122,27 +121,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-async function acknowledge(
-  context: CliContext,
-  id: number,
-  { by: given, note }: { by?: string; note: string },
-): Promise<void> {
-  const actor = commandActor(context, given);
-  await withDatabase(context, async (runtime) => {
-    const db = await runtime.db();
-    if ((await findFinding(db, id)) === null) throw noFinding(id);
-    const said = { id, by: actor, note, at: runtime.wallClock.now() };
-    if (!(await acknowledgeFinding(db, said))) {
-      throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
-    }
-  });
-  context.stdout.write(`Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`);
-}
-
-const noFinding = (id: number): UsageError =>
-  new UsageError(
-    `There is no finding ${id}. "node src/bin/tallyhook.js findings list --all" shows them.`,
-  );
+const listHint = '"node src/bin/tallyhook.js findings list --all" shows them.';
 
 function parseState(text: string): FindingState {
   const state = findingStates.find((known) => known === text);

@@ -64,7 +64,7 @@ test("what an identity finds that is only observed warns, and fails no report", 
 });
 
 test.each([
-  [["ack", "7", "--note", "gone"], /There is no finding 7/],
+  [["ack", "7", "--note", "gone"], /There is no finding "7"/],
   [["ack", "1", "--note", " "], /argument ' ' is invalid/],
   [["show", "seven"], /Use a whole number/],
   [["list", "--state", "closed"], /Use one of open, reopened/],

@@ -115,10 +115,11 @@ test("a run that the service ends goes on with the rest when it is repeated, and
 });
 
 test.each([
-  [["misdated", "order-0001", "--from-service", "--reason", "x"], "takes no id"],
-  [["order", "--from-service", "--reason", "x"], "The id of the order is missing"],
-])("heal %j says what is wrong", async (args, says) => {
-  expect(String((await command([...args, "--yes"])).error)).toContain(says);
+  [["misdated", "order-0001", "--from-service", "--reason", "x"], "commander.excessArguments"],
+  [["misdated", "--from-service"], "commander.missingMandatoryOptionValue"],
+  [["order", "--from-service", "--reason", "x"], "commander.missingArgument"],
+])("heal %j is used wrongly", async (args, code) => {
+  expect((await command([...args, "--yes"])).error).toMatchObject({ code });
 });
 
 test("an object that the database refuses keeps no other from being healed, and is named with its code", async () => {

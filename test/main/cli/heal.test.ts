@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { registerHeal } from "../../../src/main/cli/heal.ts";
 import { readAudit } from "../../../src/people/audit.ts";
+import { driftKey } from "../../../src/reconcile/findings/drift-findings.ts";
+import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
 import { type HostileService, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
@@ -49,8 +51,24 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
   expect(await total()).toBe("5");
   expect(String((await heal(["--yes"])).error)).toContain("--reason");
   expect(String((await heal(["--yes", "--reason", " "])).error)).toContain(
-    "argument ' ' is invalid. Write a text",
+    "argument ' ' is invalid. It has to be a text",
   );
+  await recordFindings(db, { run: null, seenAt: new Date() }, [
+    {
+      key: driftKey("mismatch", "order", "order-0003"),
+      class: "mismatch",
+      identity: null,
+      severity: "high",
+      resource: "order",
+      objectId: "order-0003",
+      differences: [],
+      amountAtRiskMinor: null,
+      currency: null,
+      cause: null,
+      evidence: {},
+    },
+  ]);
+  const findings = (await db("reconcile.findings").pluck<string[]>("id")).map(Number);
   const done = await heal(["--yes", "--reason", "spoiled"]);
   expect(done.error).toBeNull();
   expect(done.out).toContain("The order order-0003 is now as the service shows it; healed by ann.");
@@ -59,8 +77,14 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
     { healed_by: "ann", reason: "spoiled" },
   ]);
   expect(await readAudit(db, { action: "object.healed", limit: 10 })).toMatchObject([
-    { actor: "ann", via: "command line", subject: { kind: "order", id: "order-0003" } },
+    {
+      actor: "ann",
+      via: "command line",
+      subject: { kind: "order", id: "order-0003" },
+      before: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/), findings },
+    },
   ]);
+  expect(await db("reconcile.findings").pluck("state")).toEqual(["healed"]);
 });
 
 test.each(["22001", "23514", "54000", "P0001"])(

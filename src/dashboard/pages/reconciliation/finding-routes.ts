@@ -1,14 +1,12 @@
 import type { Knex } from "knex";
 import { recordAct } from "../../../people/audit.ts";
 import { type Subject, assignedTo, listAssignees, readCases } from "../../../people/cases.ts";
-import { paragraph } from "../../../platform/free-text.ts";
-import { html } from "../../../platform/html.ts";
+import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { acknowledgingFinding, findingNamed } from "../../../reconcile/acts.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
 import {
   type FindingRow,
-  acknowledgeFinding,
-  findFinding,
   findingClasses,
   severities,
 } from "../../../reconcile/findings/findings.ts";
@@ -20,11 +18,10 @@ import {
   searchFindings,
   sumOpenFindings,
 } from "../../../reconcile/findings/search-findings.ts";
+import { actRoute } from "../../act-route.ts";
 import { readCaseView, renderCase } from "../../parts/case.ts";
 import { caseRoutes } from "../../parts/case-routes.ts";
 import { quoted } from "../../parts/command.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
-import { requiredText } from "../../parts/form-text.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { PageError, type Route, type Visitor } from "../../route.ts";
 import { renderFinding } from "./finding-view.ts";
@@ -34,9 +31,6 @@ import { framed } from "./frame.ts";
 const pageSize = 50;
 
 const findingPath = "/reconciliation/findings/:id";
-
-/** Written in one way alone: what people write about a finding is kept by this text. */
-const findingNumber = /^[1-9]\d{0,14}$/;
 
 export const findingRoutes: readonly Route[] = [
   {
@@ -107,55 +101,29 @@ export const findingRoutes: readonly Route[] = [
       };
     },
   },
-  {
-    method: "POST",
-    path: "/reconciliation/findings/:id/acknowledge",
-    access: "case:write",
-    async answer({ db, clock }, { params, form, actor }) {
-      const note = requiredText(form, "note", paragraph);
-      const id = await inTransaction(db, async (trx) => {
-        const finding = await requireFinding(trx, params["id"], { isLocked: true });
-        if (finding.state === "healed") {
-          throw new PageError(
-            409,
-            `Finding ${finding.id} is healed, so there is nothing to acknowledge.`,
-          );
-        }
-        if (versionOf(form) !== findingVersion(finding)) {
-          throw outdated(`Finding ${finding.id}`, changedFinding(finding));
-        }
-        await acknowledgeFinding(trx, {
-          id: Number(finding.id),
-          by: actor,
-          note,
-          at: clock.now(),
-        });
-        return finding.id;
-      });
-      return {
-        kind: "redirect",
-        to: `/reconciliation/findings/${id}`,
-        notice: `Finding ${id} is acknowledged by ${actor.name}.`,
-      };
-    },
-  },
+  actRoute({
+    act: acknowledgingFinding,
+    path: "/reconciliation/findings/:finding/acknowledge",
+    deps: ({ db, clock }) => ({ db, clock }),
+    back: ({ finding }) => `/reconciliation/findings/${finding}`,
+    now: findingNow,
+    done: ({ id }, _, { actor }) => ({
+      to: `/reconciliation/findings/${id}`,
+      notice: `Finding ${id} is acknowledged by ${actor.name}.`,
+    }),
+  }),
   ...caseRoutes({
     kind: "finding",
     path: findingPath,
-    exists: async ({ db }, id) =>
-      findingNumber.test(id) && (await findFinding(db, Number(id))) !== null,
+    exists: async ({ db }, id) => (await findingNamed(db, id)) !== null,
   }),
 ];
 
 const subjectOf = ({ id }: FindingRow): Subject => ({ kind: "finding", id });
 
 /** Throws `PageError`. */
-async function requireFinding(
-  db: Knex,
-  id = "",
-  { isLocked = false }: { isLocked?: boolean } = {},
-): Promise<FindingRow> {
-  const found = findingNumber.test(id) ? await findFinding(db, Number(id), { isLocked }) : null;
+async function requireFinding(db: Knex, id = ""): Promise<FindingRow> {
+  const found = await findingNamed(db, id);
   if (found === null) throw new PageError(404, `There is no finding ${id.slice(0, 40)}.`);
   return found;
 }
@@ -164,15 +132,13 @@ async function requireFinding(
 const holdsMore = (finding: FindingRow): boolean =>
   JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
 
-const backTo = ({ id }: FindingRow) =>
-  html`<p><a href="/reconciliation/findings/${id}">See the finding as it is now</a></p>`;
-
-const changedFinding = (finding: FindingRow) =>
-  html`<p>
-      It is ${finding.state} now${finding.ack_by !== null && `, by ${finding.ack_by}`}, and names
-      ${finding.differences.length} fields.
-    </p>
-    ${backTo(finding)}`;
+function findingNow(now: unknown): Html {
+  const finding = now as FindingRow;
+  return html`<p>
+    It is ${finding.state} now${finding.ack_by !== null && `, by ${finding.ack_by}`}, and names
+    ${finding.differences.length} fields.
+  </p>`;
+}
 
 /** What cannot be read in the address is left out. One statement where it names a person. */
 async function filterOf(

@@ -1,25 +1,21 @@
 import type { ServiceClient } from "../../../client/service-client.ts";
 import { ServiceError, ServiceRefusedError } from "../../../client/service-errors.ts";
 import type { ObjectKey } from "../../../mirror/snapshot.ts";
+import { ActRefused } from "../../../people/act.ts";
 import { recordAct } from "../../../people/audit.ts";
-import { ConfigurationError, UsageError } from "../../../platform/errors.ts";
-import { paragraph } from "../../../platform/free-text.ts";
+import { ConfigurationError } from "../../../platform/errors.ts";
 import { html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { Random } from "../../../platform/random.ts";
+import { healing, versionToHeal } from "../../../reconcile/acts.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
-import { findingsOfObject, isHealedByHand } from "../../../reconcile/findings/search-findings.ts";
-import {
-  type HealProposal,
-  applyHeal,
-  proposalVersion,
-  proposeHeal,
-} from "../../../reconcile/heal-object.ts";
+import { findingsOfObject } from "../../../reconcile/findings/search-findings.ts";
+import { type HealProposal, proposalVersion, proposeHeal } from "../../../reconcile/heal-object.ts";
 import type { RunListener } from "../../../reconcile/run-listener.ts";
+import { actRoute, pageErrorOf } from "../../act-route.ts";
 import { quoted } from "../../parts/command.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
-import { requiredText } from "../../parts/form-text.ts";
+import { versionOf } from "../../parts/decided-on.ts";
 import { type PageDeps, PageError, type Route, type Visitor } from "../../route.ts";
 import { comparePath } from "./finding-view.ts";
 import { framed } from "./frame.ts";
@@ -61,50 +57,27 @@ export const healRoutes = (tools: () => Promise<HealTools>): readonly Route[] =>
       };
     },
   },
-  {
-    method: "POST",
+  actRoute({
+    act: healing,
     path: "/reconciliation/heal/:resource/:id",
-    access: "object:heal",
-    async answer(deps, { params, form, visitor, actor }) {
-      const object = objectOf(params);
-      const reason = requiredText(form, "reason", paragraph);
+    async deps(deps) {
       const { client, random, listener } = await tools();
-      const proposal = await propose(deps, { client }, object);
-      await refuseOutdated(deps, visitor, proposal, { form, reason });
       const { db, log } = deps;
-      const closing = (await findingsOfObject(db, object)).filter(isHealedByHand);
-      const isDone = await applyHeal(
-        { db, log, random, listener },
-        proposal,
-        { by: actor.name, reason },
-        {
-          within: (trx) =>
-            recordAct(trx, actor, {
-              action: "object.healed",
-              subject: { kind: object.resource, id: object.id },
-              before: {
-                sha256: proposal.seen.sha256,
-                findings: closing.map(({ id }) => Number(id)),
-              },
-              after: { fields: proposal.differences.length },
-            }),
-        },
-      ).catch((err: unknown) => {
-        if (!(err instanceof UsageError)) throw err;
-        throw new PageError(422, withoutControls(err.message), { cause: err });
-      });
-      if (!isDone) {
-        const now = await propose(deps, { client }, object);
-        await refuseOutdated(deps, visitor, now, { form, reason });
-        throw outdated("The mirror's row");
-      }
-      return {
-        kind: "redirect",
-        to: comparePath(object.resource, object.id),
-        notice: `The ${object.resource} is now as the service shows it; healed by ${actor.name}.`,
-      };
+      const proposing = (object: ObjectKey) => propose(deps, { client }, object);
+      return { db, log, random, listener, propose: proposing };
     },
-  },
+    back: ({ resource, id }) => comparePath(resource, id),
+    async now(now, deps, { visitor, form }) {
+      const proposal = now as HealProposal;
+      const page = await pageOf(deps, visitor, proposal, form.get("reason") ?? "");
+      // Persons' data is shown where it is recorded: by the page itself.
+      return html`${renderOutdated(changedSince(form, proposal))}${renderHeal({ ...page, seesPersons: false })}`;
+    },
+    done: (_, { resource, id }, { actor }) => ({
+      to: comparePath(resource, id),
+      notice: `The ${resource} is now as the service shows it; healed by ${actor.name}.`,
+    }),
+  }),
 ];
 
 /** Throws `PageError` where there is no such kind of object. */
@@ -140,9 +113,7 @@ const notAnswered = (cause: unknown): PageError =>
 
 /** What went wrong, for a person, where they can do something about it. */
 function explained(err: unknown): unknown {
-  if (err instanceof UsageError) {
-    return new PageError(404, withoutControls(err.message), { cause: err });
-  }
+  if (err instanceof ActRefused) return pageErrorOf(err);
   if (err instanceof ConfigurationError) {
     return new PageError(502, withoutControls(err.message), { cause: err });
   }
@@ -165,10 +136,9 @@ async function pageOf(
   proposal: HealProposal,
   reason = "",
 ): Promise<HealPage> {
-  const { mirror, service } = proposalVersion(proposal);
   return {
     proposal,
-    version: `${mirror}.${service}`,
+    version: versionToHeal(proposal),
     findings: await findingsOfObject(db, proposal.object),
     mayHeal: permissions.has("object:heal"),
     seesPersons: permissions.has("person:read"),
@@ -177,18 +147,9 @@ async function pageOf(
   };
 }
 
-/** Throws `PageError` where the form was decided on another proposal; it shows the one of now. */
-async function refuseOutdated(
-  deps: PageDeps,
-  visitor: Visitor,
-  proposal: HealProposal,
-  { form, reason }: { form: URLSearchParams; reason: string },
-): Promise<void> {
+/** Which of the two sides are not as the form was decided on. Pure. */
+function changedSince(form: URLSearchParams, proposal: HealProposal) {
   const [seenMirror, seenService] = versionOf(form).split(".");
   const { mirror, service } = proposalVersion(proposal);
-  const changed = { mirror: seenMirror !== mirror, service: seenService !== service };
-  if (!changed.mirror && !changed.service) return;
-  // Persons' data is shown where it is recorded: by the page itself.
-  const page = { ...(await pageOf(deps, visitor, proposal, reason)), seesPersons: false };
-  throw outdated("The object", html`${renderOutdated(changed)}${renderHeal(page)}`);
+  return { mirror: seenMirror !== mirror, service: seenService !== service };
 }
