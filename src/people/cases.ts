@@ -6,6 +6,14 @@ import { type Actor, recordAct } from "./audit.ts";
 /** What people look after. A renewal is known by its order, a chargeback by its order as well. */
 export type CaseKind = "dunning" | "chargeback" | "finding" | "alert";
 
+/** What a kind of case is called within a sentence. */
+export const caseNames: Readonly<Record<CaseKind, string>> = {
+  dunning: "renewal",
+  chargeback: "chargeback",
+  finding: "finding",
+  alert: "alert",
+};
+
 export interface Subject {
   kind: CaseKind;
   id: string;

@@ -10,7 +10,7 @@ export interface LocalMinute extends LocalDay {
   minute: number;
 }
 
-interface LocalDay {
+export interface LocalDay {
   year: number;
   month: number;
   day: number;

@@ -278,7 +278,7 @@ describe("the form of a case", () => {
 
     const late = await post("/dunning/case8/assign", bob.cookie, {
       "decided-on": seenByBob,
-      assignee: "",
+      assignee: "nobody",
     });
     expect(late.status).toBe(409);
     expect(textOf(await late.text())).toMatch(

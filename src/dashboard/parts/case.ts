@@ -1,11 +1,4 @@
-import {
-  type Case,
-  type CaseKind,
-  type Subject,
-  listAssignees,
-  readCase,
-  readNotes,
-} from "../../people/cases.ts";
+import { type Case, type Subject, listAssignees, readCase, readNotes } from "../../people/cases.ts";
 import { recordAct } from "../../people/audit.ts";
 import { paragraph } from "../../platform/free-text.ts";
 import { type Html, html } from "../../platform/html.ts";
@@ -110,7 +103,7 @@ function renderForms(
       <div>
         <label for="assignee">Assign to</label>
         <select id="assignee" name="assignee">
-          <option value="">nobody</option>
+          <option value="nobody">nobody</option>
           ${assignees.map(({ id, email }) => html`<option value="${id}" ${id === current.assignee?.id && selected}>${email}</option>`)}
         </select>
       </div>
@@ -185,11 +178,3 @@ export function caseMarks(
 /** Whether it may be left alone until a time that is still to come. Pure. */
 export const isResting = (current: Case, now: Date): current is Case & { snoozedUntil: Date } =>
   current.snoozedUntil !== null && current.snoozedUntil > now;
-
-/** What a kind of case is called within a sentence. */
-export const caseNames: Readonly<Record<CaseKind, string>> = {
-  dunning: "renewal",
-  chargeback: "chargeback",
-  finding: "finding",
-  alert: "alert",
-};
