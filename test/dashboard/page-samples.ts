@@ -31,7 +31,7 @@ const pageSamples: Readonly<Record<string, Sample>> = {
     `/reconciliation/findings/${await newest(db, "reconcile.findings", "id", { state: "open" })}`,
   "/reconciliation/heal/:resource/:id": async (db) =>
     `/reconciliation/heal/order/${await newest(db, "mirror.orders", "id")}`,
-  "/reconciliation/orders/:id/withdraw": async () => "/reconciliation/orders/1/withdraw",
+  "/reconciliation/orders/:order/withdraw": async () => "/reconciliation/orders/1/withdraw",
   "/reports/:name": async () => "/reports/month-end?from=2026-10-01&to=2026-10-31",
   "/reports/:name/download": async () =>
     "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
@@ -49,9 +49,9 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   },
   "/alerts/silences/:silence/end": async (db) =>
     `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
-  "/handlers/:name": async () => "/handlers/receipts",
-  "/handlers/:name/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
-  "/handlers/:name/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
+  "/handlers/:recipient": async () => "/handlers/receipts",
+  "/handlers/:recipient/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
+  "/handlers/:recipient/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
   "/objects/chargeback/:id": async (db) =>
     `/objects/chargeback/${await newest(db, "mirror.chargebacks", "key")}`,
   "/objects/:resource/:id": async (db) =>
@@ -114,12 +114,9 @@ export async function sampleRoutes(
   db: Knex,
   groups: readonly PageGroup[],
 ): Promise<SampledRoute[]> {
-  const parts = new Map<string, Readonly<Record<string, string>>>();
   const addresses = new Map<string, string>();
   for (const [path, sample] of Object.entries(pageSamples)) {
-    const address = await sample(db);
-    addresses.set(path, address);
-    parts.set(path, partsOf(path, address));
+    addresses.set(shapeOf(path), await sample(db));
   }
   return groups
     .flatMap(({ routes }) => routes)
@@ -127,7 +124,7 @@ export async function sampleRoutes(
       method,
       path,
       access,
-      address: addresses.get(path) ?? filledIn(path, parts),
+      address: addresses.get(shapeOf(path)) ?? filledIn(path, addresses),
     }));
 }
 
@@ -154,26 +151,17 @@ export async function pagesAmong(
   return pages;
 }
 
-/** What the parts of a path are in an address. Pure. */
-function partsOf(path: string, address: string): Readonly<Record<string, string>> {
-  const given = address.split("?", 1)[0]?.split("/") ?? [];
-  return Object.fromEntries(
-    path
-      .split("/")
-      .flatMap((part, n) => (part.startsWith(":") ? [[part.slice(1), given[n] ?? ""]] : [])),
-  );
-}
+/** A form may call a part of the path otherwise than its page does. Pure. */
+const shapeOf = (path: string): string => path.replaceAll(/:\w+/g, ":");
 
-/** By the parts of the longest path that this one begins with; null where one is missing. Pure. */
-function filledIn(
-  path: string,
-  known: ReadonlyMap<string, Readonly<Record<string, string>>>,
-): string | null {
-  const nearest = [...known]
-    .filter(([other]) => path.startsWith(`${other}/`) || path === other)
-    .sort(([one], [two]) => two.length - one.length)[0]?.[1];
-  const segments = path
-    .split("/")
-    .map((part) => (part.startsWith(":") ? (nearest?.[part.slice(1)] ?? null) : part));
+/** By the address of the longest path that this one begins with; null where a part is missing in it. Pure. */
+function filledIn(path: string, known: ReadonlyMap<string, string>): string | null {
+  const shape = shapeOf(path);
+  const [, address = ""] =
+    [...known]
+      .filter(([other]) => shape.startsWith(`${other}/`))
+      .toSorted(([one], [two]) => two.length - one.length)[0] ?? [];
+  const given = address.split("?", 1)[0]?.split("/") ?? [];
+  const segments = shape.split("/").map((part, n) => (part === ":" ? (given[n] ?? null) : part));
   return segments.includes(null) ? null : segments.join("/");
 }
