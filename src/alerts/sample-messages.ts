@@ -44,14 +44,7 @@ import {
   runConditions,
 } from "./rules/reconciliation.ts";
 import { consumerBehindCondition, consumerBehindEnd } from "./rules/feed-consumers.ts";
-import {
-  type HandlerState,
-  handlerBehindCondition,
-  handlerDeadCondition,
-  handlerEnds,
-  handlerPausedCondition,
-  handlerRefusedCondition,
-} from "./rules/handlers.ts";
+import { type HandlerState, handlerConditions, handlerEnds } from "./rules/handlers.ts";
 import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
@@ -436,15 +429,9 @@ function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
     pausedAt: before(1),
     pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
   } as const;
-  const conditions = {
-    dead: handlerDeadCondition,
-    paused: handlerPausedCondition,
-    behind: handlerBehindCondition,
-    refused: handlerRefusedCondition,
-  };
-  const row = (what: string, kind: keyof typeof conditions, state: HandlerState): Row => [
+  const row = (what: string, kind: keyof typeof handlerConditions, state: HandlerState): Row => [
     what,
-    conditions[kind](state, context) ?? [],
+    handlerConditions[kind](state, context) ?? [],
     handlerEnds[kind](state.name, context),
   ];
   const dead = { dead: 3, deadSince: before(1) };

@@ -89,19 +89,21 @@ export async function watchHandlers(
   const handlers = await handlersHealth(trx, { most: mostCounted });
   const since = await watchedSince(trx);
   const isSettled = since !== null && at.getTime() - since.getTime() >= graceMs;
-  for (const { prefix, conditionOf, end, waits } of watched) {
+  for (const kind of ["dead", "paused", "refused", "behind"] as const) {
+    const conditionOf = handlerConditions[kind];
     const conditions = handlers.flatMap((handler) => conditionOf(handler, context) ?? []);
     const keep = conditions.map(({ key }) => key);
-    const ended = { prefix, keep, at, end: (name: string) => end(name, context) };
-    await clearOthers(trx, alertContext, ended, "sweep");
-    if (isSettled || !waits) await raise(trx, alertContext, conditions, "sweep");
+    const end = (name: string): End => handlerEnds[kind](name, context);
+    await clearOthers(trx, alertContext, { prefix: prefixes[kind], keep, at, end }, "sweep");
+    // Right after a downtime of everything, all are behind.
+    if (isSettled || kind !== "behind") await raise(trx, alertContext, conditions, "sweep");
   }
 }
 
 type Context = Wording & Named & { at: Date };
 
 /** Changes that failed at their last attempt. Sent again each time their number has doubled. Pure. */
-export function handlerDeadCondition(
+function handlerDeadCondition(
   { name, dead, deadSince, oldestDead }: HandlerState,
   { rules, localTime, at, ...named }: Context,
 ): Condition | null {
@@ -151,7 +153,7 @@ const deadDelivery =
   "never be sent, or no longer can, is skipped: the later deliveries of its object then go on without it.";
 
 /** Failures have paused a handler. Pure. */
-export function handlerPausedCondition(
+function handlerPausedCondition(
   { name, pausedBy, pausedAt, pauseReason, dead, nextDueAt, oldestDead }: HandlerState,
   { rules, localTime, shortTime, at, ...named }: Context,
 ): Condition | null {
@@ -200,7 +202,7 @@ const failingDestination =
  * A destination has answered that it wants nothing more (410). It is an alert of its own, since failures may have
  * paused the destination before, and nothing is tried any more now. Pure.
  */
-export function handlerRefusedCondition(
+function handlerRefusedCondition(
   { name, source, pausedBy, pausedAt, pauseReason }: HandlerState,
   { rules, localTime, shortTime, at, ...named }: Context,
 ): Condition | null {
@@ -242,7 +244,7 @@ const keptIn = {
  * A handler has not looked at a change, or not begun one that was due, for long. One that failures or its own answer
  * have paused is told of as that. Sent again each time its delay has doubled. Pure.
  */
-export function handlerBehindCondition(
+function handlerBehindCondition(
   { name, source, pausedBy, pausedAt, pauseReason, unreadSince, nextDueAt }: HandlerState,
   { rules, localTime, shortTime, at, ...named }: Context,
 ): Condition | null {
@@ -345,37 +347,10 @@ const prefixes = {
   behind: "handler-behind:",
 };
 
-interface Watched {
-  prefix: string;
-  conditionOf(handler: HandlerState, context: Context): Condition | null;
-  end(name: string, named: Named): End;
-  /** Not told right after a downtime of everything. */
-  waits: boolean;
-}
-
-const watched: readonly Watched[] = [
-  {
-    prefix: prefixes.dead,
-    conditionOf: handlerDeadCondition,
-    end: handlerEnds.dead,
-    waits: false,
-  },
-  {
-    prefix: prefixes.paused,
-    conditionOf: handlerPausedCondition,
-    end: handlerEnds.paused,
-    waits: false,
-  },
-  {
-    prefix: prefixes.refused,
-    conditionOf: handlerRefusedCondition,
-    end: handlerEnds.refused,
-    waits: false,
-  },
-  {
-    prefix: prefixes.behind,
-    conditionOf: handlerBehindCondition,
-    end: handlerEnds.behind,
-    waits: true,
-  },
-];
+/** The conditions, by what ends them in `handlerEnds`. Pure. */
+export const handlerConditions = {
+  dead: handlerDeadCondition,
+  paused: handlerPausedCondition,
+  refused: handlerRefusedCondition,
+  behind: handlerBehindCondition,
+};

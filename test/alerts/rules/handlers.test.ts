@@ -1,11 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  type HandlerState,
-  handlerBehindCondition,
-  handlerDeadCondition,
-  handlerPausedCondition,
-  handlerRefusedCondition,
-} from "../../../src/alerts/rules/handlers.ts";
+import { type HandlerState, handlerConditions } from "../../../src/alerts/rules/handlers.ts";
 import { readHandlersHealth } from "../../../src/dispatch/handler-health.ts";
 import { pauseHandler, resumeHandler, skipRun } from "../../../src/dispatch/manage-handlers.ts";
 import { forwardRoom } from "../../../src/main/rooms/forward.ts";
@@ -87,7 +81,7 @@ describe("dead changes", () => {
   test("that are many are told as so many or more", () => {
     const oldestDead = { seq: 1, kind: "order.paid", resource: "order", id: "1", error: null };
     const state = { ...works, dead: 1_000, oldestDead: { ...oldestDead, holdsUp: 1_000 } };
-    const condition = handlerDeadCondition(state, wording("2026-11-01T12:00:00Z"));
+    const condition = handlerConditions.dead(state, wording("2026-11-01T12:00:00Z"));
     expect(condition?.title).toMatch(/^1000 or more changes are dead for "receipts"/);
     expect(condition?.facts).toContainEqual({
       label: "Waits behind it",
@@ -174,10 +168,10 @@ describe("a destination", () => {
   });
 
   test.each([
-    ["dead", handlerDeadCondition, { dead: 1, oldestDead: deadOrder }],
-    ["paused by failures", handlerPausedCondition, { pausedBy: "failures" }],
-    ["refused", handlerRefusedCondition, { pausedBy: "subscriber" }],
-    ["behind", handlerBehindCondition, { unreadSince: new Date("2026-11-01T09:00:00Z") }],
+    ["dead", handlerConditions.dead, { dead: 1, oldestDead: deadOrder }],
+    ["paused by failures", handlerConditions.paused, { pausedBy: "failures" }],
+    ["refused", handlerConditions.refused, { pausedBy: "subscriber" }],
+    ["behind", handlerConditions.behind, { unreadSince: new Date("2026-11-01T09:00:00Z") }],
   ] as const)("is called one, with its own commands: %s", (_what, conditionOf, is) => {
     const pausedAt = new Date("2026-11-01T09:00:00Z");
     const context = {
@@ -233,7 +227,7 @@ describe("a handler that is behind", () => {
     const paused = { pausedBy: "person", pausedAt: new Date("2026-11-01T09:00:00Z") } as const;
     const unreadSince = new Date("2026-11-01T09:30:00Z");
     const state = { ...works, ...paused, pauseReason: "the shop\u001b[2J moves", unreadSince };
-    const condition = handlerBehindCondition(state, wording("2026-11-01T12:00:00Z"));
+    const condition = handlerConditions.behind(state, wording("2026-11-01T12:00:00Z"));
     expect(condition?.title).toContain("a person paused it");
     const values = condition?.facts.map(({ value }) => value);
     expect(values).toContain("the shop\ufffd[2J moves");
