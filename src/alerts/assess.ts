@@ -187,7 +187,6 @@ const affectedSets = [
   "unsettled",
 ] as const satisfies readonly AffectedSet[];
 
-/** Pure. */
 export const idsOf = (affected: Affected): AffectedIds => ({
   ...(Object.fromEntries(affectedSets.map((name) => [name, [...affected[name]].sort()])) as Record<
     AffectedSet,
@@ -199,7 +198,6 @@ export const idsOf = (affected: Affected): AffectedIds => ({
   ]),
 });
 
-/** Pure. */
 export const affectedOf = (ids: AffectedIds): Affected => ({
   ...(Object.fromEntries(affectedSets.map((name) => [name, new Set(ids[name])])) as Record<
     AffectedSet,

@@ -171,7 +171,6 @@ async function redactOutbox(
   return changed;
 }
 
-/** Pure, idempotent. */
 const withoutPersonalTexts = (message: AlertMessage): AlertMessage => ({
   ...message,
   title: `An alert about an erased customer (${message.rule})`,

@@ -31,7 +31,6 @@ export const webhookSource = (types: readonly string[] | null): Source => ({
   },
 });
 
-/** Pure. */
 export const eventItem = ({
   eventId,
   receivedAt,

@@ -35,7 +35,6 @@ export async function watchDiskSpace(
   }
 }
 
-/** Pure. */
 export function diskSpaceCondition(
   { disk_space: rule }: AlertSettings["rules"],
   space: DiskSpace,

@@ -124,7 +124,6 @@ export const hostDownEnd: End = {
     "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
 };
 
-/** Pure. */
 export const quarantinedEnd = (file: string): End => ({
   title: headlineText({ lead: `The handler in ${shortened(basename(file))} runs again` }),
   advice:

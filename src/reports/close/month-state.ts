@@ -67,7 +67,6 @@ async function findBrokenSeal(db: Knex): Promise<string | null> {
 const decisive = ["over", "order", "zone", "apart"] as const;
 const others = ["read", "changes", "findings", "minute"] as const;
 
-/** Pure. */
 function checksOf(
   hindrances: readonly Hindrance[],
   { brokenSeal, isPrepared }: { brokenSeal: string | null; isPrepared: boolean },
