@@ -5,13 +5,13 @@ import { shortLine } from "../platform/free-text.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import {
   type HandlerRemains,
-  type HandlerRow,
+  type LockedHandler,
+  changeBefore,
   handlerNames,
   lockHandler,
   mostCounted,
   pauseHandler,
   readRemains,
-  readRun,
   removeHandler,
   resumeHandler,
   retryRuns,
@@ -26,9 +26,7 @@ export const noRecipient = (recipient: string): ActRefused =>
   new ActRefused("unknown", `Nothing called "${calledName(recipient)}" has run on this database.`);
 
 /** A handler or a destination, by the name under which the dispatch knows it. */
-export const recipientSubject: ActSubject<
-  Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason">
-> = {
+export const recipientSubject: ActSubject<LockedHandler> = {
   kind: "handler",
   async lock(trx, given) {
     const found = await lockHandler(trx, given);
@@ -39,6 +37,8 @@ export const recipientSubject: ActSubject<
   version: ({ paused_by: by, paused_at: at }) =>
     by === null ? "on" : `${by} ${at?.toISOString()}`,
 };
+
+const subjectOf = (recipient: string) => ({ kind: recipientSubject.kind, id: recipient });
 
 const recipientField: Field<string> = { ...reference, wanted: "a name as the list shows it" };
 const runNumber = wholeNumber(1, 999_999_999_999_999);
@@ -83,11 +83,11 @@ export const retrying: Act<
       const known = (await handlerNames(trx)).find(({ name }) => name === recipient);
       if (known === undefined) throw noRecipient(recipient);
       const record = recordOf(retrying, call);
-      const subject = { kind: recipientSubject.kind, id: recipient };
+      const subject = subjectOf(recipient);
       const isPaused = known.paused_by !== null;
       if (seq !== null) {
         const run = await requireRun(trx, recipient, seq, call.decidedOn);
-        if ((await retryRuns(trx, recipient, { seq })) === 0) throw await held(trx, recipient, seq);
+        if ((await retryRuns(trx, recipient, { seq })) === 0) throw await held(trx, recipient, run);
         await record(trx, { subject, before: runFacts(run) });
         return { runs: 1, isPaused };
       }
@@ -108,8 +108,8 @@ export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, nul
     inTransaction(db, async (trx) => {
       const { recipient, seq } = call.input;
       const run = await requireRun(trx, recipient, seq, call.decidedOn);
-      if (!(await skipRun(trx, recipient, seq))) throw await held(trx, recipient, seq);
-      const subject = { kind: recipientSubject.kind, id: recipient };
+      if (!(await skipRun(trx, recipient, seq))) throw await held(trx, recipient, run);
+      const subject = subjectOf(recipient);
       await recordOf(skipping, call)(trx, { subject, before: runFacts(run) });
       return null;
     }),
@@ -167,13 +167,17 @@ async function assertDead(
 }
 
 /** Why a run can be neither retried nor skipped now. */
-async function held(trx: Knex.Transaction, recipient: string, seq: number): Promise<ActRefused> {
-  const waitsFor = (await readRun(trx, recipient, seq))?.waitsFor ?? null;
+async function held(
+  trx: Knex.Transaction,
+  recipient: string,
+  run: OpenRunRow,
+): Promise<ActRefused> {
+  const before = await changeBefore(trx, recipient, run);
   return new ActRefused(
     "hindered",
-    waitsFor === null
-      ? `${calledName(recipient)} runs number ${seq} now. Try again once that has ended.`
-      : `Number ${seq} waits behind number ${waitsFor} of the same object. Retry or skip that one first.`,
+    before === null
+      ? `${calledName(recipient)} runs number ${run.seq} now. Try again once that has ended.`
+      : `Number ${run.seq} waits behind number ${before} of the same object. Retry or skip that one first.`,
   );
 }
 
@@ -187,7 +191,7 @@ export const removing: Act<{ db: Knex }, { recipient: string }, null> = {
       const { recipient } = call.input;
       const { waiting, dead } = await requireRemains(trx, recipient);
       await removeHandler(trx, recipient);
-      const subject = { kind: recipientSubject.kind, id: recipient };
+      const subject = subjectOf(recipient);
       await recordOf(removing, call)(trx, { subject, before: { waiting, dead } });
       return null;
     }),

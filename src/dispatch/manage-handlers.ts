@@ -3,6 +3,7 @@ import { readableUntil } from "../feed/changes.ts";
 import { removeConsumer } from "../feed/consumers.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { consumerOf } from "./feed-place.ts";
+import type { OpenRunRow } from "./open-runs.ts";
 import { lockPlanning } from "./plan-runs.ts";
 import { notPaused } from "./runs.ts";
 
@@ -66,20 +67,17 @@ export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "pause
     .orderBy("name")
     .select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
+export type LockedHandler = Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason">;
+
 /** A handler whose row stays as it is until the transaction ends; null for an unknown one. One statement. */
 export async function lockHandler(
   trx: Knex.Transaction,
   name: string,
-): Promise<Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason"> | null> {
+): Promise<LockedHandler | null> {
   const row = await trx("dispatch.handlers")
     .where({ name })
     .forUpdate()
-    .first<Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason"> | undefined>(
-      "name",
-      "paused_by",
-      "paused_at",
-      "pause_reason",
-    );
+    .first<LockedHandler | undefined>("name", "paused_by", "paused_at", "pause_reason");
   return row ?? null;
 }
 
@@ -127,27 +125,18 @@ const makeDue = (
     .whereRaw("coalesce(claimed_until <= now(), true)")
     .update({ state: "waiting", attempts: 0, due_at: db.fn.now(), claimed_until: null });
 
-/** Why a change cannot be tried again or skipped now. */
-export interface HeldRun {
-  isRunning: boolean;
-  /** The change of the same object that it waits for; null where it is its turn. */
-  waitsFor: number | null;
-}
-
-/** How a change stands that a handler has not done; null where it has done it, or never wanted it. One statement. */
-export async function readRun(db: Knex, handler: string, seq: number): Promise<HeldRun | null> {
-  const { rows } = await db.raw<{ rows: { is_running: boolean; waits_for: string | null }[] }>(
-    `select coalesce(r.claimed_until > now(), false) as is_running, case when not r.is_first then (
-       select n.seq from dispatch.runs n
-       where n.handler = r.handler and n.resource = r.resource and n.id = r.id and n.seq < r.seq
-       order by n.seq limit 1) end as waits_for
-     from dispatch.runs r where r.handler = ? and r.seq = ?`,
-    [handler, seq],
-  );
-  const [row] = rows;
-  if (row === undefined) return null;
-  const { is_running: isRunning, waits_for: waitsFor } = row;
-  return { isRunning, waitsFor: waitsFor === null ? null : Number(waitsFor) };
+/** The number of the change that this one waits for, of the same object; null where it is its turn. One statement. */
+export async function changeBefore(
+  db: Knex,
+  handler: string,
+  { seq, resource, id }: Pick<OpenRunRow, "seq" | "resource" | "id">,
+): Promise<number | null> {
+  const before = await db("dispatch.runs")
+    .where({ handler, resource, id })
+    .andWhere("seq", "<", seq)
+    .min("seq as seq")
+    .first<{ seq: string | null } | undefined>();
+  return before?.seq == null ? null : Number(before.seq);
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   type HealProposal,
   type ProposalDeps,
   applyHeal,
-  proposalVersion,
+  versionToHeal,
 } from "./heal-object.ts";
 
 /** A finding, by its number. */
@@ -82,12 +82,6 @@ export const healing: Act<Healing, { resource: Resource; id: string; reason: str
     return null;
   },
 };
-
-/** What healing an object is decided on: the mirror's row, and what the service shows. Pure. */
-export function versionToHeal(proposal: HealProposal): string {
-  const { mirror, service } = proposalVersion(proposal);
-  return `${mirror}.${service}`;
-}
 
 interface HealingMisdated extends HealDeps, ProposalDeps {
   onProgress(done: number): void;

@@ -130,16 +130,12 @@ export async function readProposal(
   };
 }
 
-/** What two proposals have in common where they would overwrite the same row with the same states. */
-export interface ProposalVersion {
-  /** Of the mirror's row. */
-  mirror: string;
-  /** Of what the service shows. */
-  service: string;
-}
-
-/** When the service was asked does not count: the same answer a minute later is the same proposal. Pure. */
-export function proposalVersion({ observedAt, states, seen }: HealProposal): ProposalVersion {
+/**
+ * What two proposals have in common where they would overwrite the same row with the same states: of the mirror's row,
+ * and of what the service shows. When the service was asked does not count: the same answer a minute later is the same
+ * proposal. Pure.
+ */
+export function versionToHeal({ observedAt, states, seen }: HealProposal): `${string}.${string}` {
   const parts = states.map(({ group, id, updatedAt, json, columns }) => [
     group,
     id,
@@ -150,7 +146,7 @@ export function proposalVersion({ observedAt, states, seen }: HealProposal): Pro
   // Of a state that the service dates in the future, the answer's time is the date.
   const shown = JSON.stringify(parts).replaceAll(observedAt, "");
   const service = createHash("sha256").update(shown).digest("hex");
-  return { mirror: seen.sha256 ?? "none", service };
+  return `${seen.sha256 ?? "none"}.${service}`;
 }
 
 /** Replaces each `updated_at` in the future by the time of the answer. Returns the same object where there is none. */

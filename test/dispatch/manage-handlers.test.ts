@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { defineHandler } from "../../src/dispatch/define-handler.ts";
 import {
+  changeBefore,
   pauseHandler,
   readHandlers,
   readRemains,
-  readRun,
   removeHandler,
   resumeHandler,
   retryRuns,
@@ -143,15 +143,16 @@ test("a paused handler begins nothing, and loses nothing", async () => {
   expect(await resumeHandler(db, "unknown")).toBe(false);
 });
 
-test("why a change cannot be tried again is known: it runs, waits behind another one, or is not there", async () => {
+test("a change waits for the oldest one of its object, and for no other", async () => {
   const { db } = database;
   await dispatch.close();
-  await storeRun(db, { seq: 4, id: "order-1", claimedUntil: new Date(Date.now() + 60_000) });
+  await storeRun(db, { seq: 4, id: "order-1" });
+  await storeRun(db, { seq: 5, id: "order-2" });
   await storeRun(db, { seq: 6, id: "order-1", isFirst: false });
   await storeRun(db, { seq: 8, id: "order-1", isFirst: false });
-  expect(await readRun(db, "receipts", 4)).toEqual({ isRunning: true, waitsFor: null });
-  expect(await readRun(db, "receipts", 8)).toEqual({ isRunning: false, waitsFor: 4 });
-  expect(await readRun(db, "receipts", 5)).toBeNull();
+  const before = (seq: number) =>
+    changeBefore(db, "receipts", { seq, resource: "order", id: "order-1" });
+  expect([await before(4), await before(8)]).toEqual([null, 4]);
 });
 
 test("the dead are listed first, then what failed, then the oldest", async () => {

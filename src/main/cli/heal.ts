@@ -6,7 +6,7 @@ import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
 import { databaseNow } from "../../platform/postgres/database-clock.ts";
 import { counted, withoutControls } from "../../platform/readable-text.ts";
-import { healing, healingMisdated, versionToHeal } from "../../reconcile/acts.ts";
+import { healing, healingMisdated } from "../../reconcile/acts.ts";
 import { slicedResources } from "../../reconcile/coverage/slice.ts";
 import type { MisdatedHeals } from "../../reconcile/heal-misdated.ts";
 import {
@@ -15,6 +15,7 @@ import {
   assertOwnAccount,
   proposeHeal,
   readProposal,
+  versionToHeal,
 } from "../../reconcile/heal-object.ts";
 import { reconcileDeps } from "../reconciliation.ts";
 import { migratedDatabase } from "../schema.ts";

@@ -8,10 +8,10 @@ import { html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { Random } from "../../../platform/random.ts";
-import { healing, versionToHeal } from "../../../reconcile/acts.ts";
+import { healing } from "../../../reconcile/acts.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
 import { findingsOfObject } from "../../../reconcile/findings/search-findings.ts";
-import { type HealProposal, proposalVersion, proposeHeal } from "../../../reconcile/heal-object.ts";
+import { type HealProposal, proposeHeal, versionToHeal } from "../../../reconcile/heal-object.ts";
 import type { RunListener } from "../../../reconcile/run-listener.ts";
 import { actRoute, pageErrorOf } from "../../act-route.ts";
 import { quoted } from "../../parts/command.ts";
@@ -100,19 +100,16 @@ async function propose(
   try {
     return await proposeHeal({ db, client, clock }, object, { signal });
   } catch (err) {
-    throw signal.aborted ? notAnswered(err) : explained(err);
+    throw explained(err, signal.aborted);
   }
 }
 
-const notAnswered = (cause: unknown): PageError =>
-  new PageError(
-    502,
-    `The service gave no usable answer within ${serviceTimeoutMs / 1_000} seconds, so nothing can be compared. Try again later.`,
-    { cause },
-  );
-
 /** What went wrong, for a person, where they can do something about it. */
-function explained(err: unknown): unknown {
+function explained(err: unknown, isLate: boolean): unknown {
+  if (isLate) {
+    const message = `The service gave no usable answer within ${serviceTimeoutMs / 1_000} seconds, so nothing can be compared. Try again later.`;
+    return new PageError(502, message, { cause: err });
+  }
   if (err instanceof ActRefused) return pageErrorOf(err);
   if (err instanceof ConfigurationError) {
     return new PageError(502, withoutControls(err.message), { cause: err });
@@ -150,6 +147,6 @@ async function pageOf(
 /** Which of the two sides are not as the form was decided on. Pure. */
 function changedSince(form: URLSearchParams, proposal: HealProposal) {
   const [seenMirror, seenService] = versionOf(form).split(".");
-  const { mirror, service } = proposalVersion(proposal);
+  const [mirror, service] = versionToHeal(proposal).split(".");
   return { mirror: seenMirror !== mirror, service: seenService !== service };
 }
