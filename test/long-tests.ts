@@ -20,7 +20,7 @@ export const longTests = [
   "test/e2e/*.test.ts",
   "test/feed/stopped-consumer.test.ts",
   "test/inbox/{partitions,standby-away}.test.ts",
-  "test/main/{standard-output,supervised-handlers}.test.ts",
+  "test/main/{doors,standard-output,supervised-handlers}.test.ts",
   "test/main/cli/{acting-person,alerts,close,customers,dashboard,endpoint-crashes,reconcile}.test.ts",
   "test/main/cli/{recorded-acts,report,secrets,users}.test.ts",
   "test/main/cli/backup/backup.test.ts",

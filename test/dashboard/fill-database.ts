@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { beginSilence } from "../../src/alerts/silences.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
+import { pauseHandler } from "../../src/dispatch/manage-handlers.ts";
 import { rememberEndpoint } from "../../src/endpoint/endpoints.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
 import { createAccount } from "../../src/people/accounts.ts";
@@ -62,6 +63,7 @@ export async function fillDatabase(db: Knex): Promise<void> {
     await handlers(db);
     await answers(db);
     while ((await sweepAlerts({ db, log, ...sweepQuestions, programmesNear }, alertContext)).more);
+    await undelivered(db);
     await people(db);
     await endpoint(db, sandbox);
     await db.raw("create schema stand");
@@ -213,6 +215,8 @@ async function handlers(db: Knex): Promise<void> {
   });
   await storeRun(db, { seq: 2, id: order, isFirst: false });
   await storeRun(db, { handler: "warehouse", seq: 3, id: order });
+  await registerHandler(db, { name: "ledger", from: "now" });
+  await pauseHandler(db, "ledger", "the books are being closed");
   await beginSilence(db, {
     of: { rule: "handler_dead" },
     upTo: "error",
@@ -220,6 +224,15 @@ async function handlers(db: Knex): Promise<void> {
     by: "ada@example.com",
     reason: "the mail server is being moved",
   });
+}
+
+/** The newest alert has a message that was given up, so that its page shows it. */
+async function undelivered(db: Knex): Promise<void> {
+  await db.raw(
+    `insert into alerts.outbox (channel, alert_id, stage, action, message, state, attempts, last_error)
+     select channel, (select max(id) from alerts.alerts), 'undelivered', action, message, 'failed', 12, 'answered 500'
+     from alerts.outbox where action = 'trigger' order by id desc limit 1`,
+  );
 }
 
 async function answers(db: Knex): Promise<void> {

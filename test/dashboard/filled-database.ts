@@ -16,7 +16,8 @@ export interface FilledDatabase extends TestDatabase {
 /** For the tests of a file. It is filled once a run; each file gets a copy of its own. */
 export const useFilledDatabase = (): FilledDatabase => useDatabase(openFilled);
 
-async function openFilled(): Promise<FilledDatabase> {
+/** A copy of one's own. Its destroyer closes the service as well. */
+export async function openFilled(): Promise<FilledDatabase> {
   const database = await createTestDatabase({ template: await filledTemplate() });
   const sandbox = await startTestSandbox("dashboard", { wallClock: filledClock });
   const kept = await database.db("stand.sandbox").first<{ state: Json }>("state");

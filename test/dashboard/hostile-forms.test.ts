@@ -3,8 +3,7 @@ import { roleNames } from "../../src/people/permissions.ts";
 import { paragraph, readFreeText } from "../../src/platform/free-text.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 import { useFilledDatabase } from "./filled-database.ts";
-import { type Form, formsOn } from "./forms.ts";
-import { sampleAddresses, sampleRoutes } from "./page-samples.ts";
+import { type FormTarget, formTargets, formsAt } from "./forms.ts";
 
 const database = useFilledDatabase();
 let dashboard: DashboardStand;
@@ -12,31 +11,17 @@ let cookie: string;
 /** After one of these the rest may be refused: the sample's session can be the one that is signed in. */
 const endsTheSession = new Set(["/sign-out", "/me/sessions/:id/end", "/admin/sessions/:id/end"]);
 
-/** Of every route that takes a form: the form that a page shows for it, and that page; null where none shows one. */
-let targets: { path: string; page: string | null; form: Form }[];
+let targets: FormTarget[];
 
 beforeAll(async () => {
   dashboard = await openDashboard(database, { service: database.service });
   ({ cookie } = await signedIn(database.db, roleNames));
   // The samples name the newest account: another than the one that changes it.
   await signedIn(database.db, ["viewer"]);
-  const shown: { page: string; form: Form }[] = [];
-  for (const page of await sampleAddresses(database.db, dashboard.groups)) {
-    for (const form of await formsAt(page)) shown.push({ page, form });
-  }
-  const routes = await sampleRoutes(database.db, dashboard.groups);
-  targets = routes
-    .filter(({ method, path }) => method === "POST" && !endsTheSession.has(path))
-    .map(({ path, address }) => {
-      const pattern = new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`);
-      const found = shown.find(({ form }) => pattern.test(form.action));
-      return { path, page: null, form: { action: address ?? path, fields: {} }, ...found };
-    });
+  const all = await formTargets(dashboard, database.db, cookie);
+  targets = all.filter(({ path }) => !endsTheSession.has(path));
 });
 afterAll(() => dashboard.close());
-
-const formsAt = async (page: string): Promise<Form[]> =>
-  formsOn(await (await send(`${dashboard.url}${page}`, { cookie })).text());
 
 /** What no text of a person may be. */
 const refused = [
@@ -93,7 +78,9 @@ test("no form makes an error of the program, whatever is in its fields; what is 
           if (refused.includes(value)) report("taken");
           else if (!(await isStored(value))) report("not whole");
         }
-        ({ action, fields } = (await formsAt(page)).find((each) => each.action === action) ?? {
+        ({ action, fields } = (await formsAt(`${dashboard.url}${page}`, cookie)).find(
+          (each) => each.action === action,
+        ) ?? {
           action,
           fields,
         });

@@ -79,6 +79,7 @@ const moreSamples: readonly Sample[] = [
   async () => "/alerts?state=silenced",
   async () => "/alerts?object=none",
   async () => "/handlers/receipts?state=dead",
+  async () => "/handlers/ledger",
   async () => "/handlers/warehouse?state=failed",
   async (db) => `/objects/order/${await newest(db, "mirror.orders", "id")}?stop=1`,
   async (db) => `/objects/transaction/${await newest(db, "mirror.transactions", "id")}`,

@@ -8,7 +8,7 @@ export function optionalText(form: URLSearchParams, name: string, kind: TextKind
 }
 
 /** The same of a field that has to be filled in. */
-export function requiredText(form: URLSearchParams, name: string, kind: TextKind): string {
+function requiredText(form: URLSearchParams, name: string, kind: TextKind): string {
   const text = readFreeText(form.get(name) ?? "", kind);
   if (text !== null) return text;
   throw new PageError(
