@@ -43,14 +43,21 @@ export interface Endpoint<
   errors: readonly string[];
 }
 
+/** An endpoint as it is declared, with defaults. One that writes says how it treats an idempotency key. */
+type Declared<E extends Endpoint> = Omit<E, keyof typeof defaults> &
+  Partial<Pick<E, keyof typeof defaults>> &
+  (E["method"] extends "GET" ? unknown : Pick<E, "idempotency">);
+
 export function defineEndpoint<
-  Path extends z.ZodType,
-  Query extends z.ZodType,
-  Body extends z.ZodType,
   Answer extends z.ZodType,
   const Verb extends EndpointMethod,
->(endpoint: Endpoint<Path, Query, Body, Answer, Verb>): Endpoint<Path, Query, Body, Answer, Verb> {
-  return endpoint;
+  Path extends z.ZodType = typeof noParams,
+  Query extends z.ZodType = typeof noQuery,
+  Body extends z.ZodType = typeof noBody,
+>(
+  endpoint: Declared<Endpoint<Path, Query, Body, Answer, Verb>>,
+): Endpoint<Path, Query, Body, Answer, Verb> {
+  return { ...defaults, ...endpoint };
 }
 
 export type ReadEndpoint = Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType, "GET">;
@@ -112,6 +119,16 @@ export const noQuery = z.object({});
 
 /** An endpoint without a body ignores whatever body is sent. */
 export const noBody = z.unknown().transform(() => undefined);
+
+/** What need not be said of an endpoint: it reads, without parameters and body, and answers 200. */
+const defaults = {
+  idempotency: "none",
+  params: noParams,
+  query: noQuery,
+  body: noBody,
+  status: 200,
+  errors: [],
+} as const;
 
 export const deletion = z.object({
   id: z.string(),

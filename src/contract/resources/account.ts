@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint } from "../endpoint.ts";
 import { isoDate } from "../request-fields.ts";
 
 /** The merchant's account. */
@@ -14,13 +14,7 @@ export const getAccount = defineEndpoint({
   path: "/account",
   summary: "Retrieve the account with its API version",
   permission: "account:read",
-  idempotency: "none",
-  params: noParams,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: accountSchema,
-  errors: [],
 });
 
 export const upgradeApiVersion = defineEndpoint({
@@ -30,10 +24,7 @@ export const upgradeApiVersion = defineEndpoint({
   summary: "Pin the account to a newer API version; there is no way back",
   permission: "account:write",
   idempotency: "optional",
-  params: noParams,
-  query: noQuery,
   body: z.object({ version: isoDate }),
-  status: 200,
   answer: z.object({
     api_version: z.string(),
     previous_version: z.string().nullable(),

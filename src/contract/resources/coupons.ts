@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, idParam } from "../endpoint.ts";
 import { booleanText, listOf, pageQuery, sortQuery } from "../lists.ts";
 import { cents, currency, isoDateTime, plainText, positiveCents } from "../request-fields.ts";
 import { count, currencyCode, minorUnits, openEnum, timestamp, wireId } from "../wire-types.ts";
@@ -166,8 +166,6 @@ export const createCoupon = defineEndpoint({
   summary: "Create a coupon; a promo gets its one code from its name",
   permission: "coupons:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: newCouponInput,
   status: 201,
   answer: couponSchema.extend({ codes: z.array(couponCodeSchema) }),
@@ -180,18 +178,13 @@ export const listCoupons = defineEndpoint({
   path: "/coupons",
   summary: "List coupons; archived ones are hidden by default",
   permission: "coupons:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery.extend(sortQuery("name", "redemption_count").shape).extend({
     kind: z.enum(couponKinds).optional(),
     archived: z.enum(["true", "false", "all"]).default("false"),
     // The name of the boolean filter is assumed.
     active: booleanText,
   }),
-  body: noBody,
-  status: 200,
   answer: listOf(couponSchema),
-  errors: [],
 });
 
 export const validateCoupon = defineEndpoint({
@@ -201,10 +194,7 @@ export const validateCoupon = defineEndpoint({
   summary: "Preview a code without redeeming it; an ineligible one is 200 with valid false",
   permission: "coupons:read",
   idempotency: "none",
-  params: noParams,
-  query: noQuery,
   body: couponPreviewInput,
-  status: 200,
   answer: z.union([
     appliedCouponSchema.extend({ valid: z.literal(true) }),
     z.object({ valid: z.literal(false), reason: z.string(), code: z.string() }),
@@ -218,11 +208,7 @@ export const getCoupon = defineEndpoint({
   path: "/coupons/{id}",
   summary: "Retrieve a coupon",
   permission: "coupons:read",
-  idempotency: "none",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: couponSchema,
   errors: ["resource_not_found"],
 });
@@ -235,9 +221,7 @@ export const updateCoupon = defineEndpoint({
   permission: "coupons:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: couponChangeInput,
-  status: 200,
   answer: couponSchema,
   errors: [
     "resource_not_found",
@@ -255,9 +239,6 @@ export const deleteCoupon = defineEndpoint({
   permission: "coupons:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: couponSchema,
   errors: ["resource_not_found"],
 });
@@ -270,9 +251,7 @@ export const archiveCoupon = defineEndpoint({
   permission: "coupons:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: z.object({ archived: z.boolean() }),
-  status: 200,
   answer: couponSchema,
   errors: ["resource_not_found"],
 });
@@ -285,7 +264,6 @@ export const mintCouponCodes = defineEndpoint({
   permission: "coupons:write",
   idempotency: "required",
   params: idParam,
-  query: noQuery,
   body: mintInput,
   status: 201,
   // The answer is assumed.
@@ -299,11 +277,8 @@ export const listCouponCodes = defineEndpoint({
   path: "/coupons/{id}/codes",
   summary: "List the codes of a coupon",
   permission: "coupons:read",
-  idempotency: "none",
   params: idParam,
   query: pageQuery,
-  body: noBody,
-  status: 200,
   answer: listOf(couponCodeSchema),
   errors: ["resource_not_found"],
 });

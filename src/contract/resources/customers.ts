@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, deletion, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, deletion, idParam } from "../endpoint.ts";
 import {
   booleanText,
   commaList,
@@ -68,8 +68,6 @@ export const createCustomer = defineEndpoint({
   summary: "Create a customer, with a card when a vault id is sent",
   permission: "customers:write",
   idempotency: "sent",
-  params: noParams,
-  query: noQuery,
   body: customerInput,
   status: 201,
   answer: customerSchema,
@@ -82,8 +80,6 @@ export const listCustomers = defineEndpoint({
   path: "/customers",
   summary: "List customers",
   permission: "customers:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery
     .extend(sortQuery().shape)
     .extend(createdAtQuery.shape)
@@ -96,10 +92,7 @@ export const listCustomers = defineEndpoint({
       // The interface has a filter of several strings; its name is assumed.
       ids: commaList,
     }),
-  body: noBody,
-  status: 200,
   answer: listOf(customerSchema),
-  errors: [],
 });
 
 export const getCustomer = defineEndpoint({
@@ -108,11 +101,8 @@ export const getCustomer = defineEndpoint({
   path: "/customers/{id}",
   summary: "Retrieve a customer",
   permission: "customers:read",
-  idempotency: "none",
   params: idParam,
   query: expandQuery(["payment_methods", "subscriptions"]),
-  body: noBody,
-  status: 200,
   answer: customerSchema,
   errors: ["resource_not_found"],
 });
@@ -125,9 +115,7 @@ export const updateCustomer = defineEndpoint({
   permission: "customers:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: customerInput.partial(),
-  status: 200,
   answer: customerSchema,
   errors: [
     "resource_not_found",
@@ -146,9 +134,6 @@ export const deleteCustomer = defineEndpoint({
   permission: "customers:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: deletion,
   errors: ["resource_not_found", "customer_has_active_subscriptions"],
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { failureCodes } from "../decline-codes.ts";
-import { chargeErrors, defineEndpoint, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { chargeErrors, defineEndpoint, idParam } from "../endpoint.ts";
 import {
   centsRange,
   commaListOf,
@@ -130,8 +130,6 @@ export const createOrder = defineEndpoint({
   summary: "Create an order, which charges the card; a decline is 201 with status failed",
   permission: "orders:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: z.object({
     customer_id: z.string(),
     payment_method_id: z.string(),
@@ -164,8 +162,6 @@ export const listOrders = defineEndpoint({
   path: "/orders",
   summary: "List orders",
   permission: "orders:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery
     .extend(sortQuery().shape)
     .extend(createdAtQuery.shape)
@@ -176,10 +172,7 @@ export const listOrders = defineEndpoint({
       customer_id: z.string().optional(),
       status: commaListOf(orderStatuses, filterableOrderStatuses),
     }),
-  body: noBody,
-  status: 200,
   answer: listOf(orderSchema),
-  errors: [],
 });
 
 export const getOrder = defineEndpoint({
@@ -188,11 +181,8 @@ export const getOrder = defineEndpoint({
   path: "/orders/{id}",
   summary: "Retrieve an order",
   permission: "orders:read",
-  idempotency: "none",
   params: idParam,
   query: expandQuery(["customer", "transactions"]),
-  body: noBody,
-  status: 200,
   answer: orderSchema,
   errors: ["resource_not_found"],
 });
@@ -205,9 +195,7 @@ export const refundOrder = defineEndpoint({
   permission: "orders:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: z.object({ amount: positiveCents.optional() }),
-  status: 200,
   answer: orderSchema,
   errors: ["resource_not_found", "invalid_state_transition"],
 });
@@ -220,9 +208,6 @@ export const retryOrder = defineEndpoint({
   permission: "orders:write",
   idempotency: "recommended",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: orderSchema,
   errors: ["resource_not_found", "invalid_state_transition", "replacement_required"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, deletion, idParam, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, deletion, idParam } from "../endpoint.ts";
 import { billingDetails } from "../request-fields.ts";
 import { openEnum, timestamp, wireId } from "../wire-types.ts";
 
@@ -36,7 +36,6 @@ export const addPaymentMethod = defineEndpoint({
   permission: "customers:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: z
     .object({
       billing_id: z.string().min(1).max(255).optional(),
@@ -74,10 +73,8 @@ export const deletePaymentMethod = defineEndpoint({
   permission: "customers:write",
   idempotency: "sent",
   params: z.object({ id: z.string(), pm_id: z.string() }),
-  query: noQuery,
   // The name of the field is assumed.
   body: z.object({ replacement_payment_method_id: z.string().optional() }),
-  status: 200,
   answer: deletion,
   errors: ["resource_not_found", "resource_in_use", "gateway_delete_failed"],
 });
@@ -95,8 +92,6 @@ export const captureCard = defineEndpoint({
   summary: "Capture a card for a customer",
   permission: "customers:write",
   idempotency: "none",
-  params: noParams,
-  query: noQuery,
   body: z.object({
     customer_id: z.string(),
     card: z.object({

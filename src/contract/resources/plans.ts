@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, idParam } from "../endpoint.ts";
 import { booleanText, listOf, pageQuery, sortQuery } from "../lists.ts";
 import { count, currencyCode, minorUnits, openEnum, timestamp, wireId } from "../wire-types.ts";
 
@@ -44,16 +44,11 @@ export const listPlans = defineEndpoint({
   path: "/plans",
   summary: "List plans",
   permission: "plans:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery.extend(sortQuery("name", "amount").shape).extend({
     search: z.string().max(200).optional(),
     active: booleanText,
   }),
-  body: noBody,
-  status: 200,
   answer: listOf(planSchema),
-  errors: [],
 });
 
 export const getPlan = defineEndpoint({
@@ -62,11 +57,7 @@ export const getPlan = defineEndpoint({
   path: "/plans/{id}",
   summary: "Retrieve a plan",
   permission: "plans:read",
-  idempotency: "none",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: planSchema,
   errors: ["resource_not_found"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, deletion, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, deletion, idParam } from "../endpoint.ts";
 import { booleanText, expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "../lists.ts";
 import { cents, currency, metadataInput, plainText } from "../request-fields.ts";
 import {
@@ -62,8 +62,6 @@ export const createProduct = defineEndpoint({
   summary: "Create a product",
   permission: "products:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: productInput,
   status: 201,
   answer: productSchema,
@@ -76,18 +74,13 @@ export const listProducts = defineEndpoint({
   path: "/products",
   summary: "List products",
   permission: "products:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery
     .extend(sortQuery("name").shape)
     .extend(expandQuery(["images"]).shape)
     .extend(fieldsQuery("products").shape)
     // The name of the boolean filter is assumed.
     .extend({ active: booleanText }),
-  body: noBody,
-  status: 200,
   answer: listOf(productSchema),
-  errors: [],
 });
 
 export const getProduct = defineEndpoint({
@@ -96,11 +89,8 @@ export const getProduct = defineEndpoint({
   path: "/products/{id}",
   summary: "Retrieve a product",
   permission: "products:read",
-  idempotency: "none",
   params: idParam,
   query: expandQuery(["images"]),
-  body: noBody,
-  status: 200,
   answer: productSchema,
   errors: ["resource_not_found"],
 });
@@ -113,9 +103,7 @@ export const updateProduct = defineEndpoint({
   permission: "products:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: productInput.partial().extend({ active: z.boolean().optional() }),
-  status: 200,
   answer: productSchema,
   errors: ["resource_not_found", "sku_already_exists"],
 });
@@ -128,9 +116,6 @@ export const deleteProduct = defineEndpoint({
   permission: "products:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: deletion,
   errors: ["resource_not_found", "product_in_active_plans"],
 });
@@ -147,7 +132,6 @@ export const addProductImage = defineEndpoint({
   permission: "products:write",
   idempotency: "required",
   params: idParam,
-  query: noQuery,
   encoding: "image",
   body: z.object({
     image: z.instanceof(Buffer).meta({ override: { type: "string", format: "binary" } }),
@@ -165,9 +149,6 @@ export const deleteProductImage = defineEndpoint({
   permission: "products:write",
   idempotency: "sent",
   params: z.object({ id: z.string(), imageId: z.string() }),
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: deletion,
   errors: ["resource_not_found"],
 });
@@ -180,9 +161,7 @@ export const reorderProductImages = defineEndpoint({
   permission: "products:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: z.object({ image_ids: z.array(z.string()).max(100) }),
-  status: 200,
   answer: z.object({ data: z.array(productImageSchema) }),
   errors: ["resource_not_found"],
 });

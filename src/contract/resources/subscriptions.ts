@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { chargeErrors, defineEndpoint, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { chargeErrors, defineEndpoint, idParam, noBody, noQuery } from "../endpoint.ts";
 import { expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "../lists.ts";
 import { billingCycleInput, isoDate, plainText, shippingAddressInput } from "../request-fields.ts";
 import { count, currencyCode, minorUnits, openEnum, timestamp, wireId } from "../wire-types.ts";
@@ -71,8 +71,6 @@ export const createSubscription = defineEndpoint({
   summary: "Create a subscription, which charges the first cycle at once",
   permission: "subscriptions:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: z.object({
     customer_id: z.string(),
     plan_id: z.string(),
@@ -96,8 +94,6 @@ export const listSubscriptions = defineEndpoint({
   path: "/subscriptions",
   summary: "List subscriptions",
   permission: "subscriptions:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery
     .extend(sortQuery().shape)
     .extend(expandable.shape)
@@ -108,10 +104,7 @@ export const listSubscriptions = defineEndpoint({
       // The service does not filter by `failed`.
       status: z.enum(["active", "paused", "canceled", "completed", "past_due"]).optional(),
     }),
-  body: noBody,
-  status: 200,
   answer: listOf(subscriptionSchema),
-  errors: [],
 });
 
 export const getSubscription = defineEndpoint({
@@ -120,11 +113,8 @@ export const getSubscription = defineEndpoint({
   path: "/subscriptions/{id}",
   summary: "Retrieve a subscription",
   permission: "subscriptions:read",
-  idempotency: "none",
   params: idParam,
   query: expandable,
-  body: noBody,
-  status: 200,
   answer: subscriptionSchema,
   errors: ["resource_not_found"],
 });
@@ -137,7 +127,6 @@ export const updateSubscription = defineEndpoint({
   permission: "subscriptions:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
   body: z.object({
     payment_method_id: z.string().optional(),
     shipping_address_id: z.string().optional(),
@@ -145,7 +134,6 @@ export const updateSubscription = defineEndpoint({
     shipping_option_id: plainText(100).optional(),
     billing_cycle: billingCycleInput.optional(),
   }),
-  status: 200,
   answer: subscriptionSchema,
   errors: ["resource_not_found", "subscription_not_modifiable"],
 });
@@ -158,9 +146,6 @@ export const cancelSubscription = defineEndpoint({
   permission: "subscriptions:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: z.object({ id: wireId, status: z.literal("canceled"), canceled_at: timestamp }),
   errors: ["resource_not_found", "already_canceled", "subscription_completed"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint } from "../endpoint.ts";
 import { expandQuery, listOf, pageQuery } from "../lists.ts";
 import { email, plainText } from "../request-fields.ts";
 import { openEnum, timestamp, wireId } from "../wire-types.ts";
@@ -34,13 +34,8 @@ export const listRoles = defineEndpoint({
   path: "/roles",
   summary: "List all roles but the Owner's, by name",
   permission: "team_members:read",
-  idempotency: "none",
-  params: noParams,
   query: expandQuery(["permissions"]),
-  body: noBody,
-  status: 200,
   answer: listOf(roleSchema),
-  errors: [],
 });
 
 export const inviteTeamMember = defineEndpoint({
@@ -50,8 +45,6 @@ export const inviteTeamMember = defineEndpoint({
   summary: "Invite a team member",
   permission: "team_members:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: z.object({
     first_name: plainText().min(1),
     last_name: plainText().min(1),
@@ -70,11 +63,6 @@ export const listTeamMembers = defineEndpoint({
   path: "/team_members",
   summary: "List team members",
   permission: "team_members:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery.extend({ status: z.enum(teamMemberStatuses).optional() }),
-  body: noBody,
-  status: 200,
   answer: listOf(teamMemberSchema),
-  errors: [],
 });

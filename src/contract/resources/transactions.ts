@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, idParam, noBody, noParams } from "../endpoint.ts";
+import { defineEndpoint, idParam } from "../endpoint.ts";
 import {
   centsRange,
   createdAtQuery,
@@ -83,8 +83,6 @@ export const listTransactions = defineEndpoint({
   path: "/transactions",
   summary: "List transactions",
   permission: "transactions:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery
     .extend(sortQuery().shape)
     .extend(createdAtQuery.shape)
@@ -97,10 +95,7 @@ export const listTransactions = defineEndpoint({
       status: z.enum(transactionStatuses).optional(),
       type: z.enum(transactionTypes).optional(),
     }),
-  body: noBody,
-  status: 200,
   answer: listOf(transactionSchema),
-  errors: [],
 });
 
 export const getTransaction = defineEndpoint({
@@ -109,11 +104,8 @@ export const getTransaction = defineEndpoint({
   path: "/transactions/{id}",
   summary: "Retrieve a transaction",
   permission: "transactions:read",
-  idempotency: "none",
   params: idParam,
   query: expandable,
-  body: noBody,
-  status: 200,
   answer: transactionSchema,
   errors: ["resource_not_found"],
 });

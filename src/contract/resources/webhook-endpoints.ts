@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEndpoint, deletion, idParam, noBody, noParams, noQuery } from "../endpoint.ts";
+import { defineEndpoint, deletion, idParam } from "../endpoint.ts";
 import { listOf, pageQuery } from "../lists.ts";
 import { plainText } from "../request-fields.ts";
 import { openEnum, timestamp, wireId } from "../wire-types.ts";
@@ -54,8 +54,6 @@ export const createWebhookEndpoint = defineEndpoint({
   summary: "Register a webhook endpoint; the secret is in this answer only",
   permission: "webhook_endpoints:write",
   idempotency: "required",
-  params: noParams,
-  query: noQuery,
   body: endpointInput,
   status: 201,
   answer: webhookEndpointSchema,
@@ -68,13 +66,8 @@ export const listWebhookEndpoints = defineEndpoint({
   path: "/webhook_endpoints",
   summary: "List webhook endpoints",
   permission: "webhook_endpoints:read",
-  idempotency: "none",
-  params: noParams,
   query: pageQuery,
-  body: noBody,
-  status: 200,
   answer: listOf(webhookEndpointSchema),
-  errors: [],
 });
 
 export const getWebhookEndpoint = defineEndpoint({
@@ -83,11 +76,7 @@ export const getWebhookEndpoint = defineEndpoint({
   path: "/webhook_endpoints/{id}",
   summary: "Retrieve a webhook endpoint",
   permission: "webhook_endpoints:read",
-  idempotency: "none",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: webhookEndpointSchema,
   errors: ["resource_not_found"],
 });
@@ -100,9 +89,7 @@ export const updateWebhookEndpoint = defineEndpoint({
   permission: "webhook_endpoints:write",
   idempotency: "required",
   params: idParam,
-  query: noQuery,
   body: endpointInput.partial().extend({ status: z.enum(webhookEndpointStatuses).optional() }),
-  status: 200,
   answer: webhookEndpointSchema,
   errors: ["resource_not_found", "webhook_endpoint_invalid", "invalid_api_version"],
 });
@@ -115,9 +102,6 @@ export const deleteWebhookEndpoint = defineEndpoint({
   permission: "webhook_endpoints:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   answer: deletion,
   errors: ["resource_not_found"],
 });
@@ -130,9 +114,7 @@ export const rotateWebhookSecret = defineEndpoint({
   permission: "webhook_endpoints:write",
   idempotency: "required",
   params: idParam,
-  query: noQuery,
   body: z.object({ grace_period_hours: z.int().positive().max(maxGraceHours).default(24) }),
-  status: 200,
   answer: z.object({
     id: wireId,
     new_signing_secret: z.string(),
@@ -150,9 +132,6 @@ export const testWebhookEndpoint = defineEndpoint({
   permission: "webhook_endpoints:write",
   idempotency: "sent",
   params: idParam,
-  query: noQuery,
-  body: noBody,
-  status: 200,
   // The answer is assumed.
   answer: z.object({ id: wireId, event_id: wireId, message: z.string() }),
   errors: ["resource_not_found"],
