@@ -74,9 +74,10 @@ export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: stri
   async run(deps, { actor, input, decidedOn }) {
     const { db, clock } = deps;
     const subject = await requireSubject(deps, input);
-    const person = await assigneeOf(db, input);
+    const { assignee: wanted } = input;
+    const person = typeof wanted === "number" ? await requireAssignee(db, wanted) : null;
     const change: CaseChange = {
-      ...(input.assignee === null ? {} : { assignee: person?.id ?? null }),
+      ...(wanted === null ? {} : { assignee: person?.id ?? null }),
       ...(input.until === null && input.days === null ? {} : { snoozedUntil: restOf(deps, input) }),
     };
     if (Object.keys(change).length === 0) {
@@ -119,12 +120,8 @@ async function requireSubject({ exists }: CaseDeps, { kind, id }: CaseInput): Pr
   throw new ActRefused("unknown", `There is no ${caseNames[kind]} "${id}".`);
 }
 
-/** Null: nobody, or nothing is said of it. Throws `ActRefused` for an account that cannot sign in. */
-async function assigneeOf(
-  db: Knex,
-  { assignee: wanted }: Pick<ChangeInput, "assignee">,
-): Promise<{ id: number; email: string } | null> {
-  if (wanted === null || wanted === "nobody") return null;
+/** Throws `ActRefused` for an account that cannot sign in. */
+async function requireAssignee(db: Knex, wanted: number): Promise<{ id: number; email: string }> {
   const found = (await listAssignees(db)).find(({ id }) => id === wanted);
   if (found !== undefined) return found;
   const message = "Nobody has this account, or it was disabled. Nothing was changed.";

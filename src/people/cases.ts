@@ -1,5 +1,4 @@
 import type { Knex } from "knex";
-import { paragraph, readFreeText, wantedText } from "../platform/free-text.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { type Actor, recordAct } from "./audit.ts";
 
@@ -175,7 +174,7 @@ const sameNoteMs = 60_000;
 
 /**
  * Writes a note of a person who has an account, with its record; the record does not repeat the text. The same note
- * within a minute changes nothing. Needs a transaction. Throws `RangeError` for a text that is no `paragraph`.
+ * within a minute changes nothing. Needs a transaction.
  */
 export async function addNote(
   trx: Knex.Transaction,
@@ -183,13 +182,11 @@ export async function addNote(
   subject: Subject,
   { text, now }: { text: string; now: Date },
 ): Promise<void> {
-  const written = readFreeText(text, paragraph);
-  if (written === null) throw new RangeError(`a note is ${wantedText(paragraph)}`);
   const note = {
     subject_kind: subject.kind,
     subject_id: subject.id,
     author: actor.accountId,
-    text: written,
+    text,
   };
   // The second of two clicks waits for the first.
   await trx.raw("select from people.accounts where id = ? for no key update", [actor.accountId]);

@@ -75,7 +75,7 @@ export const runRoutes = ({ wordsOf, deps }: RunRoutes): readonly Route[] => [
       const words = wordsOf(request);
       const recipient = nameIn(request);
       const run = await findRun(db, recipient, seqIn(request));
-      if (run === null) throw noRun(request);
+      if (run === null) throw new PageError(404, "Nothing waits under this number.");
       return {
         kind: "page",
         title: `Skip number ${run.seq} for ${words.name}`,
@@ -106,12 +106,6 @@ const nameIn = ({ params }: Pick<PageRequest, "params">): string => params["reci
 
 const seqIn = ({ params }: Pick<PageRequest, "params">): number =>
   /^\d{1,15}$/.test(params["seq"] ?? "") ? Number(params["seq"]) : 0;
-
-const noRun = ({ params }: Pick<PageRequest, "params">): PageError =>
-  new PageError(
-    404,
-    `Nothing waits under the number ${(params["seq"] ?? "").slice(0, 40)}: it was done or skipped, or never wanted.`,
-  );
 
 const runNow = (now: unknown): Html => {
   const run = now as OpenRunRow;
