@@ -38,7 +38,6 @@ export const chargebacks: readonly Invariant[] = [
   {
     name: "chargeback_origin",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "a chargeback follows the captured sale, then is accepted or dismissed; only a dismissed one is opened again",
     breaches: `
@@ -68,7 +67,6 @@ export const chargebacks: readonly Invariant[] = [
     // A certain double loss, whatever the chargeback's amount, which the interface does not show.
     name: "double_loss",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "no refund follows a chargeback, and no fully refunded order is charged back",
     breaches: `
@@ -95,7 +93,6 @@ export const chargebacks: readonly Invariant[] = [
   {
     name: "chargeback_aging",
     severity: "warning",
-    mode: "enforce",
     subject: "chargeback",
     rule: "a chargeback ends within 120 days",
     breaches: `

@@ -49,7 +49,7 @@ export async function checkInvariants(
 ): Promise<InvariantResult[]> {
   const modeOf = invariantModesOf(modes);
   const checked = allInvariants.flatMap((identity) => {
-    const mode = modeOf.get(identity.name) ?? identity.mode;
+    const mode = modeOf.get(identity.name) ?? "enforce";
     return mode === "off" ? [] : [{ identity, mode }];
   });
   const results = await db.transaction(
@@ -132,7 +132,7 @@ const findingOf = (identity: Invariant, mode: InvariantMode, breach: Breach): Fi
 function invariantModesOf(
   settings: Readonly<Record<string, InvariantMode>>,
 ): ReadonlyMap<string, InvariantMode> {
-  const modes = new Map(allInvariants.map(({ name, mode }) => [name, mode]));
+  const modes = new Map(allInvariants.map(({ name, mode = "enforce" }) => [name, mode]));
   for (const [name, mode] of Object.entries(settings)) {
     if (!modes.has(name)) {
       const nearest = nearestName(name, modes.keys());

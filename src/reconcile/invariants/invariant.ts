@@ -15,8 +15,8 @@ export interface Invariant {
   /** Stable: settings, findings and reports refer to it. */
   name: string;
   severity: InvariantSeverity;
-  /** The default, unless RECONCILE_IDENTITIES sets another. */
-  mode: InvariantMode;
+  /** What holds unless RECONCILE_IDENTITIES sets another; `enforce` where it is left out. */
+  mode?: InvariantMode;
   subject: InvariantSubject;
   /** The rule, for people. */
   rule: string;

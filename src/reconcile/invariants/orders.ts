@@ -24,7 +24,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "total",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "total = subtotal − discount_amount",
     breaches: `
@@ -35,7 +34,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "bounds",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "0 ≤ discount_amount ≤ subtotal",
     breaches: `
@@ -46,7 +44,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "coupon_null",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "without a coupon the discount is 0",
     breaches: `
@@ -56,7 +53,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "coupon_fixed",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "a coupon with an amount gives min(amount, eligible total)",
     breaches: discountBreaches("least(amount_off, subtotal)", "amount_off"),
@@ -64,7 +60,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "coupon_percentage",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "a coupon with a percentage gives min(floor(eligible total · percentage / 100), cap)",
     breaches: discountBreaches("least(floor(subtotal * percentage / 100), cap)", "percentage"),
@@ -72,7 +67,6 @@ export const orderAmounts: readonly Invariant[] = [
   {
     name: "coupon_shape",
     severity: "warning",
-    mode: "enforce",
     subject: "order",
     rule: "a coupon has exactly one of percentage and amount, and a cap only with a percentage",
     breaches: `
@@ -90,7 +84,6 @@ export const orderCharges: readonly Invariant[] = [
   {
     name: "one_sale",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "an order has at most one captured or unsettled sale",
     breaches: `
@@ -103,7 +96,6 @@ export const orderCharges: readonly Invariant[] = [
   {
     name: "sale_amount",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "the amount of a captured or unsettled sale is the order's total",
     breaches: `
@@ -115,7 +107,6 @@ export const orderCharges: readonly Invariant[] = [
   {
     name: "paid_status",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule:
       "a paid or charged-back order has a captured or unsettled sale (none for a total of 0); a failed order has no " +
@@ -134,7 +125,6 @@ export const orderCharges: readonly Invariant[] = [
   {
     name: "same_party",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "currency, customer and payment method are equal on an order and its captured or unsettled sale",
     breaches: `
@@ -152,7 +142,6 @@ export const orderCharges: readonly Invariant[] = [
     // An order's count comes from its last order.failed event, which may have been missed: it can only be too low.
     name: "attempts",
     severity: "warning",
-    mode: "enforce",
     subject: "order",
     rule: "each sale counts as one attempt, and the count never falls",
     breaches: `
@@ -178,7 +167,6 @@ export const orderCharges: readonly Invariant[] = [
   {
     name: "double_order",
     severity: "warning",
-    mode: "enforce",
     subject: "order",
     rule: "a customer does not pay for the same items at the same total twice within 10 minutes",
     breaches: `
@@ -203,7 +191,6 @@ export const refunds: readonly Invariant[] = [
   {
     name: "refund_cap",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "succeeded refunds do not exceed the order's total",
     breaches: `
@@ -215,7 +202,6 @@ export const refunds: readonly Invariant[] = [
     // Refunds beyond the total are left to refund_cap.
     name: "refund_status",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "succeeded: no refunds; partially_refunded: less than the total; refunded: the total",
     breaches: `
@@ -230,7 +216,6 @@ export const refunds: readonly Invariant[] = [
   {
     name: "refund_failed",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "an order is refund_failed when its latest refund failed",
     breaches: `
@@ -246,7 +231,6 @@ export const refunds: readonly Invariant[] = [
   {
     name: "refund_parent",
     severity: "high",
-    mode: "enforce",
     subject: "transaction",
     rule: "a refund follows a captured or unsettled sale of its order",
     breaches: `

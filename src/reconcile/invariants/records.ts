@@ -26,7 +26,6 @@ export const recordInvariants: readonly Invariant[] = [
   {
     name: "pending_age",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "an order is pending for at most 15 minutes, a transaction pending or in progress for at most 5 business days",
     breaches: `
@@ -42,7 +41,6 @@ export const recordInvariants: readonly Invariant[] = [
   {
     name: "orphan",
     severity: "high",
-    mode: "enforce",
     subject: "transaction",
     rule: "only an authorisation has no order",
     breaches: `
@@ -53,7 +51,6 @@ export const recordInvariants: readonly Invariant[] = [
     // A row that lacks one of these is missing from reports.movements, or its amount is, so the balances are wrong.
     name: "bookable",
     severity: "critical",
-    mode: "enforce",
     subject: "transaction",
     rule: "what moves money is a sale or a refund, and has a time, an amount and a currency",
     breaches: `
@@ -71,7 +68,6 @@ export const recordInvariants: readonly Invariant[] = [
   {
     name: "order_number",
     severity: "warning",
-    mode: "enforce",
     subject: "order",
     rule: "an order number is unique and has 8 alphanumeric characters",
     breaches: `
@@ -83,7 +79,6 @@ export const recordInvariants: readonly Invariant[] = [
   {
     name: "time",
     severity: "warning",
-    mode: "enforce",
     subject: "order",
     rule: "created_at ≤ updated_at, and updated_at never goes back from one read to the next",
     breaches: `

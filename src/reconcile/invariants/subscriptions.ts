@@ -17,7 +17,6 @@ export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "cycles",
     severity: "critical",
-    mode: "enforce",
     subject: "subscription",
     rule: "the paid cycles of a subscription have no gap, from the first on",
     breaches: `
@@ -34,7 +33,6 @@ export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "cycle_once",
     severity: "critical",
-    mode: "enforce",
     subject: "subscription",
     rule: "a cycle has at most one paid order",
     breaches: `
@@ -52,7 +50,6 @@ export const subscriptionCharges: readonly Invariant[] = [
     // Plans are not mirrored: the setup fee of the first cycle is unknown. An amount that the plan once had is correct.
     name: "cycle_amount",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "a cycle costs the plan's amount before discounts; the first one at least that",
     breaches: `
@@ -70,7 +67,6 @@ export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "coupon_duration",
     severity: "high",
-    mode: "enforce",
     subject: "order",
     rule: "a coupon discounts the first cycle (once), the first n (repeating) or all (forever)",
     breaches: `
@@ -91,7 +87,6 @@ export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "missed_charge",
     severity: "critical",
-    mode: "enforce",
     subject: "subscription",
     rule: "an active subscription is charged within 24 hours of its next_billing_date",
     breaches: `
@@ -105,7 +100,6 @@ export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "after_cancel",
     severity: "critical",
-    mode: "enforce",
     subject: "order",
     rule: "no order is created after a subscription was canceled or completed",
     breaches: `
@@ -156,7 +150,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "stalled_dunning",
     severity: "high",
-    mode: "enforce",
     subject: "subscription",
     rule: "a retry is made within 24 hours after it was due",
     breaches: `
@@ -171,7 +164,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "past_due",
     severity: "high",
-    mode: "enforce",
     subject: "subscription",
     rule: "a subscription is past_due, and not active, exactly when its latest cycle failed",
     breaches: `
@@ -186,7 +178,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "failed_subscription",
     severity: "high",
-    mode: "enforce",
     subject: "subscription",
     rule: "a failed subscription has one order: failed, without a cycle",
     breaches: `
@@ -202,7 +193,6 @@ export const subscriptionStates: readonly Invariant[] = [
     // is. The nearest end of any zone counts, and a difference of less than a day as equal.
     name: "period",
     severity: "warning",
-    mode: "enforce",
     subject: "subscription",
     rule: "a period ends one cycle after its start, where the next billing is",
     breaches: `
@@ -223,7 +213,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "term",
     severity: "high",
-    mode: "enforce",
     subject: "subscription",
     rule: "the current cycle is not beyond the last one, and in the last one the subscription is completed",
     breaches: `
@@ -237,7 +226,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "canceled_at",
     severity: "warning",
-    mode: "enforce",
     subject: "subscription",
     rule: "canceled_at is set exactly on a canceled subscription",
     breaches: `
@@ -249,7 +237,6 @@ export const subscriptionStates: readonly Invariant[] = [
   {
     name: "deleted_live",
     severity: "high",
-    mode: "enforce",
     subject: "customer",
     rule: "a deleted customer has no active or paused subscription",
     breaches: `

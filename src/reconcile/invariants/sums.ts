@@ -61,7 +61,6 @@ export const controlSums: readonly Invariant[] = [
   {
     name: "roll_forward",
     severity: "critical",
-    mode: "enforce",
     subject: "currency",
     rule: "sales (captured and unsettled) − refunds − chargebacks + dismissed ones = the balance by the orders' statuses",
     breaches: `
@@ -80,7 +79,6 @@ export const controlSums: readonly Invariant[] = [
   {
     name: "control",
     severity: "critical",
-    mode: "enforce",
     subject: "day",
     rule: "by day, currency, type and status, the transactions' count and sum equal the service's",
     breaches: `
