@@ -18,6 +18,9 @@ export interface Act<Deps, Input, Done> {
   run(deps: Deps, call: ActCall<Input>): Promise<Done>;
 }
 
+/** An act that no page does, so no role has a permission for it. */
+export type CommandAct<Deps, Input, Done> = Omit<Act<Deps, Input, Done>, "permission">;
+
 export interface ActCall<Input> {
   actor: Actor;
   input: Input;

@@ -112,7 +112,7 @@ test("what was refused has left nothing", async () => {
 });
 
 interface CommandDoor {
-  act: AnyAct;
+  act: Omit<AnyAct, "permission">;
   words: string[];
   takes: Readonly<Record<string, { flags: string }>>;
   /** Options without a value that say nothing of the act: not to ask, or what has to be said. */
@@ -152,7 +152,11 @@ function isGiven(path: string, field: string): boolean {
 }
 
 /** Whether a command can name what the address of a form names. Forwarding has its recipients under other names. */
-function canSay({ words, takes }: CommandDoor, { fields }: AnyAct, path: string): boolean {
+function canSay(
+  { words, takes }: CommandDoor,
+  { fields }: CommandDoor["act"],
+  path: string,
+): boolean {
   const required = Object.entries<Field<unknown>>(fields).flatMap(([name, { absent }]) =>
     absent === undefined ? [name] : [],
   );

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Act, ActRefused, type AnyAct, type Refusal } from "../../people/act.ts";
+import { ActRefused, type AnyAct, type CommandAct, type Refusal } from "../../people/act.ts";
 import type { Actor } from "../../people/audit.ts";
 import type { Field } from "../../people/fields.ts";
 import { UsageError } from "../../platform/errors.ts";
@@ -24,7 +24,7 @@ type Hint<Deps, Input> = string | ((deps: Deps, input: Input) => Promise<string>
 
 /** The door of an act on the command line. */
 export interface ActCommand<Deps, Input, Done> {
-  act: Act<Deps, Input, Done>;
+  act: CommandAct<Deps, Input, Done>;
   name: string;
   description: string;
   /** Fields in the order of help. One without flags is what it is where nothing was typed. */
@@ -43,7 +43,10 @@ export interface ActCommand<Deps, Input, Done> {
   hints?: Partial<Record<Refusal, Hint<Deps, Input>>>;
 }
 
-const doors = new WeakMap<Command, { act: AnyAct; takes: Readonly<Record<string, Taken>> }>();
+const doors = new WeakMap<
+  Command,
+  { act: Omit<AnyAct, "permission">; takes: Readonly<Record<string, Taken>> }
+>();
 
 /** The act that a command is a door of, and how it takes the act's fields; undefined for other commands. */
 export const doorOf = (command: Command) => doors.get(command);
