@@ -69,7 +69,7 @@ function readInput<Deps, Input, Done>(
 }
 
 function readField<T>(name: string, field: Field<T>, { params, form }: PageRequest): T {
-  const typed = params[name] ?? form.get(formName(name)) ?? "";
+  const typed = params[name] ?? typedIn(form, formName(name), field.isList === true);
   if (typed.trim() === "" && field.absent !== undefined) return field.absent.value;
   const value = field.read(typed);
   if (value !== undefined) return value;
@@ -80,6 +80,9 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
     `The ${formName(name).replaceAll("-", " ")} has to be ${field.wanted}. Write it again: nothing was done.`,
   );
 }
+
+const typedIn = (form: URLSearchParams, name: string, isList: boolean): string =>
+  isList ? form.getAll(name).join(" ") : (form.get(name) ?? "");
 
 /** How forms call a field: `up-to`. Pure. */
 export const formName = (field: string): string =>

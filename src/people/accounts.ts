@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
+import { ActRefused } from "./act.ts";
 import type { EncryptedText } from "../platform/encryption.ts";
 import { UsageError } from "../platform/errors.ts";
-import { nearestName } from "../platform/nearest-name.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { lockAdmins, takesLastAdmin } from "./last-admin.ts";
 import { type Role, isRole } from "./permissions.ts";
@@ -72,17 +72,11 @@ export async function findAccountById(
   return rows[0] === undefined ? null : accountOf(rows[0]);
 }
 
-/** Throws `UsageError` with the nearest address where there is none of that one. */
+/** Throws `ActRefused` where there is none of that address. */
 export async function requireAccount(db: Knex, email: string): Promise<Account> {
   const account = await findAccount(db, email);
-  if (account !== null) return account;
-  const near = nearestName(
-    email,
-    (await listAccounts(db)).map((each) => each.email),
-  );
-  const hint =
-    near === null ? '"node src/bin/tallyhook.js users list" shows all' : `did you mean ${near}?`;
-  throw new UsageError(`There is no account ${email}: ${hint}`);
+  if (account === null) throw new ActRefused("unknown", `There is no account "${email}".`);
+  return account;
 }
 
 /** Null where there is none of that address. One statement. */
@@ -126,9 +120,7 @@ export async function createAccount(
   );
   const [row] = rows;
   if (row !== undefined) return accountOf(row);
-  throw new UsageError(
-    `There is an account ${email} already. "node src/bin/tallyhook.js users roles", "password" and "enable" change it.`,
-  );
+  throw new ActRefused("hindered", `There is an account ${email} already, so nothing was done.`);
 }
 
 /** What changes of an account. Each needs a transaction, with its record in `people.audit`. */

@@ -13,6 +13,8 @@ export interface Field<T> {
   readonly absent?: { readonly value: T };
   /** The longest text, for a form's `maxlength`. */
   readonly longest?: number;
+  /** It is given several times. `read` gets all of them, with spaces between. */
+  readonly isList?: true;
   /** The texts that it may be, where these are few. */
   readonly names?: readonly string[];
 }
@@ -46,6 +48,20 @@ export const oneOf = <T extends string>(names: readonly T[]): Field<T> => ({
   read: (typed) => names.find((name) => name === typed),
   wanted: `one of ${names.join(", ")}`,
   names,
+});
+
+/** Several of them: an option that is given again, boxes of one name. */
+export const listOf = <T extends string>({ read, wanted, names = [] }: Field<T>): Field<T[]> => ({
+  wanted,
+  names,
+  isList: true,
+  read(typed) {
+    const values = typed
+      .split(" ")
+      .filter((each) => each !== "")
+      .map(read);
+    return values.includes(undefined) ? undefined : [...new Set(values as T[])];
+  },
 });
 
 /** A box that is ticked, an option without a value. */

@@ -1,5 +1,4 @@
 import type { Knex } from "knex";
-import { UsageError } from "../platform/errors.ts";
 import type { Role } from "./permissions.ts";
 
 /** What changes of an account, as far as it counts here. */
@@ -8,9 +7,6 @@ type Change =
   | { isDisabled: boolean }
   | { passwordHash: string }
   | { totp: unknown };
-
-/** A change that nobody could take back on the dashboard. */
-export class LastAdmin extends UsageError {}
 
 /**
  * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take

@@ -98,11 +98,11 @@ describe("adding a person", () => {
     const wrong = await post("/admin/users", { email: "no address" });
     expect([wrong.status, await wrong.text()]).toEqual([
       400,
-      expect.stringContaining("This is no e-mail address"),
+      expect.stringContaining("an e-mail address, such as"),
     ]);
     const again = await post("/admin/users", { email: admin.email });
     expect([again.status, await again.text()]).toEqual([
-      400,
+      409,
       expect.stringContaining("There is an account admin@example.com already"),
     ]);
   });
@@ -131,7 +131,7 @@ describe("roles", () => {
     const late = await post(`${path}/roles`, { "decided-on": String(version), role: "finance" });
     expect([late.status, await late.text()]).toEqual([
       409,
-      expect.stringMatching(/has changed since you opened the page[\s\S]*support/),
+      expect.stringMatching(/has changed since it was shown[\s\S]*support/),
     ]);
     expect((await accountOf(email)).roles).toEqual(["support"]);
   });

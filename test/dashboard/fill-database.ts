@@ -5,7 +5,7 @@ import { createServiceClient } from "../../src/client/service-client.ts";
 import { pauseHandler } from "../../src/dispatch/manage-handlers.ts";
 import { rememberEndpoint } from "../../src/endpoint/endpoints.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
-import { createAccount } from "../../src/people/accounts.ts";
+import { changeAccount, createAccount } from "../../src/people/accounts.ts";
 import { addNote, changeCase } from "../../src/people/cases.ts";
 import { createServiceClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -258,6 +258,9 @@ async function people(db: Knex): Promise<void> {
     for (const [email, roles] of Object.entries(accounts)) {
       await createAccount(trx, { email, roles, passwordHash: null });
     }
+    const former = { email: "ned@example.com", roles: ["support"], passwordHash: null } as const;
+    const { id } = await createAccount(trx, former);
+    await changeAccount(trx, id, { isDisabled: true, now: filledAt });
     const [ada] = await trx("people.accounts").where({ email: "ada@example.com" }).pluck("id");
     const actor = {
       accountId: Number(ada),

@@ -80,6 +80,7 @@ const moreSamples: readonly Sample[] = [
   async () => "/alerts?object=none",
   async () => "/handlers/receipts?state=dead",
   async () => "/handlers/ledger",
+  async () => "/admin/users/ned@example.com",
   async () => "/handlers/warehouse?state=failed",
   async (db) => `/objects/order/${await newest(db, "mirror.orders", "id")}?stop=1`,
   async (db) => `/objects/transaction/${await newest(db, "mirror.transactions", "id")}`,

@@ -36,7 +36,7 @@ export interface ActCommand<Deps, Input, Done> {
   /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. May refuse. */
   ask?(deps: Deps, input: Input): Promise<{ question: string; decidedOn: string | null }>;
   /** What to print. */
-  say(done: Done, told: { input: Input; actor: Actor }): string;
+  say(done: Done, told: { input: Input; actor: Actor; deps: Deps }): string;
   /** What `--json` prints; absent: there is no such option. */
   json?(done: Done): unknown;
   /** What helps where it was refused. */
@@ -102,7 +102,7 @@ export function registerAct<Deps, Input, Done>(
         context.stdout.write(
           json !== undefined && options.json === true
             ? `${JSON.stringify(json(done))}\n`
-            : door.say(done, { input, actor }),
+            : door.say(done, { input, actor, deps }),
         );
       },
       { logLevel: "warn" },
@@ -124,10 +124,11 @@ const optionName = (taken: Taken | undefined): string =>
 
 /** A parser for a command's argument or option that is such a field. */
 const parserOf =
-  <T>({ read, wanted, names }: Field<T>, means: Taken["means"] = (typed) => typed) =>
-  (typed: string): T => {
+  <T>({ read, wanted, names, isList }: Field<T>, means: Taken["means"] = (typed) => typed) =>
+  (typed: string, former?: T): T => {
     const meant = means(typed);
-    const value = meant === undefined ? undefined : read(meant);
+    const all = isList === true && former !== undefined ? [former, meant].flat().join(" ") : meant;
+    const value = all === undefined ? undefined : read(all);
     if (value !== undefined) return value;
     const near = names === undefined ? null : nearestName(typed, names);
     const hint = near === null ? "" : ` Did you mean "${near}"?`;

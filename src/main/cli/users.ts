@@ -3,46 +3,32 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import { type Account, listAccounts, readEmail, requireAccount } from "../../people/accounts.ts";
 import {
-  type AccountDecision,
-  addAccount,
-  decideAccount,
+  adding,
+  addingTotp,
+  changingPassword,
+  changingRoles,
   disabling,
   enabling,
-  makeSignInLink,
-  newRoles,
-} from "../../people/manage-accounts.ts";
+  linking,
+  removingTotp,
+} from "../../people/account-acts.ts";
+import { ActRefused } from "../../people/act.ts";
 import { assertStrong, hashPassword } from "../../people/password.ts";
-import {
-  type Role,
-  isRole,
-  permissions,
-  permissionsOf,
-  roleNames,
-} from "../../people/permissions.ts";
+import { type Role, permissions, permissionsOf, roleNames } from "../../people/permissions.ts";
 import { listSessions } from "../../people/sessions.ts";
 import { newTotpSecret, totpAddress } from "../../people/totp.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { commandActor, parsePerson, scriptActor } from "./acting-person.ts";
+import { registerAct } from "./act-command.ts";
+import { commandActor, parsePerson } from "./acting-person.ts";
 import { askSecret } from "./ask-secret.ts";
 import type { CliContext } from "./context.ts";
 
-interface By {
-  by?: string;
-}
-
 export function registerUsers(program: Command, context: CliContext): void {
   const users = program.command("users").description("the people who may sign in to the dashboard");
-  const changing = (name: string, description: string): Command =>
-    users
-      .command(name)
-      .description(description)
-      .argument("<email>", "the e-mail address of the account", parseEmail)
-      .option("--by <name>", "who does it, for the record", parsePerson);
 
   users
     .command("list")
@@ -56,84 +42,110 @@ export function registerUsers(program: Command, context: CliContext): void {
     .argument("<email>", "the e-mail address of the account", parseEmail)
     .action((email: string) => show(context, email));
 
-  changing("add", "add a person; asks for a password, or takes it from standard input")
-    .requiredOption(
-      "--role <role>",
-      `${roleNames.join(", ")}; may be given several times`,
-      parseRole,
-    )
-    .option(
-      "--no-password",
-      "without a password: for those who sign in by OpenID Connect or a proxy",
-    )
-    .action((email: string, options: By & { role: Role[]; password: boolean }) =>
-      add(context, email, options),
-    );
-
-  changing("roles", "give a person other roles than before")
-    .requiredOption(
-      "--role <role>",
-      `${roleNames.join(", ")}; may be given several times`,
-      parseRole,
-    )
-    .action((email: string, { by, role }: By & { role: Role[] }) =>
-      change(context, { email, by }, async ({ account }) => ({
-        ...newRoles(account, role),
-        done: `${email} has the ${roleText(role)} now.`,
-      })),
-    );
-
-  changing("password", "give a person a new password; their sessions end at once").action(
-    (email: string, { by }: By) =>
-      change(context, { email, by }, async () => ({
-        change: { passwordHash: await askPassword(context, email) },
-        act: { action: "account.password-changed" },
-        done: `${email} has a new password, and is signed out everywhere.`,
-      })),
+  registerAct(users, context, {
+    act: adding,
+    name: "add",
+    description: "add a person; asks for a password, or takes it from standard input",
+    takes: {
+      email: { flags: "<email>", says: "the e-mail address of the account" },
+      role: roleOption,
+    },
+    by: forTheRecord,
+    async deps(runtime, { password }) {
+      const deps = await accountDeps(runtime);
+      const ask = (email: string) => askPassword(context, email);
+      return { ...deps, passwordHash: password === false ? async () => null : ask };
+    },
+    say: ({ email, roles }) => `${email} can sign in, with the ${roleText(roles)}.\n`,
+    hints: {
+      hindered: `"node src/bin/tallyhook.js users roles", "password" and "enable" change it.`,
+    },
+  }).option(
+    "--no-password",
+    "without a password: for those who sign in by OpenID Connect or a proxy",
   );
 
-  changing(
-    "totp",
-    "ask a person for a code of an app at each sign-in; shows its secret once, and their sessions end at once",
-  )
+  registerAct(users, context, {
+    act: changingRoles,
+    name: "roles",
+    description: "give a person other roles than before",
+    takes: { account, role: roleOption },
+    by: forTheRecord,
+    deps: accountDeps,
+    say: ({ email }, { input }) => `${email} has the ${roleText(input.role)} now.\n`,
+    hints: unknownHint,
+  });
+
+  registerAct(users, context, {
+    act: {
+      ...changingPassword,
+      // It is asked for before anything is locked.
+      async run({ db }: AccountDeps, call) {
+        const { email } = await accountNamed(db, call.input.account);
+        const passwordHash = await askPassword(context, email);
+        return changingPassword.run({ db, passwordHash }, call);
+      },
+    },
+    name: "password",
+    description: "give a person a new password; their sessions end immediately",
+    takes: { account },
+    by: forTheRecord,
+    deps: accountDeps,
+    say: ({ email }) => `${email} has a new password, and is signed out everywhere.\n`,
+    hints: unknownHint,
+  });
+
+  users
+    .command("totp")
+    .description(
+      "ask a person for a code of an app at each sign-in; shows its secret once, and their sessions end immediately",
+    )
+    .argument("<email>", account.says, parseEmail)
+    .option("--by <name>", forTheRecord.says, parsePerson)
     .option("--remove", "ask for no code any more")
-    .action((email: string, { by, remove }: By & { remove?: boolean }) =>
-      change(context, { email, by }, async ({ runtime }) => {
-        if (remove === true) {
-          return {
-            change: { totp: null },
-            act: { action: "account.totp-removed" },
-            done: `${email} is asked for no code any more, and is signed out everywhere.`,
-          };
-        }
-        const secret = newTotpSecret();
-        const totp = (await runtime.encryption()).encrypt(secret);
-        return {
-          change: { totp },
-          act: { action: "account.totp-added" },
-          // The redaction of logs knows the secret; here it is meant to be seen.
-          done: `${email} is signed out everywhere. Add this to their app. It is not shown again:\n\n  ${totpAddress(secret, email)}\n`,
-        };
-      }),
+    .action((email: string, options: { by?: string; remove?: boolean }) =>
+      changeTotp(context, email, options),
     );
 
-  changing("disable", "let a person in no more; their sessions end at once").action(
-    (email: string, { by }: By) =>
-      change(context, { email, by }, async ({ runtime }) => ({
-        ...disabling(runtime.wallClock.now()),
-        done: `${email} cannot sign in any more, and is signed out everywhere.`,
-      })),
-  );
+  registerAct(users, context, {
+    act: disabling,
+    name: "disable",
+    description: "let a person in no more; their sessions end immediately",
+    takes: { account },
+    by: forTheRecord,
+    deps: accountDeps,
+    say: ({ email }) => `${email} cannot sign in any more, and is signed out everywhere.\n`,
+    hints: unknownHint,
+  });
 
-  changing("enable", "let a person in again").action((email: string, { by }: By) =>
-    change(context, { email, by }, async ({ runtime }) => ({
-      ...enabling(runtime.wallClock.now()),
-      done: `${email} can sign in again.`,
-    })),
-  );
+  registerAct(users, context, {
+    act: enabling,
+    name: "enable",
+    description: "let a person in again",
+    takes: { account },
+    by: forTheRecord,
+    deps: accountDeps,
+    say: ({ email }) => `${email} can sign in again.\n`,
+    hints: unknownHint,
+  });
 
-  changing("link", "print a link that signs a person in once, within ten minutes").action(
-    (email: string, { by }: By) => link(context, email, by),
+  registerAct<AccountDeps & { url: string }, { account: string }, { token: string }>(
+    users,
+    context,
+    {
+      act: linking,
+      name: "link",
+      description: "print a link that signs a person in once, within ten minutes",
+      takes: { account },
+      // It lets in a person who is locked out, as on a server where the only user is root.
+      by: { ...forTheRecord, who: "script" },
+      async deps(runtime) {
+        const { publicUrl, port } = runtime.config.dashboard;
+        return { ...(await accountDeps(runtime)), url: publicUrl ?? `http://127.0.0.1:${port}` };
+      },
+      say: ({ token }, { deps: { url } }) => `${url}/sign-in/link?token=${token}\n`,
+      hints: { ...unknownHint, hindered: `"node src/bin/tallyhook.js users enable EMAIL" does.` },
+    },
   );
 }
 
@@ -145,13 +157,39 @@ function parseEmail(text: string): string {
   }
 }
 
-function parseRole(text: string, former: Role[] = []): Role[] {
-  if (isRole(text)) return [...new Set([...former, text])];
-  const near = nearestName(text, roleNames);
-  throw new InvalidArgumentError(
-    near === null ? `The roles are ${roleNames.join(", ")}.` : `Did you mean "${near}"?`,
-  );
+const account = { flags: "<email>", says: "the e-mail address of the account" };
+
+const roleOption = {
+  flags: "--role <role>",
+  says: `${roleNames.join(", ")}; may be given several times`,
+};
+
+const forTheRecord = { who: "person", says: "who does it, for the record" } as const;
+
+type AccountDeps = Awaited<ReturnType<typeof accountDeps>>;
+
+const accountDeps = async (runtime: Runtime) => ({
+  db: await migratedDatabase(runtime),
+  clock: runtime.wallClock,
+});
+
+const unknownHint = {
+  unknown: ({ db }: { db: Knex }, input: { account: string }) => nearest(db, input.account),
+};
+
+async function nearest(db: Knex, given: string): Promise<string> {
+  const known = (await listAccounts(db)).map(({ email }) => email);
+  const near = nearestName(given, known);
+  return near === null
+    ? '"node src/bin/tallyhook.js users list" shows all.'
+    : `Did you mean ${near}?`;
 }
+
+const accountNamed = (db: Knex, email: string): Promise<Account> =>
+  requireAccount(db, email).catch(async (error: unknown) => {
+    if (!(error instanceof ActRefused)) throw error;
+    throw new UsageError(`${error.message} ${await nearest(db, email)}`, { cause: error });
+  });
 
 const roleText = (roles: readonly Role[]): string =>
   `${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`;
@@ -165,54 +203,28 @@ async function askPassword(context: CliContext, email: string): Promise<string> 
   return hashPassword(password);
 }
 
-async function add(
+/** The redaction of logs knows the secret; on the terminal it is meant to be seen. */
+async function changeTotp(
   context: CliContext,
-  email: string,
-  { by, role, password }: By & { role: Role[]; password: boolean },
+  given: string,
+  { by, remove }: { by?: string; remove?: boolean },
 ): Promise<void> {
-  const actor = commandActor(context, by);
-  await withDatabase(context, async ({ db }) => {
-    const passwordHash = password ? await askPassword(context, email) : null;
-    await inTransaction(db, (trx) => addAccount(trx, actor, { email, roles: role, passwordHash }));
-    context.stdout.write(`${email} can sign in, with the ${roleText(role)}.\n`);
-  });
-}
-
-interface Decided extends AccountDecision {
-  /** What to print. */
-  done: string;
-}
-
-async function change(
-  context: CliContext,
-  { email, by }: { email: string; by: string | undefined },
-  decide: (input: { account: Account; runtime: Runtime }) => Promise<Decided>,
-): Promise<void> {
-  const actor = commandActor(context, by);
+  const call = { actor: commandActor(context, by), input: { account: given }, decidedOn: null };
   await withDatabase(context, async ({ db, runtime }) => {
-    const account = await requireAccount(db, email);
-    const decided = await decide({ account, runtime });
-    await inTransaction(db, (trx) => decideAccount(trx, actor, account, decided));
-    context.stdout.write(`${decided.done}\n`);
-  });
-}
-
-async function link(context: CliContext, email: string, by: string | undefined): Promise<void> {
-  // It lets in who is locked out, as on a server where the only user is root.
-  const actor = scriptActor(context, by);
-  await withDatabase(context, async ({ db, runtime }) => {
-    const account = await requireAccount(db, email);
-    if (account.disabledAt !== null) {
-      throw new UsageError(
-        `${email} is disabled. "node src/bin/tallyhook.js users enable ${email}" first.`,
+    await accountNamed(db, given);
+    if (remove === true) {
+      const { email } = await removingTotp.run({ db }, call);
+      context.stdout.write(
+        `${email} is asked for no code any more, and is signed out everywhere.\n`,
       );
+      return;
     }
-    const token = await inTransaction(db, (trx) =>
-      makeSignInLink(trx, actor, account, runtime.wallClock.now()),
-    );
-    const { publicUrl, port } = runtime.config.dashboard;
+    const secret = newTotpSecret();
+    const totp = (await runtime.encryption()).encrypt(secret);
+    const { email } = await addingTotp.run({ db, totp }, call);
     context.stdout.write(
-      `${publicUrl ?? `http://127.0.0.1:${port}`}/sign-in/link?token=${token}\n`,
+      `${email} is signed out everywhere. Add this to their app. It is not shown again:\n\n  ` +
+        `${totpAddress(secret, email)}\n\n`,
     );
   });
 }
@@ -254,7 +266,7 @@ function waysOf({ disabledAt, hasPassword, hasTotp, issuer }: Account): string {
 
 async function show(context: CliContext, email: string): Promise<void> {
   await withDatabase(context, async ({ db, runtime }) => {
-    const account = await requireAccount(db, email);
+    const account = await accountNamed(db, email);
     const sessions = await listSessions(db, account.id, runtime.wallClock.now());
     const may = [...permissionsOf(account.roles)].map((name) => `  ${name}: ${permissions[name]}`);
     const lines = [

@@ -80,7 +80,7 @@ describe("add", () => {
   });
 
   test.each([
-    [["add", "no-address", "--role", "viewer"], "This is no e-mail address"],
+    [["add", "no-address", "--role", "viewer"], "an e-mail address, such as"],
     [["add", email, "--role", "viewr"], 'Did you mean "viewer"?'],
     [["add", email], "required option '--role"],
   ])("refuses %j", async (args, reason) => {
@@ -207,5 +207,5 @@ test.each([
 ])("%s of an address that is not there names the nearest", async (name, ...rest) => {
   await added("viewer");
   const { error } = await users([name, "adda@example.com", ...rest]);
-  expect(String(error)).toContain("did you mean ada@example.com?");
+  expect(String(error)).toContain("Did you mean ada@example.com?");
 });
