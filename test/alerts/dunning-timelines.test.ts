@@ -24,6 +24,7 @@ import {
 } from "./timeline-stand.ts";
 import { looksBack, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 let stand: ReconcileStand;
 let db: Knex;
@@ -60,7 +61,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await emptyAll(db);
-  await db.raw("truncate reconcile.runs cascade");
+  await emptyTables(db, ["reconcile.runs"]);
 });
 
 /** Everything in one sandbox, side by side, so that the clock is moved once. */

@@ -9,6 +9,7 @@ import { emptyAll } from "../worker/worker-stand.ts";
 import { event, sweep } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 import { deliver, messagesOf } from "./timeline-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -17,7 +18,7 @@ beforeAll(() => {
 });
 beforeEach(async () => {
   await emptyAll(db);
-  await db.raw("truncate mirror.unbelieved, mirror.misdated");
+  await emptyTables(db, ["mirror.unbelieved", "mirror.misdated"]);
 });
 
 const alertContext = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });

@@ -3,6 +3,7 @@ import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { alertListener } from "../../src/alerts/alert-listener.ts";
 import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
 import { wallClock } from "../../src/platform/clock.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 /** An alert context with the defaults, but for what is given. */
 export const testAlertContext = (given: Partial<AlertContext> = {}): AlertContext => ({
@@ -27,9 +28,22 @@ export const settingsOf = (file: object): AlertSettings =>
   loadAlertSettings("test.jsonc", () => JSON.stringify(file));
 
 export async function emptyAlerts(db: Knex): Promise<void> {
-  await db.raw(
-    `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
-       alerts.event_hours, alerts.heartbeats, alerts.silences, receiver.answers_by_minute,
-       receiver.heartbeats, mirror.backups restart identity cascade`,
+  await emptyTables(
+    db,
+    [
+      "alerts.alerts",
+      "alerts.history",
+      "alerts.outbox",
+      "alerts.digest_items",
+      "alerts.seen_values",
+      "alerts.marks",
+      "alerts.event_hours",
+      "alerts.heartbeats",
+      "alerts.silences",
+      "receiver.answers_by_minute",
+      "receiver.heartbeats",
+      "mirror.backups",
+    ],
+    { numbersRestart: true },
   );
 }

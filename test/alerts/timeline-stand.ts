@@ -69,7 +69,7 @@ export async function messagesOf(db: Knex, key: string, channel = "log"): Promis
 /** The rows of alerts without what says how and when they were learned. */
 export const alertRows = (db: Knex): Promise<Json[]> =>
   db("alerts.alerts")
-    .orderBy("key")
+    .orderBy(["key", "occurrence"])
     .select(
       "key",
       "occurrence",

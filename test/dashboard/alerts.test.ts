@@ -10,6 +10,7 @@ import { emptyAlerts, testAlertContext } from "../alerts/test-alert-context.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let dashboard: DashboardStand;
@@ -26,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 beforeEach(async () => {
   await emptyAlerts(database.db);
-  await database.db.raw("truncate people.cases, people.notes");
+  await emptyTables(database.db, ["people.cases", "people.notes"]);
 });
 
 const alertContext = testAlertContext();

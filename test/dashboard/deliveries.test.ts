@@ -11,6 +11,7 @@ import {
   signedIn,
   testEncryption,
 } from "./dashboard-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let dashboard: DashboardStand;
@@ -27,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 beforeEach(async () => {
   await emptyAll(database.db);
-  await database.db.raw("truncate receiver.answers_by_minute, receiver.secrets");
+  await emptyTables(database.db, ["receiver.answers_by_minute", "receiver.secrets"]);
   // Rows are dated by the database.
   dashboard.clock.set(new Date());
 });

@@ -17,6 +17,7 @@ import {
 } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let dashboard: DashboardStand;
@@ -32,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 beforeEach(async () => {
   await emptyMirror(database.db);
-  await database.db.raw("truncate mirror.unbelieved, mirror.erasures cascade");
+  await emptyTables(database.db, ["mirror.unbelieved", "mirror.erasures"]);
   const newest = await database.db("people.audit").max<{ id: string | null }[]>("id as id");
   lastAct = newest[0]?.id ?? "0";
 });

@@ -18,6 +18,7 @@ import { emptyMirror } from "../mirror/copies.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
 import { testPooling } from "../support/pooling.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
@@ -68,8 +69,13 @@ export const registerHandler = (db: Knex, handler: { name: string; from: string 
 export async function emptyDispatch(db: Knex): Promise<void> {
   await emptyMirror(db);
   // What happened before the first event would be history.
-  await db.raw("truncate inbox.receipts, inbox.progress, inbox.seen");
-  await db.raw("truncate dispatch.handlers, dispatch.counts, dispatch.runs, feed.consumers");
+  await emptyTables(db, ["inbox.receipts", "inbox.progress", "inbox.seen"]);
+  await emptyTables(db, [
+    "dispatch.handlers",
+    "dispatch.counts",
+    "dispatch.runs",
+    "feed.consumers",
+  ]);
 }
 
 /** A state of an order, with a total that tells it. Each makes one change or more. */

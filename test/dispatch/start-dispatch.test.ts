@@ -13,6 +13,7 @@ import {
   untilHandled,
   untilRegistered,
 } from "./dispatch-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const opened: TestDispatch[] = [];
@@ -434,7 +435,7 @@ describe("where a handler begins", () => {
 
   const emptyDispatchTables = async () => {
     await Promise.all(opened.splice(0).map((dispatch) => dispatch.close()));
-    await database.db.raw("truncate dispatch.handlers, dispatch.runs");
+    await emptyTables(database.db, ["dispatch.handlers", "dispatch.runs"]);
   };
 });
 

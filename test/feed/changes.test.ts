@@ -17,6 +17,7 @@ import {
   shown,
 } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
@@ -192,7 +193,7 @@ describe("a refund", () => {
   test("that the mirror had before there was a feed is not told when its state comes again", async () => {
     const { db } = database;
     await apply(db, refunded(10, refund("refund-1")));
-    await db.raw("truncate feed.changes, feed.facts");
+    await emptyTables(db, ["feed.changes", "feed.facts"]);
     await apply(db, refunded(20, refund("refund-1", { updated_at: at(20) })));
     expect(await told()).toEqual([]);
   });

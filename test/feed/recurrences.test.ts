@@ -5,6 +5,7 @@ import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import { apply, at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
@@ -87,7 +88,7 @@ test("what the mirror had before there was a feed is not told, and what follows 
     Snapshot,
   ];
   for (const state of [paid, opened, won, openedAgain]) await apply(db, state);
-  await db.raw("truncate feed.changes, feed.facts");
+  await emptyTables(db, ["feed.changes", "feed.facts"]);
   const after = await readableUntil(db);
   await apply(db, lost);
   expect(await toldSince(after)).toEqual(["order.dispute_lost"]);

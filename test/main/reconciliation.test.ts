@@ -7,6 +7,7 @@ import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 let database: TestDatabase;
 let service: HostileService;
@@ -105,8 +106,8 @@ test("a night on which the service refuses its first call is told once, and done
   const { db } = database;
   const alerts = () =>
     db("alerts.alerts").where({ rule: "reconcile_incomplete" }).pluck<string[]>("state");
-  await db.raw("truncate reconcile.runs cascade");
-  await db.raw("truncate alerts.alerts cascade");
+  await emptyTables(db, ["reconcile.runs"]);
+  await emptyTables(db, ["alerts.alerts"]);
   await (await tasksOf(0))["reconcile"]?.run(untilStopped);
   await db.raw(
     "update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'",
@@ -151,7 +152,7 @@ test.each([
 ])(
   "a night whose service asks at %s to come later is taken up then, and not before",
   async (_, from) => {
-    await database.db.raw("truncate reconcile.runs cascade");
+    await emptyTables(database.db, ["reconcile.runs"]);
     service.requests.length = 0;
     service.quirks = {
       instead: ({ nth }) => (nth >= from ? busy.instead() : undefined),
@@ -201,7 +202,7 @@ test("a night bears the minute at which it was due, and one that daylight saving
 });
 
 test("a night that begins late, on the next day, leaves that day its own", async () => {
-  await database.db.raw("truncate reconcile.runs cascade");
+  await emptyTables(database.db, ["reconcile.runs"]);
   for (const now of ["2025-03-02T03:29:59Z", "2025-03-02T03:30:00Z"]) {
     const runtime = { ...(runtimes[0] as Runtime), wallClock: { now: () => new Date(now) } };
     await (await nightlyTasks(runtime))["reconcile"]?.run(untilStopped);

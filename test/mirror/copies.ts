@@ -3,6 +3,7 @@ import { applySnapshots } from "../../src/mirror/write/apply.ts";
 import type { Snapshot, ObjectKey } from "../../src/mirror/snapshot.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { type Delivery, type History, copyMark } from "./shop-history.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 /** One order of arrival: which delivery comes when, and in which batch. */
 export interface Arrival {
@@ -207,11 +208,16 @@ export async function mirrorAfter(
 }
 
 export async function emptyMirror(db: Knex): Promise<void> {
-  await db.raw(`
-    set session_replication_role = replica;
-    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions, mirror.misdated,
-      feed.changes, feed.facts;
-    set session_replication_role = origin`);
+  await emptyTables(db, [
+    "mirror.orders",
+    "mirror.transactions",
+    "mirror.subscriptions",
+    "mirror.customers",
+    "mirror.versions",
+    "mirror.misdated",
+    "feed.changes",
+    "feed.facts",
+  ]);
 }
 
 /** What such a test writes need not outlive a crash of the server. */

@@ -5,13 +5,14 @@ import { forgetUnbelieved } from "../../src/mirror/misdated.ts";
 import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { apply, at, sampleOrder, seen, shown } from "./samples.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let db: Knex;
 beforeAll(() => {
   ({ db } = database);
 });
-beforeEach(() => db.raw("truncate mirror.unbelieved, mirror.misdated"));
+beforeEach(() => emptyTables(db, ["mirror.unbelieved", "mirror.misdated"]));
 
 const received = { receivedAt: canonicalTimestamp(at(0)) };
 const misdated = (id: string): Snapshot => ({

@@ -17,13 +17,14 @@ import {
   seen,
   shown,
 } from "./samples.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyAll());
 
 async function emptyAll(): Promise<void> {
   await emptyMirror(database.db);
-  await database.db.raw("truncate mirror.unbelieved");
+  await emptyTables(database.db, ["mirror.unbelieved"]);
 }
 
 /** An event that came at a time. */

@@ -17,6 +17,7 @@ import {
 } from "../dashboard/dashboard-stand.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const [email, password] = ["ada@example.com", "four words do not belong"];
@@ -33,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 beforeEach(async () => {
   const { db } = database;
-  await db.raw("truncate people.accounts, people.attempts cascade");
+  await emptyTables(db, ["people.accounts", "people.attempts"]);
   admin = (await signedIn(db, ["admin"])).cookie;
   ({ id: accountId } = await db.transaction((trx) =>
     createAccount(trx, { email, roles: ["viewer"], passwordHash }),

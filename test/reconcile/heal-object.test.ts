@@ -6,6 +6,7 @@ import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
 import { type HostileService, startHostileService } from "./hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const never = "9999-01-01T00:00:00.000Z";
 const decision = { by: "ann", reason: "dated 9999 by a fault of the service" };
@@ -87,7 +88,7 @@ describe("a time that cannot be", () => {
           : undefined,
     };
     service.requests.length = 0;
-    await db.raw("truncate mirror.transactions");
+    await emptyTables(db, ["mirror.transactions"]);
     expect((await stand.run()).complete).toBe(true);
     const versions = await db("mirror.transactions").pluck<string[]>("version");
     expect(versions).toHaveLength(5);

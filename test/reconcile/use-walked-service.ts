@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type HostileService, startHostileService } from "./hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 /** A service and a mirror of it, for the tests of a file or of a block: before each, one run has read everything. */
 export function useWalkedService(): {
@@ -22,7 +23,7 @@ export function useWalkedService(): {
   });
   beforeEach(async () => {
     const { stand } = ready();
-    await stand.database.db.raw("truncate reconcile.runs cascade");
+    await emptyTables(stand.database.db, ["reconcile.runs"]);
     await stand.run();
   });
   return {

@@ -18,6 +18,7 @@ import { sampleTransaction } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { ask } from "./ask.ts";
 import { letTimePass } from "./sandbox-history.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -25,11 +26,13 @@ beforeAll(() => {
   ({ db } = database);
 });
 beforeEach(() =>
-  db.raw(
-    `set session_replication_role = replica;
-     truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.versions, reports.closes cascade;
-     set session_replication_role = origin`,
-  ),
+  emptyTables(db, [
+    "mirror.orders",
+    "mirror.transactions",
+    "mirror.subscriptions",
+    "mirror.versions",
+    "reports.closes",
+  ]),
 );
 
 const month = { from: "2025-03-01", to: "2025-03-31" };

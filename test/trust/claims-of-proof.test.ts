@@ -17,6 +17,7 @@ import { boundText, slicedResources } from "../../src/reconcile/coverage/slice.t
 import { readProof } from "../../src/reports/base/report-facts.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { emptyTables } from "../support/empty-tables.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -283,7 +284,7 @@ describe("all that speaks of proof", () => {
     ledger: readonly Read[],
     at: (hour: number) => Date,
   ): Promise<number | null> {
-    await db.raw("truncate reconcile.runs cascade");
+    await emptyTables(db, ["reconcile.runs"]);
     for (const { resources, from, before, isFresh } of ledger) {
       await coverAll(db, at(before).toISOString(), {
         from: from === null ? null : at(from).toISOString(),

@@ -1,6 +1,6 @@
 import { type Html, html } from "../../platform/html.ts";
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+const formats = new Map<string, { time: Intl.DateTimeFormat; name: Intl.DateTimeFormat }>();
 
 /** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. Pure. */
 export function time(at: Date, timeZone: string): Html {
@@ -13,22 +13,19 @@ export function time(at: Date, timeZone: string): Html {
 export function timeText(at: Date, timeZone: string): string {
   let format = formats.get(timeZone);
   if (format === undefined) {
-    format = new Intl.DateTimeFormat("sv-SE", {
-      timeZone,
-      dateStyle: "short",
-      timeStyle: "short",
-      hourCycle: "h23",
-    });
+    format = {
+      time: new Intl.DateTimeFormat("sv-SE", {
+        timeZone,
+        dateStyle: "short",
+        timeStyle: "short",
+        hourCycle: "h23",
+      }),
+      name: new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "short" }),
+    };
     formats.set(timeZone, format);
   }
-  return `${format.format(at)} ${zoneName(at, timeZone)}`;
-}
-
-function zoneName(at: Date, timeZone: string): string {
-  const parts = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "short" }).formatToParts(
-    at,
-  );
-  return parts.find(({ type }) => type === "timeZoneName")?.value ?? timeZone;
+  const name = format.name.formatToParts(at).find(({ type }) => type === "timeZoneName")?.value;
+  return `${format.time.format(at)} ${name ?? timeZone}`;
 }
 
 const moments = /(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)/;

@@ -14,6 +14,7 @@ import { forgetReceivers } from "../../../src/receiver/heartbeats.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { deliver, messagesOf } from "../timeline-stand.ts";
 import { declined, event, looksBack, standing, sweep, unresolved } from "../sweep-stand.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -22,7 +23,7 @@ beforeAll(() => {
 });
 beforeEach(async () => {
   await emptyAll(db);
-  await db.raw("truncate reconcile.runs cascade");
+  await emptyTables(db, ["reconcile.runs"]);
 });
 
 /** Old enough to be looked at: no number below its own can still come. */

@@ -12,11 +12,12 @@ import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyAlerts(database.db);
-  await database.db.raw("truncate dispatch.hosts");
+  await emptyTables(database.db, ["dispatch.hosts"]);
 });
 
 const minuteMs = 60_000;

@@ -11,13 +11,18 @@ import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
 import { registerHandler } from "../../dispatch/dispatch-stand.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyAlerts(database.db);
-  await database.db.raw(
-    "truncate feed.changes, feed.consumers, dispatch.handlers, dispatch.runs, dispatch.counts",
-  );
+  await emptyTables(database.db, [
+    "feed.changes",
+    "feed.consumers",
+    "dispatch.handlers",
+    "dispatch.runs",
+    "dispatch.counts",
+  ]);
   await registerHandler(database.db, { name: "receipts", from: "now" });
 });
 

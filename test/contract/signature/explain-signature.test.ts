@@ -9,6 +9,7 @@ import {
   type SignatureSchemeName,
   signatureScheme,
 } from "../../../src/contract/signature/signature-scheme.ts";
+import { anyText } from "../../support/any-text.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const value = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -203,10 +204,7 @@ describe("the header", () => {
 });
 
 it("never throws and never shows a secret", () => {
-  const header = fc.oneof(
-    fc.string({ unit: "binary" }),
-    fc.constantFrom("SVC-Signature", "webhook-id"),
-  );
+  const header = fc.oneof(anyText(), fc.constantFrom("SVC-Signature", "webhook-id"));
   fc.assert(
     fc.property(fc.array(header), fc.uint8Array({ maxLength: 50 }), (rawHeaders, bytes) => {
       const explanation = explain(rawHeaders, { body: Buffer.from(bytes) });

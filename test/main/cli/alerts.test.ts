@@ -12,6 +12,7 @@ import { sampleCustomer, sampleOrder } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -35,7 +36,7 @@ const event = (type: string, object: object) => ({
 
 beforeEach(async () => {
   await emptyAll(db);
-  await db.raw("truncate mirror.erasures cascade");
+  await emptyTables(db, ["mirror.erasures"]);
   const declined = { status: "failed", failure_code: "expired_card", payment_method: card };
   const disputed = { id: "order-2", status: "chargeback", customer_id: "customer-2" };
   const events = [

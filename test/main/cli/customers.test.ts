@@ -29,11 +29,12 @@ import {
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "../../worker/worker-stand.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyAll(database.db);
-  await database.db.raw("truncate mirror.erasures, reconcile.findings cascade");
+  await emptyTables(database.db, ["mirror.erasures", "reconcile.findings"]);
 });
 
 const address = {
@@ -542,7 +543,7 @@ describe("customers erase", () => {
 
     it("leaves no hash of what was erased in what waits for handlers, which are given the redacted states", async () => {
       const { db } = database;
-      await db.raw("truncate dispatch.handlers, dispatch.runs");
+      await emptyTables(db, ["dispatch.handlers", "dispatch.runs"]);
       const source = feedSource({ name: "mails", kinds: null, includeImport: true });
       await registerRecipient(db, { name: "mails", from: "beginning" }, source);
       await planRuns(db, "mails", source);

@@ -6,6 +6,7 @@ import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/har
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
 import { type FaultyService, startFaultyService } from "./endpoint-faulty-service.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const encryptionKey = "ab".repeat(32);
 
@@ -70,9 +71,12 @@ export async function setUpEndpoints(): Promise<EndpointStand> {
 
 /** Ready for the next test. */
 export async function clearEndpoints({ db, sandbox, service }: EndpointStand): Promise<void> {
-  await db.raw(
-    "truncate receiver.secrets, reconcile.endpoints, reconcile.endpoint_calls, reconcile.findings cascade",
-  );
+  await emptyTables(db, [
+    "receiver.secrets",
+    "reconcile.endpoints",
+    "reconcile.endpoint_calls",
+    "reconcile.findings",
+  ]);
   await sandbox.control("POST", "/reset", { seed: crypto.randomUUID() });
   service.faults.length = 0;
   service.given.length = 0;

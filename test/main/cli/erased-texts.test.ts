@@ -11,6 +11,7 @@ import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const about = "Jane Doe called, jane@example.com";
@@ -20,7 +21,7 @@ beforeEach(async () => {
   const { db } = database;
   await emptyAll(db);
   await emptyDispatch(db);
-  await db.raw("truncate mirror.erasures, reconcile.findings, receiver.secrets cascade");
+  await emptyTables(db, ["mirror.erasures", "reconcile.findings", "receiver.secrets"]);
   await apply(
     db,
     seen("customer", sampleCustomer({ last_name: "Doe" }), 900),

@@ -3,9 +3,10 @@ import { registerFindings } from "../../../src/main/cli/findings.ts";
 import { type Finding, recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
-beforeEach(() => database.db.raw("truncate reconcile.findings restart identity cascade"));
+beforeEach(() => emptyTables(database.db, ["reconcile.findings"], { numbersRestart: true }));
 
 const finding: Finding = {
   key: "identity:one_sale:order-1",

@@ -16,6 +16,7 @@ import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let [applied, alert, newest] = [0, "", 0];
@@ -46,7 +47,7 @@ beforeEach(async () => {
   await emptyAll(db);
   await emptyInbox(db);
   await emptyDispatch(db);
-  await db.raw("truncate reconcile.findings restart identity cascade");
+  await emptyTables(db, ["reconcile.findings"], { numbersRestart: true });
   applied = await storeRow(db, { eventId: "evt_1", state: "applied" });
   await storeRow(db, { state: "dead" });
   await storeRow(db, { state: "dead" });

@@ -13,6 +13,7 @@ import {
 } from "../../dashboard/dashboard-stand.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const [email, password] = ["ada@example.com", "four words do not belong"];
@@ -22,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => dashboard.close());
 beforeEach(async () => {
-  await database.db.raw("truncate people.accounts, people.attempts cascade");
+  await emptyTables(database.db, ["people.accounts", "people.attempts"]);
 });
 
 const users = (

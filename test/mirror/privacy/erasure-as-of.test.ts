@@ -19,11 +19,12 @@ import {
   shown,
 } from "../samples.ts";
 import type { Snapshot } from "../../../src/mirror/snapshot.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyMirror(database.db);
-  await database.db.raw("truncate mirror.erasures cascade");
+  await emptyTables(database.db, ["mirror.erasures"]);
 });
 
 /** Everything that any report says as of each of these times, but the time at which it was written. */

@@ -4,6 +4,7 @@ import { decodeAnswer } from "../../../src/reconcile/compare/decode-answer.ts";
 import { applyStates } from "../../../src/mirror/write/apply.ts";
 import { apply, at, sampleEntry, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 
@@ -41,7 +42,7 @@ beforeEach(() =>
   database.db.transaction(async (trx) => {
     // The history's own trigger lets nobody empty it.
     await trx.raw("set local session_replication_role = replica");
-    await trx.raw("truncate mirror.orders, mirror.transactions, mirror.versions");
+    await emptyTables(trx, ["mirror.orders", "mirror.transactions", "mirror.versions"]);
   }),
 );
 

@@ -20,11 +20,14 @@ import {
   subscription,
   told,
 } from "./whole-mirror.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyMirror(database.db);
-  await database.db.raw("truncate reconcile.findings, reconcile.runs restart identity cascade");
+  await emptyTables(database.db, ["reconcile.findings", "reconcile.runs"], {
+    numbersRestart: true,
+  });
 });
 
 const later = (minutes: number): Date => new Date(now.getTime() + minutes * 60_000);

@@ -23,6 +23,7 @@ import {
   told,
   wholeMirror,
 } from "./whole-mirror.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const days = 86_400;
 const options = { modes: {}, run: null, timeZone: "UTC" };
@@ -31,7 +32,7 @@ const moment = { now, asOf: now };
 const database = useTestDatabase();
 beforeEach(async () => {
   await emptyMirror(database.db);
-  await database.db.raw("truncate reconcile.findings restart identity cascade");
+  await emptyTables(database.db, ["reconcile.findings"], { numbersRestart: true });
 });
 
 interface FindingRow {

@@ -8,13 +8,14 @@ import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { listed, told } from "../sandbox-observations.ts";
 import { applyAll } from "./whole-mirror.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 let sandbox: TestSandbox;
 
 beforeEach(async () => {
   await emptyMirror(database.db);
-  await database.db.raw("truncate reconcile.findings restart identity cascade");
+  await emptyTables(database.db, ["reconcile.findings"], { numbersRestart: true });
 });
 
 async function check(): Promise<InvariantResult[]> {

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { type Random, seededRandom } from "../../../src/platform/random.ts";
 import { forgetRechecks } from "../../../src/reconcile/recheck/forget-rechecks.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const hours = 60;
@@ -60,9 +61,12 @@ test("what differed, could not be read, is open or is young stays", async () => 
 });
 
 async function emptyLedger(db: Knex): Promise<void> {
-  await db.raw(
-    "truncate reconcile.runs, reconcile.run_states, reconcile.coverage, reconcile.doubts cascade",
-  );
+  await emptyTables(db, [
+    "reconcile.runs",
+    "reconcile.run_states",
+    "reconcile.coverage",
+    "reconcile.doubts",
+  ]);
 }
 
 /** Runs that end, are resumed, end early or never end, with rechecks of every kind at any time of theirs. */

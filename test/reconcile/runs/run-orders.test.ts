@@ -13,6 +13,7 @@ import {
 } from "../../../src/reconcile/runs/run-orders.ts";
 import { untilWaiting } from "../../support/until-waiting.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
 const nightly = {
@@ -23,7 +24,7 @@ const nightly = {
   orderedBy: "ada@example.com",
 } as const;
 
-beforeEach(() => database.db.raw("truncate reconcile.run_orders, reconcile.order_takers"));
+beforeEach(() => emptyTables(database.db, ["reconcile.run_orders", "reconcile.order_takers"]));
 
 describe("an order", () => {
   test("is open until it ends, and only one is", async () => {

@@ -24,6 +24,7 @@ import { runCommand } from "../command-line.ts";
 import { type HostTrouble, noteTroubles } from "../../../../src/dispatch/handler-hosts.ts";
 import { noteBackup } from "../../../../src/mirror/backups.ts";
 import { recordBeat } from "../../../../src/receiver/heartbeats.ts";
+import { emptyTables } from "../../../support/empty-tables.ts";
 
 const secret = "whsec_a-secret-that-is-long-enough";
 let database: TestDatabase;
@@ -35,7 +36,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await emptyInbox(database.db);
-  await database.db.raw("truncate receiver.secrets, receiver.heartbeats, alerts.heartbeats");
+  await emptyTables(database.db, ["receiver.secrets", "receiver.heartbeats", "alerts.heartbeats"]);
   await recordHeartbeat(database.db, "worker:1:a");
   await recordHeartbeat(database.db, schedulerBeat);
 });
