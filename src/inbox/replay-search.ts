@@ -15,8 +15,6 @@ export interface Replayable {
   /** Descending; the newest `mostReplayed` where there are more. */
   seqs: number[];
   isMore: boolean;
-  /** Equal for the same events. */
-  digest: string;
 }
 
 /** The events that match. As `searchEvents`, it takes no transaction. */
@@ -24,8 +22,11 @@ export async function findReplayable(db: Knex, search: EventSearch): Promise<Rep
   const span = await spanOf(db, search);
   const found = await matchingSeqs(db, { search, span, limit: mostReplayed + 1, lookThrough });
   const seqs = found.slice(0, mostReplayed);
-  return { seqs, isMore: found.length > mostReplayed, digest: digestOf(seqs.join()) };
+  return { seqs, isMore: found.length > mostReplayed };
 }
+
+/** What somebody decided on who was told how many events a search finds. Pure. */
+export const decidedOnFound = (seqs: readonly number[]): string => digestOf(seqs.join());
 
 /** What somebody decided on who looked at these events. Pure. */
 export const decidedOnEvents = (

@@ -52,7 +52,7 @@ export const commandActs: Readonly<Record<string, Leaves>> = {
   settings: "nothing",
   "events list": "nothing",
   "events show": "nothing",
-  "events replay": acts("events.replayed"),
+  "events replay": acts("event.replayed", "events.replayed"),
   "events prune": acts("events.pruned"),
   changes: "nothing",
   "changes consumers list": "nothing",

@@ -389,6 +389,17 @@ describe("a replay", () => {
     expect((await sendForm("/events/replay", form)).status).toBe(409);
   });
 
+  test("of chosen events leaves out those whose bytes were removed", async () => {
+    const whole = await storeRow(database.db, { state: "dead" });
+    const empty = await storeRow(database.db, { state: "dead", raw: null });
+    const asked = await page(`/events/replay/confirm?seq=${whole}&seq=${empty}`);
+    expect(asked.text).toContain("1 chosen event has no bytes any more");
+    expect((await post("/events/replay", formOf(asked.text))).status).toBe(303);
+    expect(await audited("event.replayed")).toMatchObject({ subject_id: String(whole) });
+    const none = await page(`/events/replay/confirm?seq=${empty}`);
+    expect(none.text).not.toContain('action="/events/replay"');
+  });
+
   test("of nothing chosen, and of too many, is refused", async () => {
     expect((await page("/events/replay/confirm")).status).toBe(400);
     const many = Array.from({ length: 201 }, (_, n) => `seq=${n + 1}`).join("&");

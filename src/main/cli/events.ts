@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
+import { noEvent, pruning, replaying } from "../../inbox/acts.ts";
 import { watchArrivals } from "../../inbox/arrivals.ts";
 import { type EventState, eventStates } from "../../inbox/claim.ts";
 import {
@@ -14,13 +15,12 @@ import {
   listOpenEvents,
   seqsOfIds,
 } from "../../inbox/queries.ts";
-import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbox/retention.ts";
 import { holdsRefusedText } from "../../mirror/canonical.ts";
-import { recordAct } from "../../people/audit.ts";
+import { ActRefused } from "../../people/act.ts";
 import { UsageError } from "../../platform/errors.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted, linesWithoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
+import { registerAct } from "./act-command.ts";
 import { parsePerson, scriptActor } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
@@ -73,15 +73,29 @@ export function registerEvents(program: Command, context: CliContext): void {
     .option("--by <name>", "who does it, for the record", parsePerson)
     .action((ids: string[], options: ReplayOptions) => replay(context, ids, options));
 
-  events
-    .command("prune")
-    .description(
+  registerAct(events, context, {
+    act: pruning,
+    name: "prune",
+    description:
       "remove the bytes of old events that are applied, stale or ignored; their rows stay",
-    )
-    .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
-    .option("--dry-run", "only print how many there are")
-    .option("--by <name>", "who does it, for the record", parsePerson)
-    .action((options: PruneOptions) => prune(context, options));
+    takes: {
+      olderThan: {
+        flags: "--older-than <days>",
+        says: "days since they were received, such as 90 or 90d",
+        means: (typed) => typed.replace(/d$/, ""),
+      },
+      dryRun: { flags: "--dry-run", says: "only print how many there are" },
+    },
+    by: { who: "script", says: "who does it, for the record" },
+    deps: async (runtime) => ({
+      db: await migratedDatabase(runtime),
+      begin: (total) => createProgress(context.stderr, "pruning", total),
+    }),
+    say: ({ total, done }, { input }) =>
+      input.dryRun
+        ? `The bytes of ${counted(total, "event")} would be removed.\n`
+        : `The bytes of ${counted(done, "event")} were removed; the rows stay.\n`,
+  });
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
@@ -174,7 +188,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     },
     { logLevel: "warn" },
   );
-  if (found.length === 0) throw notFound(id);
+  if (found.length === 0) hinted(noEvent(id));
   for (const { raw, ...event } of found) {
     const row = {
       ...event,
@@ -203,9 +217,6 @@ interface ReplayOptions {
   by?: string;
 }
 
-/** Of more the record has the count alone. */
-const mostRecorded = 200;
-
 async function replay(
   context: CliContext,
   ids: string[],
@@ -214,102 +225,46 @@ async function replay(
   const actor = scriptActor(context, by);
   if (ids.length === 0 && !dead)
     throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
-  const { replayed, empty } = await context.withRuntime(
+  const { seqs, left } = await context.withRuntime(
     "events",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      const named = await seqsNamed(db, ids);
-      const seqs = dead
-        ? (await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")).map(Number)
-        : [];
-      return inTransaction(db, async (trx) => {
-        const done = await replayEvents(trx, [...seqs, ...named]);
-        // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
-        const pruned = await listPruned(trx, [...seqs, ...named]);
-        const refused = pruned.filter(({ seq }) => named.includes(seq));
-        if (refused.length > 0) throw withoutBytes(refused);
-        if (done.length > 0) {
-          const seqs = done.length > mostRecorded ? {} : { seqs: done };
-          const after = { ...(dead ? { filter: { state: "dead" } } : {}), count: done.length };
-          await recordAct(trx, actor, { action: "events.replayed", after: { ...after, ...seqs } });
-        }
-        return { replayed: done, empty: pruned.length };
-      });
+      const input = { named: await seqsNamed(db, ids), found: dead ? await findDead(db) : null };
+      return replaying.run({ db }, { actor, input, decidedOn: null }).catch(hinted);
     },
     { logLevel: "warn" },
   );
   context.stdout.write(
-    `${counted(replayed.length, "event")} put back; a running worker applies them within seconds.\n`,
+    `${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`,
   );
-  if (empty > 0) {
-    const left = counted(empty, "dead event has", "dead events have");
-    context.stderr.write(`tallyhook: ${left} no bytes any more and cannot be applied.\n`);
+  if (left > 0) {
+    const events = counted(left, "dead event has", "dead events have");
+    context.stderr.write(`tallyhook: ${events} no bytes any more and cannot be applied.\n`);
   }
+}
+
+async function findDead(db: Knex) {
+  const seqs = await db("inbox.progress").where("state", "dead").pluck<string[]>("seq");
+  return { filter: { state: "dead" as const }, seqs: seqs.map(Number) };
 }
 
 async function seqsNamed(db: Knex, ids: readonly string[]): Promise<number[]> {
   const seqs: number[] = [];
   for (const id of ids) {
     const found = await findEvents(db, id);
-    if (found.length === 0) throw notFound(id);
+    if (found.length === 0) hinted(noEvent(id));
     seqs.push(...found.map(({ seq }) => seq));
   }
   return seqs;
 }
 
-function withoutBytes(events: readonly { seq: number; eventId: string }[]): UsageError {
-  const shown = events.slice(0, 5).map(({ seq, eventId }) => `${eventId} (number ${seq})`);
-  const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
-  return new UsageError(
-    `The bytes of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back. ` +
-      'Name only the others. "node src/bin/tallyhook.js reconcile --full" reads from the service what the ' +
-      "mirror lacks.",
-  );
-}
-
-const pruneStep = 5_000;
-
-interface PruneOptions {
-  olderThan: number;
-  dryRun?: boolean;
-  by?: string;
-}
-
-async function prune(context: CliContext, { olderThan, dryRun, by }: PruneOptions): Promise<void> {
-  const actor = scriptActor(context, by);
-  const pruned = await context.withRuntime(
-    "events",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const total = await countPrunable(db, olderThan);
-      if (dryRun === true) return { total, done: 0 };
-      const progress = createProgress(context.stderr, "pruning", total);
-      let done = 0;
-      for (;;) {
-        // With the first step: what is killed on its way has removed something, and is in the record.
-        const isFirst = done === 0;
-        const step = await inTransaction(db, async (trx) => {
-          const removed = await pruneEvents(trx, { days: olderThan, limit: pruneStep });
-          if (removed > 0 && isFirst) {
-            const after = { olderThanDays: olderThan, count: total };
-            await recordAct(trx, actor, { action: "events.pruned", after });
-          }
-          return removed;
-        });
-        done += step;
-        progress.update(done);
-        if (step === 0) break;
-      }
-      progress.stop();
-      return { total, done };
-    },
-    { logLevel: "warn" },
-  );
-  context.stdout.write(
-    dryRun === true
-      ? `The bytes of ${counted(pruned.total, "event")} would be removed.\n`
-      : `The bytes of ${counted(pruned.done, "event")} were removed; the rows stay.\n`,
-  );
+function hinted(error: unknown): never {
+  if (!(error instanceof ActRefused)) throw error;
+  const hint =
+    error.refusal === "unknown"
+      ? '"node src/bin/tallyhook.js events list" shows them.'
+      : 'Name only the others. "node src/bin/tallyhook.js reconcile --full" reads from the service what the mirror lacks.';
+  throw new UsageError(`${error.message} ${hint}`, { cause: error });
 }
 
 function printed(value: string | number | boolean | Date | readonly number[] | null): string {
@@ -325,20 +280,11 @@ const otherSeqs = (
   ofIds: ReadonlyMap<string, readonly number[]>,
 ): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
 
-const notFound = (id: string) =>
-  new UsageError(
-    `No event has the id or number "${id}". "node src/bin/tallyhook.js events list" shows them; those older ` +
-      `than EVENTS_KEEP_DAYS are ` +
-      "removed.",
-  );
-
 function parseState(text: string): EventState {
   const state = eventStates.find((known) => known === text);
   if (state === undefined) throw new InvalidArgumentError(`Use one of ${eventStates.join(", ")}.`);
   return state;
 }
-
-const days = (text: string): number => wholeNumber(0, 36_500, "days")(text.replace(/d$/, ""));
 
 /** How many of the newest events are read again because they may still match. */
 const maxUndecided = 20_000;

@@ -93,11 +93,19 @@ beforeEach(async () => {
 test.each<[string, () => object]>([
   [
     "events replay evt_1",
-    () => ({ action: "events.replayed", after: { count: 1, seqs: [applied] } }),
+    () => ({ action: "event.replayed", subject: { kind: "event", id: String(applied) } }),
   ],
   [
     "events replay --dead",
-    () => ({ action: "events.replayed", after: { filter: { state: "dead" }, count: 2 } }),
+    () => ({
+      action: "events.replayed",
+      after: {
+        filter: { state: "dead" },
+        found: 2,
+        count: 2,
+        seqs: [expect.any(Number), expect.any(Number)],
+      },
+    }),
   ],
   [
     "findings ack 1 --note known",

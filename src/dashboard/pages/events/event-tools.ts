@@ -1,9 +1,10 @@
 import type { Knex } from "knex";
 import type { EnvelopePaths } from "../../../contract/event-envelope.ts";
 import type { Change } from "../../../feed/changes.ts";
+import { noEvent } from "../../../inbox/acts.ts";
 import { type StoredEvent, findEvents } from "../../../inbox/queries.ts";
 import type { PreviewResult } from "../../../worker/preview-event.ts";
-import { PageError } from "../../route.ts";
+import { pageErrorOf } from "../../act-route.ts";
 import type { ToldAlert } from "./consequences.ts";
 
 /** What a replay would have told. */
@@ -31,8 +32,5 @@ export async function requireEvent(db: Knex, seq: string): Promise<StoredEvent> 
   const found = /^\d{1,15}$/.test(seq) ? await findEvents(db, seq) : [];
   const event = found.find((each) => String(each.seq) === seq);
   if (event !== undefined) return event;
-  throw new PageError(
-    404,
-    `There is no event number ${seq.slice(0, 40)}. Old events are removed (EVENTS_KEEP_DAYS).`,
-  );
+  throw pageErrorOf(noEvent(seq.slice(0, 40)));
 }

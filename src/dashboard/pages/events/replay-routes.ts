@@ -1,3 +1,4 @@
+import { replaying } from "../../../inbox/acts.ts";
 import { type EventRow, listEventsOf } from "../../../inbox/queries.ts";
 import {
   countStates,
@@ -5,13 +6,15 @@ import {
   findReplayable,
   mostReplayed,
 } from "../../../inbox/replay-search.ts";
-import { replayEvents } from "../../../inbox/retention.ts";
+import { type ReplayedEvent, listPruned } from "../../../inbox/retention.ts";
 import type { EventSearch } from "../../../inbox/search-events.ts";
+import { ActRefused } from "../../../people/act.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
-import { PageError, type Route } from "../../route.ts";
+import { pageErrorOf } from "../../act-route.ts";
+import { versionOf } from "../../parts/decided-on.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { filterNames, filterText, listCommand, readFilter } from "./event-filter.ts";
 import { type EventTools, requireEvent } from "./event-tools.ts";
 import {
@@ -32,7 +35,7 @@ export const replayRoutes = (tools: EventTools): Route[] => [
 const preview = (tools: EventTools): Route => ({
   method: "GET",
   path: "/events/:seq/preview",
-  access: "event:replay",
+  access: replaying.permission,
   async answer({ db, timeZone }, { params, visitor, actor }) {
     const event = await requireEvent(db, params["seq"] ?? "");
     const result = await tools.preview(db, event.seq);
@@ -63,22 +66,10 @@ const preview = (tools: EventTools): Route => ({
 const replayOne: Route = {
   method: "POST",
   path: "/events/:seq/replay",
-  access: "event:replay",
-  async answer({ db, timeZone }, { params, actor, form }) {
-    const { seq } = await requireEvent(db, params["seq"] ?? "");
-    await inTransaction(db, async (trx) => {
-      const replayed = await replayEvents(trx, [seq], (now) => {
-        const [event] = now;
-        if (event === undefined || versionOf(form) !== decidedOnEvents([event])) {
-          throw outdated(`Event ${seq}`, renderEventNow(now, timeZone));
-        }
-      });
-      if (replayed.length === 0) throw withoutBytes();
-      await recordAct(trx, actor, {
-        action: "event.replayed",
-        subject: { kind: "event", id: String(seq) },
-      });
-    });
+  access: replaying.permission,
+  async answer(deps, request) {
+    const { seq } = await requireEvent(deps.db, request.params["seq"] ?? "");
+    await putBack(deps, request, { named: [seq], found: null });
     return {
       kind: "redirect",
       to: `/events/${seq}`,
@@ -87,8 +78,19 @@ const replayOne: Route = {
   },
 };
 
-const withoutBytes = () =>
-  new PageError(409, "The bytes of this event were removed, so it cannot be applied again.");
+/** Throws `PageError`, with the events as they are now. */
+async function putBack(
+  { db, timeZone }: PageDeps,
+  { actor, form }: PageRequest,
+  input: Parameters<typeof replaying.run>[1]["input"],
+) {
+  const call = { actor, input, decidedOn: versionOf(form) };
+  return replaying.run({ db }, call).catch((error: unknown) => {
+    if (!(error instanceof ActRefused)) throw error;
+    const now = error.now as ReplayedEvent[] | null;
+    throw pageErrorOf(error, now && renderEventNow(now, timeZone));
+  });
+}
 
 /** As many as a page shows, and some more. */
 const mostChosen = 200;
@@ -96,12 +98,16 @@ const mostChosen = 200;
 const confirm: Route = {
   method: "GET",
   path: "/events/replay/confirm",
-  access: "event:replay",
+  access: replaying.permission,
   async answer({ db, clock, timeZone }, { query }) {
     const title = "Replay these events?";
     if (query.get("all") !== "yes") {
-      const events = await chosenEvents(db, query.getAll("seq"));
-      const body = renderSelection({ events, version: decidedOnEvents(events), timeZone });
+      const chosen = await chosenEvents(db, query.getAll("seq"));
+      const seqs = chosen.map(({ seq }) => seq);
+      const empty = new Set((await listPruned(db, seqs)).map(({ seq }) => seq));
+      const events = chosen.filter(({ seq }) => !empty.has(seq));
+      const version = decidedOnEvents(events);
+      const body = renderSelection({ events, left: empty.size, version, timeZone });
       const command = `node src/bin/tallyhook.js events replay ${events.map(({ seq }) => seq).join(" ")}`;
       return { kind: "page", title, body, command };
     }
@@ -131,26 +137,16 @@ const confirmedWithinMs = 10 * 60_000;
 const replayMany: Route = {
   method: "POST",
   path: "/events/replay",
-  access: "event:replay",
-  async answer({ db, clock, timeZone }, { form, actor }) {
+  access: replaying.permission,
+  async answer(deps, request) {
+    const { db, clock, timeZone } = deps;
+    const { form } = request;
     if (form.get("all") !== "yes") {
-      const { length } = await chosenEvents(db, form.getAll("seq"));
-      const seqs = chosenSeqs(form.getAll("seq"));
-      const replayed = await inTransaction(db, async (trx) => {
-        const done = await replayEvents(trx, seqs, (now) => {
-          if (versionOf(form) !== decidedOnEvents(now)) {
-            throw outdated("One of these events", renderEventNow(now, timeZone));
-          }
-        });
-        await recordAct(trx, actor, {
-          action: "events.replayed",
-          after: { count: done.length, seqs: done },
-        });
-        return done.length;
-      });
-      return { kind: "redirect", to: "/events", notice: putBack(replayed, length - replayed) };
+      const named = chosenSeqs(form.getAll("seq"));
+      const { seqs } = await putBack(deps, request, { named, found: null });
+      return { kind: "redirect", to: "/events", notice: putBackText(seqs.length, 0) };
     }
-    const search = requireFilter(form, timeZone);
+    const filter = requireFilter(form, timeZone);
     const age = clock.now().getTime() - Date.parse(form.get("asked-at") ?? "");
     if (!(age >= 0 && age <= confirmedWithinMs)) {
       throw new PageError(
@@ -159,39 +155,15 @@ const replayMany: Route = {
       );
     }
     const newest = Number(/^\d{1,15}$/.exec(form.get("newest") ?? "")?.[0] ?? "0");
-    const found = await findReplayable(db, { ...search, before: newest + 1 });
-    if (found.seqs.length === 0 || found.digest !== versionOf(form)) {
-      throw outdated(`What the filter finds (now ${counted(found.seqs.length, "event")})`);
-    }
-    const replayed = await inTransaction(db, async (trx) => {
-      const done = await replayEvents(trx, found.seqs, (now) => {
-        // Somebody else has put them back, or a worker got on, since they were found.
-        if (search.state !== undefined && now.some(({ state }) => state !== search.state)) {
-          throw outdated("What the filter finds");
-        }
-      });
-      await recordAct(trx, actor, {
-        action: "events.replayed",
-        after: { filter: recorded(search), found: found.seqs.length, count: done.length },
-      });
-      return done.length;
-    });
-    const notice = putBack(replayed, found.seqs.length - replayed);
-    return { kind: "redirect", to: "/events", notice };
+    const { seqs: found } = await findReplayable(db, { ...filter, before: newest + 1 });
+    const done = await putBack(deps, request, { named: [], found: { filter, seqs: found } });
+    return { kind: "redirect", to: "/events", notice: putBackText(done.seqs.length, done.left) };
   },
 };
 
-const putBack = (done: number, left: number): string =>
+const putBackText = (done: number, left: number): string =>
   `${counted(done, "event")} put back. A running worker applies them within seconds.` +
   (left > 0 ? ` ${counted(left, "event has", "events have")} no bytes any more and stayed.` : "");
-
-const recorded = (search: EventSearch): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(search).map(([name, value]) => [
-      name,
-      value instanceof Date ? value.toISOString() : value,
-    ]),
-  );
 
 function chosenSeqs(given: readonly string[]): number[] {
   const seqs = given.filter((text) => /^\d{1,15}$/.test(text)).map(Number);

@@ -1,5 +1,5 @@
 import type { EventRow, StoredEvent } from "../../../inbox/queries.ts";
-import { type Replayable, mostReplayed } from "../../../inbox/replay-search.ts";
+import { type Replayable, decidedOnFound, mostReplayed } from "../../../inbox/replay-search.ts";
 import type { ReplayedEvent } from "../../../inbox/retention.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -159,15 +159,24 @@ export const renderEventNow = (events: readonly ReplayedEvent[], timeZone: strin
 
 export interface SelectionPage {
   events: readonly EventRow[];
+  /** How many of the chosen ones have no bytes any more. */
+  left: number;
   version: string;
   timeZone: string;
 }
 
 /** Events that somebody chose, before they are put back. Pure. */
-export function renderSelection({ events, version, timeZone }: SelectionPage): Html {
+export function renderSelection({ events, left, version, timeZone }: SelectionPage): Html {
   return html`<p class="lead">
       A worker applies them again within seconds. What the mirror knows already changes nothing.
     </p>
+    ${
+      left > 0 &&
+      html`<p class="problem">
+        ${counted(left, "chosen event has", "chosen events have")} no bytes any more and cannot be
+        applied again.
+      </p>`
+    }
     ${table(
       [
         {
@@ -186,12 +195,15 @@ export function renderSelection({ events, version, timeZone }: SelectionPage): H
       events,
       { caption: `${counted(events.length, "event")} to put back`, empty: html`None.` },
     )}
-    <form method="post" action="/events/replay" class="row">
-      ${decidedOn(version)}
-      ${events.map(({ seq }) => html`<input type="hidden" name="seq" value="${seq}" />`)}
-      <button>Replay ${counted(events.length, "event")}</button>
-      <a href="/events">Leave them as they are</a>
-    </form>`;
+    ${
+      events.length > 0 &&
+      html`<form method="post" action="/events/replay" class="row">
+        ${decidedOn(version)}
+        ${events.map(({ seq }) => html`<input type="hidden" name="seq" value="${seq}" />`)}
+        <button>Replay ${counted(events.length, "event")}</button>
+        <a href="/events">Leave them as they are</a>
+      </form>`
+    }`;
 }
 
 export interface FoundPage {
@@ -205,7 +217,7 @@ export interface FoundPage {
 
 /** What a filter finds, before all of it is put back. Pure. */
 export function renderFoundConfirm({ found, states, filter, fields, askedAt }: FoundPage): Html {
-  const { seqs, isMore, digest } = found;
+  const { seqs, isMore } = found;
   const back = html`<a
     href="/events?${new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value])).toString()}"
     >Back to the list</a
@@ -234,7 +246,7 @@ export function renderFoundConfirm({ found, states, filter, fields, askedAt }: F
       then, nothing is done. This confirmation holds for ten minutes.
     </p>
     <form method="post" action="/events/replay" class="row">
-      ${decidedOn(digest)}
+      ${decidedOn(decidedOnFound(seqs))}
       <input type="hidden" name="all" value="yes" />
       <input type="hidden" name="newest" value="${seqs[0] ?? 0}" />
       <input type="hidden" name="asked-at" value="${askedAt.toISOString()}" />
