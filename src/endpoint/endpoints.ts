@@ -5,16 +5,14 @@ import {
   listWebhookEndpoints,
   webhookEndpointSchema,
 } from "../contract/resources/webhook-endpoints.ts";
-import { UsageError } from "../platform/errors.ts";
+import { ActRefused } from "../people/act.ts";
 
 /** The address that the service sends events to. */
 export const webhookUrl = (publicUrl: string | null): string | null =>
   publicUrl === null ? null : `${publicUrl}/webhooks`;
 
-export const unknownEndpointError = (id: string): UsageError =>
-  new UsageError(
-    `The account has no endpoint "${id}". "node src/bin/tallyhook.js endpoint list" shows them.`,
-  );
+export const unknownEndpoint = (id: string): ActRefused =>
+  new ActRefused("unknown", `The account has no endpoint "${id}".`);
 
 /**
  * The endpoints of this deployment among those of its account: those that were registered from here, and those with its
@@ -29,7 +27,7 @@ export function ownEndpoints(
 }
 
 /**
- * Finds this deployment's endpoint: by its id, or without one the only one of `ownEndpoints`. Throws `UsageError` when there is none, or more than one.
+ * Finds this deployment's endpoint: by its id, or without one the only one of `ownEndpoints`. Throws `ActRefused` when there is none, or more than one.
  */
 export async function findOwnEndpoint(
   tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
@@ -39,19 +37,17 @@ export async function findOwnEndpoint(
   if (id !== undefined) {
     const named = endpoints.find((endpoint) => endpoint.id === id);
     if (named !== undefined) return named;
-    throw unknownEndpointError(id);
+    throw unknownEndpoint(id);
   }
   const known = await listKnownEndpoints(tools.db);
   const own = ownEndpoints(endpoints, { known, url: tools.url });
   const [only, ...others] = own;
   if (only === undefined) {
-    throw new UsageError(
-      'This deployment has no endpoint. "node src/bin/tallyhook.js endpoint register" creates one; ' +
-        '"node src/bin/tallyhook.js endpoint list" shows those of the account.',
-    );
+    throw new ActRefused("unknown", "This deployment has no endpoint.");
   }
   if (others.length === 0) return only;
-  throw new UsageError(
+  throw new ActRefused(
+    "invalid",
     `This deployment has several endpoints. Name one of ${own.map((endpoint) => endpoint.id).join(", ")}.`,
   );
 }

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import { webhookUrl } from "../endpoint/endpoints.ts";
 import type { EndpointTools } from "../endpoint/obtain-secret.ts";
-import { type Actor, recordAct } from "../people/audit.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** What looks after the endpoint. Throws `ConfigurationError` without an encryption key: a secret would be lost. */
@@ -10,17 +9,6 @@ export const endpointToolsOf = async (runtime: Runtime, db: Knex): Promise<Endpo
   ...readingToolsOf(runtime, db),
   encryption: await runtime.encryption(),
 });
-
-/** Records whose secret was obtained: in the transaction that stores it. */
-export const recordingAs =
-  (actor: Actor): NonNullable<EndpointTools["record"]> =>
-  (trx, { kind, endpointId, secretId, former }) =>
-    recordAct(trx, actor, {
-      action: kind === "register" ? "endpoint.registered" : "endpoint.rotated",
-      subject: { kind: "endpoint", id: endpointId },
-      before: { secret: former },
-      after: { secret: secretId },
-    });
 
 /** What looks at the endpoint. `service`: where it is; absent: as the settings say. */
 export function readingToolsOf(

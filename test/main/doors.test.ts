@@ -12,6 +12,7 @@ import type { AnyAct } from "../../src/people/act.ts";
 import { readAudit } from "../../src/people/audit.ts";
 import type { Field } from "../../src/people/fields.ts";
 import { roleNames } from "../../src/people/permissions.ts";
+import { UnreachableError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
 import {
   type DashboardStand,
@@ -130,7 +131,11 @@ async function commandDoors(): Promise<CommandDoor[]> {
   const collect = (command: Command, words: string[]): void => {
     const door = doorOf(command);
     const besides = command.options.flatMap(({ long, mandatory, required, negate }) =>
-      long === "--yes" || negate || (mandatory && !required) ? [long ?? ""] : [],
+      long === "--wait"
+        ? [long, "1"]
+        : long === "--yes" || negate || (mandatory && !required)
+          ? [long ?? ""]
+          : [],
     );
     if (door !== undefined) found.push({ ...door, words, besides });
     for (const each of command.commands) collect(each, [...words, each.name()]);
@@ -235,7 +240,8 @@ async function throughCommand(
       [...words, ...args, "--by", person, ...besides],
       { env: environmentOf(database) },
     );
-    if (error === null) return { status: null, refusal: null };
+    // What a command waits for once the act is done is another matter.
+    if (error === null || error instanceof UnreachableError) return { status: null, refusal: null };
     const { cause, message } = error as Error;
     // A command adds what helps to the refusal itself.
     return { status: null, refusal: err || (cause instanceof Error ? cause.message : message) };
@@ -268,15 +274,24 @@ const plain = (text: string): string =>
     .replaceAll("&amp;", "&")
     .trim();
 
+const settings = { TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) };
+
 const environmentOf = ({ environment, service }: FilledDatabase) => ({
   ...environment,
+  ...settings,
   TALLYHOOK_TIME_ZONE: "UTC",
   SVC_BASE_URL: service.baseUrl,
   SVC_API_KEY: service.apiKey,
 });
 
-/** Records are compared by themselves; what lets a person in is random. */
-const unlike = new Set(["people.audit", "people.sessions", "people.sign_in_links"]);
+/** Records are compared by themselves; tokens, keys of calls and what is encrypted are random. */
+const unlike = new Set([
+  "people.audit",
+  "people.sessions",
+  "people.sign_in_links",
+  "receiver.secrets",
+  "reconcile.endpoint_calls",
+]);
 
 /** Every row of the other tables, without times. */
 type Rows = Readonly<Record<string, readonly string[]>>;
@@ -300,7 +315,7 @@ interface World {
 
 async function openWorld(): Promise<World> {
   const database = await openFilled();
-  const dashboard = await openDashboard(database, { service: database.service });
+  const dashboard = await openDashboard(database, { service: database.service, settings });
   const { cookie } = await signedIn(database.db, roleNames, { email: person });
   // The samples name the newest account: another than the one that acts.
   await signedIn(database.db, ["viewer"], { email: "new.viewer@example.com" });

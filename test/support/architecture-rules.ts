@@ -70,6 +70,8 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   ],
   endpoint: [
     "platform/**",
+    "people/act.ts",
+    "people/fields.ts",
     "contract/**",
     "client/**",
     "receiver/secrets-store.ts",

@@ -2,14 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
-import { deleteWebhookEndpoint } from "../../contract/resources/webhook-endpoints.ts";
+import { findToRemove, recordStored, removing, rotating, testing } from "../../endpoint/acts.ts";
 import {
-  findOwnEndpoint,
-  forgetEndpoint,
   isSameUrl,
   listEndpoints,
   listKnownEndpoints,
-  unknownEndpointError,
+  unknownEndpoint,
 } from "../../endpoint/endpoints.ts";
 import {
   type EndpointTools,
@@ -18,21 +16,18 @@ import {
   obtainSecret,
   withCallLock,
 } from "../../endpoint/obtain-secret.ts";
-import { rotateSecret, sendTestEvent } from "../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { findEvents } from "../../inbox/queries.ts";
-import { type Actor, recordAct } from "../../people/audit.ts";
+import type { ActCall } from "../../people/act.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import { endpointToolsOf, recordingAs } from "../endpoint-tools.ts";
+import { endpointToolsOf, readingToolsOf } from "../endpoint-tools.ts";
+import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
+import { registerAct } from "./act-command.ts";
 import { parsePerson, scriptActor } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
-import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
-
-const longestGraceHours = 24 * 30;
 
 export function registerEndpoint(program: Command, context: CliContext): void {
   const endpoint = program
@@ -59,38 +54,83 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action((options: ListOptions) => listOwnEndpoints(context, options));
 
-  endpoint
-    .command("rotate")
-    .description("replace the signing secret, or finish a rotation that was interrupted")
-    .argument("[id]", "which endpoint; needed only if there are several")
-    .option(
-      "--grace-hours <n>",
-      "for how many hours the service also signs with the former secret",
-      graceHours,
-    )
-    .option("--by <name>", "who does it, for the record", parsePerson)
-    .action((id: string | undefined, options: RotateOptions) =>
-      rotateOwnSecret(context, id, options),
-    );
+  registerAct(endpoint, context, {
+    act: rotating,
+    name: "rotate",
+    description: "replace the signing secret, or finish a rotation that was interrupted",
+    takes: {
+      endpoint: which,
+      graceHours: {
+        flags: "--grace-hours <n>",
+        says: "for how many hours the service also signs with the former secret",
+      },
+    },
+    by: forTheRecord,
+    deps: openTools,
+    say: ({ endpointId, secretId, former, formerEndsAt }) => {
+      const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
+      return (
+        `${endpointId} has a new secret, stored as ${secretId}. Running receivers use it within 5 s.\n` +
+        (former === null
+          ? `The former secret was not stored by this command: retire it by hand when it ends${until}.\n`
+          : `The former secret, ${former}, is kept and ends${until}.\n`)
+      );
+    },
+    hints: unknownHint,
+  });
 
-  endpoint
-    .command("test")
-    .description("have the service send a test event, and wait until it is in the inbox")
-    .argument("[id]", "which endpoint; needed only if there are several")
-    .option("--wait <seconds>", "how many seconds to wait for it", seconds, 15)
-    .option("--by <name>", "who does it, for the record", parsePerson)
-    .action((id: string | undefined, options: TestOptions) =>
-      testOwnEndpoint(context, id, options),
-    );
+  registerAct<TestTools, { endpoint: string | null }, string>(endpoint, context, {
+    act: { ...testing, run: sendAndWait },
+    name: "test",
+    description: "have the service send a test event, and wait until it is in the inbox",
+    takes: { endpoint: which },
+    by: forTheRecord,
+    deps: async (runtime, { wait }) => ({
+      ...(await openTools(runtime)),
+      waitSeconds: Number(wait),
+    }),
+    say: (said) => said,
+    hints: unknownHint,
+  }).option("--wait <seconds>", "how many seconds to wait for it", seconds, 15);
 
-  endpoint
-    .command("remove")
-    .description("remove an endpoint at the service, after asking; deliveries to it stop at once")
-    .argument("<id>", "as shown by list")
-    .option("--yes", "remove without asking")
-    .option("--by <name>", "who does it, for the record", parsePerson)
-    .action((id: string, options: RemoveOptions) => removeOwnEndpoint(context, id, options));
+  registerAct(endpoint, context, {
+    act: removing,
+    name: "remove",
+    description: "remove an endpoint at the service, after asking; deliveries to it stop",
+    takes: { endpoint: { flags: "<id>", says: "as shown by list" } },
+    by: forTheRecord,
+    deps: openTools,
+    async ask(tools, { endpoint: id }) {
+      const { known, there } = await findToRemove(tools, id);
+      if (there === undefined && known === undefined) throw unknownEndpoint(id);
+      const which =
+        there === undefined
+          ? `${id}, which is gone at the service already`
+          : `${id} (${withoutControls(there.url)}, ${withoutControls(there.status)}) at the service`;
+      return { question: `Remove ${which}, so that no event is sent to it?`, decidedOn: null };
+    },
+    say: ({ id, secretId, wasThere }) =>
+      (wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`) +
+      (secretId === null
+        ? ""
+        : `Its secret is kept for deliveries under way: "node src/bin/tallyhook.js secrets retire ${secretId}" ends it.\n`),
+    hints: unknownHint,
+  });
 }
+
+const which = { flags: "[id]", says: "which endpoint; needed only if there are several" };
+
+const forTheRecord = { who: "script", says: "who does it, for the record" } as const;
+
+/** Everything is opened before the first call: without an encryption key, the secret in the answer would be lost. */
+const openTools = async (runtime: Runtime): Promise<EndpointTools> =>
+  endpointToolsOf(runtime, await migratedDatabase(runtime));
+
+const unknownHint = {
+  unknown:
+    '"node src/bin/tallyhook.js endpoint list" shows those of the account, and ' +
+    '"node src/bin/tallyhook.js endpoint register" creates one.',
+};
 
 function webUrl(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
@@ -107,7 +147,6 @@ function eventTypes(text: string): string[] {
   );
 }
 
-const graceHours = wholeNumber(1, longestGraceHours, "hours");
 const seconds = wholeNumber(1, 600, "seconds");
 
 export interface RegisterOptions {
@@ -124,14 +163,15 @@ export async function registerOwnEndpoint(
   options: RegisterOptions,
 ): Promise<void> {
   const actor = scriptActor(context, options.by);
-  const { endpointId, secretId, others } = await withRecordingTools(context, actor, (tools) =>
-    withCallLock(tools, async () => {
+  const { endpointId, secretId, others } = await withEndpointTools(context, (opened) => {
+    const tools = { ...opened, record: recordStored({ actor }) };
+    return withCallLock(tools, async () => {
       const finished = await finishOpenCall(tools);
       const obtained =
         finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
       return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
-    }),
-  );
+    });
+  });
   context.stdout.write(
     `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n` +
       others.map((text) => `${text}\n`).join(""),
@@ -243,70 +283,33 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
   }
 }
 
-export interface RotateOptions {
-  graceHours?: number;
-  by?: string;
-}
-
-/** Rotates the secret, or completes an interrupted rotation. One call makes one rotation. */
-export async function rotateOwnSecret(
-  context: CliContext,
-  id: string | undefined,
-  { graceHours, by }: RotateOptions,
-): Promise<void> {
-  const obtained = await withRecordingTools(context, scriptActor(context, by), (tools) =>
-    rotateSecret(tools, id, graceHours),
-  );
-  const { endpointId, secretId, former, formerEndsAt } = obtained;
-  const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
-  context.stdout.write(
-    `${endpointId} has a new secret, stored as ${secretId}. Running receivers use it within 5 s.\n` +
-      (former === null
-        ? `The former secret was not stored by this command: retire it by hand when it ends${until}.\n`
-        : `The former secret, ${former}, is kept and ends${until}.\n`),
-  );
-}
-
-export interface TestOptions {
-  /** In seconds. */
-  wait: number;
-  by?: string;
+/** A test needs no key. */
+interface TestTools extends ReturnType<typeof readingToolsOf> {
+  waitSeconds: number;
 }
 
 const everyMs = 250;
 
-/**
- * Has the service send an event and waits for it. Its arrival proves that it was signed with a known secret and stored.
- */
-export async function testOwnEndpoint(
-  context: CliContext,
-  id: string | undefined,
-  { wait, by }: TestOptions,
-): Promise<void> {
-  const actor = scriptActor(context, by);
-  const said = await withEndpointTools(context, async (tools) => {
-    const endpoint = await findOwnEndpoint(tools, id);
-    const subject = { kind: "endpoint", id: endpoint.id };
-    await inTransaction(tools.db, (trx) =>
-      recordAct(trx, actor, { action: "endpoint.tested", subject }),
+/** Its arrival proves that it was signed with a known secret and stored. */
+async function sendAndWait(
+  { waitSeconds, ...tools }: TestTools,
+  call: ActCall<{ endpoint: string | null }>,
+): Promise<string> {
+  const { endpoint, eventId } = await testing.run(tools, call);
+  if (eventId === null) {
+    return (
+      `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
+      'arrives: "node src/bin/tallyhook.js events list".\n'
     );
-    const eventId = await sendTestEvent(tools, endpoint.id);
-    if (eventId === null) {
-      return (
-        `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
-        'arrives: "node src/bin/tallyhook.js events list".\n'
-      );
-    }
-    if (await arrives(tools, eventId, wait)) {
-      return `The test event ${eventId} arrived, verified and is stored.\n`;
-    }
-    throw new UnreachableError(
-      `The test event ${eventId} did not arrive within ${wait} s at ${endpoint.url}. Check that the service ` +
-        "reaches that address, that the receiver runs, and that it has the secret " +
-        '("node src/bin/tallyhook.js secrets list").',
-    );
-  });
-  context.stdout.write(said);
+  }
+  if (await arrives(tools, eventId, waitSeconds)) {
+    return `The test event ${eventId} arrived, verified and is stored.\n`;
+  }
+  throw new UnreachableError(
+    `The test event ${eventId} did not arrive within ${waitSeconds} s at ${endpoint.url}. Check that the service ` +
+      "reaches that address, that the receiver runs, and that it has the secret " +
+      '("node src/bin/tallyhook.js secrets list").',
+  );
 }
 
 async function arrives(
@@ -322,79 +325,10 @@ async function arrives(
   }
 }
 
-export interface RemoveOptions {
-  yes?: boolean;
-  by?: string;
-}
-
-/**
- * Removes an endpoint after a confirmation. One that is already gone at the service is only forgotten here, so that a
- * call after a crash succeeds.
- */
-export async function removeOwnEndpoint(
+const withEndpointTools = <T>(
   context: CliContext,
-  id: string,
-  { yes, by }: RemoveOptions,
-): Promise<void> {
-  const actor = scriptActor(context, by);
-  if (yes !== true) assertCanAsk(context);
-  const { secretId, wasThere } = await withEndpointTools(context, async (tools) => {
-    const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
-    const there = (await listEndpoints(tools)).endpoints.find((endpoint) => endpoint.id === id);
-    if (there === undefined && known === undefined) throw unknownEndpointError(id);
-    if (there !== undefined && yes !== true) {
-      const which = `${id} (${withoutControls(there.url)}, ${withoutControls(there.status)})`;
-      await confirm(context, `Remove ${which} at the service, so that no event is sent to it?`);
-    }
-    const wasThere = await tools.client
-      .send(deleteWebhookEndpoint, { params: { id } }, { idempotencyKey: tools.newKey() })
-      .then(
-        () => true,
-        (error: unknown) => {
-          const isGone = error instanceof ServiceRefusedError && error.status === 404;
-          if (!isGone || known === undefined) throw error;
-          return false;
-        },
-      );
-    const secretId = known?.secretId ?? null;
-    await inTransaction(tools.db, async (trx) => {
-      await forgetEndpoint(trx, id);
-      await recordAct(trx, actor, {
-        action: "endpoint.removed",
-        subject: { kind: "endpoint", id },
-        before: { secret: secretId },
-      });
-    });
-    return { secretId, wasThere };
-  });
-  context.stdout.write(
-    wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`,
-  );
-  if (secretId !== null) {
-    context.stdout.write(
-      `Its secret is kept for deliveries under way: "node src/bin/tallyhook.js secrets retire ${secretId}" ends it.\n`,
-    );
-  }
-}
-
-/** The same, with what they store in the record. */
-const withRecordingTools = <T>(
-  context: CliContext,
-  actor: Actor,
   run: (tools: EndpointTools) => Promise<T>,
 ): Promise<T> =>
-  withEndpointTools(context, (tools) => run({ ...tools, record: recordingAs(actor) }));
-
-/** Opens everything before the first call: without an encryption key, the secret in the answer would be lost. */
-export function withEndpointTools<T>(
-  context: CliContext,
-  run: (tools: EndpointTools) => Promise<T>,
-): Promise<T> {
-  return context.withRuntime(
-    "endpoint",
-    async (runtime) => run(await endpointToolsOf(runtime, await migratedDatabase(runtime))),
-    {
-      logLevel: "warn",
-    },
-  );
-}
+  context.withRuntime("endpoint", async (runtime) => run(await openTools(runtime)), {
+    logLevel: "warn",
+  });

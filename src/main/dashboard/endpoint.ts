@@ -1,7 +1,7 @@
 import type { ServiceClient } from "../../client/service-client.ts";
 import { endpointPages } from "../../dashboard/pages/endpoint/endpoint-routes.ts";
 import type { PageGroup } from "../../dashboard/page-group.ts";
-import { readingToolsOf, recordingAs } from "../endpoint-tools.ts";
+import { readingToolsOf } from "../endpoint-tools.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** A page that waits for the service still answers within three seconds. */
@@ -17,7 +17,7 @@ export const endpointPagesOf = (
     const hasKey = runtime.config.encryptionKey !== "none";
     const encryption = hasKey ? await runtime.encryption() : null;
     return { ...tools, client: impatient(tools.client), encryption };
-  }, recordingAs);
+  });
 
 const impatient = (client: ServiceClient): ServiceClient => ({
   get: (endpoint, call, options) => client.get(endpoint, call, { deadlineMs, ...options }),

@@ -1,41 +1,29 @@
 import type { Knex } from "knex";
 import { ServiceError } from "../../../client/service-errors.ts";
+import { rotating, testing } from "../../../endpoint/acts.ts";
 import { findLostSecrets, findOpenCall } from "../../../endpoint/endpoint-calls.ts";
 import { listKnownEndpoints } from "../../../endpoint/endpoints.ts";
 import type { EndpointTools } from "../../../endpoint/obtain-secret.ts";
-import { rotateSecret, sendTestEvent } from "../../../endpoint/own-endpoint.ts";
 import { inspectEndpoint } from "../../../endpoint/watch-endpoint.ts";
-import { type Actor, recordAct } from "../../../people/audit.ts";
+import { type Act, ActRefused } from "../../../people/act.ts";
 import { TallyhookError } from "../../../platform/errors.ts";
-import { inTransaction } from "../../../platform/postgres/transactions.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { actRoute } from "../../act-route.ts";
 import type { PageGroup, SummaryCard } from "../../page-group.ts";
 import { type PageDeps, PageError, type Route } from "../../route.ts";
-import {
-  type Seen,
-  type SeenEndpoint,
-  renderEndpoint,
-  renderRotation,
-  versionOfEndpoint,
-} from "./endpoint-view.ts";
+import { type Seen, type SeenEndpoint, renderEndpoint, renderRotation } from "./endpoint-view.ts";
 
 /** The tools of a request: on the dashboard's pool, and with calls that end before a page is late. */
 export type OpenTools = (db: Knex) => Promise<ReadingTools>;
-
-/** Records what is stored, as an act of this person. */
-export type RecordingAs = (actor: Actor) => NonNullable<EndpointTools["record"]>;
 
 interface ReadingTools extends Omit<EndpointTools, "encryption"> {
   /** Null: no key is configured, so that no secret can be stored. */
   encryption: EndpointTools["encryption"] | null;
 }
 
-const mostGraceHours = 24 * 30;
-
 /** This deployment's endpoint at the service: its state, a test, and a new secret for it. */
-export const endpointPages = (open: OpenTools, recordingAs: RecordingAs): PageGroup => ({
+export const endpointPages = (open: OpenTools): PageGroup => ({
   place: { path: "/endpoint", name: "Endpoint", access: "status:read" },
-  routes: [show(open), confirmRotation(open), rotate(open, recordingAs), sendTest(open)],
+  routes: [show(open), confirmRotation(open), rotate(open), sendTest(open)],
   summary: { access: "status:read", read: readEndpointSummary },
 });
 
@@ -111,78 +99,41 @@ const confirmRotation = (open: OpenTools): Route => ({
   },
 });
 
-const rotate = (open: OpenTools, recordingAs: RecordingAs): Route => ({
-  method: "POST",
-  path: "/endpoint/:id/rotate",
-  access: "endpoint:write",
-  async answer({ db }, { params, form, actor }) {
-    const tools = await open(db);
-    const seen = await requireSeen(tools, params["id"] ?? "");
-    if (versionOf(form) !== versionOfEndpoint(seen, await findOpenCall(db))) {
-      throw outdated(`The endpoint ${seen.endpoint.id}`);
-    }
-    const hours = form.get("grace-hours")?.trim() ?? "";
-    const graceHours = Number(hours);
-    if (
-      hours !== "" &&
-      !(/^\d{1,3}$/.test(hours) && graceHours >= 1 && graceHours <= mostGraceHours)
-    ) {
-      throw new PageError(
-        400,
-        `The grace period is a whole number of hours, 1 to ${mostGraceHours}.`,
-      );
-    }
-    const { encryption } = tools;
-    if (encryption === null) {
-      throw new PageError(
-        409,
-        "TALLYHOOK_ENCRYPTION_KEY is not set, so the new secret could not be stored. Nothing was done. Set it first.",
-      );
-    }
-    const recorded: EndpointTools = { ...tools, encryption, record: recordingAs(actor) };
-    const { secretId } = await serviceCall(() =>
-      rotateSecret(recorded, seen.endpoint.id, hours === "" ? undefined : graceHours),
-    );
-    return {
-      kind: "redirect",
+const rotate = (open: OpenTools): Route =>
+  actRoute({
+    act: withService(rotating),
+    path: "/endpoint/:endpoint/rotate",
+    deps: ({ db }) => open(db),
+    back: () => "/endpoint",
+    done: ({ secretId }) => ({
       to: "/endpoint",
       notice: `The endpoint has a new secret, stored as ${secretId}. Running receivers use it within 5 s.`,
-    };
-  },
-});
+    }),
+  });
 
-const sendTest = (open: OpenTools): Route => ({
-  method: "POST",
-  path: "/endpoint/:id/test",
-  access: "endpoint:write",
-  async answer({ db }, { params, form, actor }) {
-    const tools = await open(db);
-    const seen = await requireSeen(tools, params["id"] ?? "");
-    if (versionOf(form) !== versionOfEndpoint(seen, await findOpenCall(db))) {
-      throw outdated(`The endpoint ${seen.endpoint.id}`);
-    }
-    const subject = { kind: "endpoint", id: seen.endpoint.id };
-    await inTransaction(db, (trx) => recordAct(trx, actor, { action: "endpoint.tested", subject }));
-    const eventId = await serviceCall(() => sendTestEvent(tools, seen.endpoint.id));
-    return {
-      kind: "redirect",
+const sendTest = (open: OpenTools): Route =>
+  actRoute({
+    act: withService(testing),
+    path: "/endpoint/:endpoint/test",
+    deps: ({ db }) => open(db),
+    back: () => "/endpoint",
+    done: ({ eventId }) => ({
       to: eventId === null ? "/events" : `/events?id=${encodeURIComponent(eventId)}`,
       notice:
         "The service was asked to send a test event. Once it is in this list it has arrived, was verified and is stored.",
-    };
-  },
-});
+    }),
+  });
 
-/** Runs what calls the service. What it or the service refuses is said on a page. */
-async function serviceCall<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    if (error instanceof ServiceError) throw unreachable(error.message, error);
-    if (error instanceof TallyhookError) throw new PageError(409, error.message, { cause: error });
-    throw error;
-  }
-}
+/** What the service refuses, and what it does not answer, is said on a page. */
+const withService = <Deps, Input, Done>(act: Act<Deps, Input, Done>): Act<Deps, Input, Done> => ({
+  ...act,
+  run: (deps, call) =>
+    act.run(deps, call).catch((error: unknown) => {
+      if (error instanceof ServiceError) throw unreachable(error.message, error);
+      if (error instanceof ActRefused || !(error instanceof TallyhookError)) throw error;
+      throw new PageError(409, error.message, { cause: error });
+    }),
+});
 
 /** Of what is stored here: home does not wait for the service. Three statements. */
 async function readEndpointSummary({ db }: PageDeps): Promise<SummaryCard> {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { versionOfEndpoint } from "../../../endpoint/acts.ts";
 import type { WebhookEndpoint } from "../../../contract/resources/webhook-endpoints.ts";
 import type { EndpointCall } from "../../../endpoint/endpoint-calls.ts";
 import type { EndpointProblem } from "../../../endpoint/watch-endpoint.ts";
@@ -28,19 +28,6 @@ export interface EndpointPage {
   seen: Seen | string;
   mayWrite: boolean;
   timeZone: string;
-}
-
-/** What a decision about an endpoint rests on. Pure. */
-export function versionOfEndpoint(
-  { endpoint, secretId }: SeenEndpoint,
-  openCall: EndpointCall | null,
-): string {
-  const { id, status, url, has_pending_rotation: isPending, rotation_expires_at: until } = endpoint;
-  const parts = [id, status, url, isPending ?? null, until ?? null, secretId];
-  return createHash("sha256")
-    .update(JSON.stringify([...parts, openCall?.idempotencyKey ?? null]))
-    .digest("hex")
-    .slice(0, 32);
 }
 
 /** Pure. */
@@ -109,7 +96,7 @@ function renderOne(seen: SeenEndpoint, { mayWrite, openCall, timeZone }: Endpoin
       mayWrite &&
       html`<div class="row">
         <form method="post" action="${path}/test">
-          ${decidedOn(versionOfEndpoint(seen, openCall))}
+          ${decidedOn(versionOfEndpoint(seen.endpoint, seen.secretId, openCall))}
           <button class="second">Send a test event</button>
         </form>
         <a class="button second" href="${path}/rotate/confirm">Rotate its secret…</a>
@@ -151,7 +138,7 @@ export function renderRotation({ seen, openCall, timeZone }: RotationPage): Html
       <dd>${rotationText(endpoint, timeZone)}</dd>
     </dl>
     <form method="post" action="/endpoint/${encodeURIComponent(endpoint.id)}/rotate" class="stack">
-      ${decidedOn(versionOfEndpoint(seen, openCall))}
+      ${decidedOn(versionOfEndpoint(seen.endpoint, seen.secretId, openCall))}
       <div>
         <label for="grace-hours"
           >Grace period in hours <span class="hint">(empty: as the service has it)</span></label
