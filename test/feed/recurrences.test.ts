@@ -60,6 +60,24 @@ test("a state that comes late and divides a dispute tells its end, and the openi
   expect(await toldSince(after)).toEqual(["order.dispute_won late", "order.disputed"]);
 });
 
+test("an opening that a late state divides is told, although it has ended by then", async () => {
+  const after = await readableUntil(database.db);
+  await apply(database.db, order(10, "chargeback"));
+  expect(await toldSince(after)).toEqual(["order.disputed"]);
+  const divided = [
+    order(0, "chargeback_dismissed"),
+    order(20, "chargeback", { description: "another" }),
+    order(30, "chargeback_accepted"),
+  ];
+  await apply(database.db, ...divided);
+  expect((await toldSince(after)).map((each) => each.replace(" late", "")).toSorted()).toEqual([
+    "order.dispute_lost",
+    "order.dispute_won",
+    "order.disputed",
+    "order.disputed",
+  ]);
+});
+
 test("a dispute that a release before told is not told again, and its second opening is", async () => {
   const { db } = database;
   const [paid, opened, won, openedAgain] = disputedAgain as [

@@ -44,7 +44,7 @@ interface ShownFact extends Fact {
   shownBy: Step | null;
   /** Of that step among the object's steps. */
   place: number;
-  /** Whether states before those of this transaction are of the same opening. */
+  /** Whether states before those of this transaction are of the same opening, and did not follow one that was told. */
   isOlder?: boolean;
   /** No step shows it, and it is so now. */
   isPresent?: boolean;
@@ -211,7 +211,13 @@ async function newDisputes(
       return [{ ...fact, cause, at, shownAt: at, shownBy: null, place: -1, isPresent }];
     }
     const shown = others.reduce((best, each) => (isTellable(each, best) ? each : best), first);
-    return [{ ...shown, ...fact, isOlder: ofOpening.every(({ shownAt }) => shownAt > firstAt) }];
+    return [
+      {
+        ...shown,
+        ...fact,
+        isOlder: !isFollowing && ofOpening.every(({ shownAt }) => shownAt > firstAt),
+      },
+    ];
   });
 }
 
