@@ -1,30 +1,31 @@
 import { type Command, InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import type { Knex } from "knex";
-import { recordAct } from "../../people/audit.ts";
+import { ActRefused } from "../../people/act.ts";
+import type { Actor } from "../../people/audit.ts";
 import { exitCodes, UsageError } from "../../platform/errors.ts";
 import { longLine } from "../../platform/free-text.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { ReportFacts } from "../../reports/base/report-facts.ts";
 import { defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
+import {
+  closing,
+  closingAlone,
+  preparationVersion,
+  preparing,
+  requireApprovable,
+  withdrawing,
+} from "../../reports/close/acts.ts";
 import { writeBundle } from "../../reports/close/frozen.ts";
 import {
   type Booked,
   type Close,
   type ClosePreview,
   type CloseRequest,
-  closeMonth,
   previewClose,
 } from "../../reports/close/close-month.ts";
 import { takesTwo, whatIsSkipped } from "../../reports/close/four-eyes.ts";
-import {
-  approveMonth,
-  findPreparation,
-  prepareMonth,
-  whyNotApprove,
-  withdrawPreparation,
-} from "../../reports/close/prepare-month.ts";
+import { findPreparation } from "../../reports/close/prepare-month.ts";
 import type { NetworkRegion } from "../../reports/base/read-report.ts";
 import {
   type CloseCheck,
@@ -34,7 +35,8 @@ import {
 } from "../../reports/close/verify.ts";
 import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
-import { findPerson, parsePerson, requirePerson } from "./acting-person.ts";
+import { registerAct } from "./act-command.ts";
+import { commandActor, findPerson, parsePerson, requirePerson } from "./acting-person.ts";
 import { freeText } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -78,13 +80,15 @@ export function registerClose(program: Command, context: CliContext): void {
     .action((month: string, _: unknown, command: Command) =>
       prepare(context, month, command.optsWithGlobals<CloseOptions>()),
     );
-  close
-    .command("withdraw")
-    .description("take a preparation back")
-    .argument("<month>", "such as 2026-10", parseMonth)
-    .action((month: string, _: unknown, command: Command) =>
-      withdraw(context, month, command.optsWithGlobals<CloseOptions>()),
-    );
+  registerAct(close, context, {
+    act: withdrawing,
+    name: "withdraw",
+    description: "take a preparation back",
+    takes: { month: { flags: "<month>", says: "such as 2026-10" } },
+    by: { who: "person", says: "who takes it back (default: this system's user, if a person)" },
+    deps: async (runtime) => ({ db: await migratedDatabase(runtime) }),
+    say: (_, { input: { month } }) => `The preparation of ${month} is withdrawn.\n`,
+  });
   close
     .command("verify")
     .description(
@@ -121,7 +125,8 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
       const { timeZone, networkRegion: region, closeFourEyes } = runtime.config;
       if (takesTwo(closeFourEyes, "command") && options.dryRun !== true) {
         assertOnlyApproves(options);
-        const close = await approve(context, { db, timeZone, region }, { month, by, isAsking });
+        const actor = commandActor(context, by);
+        const close = await approve(context, { db, timeZone, region }, { month, actor, isAsking });
         context.stdout.write(
           options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
         );
@@ -151,7 +156,14 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
         context.stderr.write(previewText(shown));
         await confirm(context, `Freeze ${month} for ever?`);
       }
-      const close = await closeMonth(db, request, shown, { after: recordClosed(by) });
+      const close = await closingAlone.run(
+        { db, timeZone, region, accounts, shown: shown ?? null },
+        {
+          actor: commandActor(context, by),
+          input: { month, reason: request.reason },
+          decidedOn: null,
+        },
+      );
       context.stdout.write(
         options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
       );
@@ -171,32 +183,30 @@ function assertOnlyApproves({ force, accounts }: CloseOptions): void {
 /** Closes what another person prepared. */
 async function approve(
   context: CliContext,
-  { db, timeZone, region }: { db: Knex; timeZone: string; region: NetworkRegion },
-  { month, by, isAsking }: { month: string; by: string; isAsking: boolean },
+  settings: { db: Knex; timeZone: string; region: NetworkRegion },
+  { month, actor, isAsking }: { month: string; actor: Actor; isAsking: boolean },
 ): Promise<Close> {
-  const preparation = await findPreparation(db, month);
-  if (preparation === null) {
-    throw new UsageError(
-      `Nobody has prepared ${month}, and two people close a month (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
-        `"node src/bin/tallyhook.js close prepare ${month} --by NAME", then another closes it.`,
-    );
-  }
-  const signer = { name: by, accountId: null };
-  const approval = { preparation, by: signer, timeZone, region, fourEyes: true };
-  const refusal = whyNotApprove(approval);
-  if (refusal !== null) throw new UsageError(refusal);
+  const deps = { ...settings, fourEyes: true };
+  const call = { actor, input: { month }, decidedOn: null };
+  const preparation = await requireApprovable(deps, call).catch((error: unknown) => {
+    if (!(error instanceof ActRefused) || error.refusal !== "hindered") throw error;
+    const hint =
+      "Two people close a month (REPORTS_CLOSE_FOUR_EYES is always): one runs " +
+      `"node src/bin/tallyhook.js close prepare ${month} --by NAME", then another closes it.`;
+    throw new UsageError(`${error.message} ${hint}`, { cause: error });
+  });
   if (isAsking) {
-    context.stderr.write(previewText({ ...preparation, by }));
+    context.stderr.write(previewText({ ...preparation, by: actor.name }));
     await confirm(
       context,
       `Freeze ${month} for ever, as ${preparation.preparedBy.name} prepared it?`,
     );
   }
-  return approveMonth(db, approval, { record: recordClosed(by) });
+  return closing.run(deps, { ...call, decidedOn: preparationVersion(preparation) });
 }
 
 async function prepare(context: CliContext, month: string, options: CloseOptions): Promise<void> {
-  const by = { name: options.by ?? requirePerson(context.user()), accountId: null };
+  const actor = commandActor(context, options.by);
   const accounts =
     options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
   await context.withRuntime(
@@ -204,63 +214,20 @@ async function prepare(context: CliContext, month: string, options: CloseOptions
     async (runtime) => {
       const db = await migratedDatabase(runtime);
       const { timeZone, networkRegion: region } = runtime.config;
-      const request = { month, timeZone, accounts, region, reason: options.force ?? null, by };
-      const preparation = await prepareMonth(db, request, {
-        record: (trx, { verdict }) =>
-          recordAct(trx, actorOf(by.name), {
-            action: "month.prepared",
-            subject: { kind: "month", id: month },
-            after: { verdict, isForced: request.reason !== null },
-          }),
-      });
+      const input = { month, reason: options.force ?? null };
+      const call = { actor, input, decidedOn: null };
+      const preparation = await preparing.run({ db, timeZone, region, accounts }, call);
       const { id, asOf, verdict } = preparation;
       context.stdout.write(
         options.json === true
           ? `${JSON.stringify(preparation)}\n`
           : `${reportsTable(preparation.reports)}${bookedTable(preparation.booked)}` +
-              `${month} is prepared as of ${asOf} by ${by.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
+              `${month} is prepared as of ${asOf} by ${actor.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
       );
     },
     { logLevel: "warn" },
   );
 }
-
-async function withdraw(context: CliContext, month: string, options: CloseOptions): Promise<void> {
-  const by = { name: options.by ?? requirePerson(context.user()), accountId: null };
-  await context.withRuntime(
-    "close",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const isDone = await inTransaction(db, async (trx) => {
-        const preparation = await findPreparation(trx, month);
-        if (preparation === null || !(await withdrawPreparation(trx, preparation, by)))
-          return false;
-        await recordAct(trx, actorOf(by.name), {
-          action: "month.withdrawn",
-          subject: { kind: "month", id: month },
-        });
-        return true;
-      });
-      if (!isDone)
-        throw new UsageError(`No preparation of ${month} stands, so there is none to withdraw.`);
-      context.stdout.write(`The preparation of ${month} is withdrawn.\n`);
-    },
-    { logLevel: "warn" },
-  );
-}
-
-const actorOf = (name: string) =>
-  ({ accountId: null, name, via: "command line", address: null }) as const;
-
-/** A close by a command stands in the record of who did what, as one on the dashboard does. */
-const recordClosed =
-  (by: string) =>
-  (trx: Knex.Transaction, { month, sha256, verdict, preparedBy }: Close): Promise<void> =>
-    recordAct(trx, actorOf(by), {
-      action: "month.closed",
-      subject: { kind: "month", id: month },
-      after: { sha256, verdict, preparedBy: preparedBy ?? null },
-    });
 
 const plain = { head: [], border: [] };
 

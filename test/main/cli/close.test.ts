@@ -260,10 +260,19 @@ describe("where two people close a month", () => {
     const closed = JSON.parse((await run("2025-05", "--yes", "--by", "ben", "--json")).out);
     expect(closed).toMatchObject({ closedBy: "ben", preparedBy: "ada", reports });
     expect((await run("verify")).out).toMatch(/2025-05 .* ben, prepared by ada .* intact/);
-    const acts = await database.db("people.audit").orderBy("id").select("action", "actor", "via");
+    const { id, asOf, verdict } = JSON.parse(prepared.out);
+    const acts = await database.db("people.audit").orderBy("id").select("action", "actor", "after");
     expect(acts).toEqual([
-      { action: "month.prepared", actor: "ada", via: "command line" },
-      { action: "month.closed", actor: "ben", via: "command line" },
+      {
+        action: "month.prepared",
+        actor: "ada",
+        after: { preparation: id, verdict, asOf, isForced: false },
+      },
+      {
+        action: "month.closed",
+        actor: "ben",
+        after: { preparation: id, sha256: closed.sha256, verdict, preparedBy: "ada" },
+      },
     ]);
   });
 

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { ActRefused } from "../../../people/act.ts";
 import { findAccountById } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { type Permission, permissionsOf } from "../../../people/permissions.ts";
@@ -11,19 +12,17 @@ import { printableMessage } from "../../../platform/readable-text.ts";
 import { defaultAccounts } from "../../../reports/base/account-map.ts";
 import { isMonth } from "../../../reports/base/period.ts";
 import { ChangedSinceShown } from "../../../reports/close/close-month.ts";
+import { closing, preparing, withdrawing } from "../../../reports/close/acts.ts";
 import { writeBundle } from "../../../reports/close/frozen.ts";
 import { type MonthState, nextMonth, readMonthState } from "../../../reports/close/month-state.ts";
 import {
-  type Approval,
   type Preparation,
-  approveMonth,
   findPreparation,
-  prepareMonth,
   whyNotApprove,
-  withdrawPreparation,
 } from "../../../reports/close/prepare-month.ts";
 import { readCloses, verifyCloses } from "../../../reports/close/verify.ts";
-import { outdated, versionOf } from "../../parts/decided-on.ts";
+import { actRoute, pageErrorOf } from "../../act-route.ts";
+import { versionOf } from "../../parts/decided-on.ts";
 import { optionalText } from "../../parts/form-text.ts";
 import type { Tone } from "../../parts/state.ts";
 import {
@@ -139,34 +138,23 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
   {
     method: "POST",
     path: "/reports/close/:month/prepare",
-    access: "month:prepare",
+    access: preparing.permission,
     async answer(deps, request) {
       const month = monthOf(request);
       const { form, actor } = request;
-      const seen = versionOf(form);
-      const standing = await findPreparation(deps.db, month);
-      if (seen !== String(standing?.id ?? 0)) throw outdated(monthName(month));
-      const reason = optionalText(form, "reason", longLine);
+      const input = { month, reason: optionalText(form, "reason", longLine) };
       const accounts = accountsOrPage(form);
       const outcome = await attempt(
         desk,
         { doing: "preparing", month, by: actor.name },
         async (tell) => {
-          const by = signerOf(request);
-          const { timeZone } = deps;
-          const asked = { month, timeZone, accounts, region: desk.region, reason, by };
-          await prepareMonth(await desk.closingDb(), asked, {
-            tell,
-            replaces: standing?.id ?? null,
-            async record(trx, { id, verdict, asOf }) {
-              await assertStillAllowed(trx, request, "month:prepare");
-              await recordAct(trx, actor, {
-                action: "month.prepared",
-                subject: { kind: "month", id: month },
-                after: { preparation: id, verdict, asOf, isForced: reason !== null },
-              });
-            },
-          });
+          const { region } = desk;
+          const db = await desk.closingDb();
+          const check = stillAllowed(request, preparing.permission);
+          await preparing.run(
+            { db, timeZone: deps.timeZone, region, accounts, tell, check },
+            { actor, input, decidedOn: versionOf(form) },
+          );
         },
       );
       const notice =
@@ -176,26 +164,16 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       return back(month, notice);
     },
   },
-  {
-    method: "POST",
+  actRoute({
+    act: withdrawing,
     path: "/reports/close/:month/withdraw",
-    access: "month:prepare",
-    async answer({ db }, request) {
-      const month = monthOf(request);
-      await inTransaction(db, async (trx) => {
-        const preparation = await requirePreparation(trx, month, request);
-        if (!(await withdrawPreparation(trx, preparation, signerOf(request)))) {
-          throw outdated(`The preparation of ${monthName(month)}`);
-        }
-        await recordAct(trx, request.actor, {
-          action: "month.withdrawn",
-          subject: { kind: "month", id: month },
-          before: { preparation: preparation.id, preparedBy: preparation.preparedBy.name },
-        });
-      });
-      return back(month, `The preparation of ${monthName(month)} is withdrawn.`);
-    },
-  },
+    deps: ({ db }) => ({ db }),
+    back: ({ month }) => monthAddress(month),
+    done: (_, { month }) => ({
+      to: monthAddress(month),
+      notice: `The preparation of ${monthName(month)} is withdrawn.`,
+    }),
+  }),
   {
     method: "GET",
     path: "/reports/close/:month/approve",
@@ -221,41 +199,25 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
   {
     method: "POST",
     path: "/reports/close/:month/approve",
-    access: "month:close",
+    access: closing.permission,
     async answer(deps, request) {
       const month = monthOf(request);
       const { actor, form } = request;
-      const preparation = await requirePreparation(deps.db, month, request);
+      const { region, fourEyes } = desk;
+      const call = { actor, input: { month }, decidedOn: versionOf(form) };
       if (form.get("compared") !== "yes") {
         throw new PageError(
           400,
           "Compare the SHA-256 of the reports first, and say so in the form.",
         );
       }
-      const approval = approvalOf(desk, deps, request, preparation);
-      const refusal = whyNotApprove(approval);
-      if (refusal !== null) throw new PageError(403, refusal);
       const outcome = await attempt(
         desk,
         { doing: "closing", month, by: actor.name },
         async (tell) => {
-          await approveMonth(await desk.closingDb(), approval, {
-            tell,
-            check: (trx) => assertStillAllowed(trx, request, "month:close"),
-            async record(trx, { sha256, verdict, preparedBy }) {
-              await assertStillAllowed(trx, request, "month:close");
-              await recordAct(trx, actor, {
-                action: "month.closed",
-                subject: { kind: "month", id: month },
-                after: {
-                  preparation: preparation.id,
-                  sha256,
-                  verdict,
-                  preparedBy: preparedBy ?? null,
-                },
-              });
-            },
-          });
+          const db = await desk.closingDb();
+          const check = stillAllowed(request, closing.permission);
+          await closing.run({ db, timeZone: deps.timeZone, region, fourEyes, tell, check }, call);
         },
       );
       const notice =
@@ -278,51 +240,29 @@ const back = (month: string, notice?: string): PageAnswer => ({
   ...(notice === undefined ? {} : { notice }),
 });
 
-const signerOf = ({ actor }: PageRequest) => ({ name: actor.name, accountId: actor.accountId });
-
-const approvalOf = (
-  { region, fourEyes }: ReportDesk,
-  { timeZone }: PageDeps,
-  request: PageRequest,
-  preparation: Preparation,
-): Approval => ({ preparation, by: signerOf(request), timeZone, region, fourEyes });
-
 /** Null where this visitor may close what is prepared. */
 function whyNotClose(
-  desk: ReportDesk,
-  deps: PageDeps,
-  request: PageRequest,
+  { region, fourEyes }: ReportDesk,
+  { timeZone }: PageDeps,
+  { actor, visitor }: PageRequest,
   preparation: Preparation,
 ): string | null {
-  if (!request.visitor.permissions.has("month:close")) {
+  if (!visitor.permissions.has("month:close")) {
     return "Your roles do not allow you to close a month: it takes the permission month:close.";
   }
-  return whyNotApprove(approvalOf(desk, deps, request, preparation));
-}
-
-/** Throws `PageError` (409) unless the preparation that stands is the one that the form was filled in on. */
-async function requirePreparation(
-  db: Knex,
-  month: string,
-  { form }: PageRequest,
-): Promise<Preparation> {
-  const preparation = await findPreparation(db, month);
-  if (preparation !== null && String(preparation.id) === versionOf(form)) return preparation;
-  throw outdated(`The preparation of ${monthName(month)}`);
+  return whyNotApprove({ preparation, by: actor, timeZone, region, fourEyes });
 }
 
 /** A close takes minutes, in which somebody may have been disabled or lost a role. */
-async function assertStillAllowed(
-  trx: Knex.Transaction,
-  { actor }: PageRequest,
-  permission: Permission,
-): Promise<void> {
-  const account = actor.accountId === null ? null : await findAccountById(trx, actor.accountId);
-  if (account !== null && account.disabledAt === null) {
-    if (permissionsOf(account.roles).has(permission)) return;
-  }
-  throw new UsageError("Your account may not do this any more, so nothing was done.");
-}
+const stillAllowed =
+  ({ actor }: PageRequest, permission: Permission) =>
+  async (trx: Knex.Transaction): Promise<void> => {
+    const account = actor.accountId === null ? null : await findAccountById(trx, actor.accountId);
+    if (account !== null && account.disabledAt === null) {
+      if (permissionsOf(account.roles).has(permission)) return;
+    }
+    throw new UsageError("Your account may not do this any more, so nothing was done.");
+  };
 
 /** Works with patience for a moment. What is refused within it is a page that says why. */
 async function attempt(
@@ -334,6 +274,7 @@ async function attempt(
     const outcome = await work.begin(what, run);
     if (outcome !== "busy") return outcome;
   } catch (error) {
+    if (error instanceof ActRefused) throw pageErrorOf(error);
     if (error instanceof TallyhookError) {
       throw new PageError(409, "Nothing was done.", { cause: error, details: inWords(error) });
     }
