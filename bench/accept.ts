@@ -3,12 +3,7 @@ import type { Benchmark, BenchOptions, Target } from "./benchmark.ts";
 import { closedLoop } from "./support/applied-round.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCpu } from "./support/format.ts";
-import {
-  type LoadGenerator,
-  type SentStream,
-  newStream,
-  startLoadGenerator,
-} from "./support/load-generator.ts";
+import { type LoadGenerator, type SentStream, newStream, startLoadGenerator } from "./support/load-generator.ts";
 import { type CpuSet, pinningNote, placement } from "./support/pinning.ts";
 import { whenQuiet } from "./support/quiet.ts";
 import type { Mix } from "./load/protocol.ts";
@@ -56,10 +51,7 @@ export const accept: Benchmark = {
       const others: Candidate[] = [];
       for (const { label, processes, ...server } of otherServers) {
         const servers = await startAll(running, processes, (cpus, suffix) =>
-          startOtherServer(
-            { directory, cpus, profile },
-            { ...server, name: `${server.name}${suffix}` },
-          ),
+          startOtherServer({ directory, cpus, profile }, { ...server, name: `${server.name}${suffix}` }),
         );
         others.push(candidate({ name: label, servers, sent: newStream(mix) }));
       }
@@ -76,10 +68,7 @@ export const accept: Benchmark = {
             const check = () => checkStored(client, sent, { isApplied: false });
             for (const processes of [1, 2]) {
               const servers = await startAll(running, processes, (cpus, suffix) =>
-                startReceiver(
-                  { directory, cpus, profile, name: `receiver-${backend}${suffix}` },
-                  place,
-                ),
+                startReceiver({ directory, cpus, profile, name: `receiver-${backend}${suffix}` }, place),
               );
               const name = processes === 1 ? receiverName(backend) : twoReceiversName(backend);
               all.push(candidate({ name, servers, sent, check, pids: place.pids }));
@@ -143,10 +132,7 @@ async function startAll(
   const servers: RunningServer[] = [];
   for (let n = 1; n <= processes; n++) {
     const isAlone = processes === 1;
-    const server = await start(
-      isAlone ? placement.server : placement.all,
-      isAlone ? "" : `-${n}-of-${processes}`,
-    );
+    const server = await start(isAlone ? placement.server : placement.all, isAlone ? "" : `-${n}-of-${processes}`);
     servers.push(server);
     running.push(server);
   }
@@ -179,13 +165,9 @@ async function startFloor(
   await client.connect();
   clients.push(client);
   const check = async () => {
-    const { rows } = await client.query<{ n: number }>(
-      "select count(*)::int as n from floor_events",
-    );
+    const { rows } = await client.query<{ n: number }>("select count(*)::int as n from floor_events");
     if (rows[0]?.n !== sent.distinct) {
-      throw new Error(
-        `the floor stored ${rows[0]?.n} events, and answered 200 to ${sent.distinct}`,
-      );
+      throw new Error(`the floor stored ${rows[0]?.n} events, and answered 200 to ${sent.distinct}`);
     }
   };
   return candidate({ name: floor, servers, sent, check, pids: { postgres: postgres.pid } });
@@ -203,9 +185,7 @@ async function withPlaces<T>(
   ): Promise<T> =>
     backend === undefined
       ? work(floorUrl, places)
-      : stand.withDatabase(backend, placement.others, (place) =>
-          all(rest, floorUrl, [...places, [backend, place]]),
-        );
+      : stand.withDatabase(backend, placement.others, (place) => all(rest, floorUrl, [...places, [backend, place]]));
   return stand.withEmptyDatabase(placement.others, (url) => all(stand.backends, url, []));
 }
 
@@ -248,21 +228,12 @@ async function alternate(
 }
 
 function programsOf({ servers, pids }: Candidate, generator: LoadGenerator) {
-  const own = servers.map(({ process }, n) => [
-    n === 0 ? "server" : `server ${n + 1}`,
-    process.pid,
-  ]);
-  return { ...Object.fromEntries(own), generator: generator.process.pid, ...pids } as Record<
-    string,
-    number
-  >;
+  const own = servers.map(({ process }, n) => [n === 0 ? "server" : `server ${n + 1}`, process.pid]);
+  return { ...Object.fromEntries(own), generator: generator.process.pid, ...pids } as Record<string, number>;
 }
 
 const serverCpus = (cpu: CpuUse): number =>
-  Object.entries(cpu).reduce(
-    (sum, [name, used]) => (name.startsWith("server") ? sum + used : sum),
-    0,
-  );
+  Object.entries(cpu).reduce((sum, [name, used]) => (name.startsWith("server") ? sum + used : sum), 0);
 
 function report({ backends }: Stand, candidates: readonly Candidate[]) {
   const ratio = (name: string, to: string): number => {

@@ -15,30 +15,24 @@ export const ackLatency: Benchmark = {
     const rows = [];
     const targets = [];
     for (const backend of stand.backends) {
-      const reports = await withSystem(
-        stand,
-        backend,
-        options,
-        async ({ generator, port, client, pids }) => {
-          const open = (seconds: number) =>
-            generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: false } });
-          await open(Math.min(2, options.seconds));
-          const measured = [];
-          for (let n = 1; n <= options.rounds; n++) {
-            const { report } = await whenQuiet(options, async () => {
-              const stopMeter = meterCpu(pids);
-              const measuredNow = await open(options.seconds);
-              await untilApplied(client);
-              return { report: measuredNow, cpu: stopMeter() };
-            });
-            say(`round ${n}: queue on ${backend}: p99 ${report.latencyMs.p99.toFixed(1)} ms`);
-            measured.push(report);
-          }
-          return measured;
-        },
-      );
-      const of = (pick: (spread: Spread) => number) =>
-        median(reports.map(({ latencyMs }) => pick(latencyMs)));
+      const reports = await withSystem(stand, backend, options, async ({ generator, port, client, pids }) => {
+        const open = (seconds: number) =>
+          generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: false } });
+        await open(Math.min(2, options.seconds));
+        const measured = [];
+        for (let n = 1; n <= options.rounds; n++) {
+          const { report } = await whenQuiet(options, async () => {
+            const stopMeter = meterCpu(pids);
+            const measuredNow = await open(options.seconds);
+            await untilApplied(client);
+            return { report: measuredNow, cpu: stopMeter() };
+          });
+          say(`round ${n}: queue on ${backend}: p99 ${report.latencyMs.p99.toFixed(1)} ms`);
+          measured.push(report);
+        }
+        return measured;
+      });
+      const of = (pick: (spread: Spread) => number) => median(reports.map(({ latencyMs }) => pick(latencyMs)));
       rows.push({
         queue: backend,
         "events/s": Math.round(median(reports.map((each) => each.accepted / each.seconds))),

@@ -60,9 +60,7 @@ export const alertLatency: Benchmark = {
                 return { measured, cpu: stopMeter() };
               });
               const { p50, max } = spreadOf(measured);
-              say(
-                `round ${n}: queue on ${backend}: p50 ${p50.toFixed(0)} ms, max ${max.toFixed(0)} ms`,
-              );
+              say(`round ${n}: queue on ${backend}: p50 ${p50.toFixed(0)} ms, max ${max.toFixed(0)} ms`);
               all.push(...measured);
             }
             return all;
@@ -156,11 +154,7 @@ async function sendDeclines(
 
 const scheme = signatureScheme("svc");
 
-async function sendDecline(
-  port: number,
-  seed: string,
-  n: number,
-): Promise<{ orderId: string; atMs: number }> {
+async function sendDecline(port: number, seed: string, n: number): Promise<{ orderId: string; atMs: number }> {
   const at = new Date();
   const { id, orderId, body } = declinedOrderEvent(seed, n, at);
   const signature = scheme.sign({ body, secrets: [benchSecret], at, messageId: id });

@@ -23,29 +23,24 @@ export const applyLatency: Benchmark = {
     const rows = [];
     const targets = [];
     for (const backend of stand.backends) {
-      const spreads = await withSystem(
-        stand,
-        backend,
-        options,
-        async ({ generator, port, client, pids }) => {
-          const open = (seconds: number) =>
-            generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: true } });
-          await open(Math.min(2, options.seconds));
-          const measured = [];
-          for (let n = 1; n <= options.rounds; n++) {
-            const { spread } = await whenQuiet(options, async () => {
-              const stopMeter = meterCpu(pids);
-              const report = await open(options.seconds);
-              await untilApplied(client);
-              const cpu = stopMeter();
-              return { spread: spreadOf(await delaysMs(client, report)), cpu };
-            });
-            say(`round ${n}: queue on ${backend}: p99 ${spread.p99.toFixed(1)} ms`);
-            measured.push(spread);
-          }
-          return measured;
-        },
-      );
+      const spreads = await withSystem(stand, backend, options, async ({ generator, port, client, pids }) => {
+        const open = (seconds: number) =>
+          generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: true } });
+        await open(Math.min(2, options.seconds));
+        const measured = [];
+        for (let n = 1; n <= options.rounds; n++) {
+          const { spread } = await whenQuiet(options, async () => {
+            const stopMeter = meterCpu(pids);
+            const report = await open(options.seconds);
+            await untilApplied(client);
+            const cpu = stopMeter();
+            return { spread: spreadOf(await delaysMs(client, report)), cpu };
+          });
+          say(`round ${n}: queue on ${backend}: p99 ${spread.p99.toFixed(1)} ms`);
+          measured.push(spread);
+        }
+        return measured;
+      });
       const p99 = median(spreads.map((spread) => spread.p99));
       rows.push({
         queue: backend,
@@ -60,18 +55,13 @@ export const applyLatency: Benchmark = {
         reached: p99 < wantedP99Ms,
       });
     }
-    const notes = [
-      "the time of the commit is the server's own (track_commit_timestamp), less one flush",
-    ];
+    const notes = ["the time of the commit is the server's own (track_commit_timestamp), less one flush"];
     return { rows, targets, notes };
   },
 };
 
 /** Of each event of a report, from its 2xx to the commit that applied it. */
-export async function delaysMs(
-  client: Client,
-  { acks }: Pick<LoadReport, "acks">,
-): Promise<number[]> {
+export async function delaysMs(client: Client, { acks }: Pick<LoadReport, "acks">): Promise<number[]> {
   const { rows } = await client.query<{ event_id: string; at_ms: number }>(
     `select r.event_id, (extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000)::float8 as at_ms
      from inbox.progress p join inbox.receipts r using (seq) where r.event_id = any($1::text[])`,
@@ -80,8 +70,7 @@ export async function delaysMs(
   const appliedAt = new Map(rows.map((row) => [row.event_id, row.at_ms]));
   return acks.map(({ eventId, atMs }) => {
     const appliedMs = appliedAt.get(eventId);
-    if (appliedMs === undefined)
-      throw new Error(`event ${eventId} was acknowledged and is not there`);
+    if (appliedMs === undefined) throw new Error(`event ${eventId} was acknowledged and is not there`);
     return appliedMs - atMs;
   });
 }

@@ -72,16 +72,10 @@ async function measure(
     const kinds = ["page", "report", "service"] as const;
     const addresses = await pagesOf(db, groups, { url, cookie }, kinds);
     const pids = { ...place.pids, dashboard: child.pid };
-    const pages = await measurePages(
-      db,
-      { url, pids },
-      { addresses, times: options.rounds, now: peopleLookAt, say },
-    );
+    const pages = await measurePages(db, { url, pids }, { addresses, times: options.rounds, now: peopleLookAt, say });
     const quick = pages.filter(({ kind, times }) => kind === "page" && times.length > 0);
     const clicked = quick.map(({ address }) => `${url}${address}`);
-    const receiver = await withReceiver(placed, place, options, say, (stop) =>
-      click(clicked, cookie, stop),
-    );
+    const receiver = await withReceiver(placed, place, options, say, (stop) => click(clicked, cookie, stop));
     return {
       rows: pages.map(rowOf),
       targets: [...pageTargets(pages), receiver],
@@ -156,11 +150,7 @@ async function withReceiver(
 }
 
 /** People who look at one page after the other, each beginning with another, until they stop: how many they saw. */
-async function click(
-  addresses: readonly string[],
-  cookie: string,
-  stop: AbortSignal,
-): Promise<number> {
+async function click(addresses: readonly string[], cookie: string, stop: AbortSignal): Promise<number> {
   let seen = 0;
   setMaxListeners(people, stop);
   const person = async (n: number): Promise<void> => {

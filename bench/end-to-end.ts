@@ -44,8 +44,7 @@ export const endToEnd: Benchmark = {
           },
         );
         const rates = rounds.map(({ appliedPerSecond }) => appliedPerSecond);
-        const most = (name: string) =>
-          Math.round(Math.max(...(memory[name] ?? []).map(({ megabytes }) => megabytes)));
+        const most = (name: string) => Math.round(Math.max(...(memory[name] ?? []).map(({ megabytes }) => megabytes)));
         const cheapest = leastDisturbed(rounds);
         const cost = describeCost(cheapest.cpu, cheapest.meteredPerSecond);
         rows.push({
@@ -54,9 +53,7 @@ export const endToEnd: Benchmark = {
           "applied/s": Math.round(median(rates)),
           lowest: Math.round(Math.min(...rates)),
           highest: Math.round(Math.max(...rates)),
-          "accepted/s": Math.round(
-            median(rounds.map(({ acceptedPerSecond }) => acceptedPerSecond)),
-          ),
+          "accepted/s": Math.round(median(rounds.map(({ acceptedPerSecond }) => acceptedPerSecond))),
           "receiver MB": most("receiver"),
           "worker MB": most("worker"),
           "CPU µs an event": cost.costs,

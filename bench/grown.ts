@@ -50,9 +50,7 @@ export const grown: Benchmark = {
   },
 };
 
-const readNotes = [
-  "reports: CPU time of PostgreSQL and of this process; in a quiet hour the two work side by side",
-];
+const readNotes = ["reports: CPU time of PostgreSQL and of this process; in a quiet hour the two work side by side"];
 
 /** All rounds after a checkpoint come first, so that the steady ones follow each other. */
 async function measureGrowth(
@@ -73,10 +71,7 @@ async function measureGrowth(
   try {
     // The first statements on a fresh copy read the catalogue and plan.
     for (const store of Object.values(stores)) {
-      await store.run(
-        { first: next, count: leastEvents, orders: options.orders },
-        { checkpoint: false },
-      );
+      await store.run({ first: next, count: leastEvents, orders: options.orders }, { checkpoint: false });
       await applyStored(place, store, { checkpoint: false });
     }
     next += leastEvents;
@@ -85,10 +80,7 @@ async function measureGrowth(
         const events = { first: next, count, orders: options.orders };
         next += count;
         const measured: Partial<Record<keyof typeof stores, { store: Cost; apply: Cost }>> = {};
-        for (const [name, store] of Object.entries(stores) as [
-          keyof typeof stores,
-          typeof stores.empty,
-        ][]) {
+        for (const [name, store] of Object.entries(stores) as [keyof typeof stores, typeof stores.empty][]) {
           const checkpoint = moment === "after a checkpoint";
           const stored = await store.run(events, { checkpoint });
           const applied = await applyStored(place, store, { checkpoint });
@@ -99,9 +91,7 @@ async function measureGrowth(
         for (const phase of ["store", "apply"] as const) {
           const one = { phase, moment, empty: empty[phase], grown: full[phase] };
           rounds.push(one);
-          say(
-            `round ${round}, ${phase}, ${moment}: ${describe(one.empty)}; grown ${describe(one.grown)}`,
-          );
+          say(`round ${round}, ${phase}, ${moment}: ${describe(one.empty)}; grown ${describe(one.grown)}`);
         }
       }
     }
@@ -156,9 +146,7 @@ async function measureReads(
   await client.connect();
   try {
     const mirror = { stand, client, databaseUrl, pids };
-    const run = await hidingOtherTables(client, () =>
-      reconcileOrders(mirror, options, options.orders),
-    );
+    const run = await hidingOtherTables(client, () => reconcileOrders(mirror, options, options.orders));
     const row = (what: string, value: string): Record<string, Cell> => ({
       what,
       "empty, µs": "",

@@ -35,8 +35,7 @@ const kinds = `["order.created", "order.paid", "customer.created", "subscription
  */
 export const handlers: Benchmark = {
   name: "handlers",
-  title:
-    "The feed and the merchant's own code: cost, delay, rate, and what a bad handler does to rows",
+  title: "The feed and the merchant's own code: cost, delay, rate, and what a bad handler does to rows",
   async run(stand, options, say) {
     const parts = [feedCost, startDelay, drainRate, rowDelay];
     const results: BenchResult[] = [];
@@ -75,20 +74,14 @@ const feedCost: Part = async (stand, options, say) => {
       say(`round ${round}: applying ${name}: ${describeMicros(micros)} µs an event`);
     }
   }
-  const total = (micros: Record<string, number>) =>
-    Object.values(micros).reduce((sum, each) => sum + each, 0);
+  const total = (micros: Record<string, number>) => Object.values(micros).reduce((sum, each) => sum + each, 0);
   const [withFeed = [], without = []] = names.map((name) => measured.get(name));
   const ratio = median(withFeed.map((micros, n) => total(micros) / total(without[n] ?? micros)));
   return {
     rows: names.map((name) => {
       const rounds = measured.get(name) ?? [];
       const cheapest = rounds.toSorted((a, b) => total(a) - total(b))[0] ?? {};
-      return row(
-        "applying",
-        name,
-        `${Math.round(median(rounds.map(total)))} µs an event`,
-        describeMicros(cheapest),
-      );
+      return row("applying", name, `${Math.round(median(rounds.map(total)))} µs an event`, describeMicros(cheapest));
     }),
     targets: [
       {
@@ -113,10 +106,7 @@ async function applyCost(
   await fillInbox(place.databaseUrl, newStream("plain"), events);
   return withClient(place, async (client) => {
     const name = file === undefined ? "feed" : "no-feed";
-    const worker = await startWorker(
-      { directory, cpus: placement.all, profile, name, file },
-      place,
-    );
+    const worker = await startWorker({ directory, cpus: placement.all, profile, name, file }, place);
     try {
       const before = await Promise.race([
         untilSome(client, "select count(*) as n from inbox.progress where state <> 'received'"),
@@ -160,9 +150,7 @@ const startDelay: Part = async (stand, options, say) => {
         await untilHandled(client);
         const delays = await startDelays(client, notes);
         const { p50, p99 } = spreadOf(delays);
-        say(
-          `round ${round}: from the change to its handler: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
-        );
+        say(`round ${round}: from the change to its handler: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`);
         all.push(...delays);
       }
       return { delays: all, changesPerSecond: all.length / (options.rounds * options.seconds) };
@@ -171,13 +159,7 @@ const startDelay: Part = async (stand, options, say) => {
   const { p50, p99, max } = spreadOf(delays);
   const rate = `${Math.round(changesPerSecond)} changes/s`;
   return {
-    rows: [
-      row(
-        "start of run",
-        rate,
-        `p50 ${p50.toFixed(0)}, p99 ${p99.toFixed(0)}, max ${max.toFixed(0)} ms`,
-      ),
-    ],
+    rows: [row("start of run", rate, `p50 ${p50.toFixed(0)}, p99 ${p99.toFixed(0)}, max ${max.toFixed(0)} ms`)],
     targets: [
       {
         what: `p99 from the commit of a change to its handler, at ${rate}`,
@@ -215,9 +197,7 @@ const drainRate: Part = async (stand, options, say) => {
       eventsPerSecond: 10_000,
     },
     "four handlers, 25 at a time": {
-      files: Object.fromEntries(
-        ["a", "b", "c", "d"].map((name) => [name, `${nothing}, concurrency: 25`]),
-      ),
+      files: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, `${nothing}, concurrency: 25`])),
       eventsPerSecond: 3_000,
     },
     // A transaction, and a flush of the log, for each.
@@ -239,9 +219,7 @@ const drainRate: Part = async (stand, options, say) => {
           events: Math.ceil(options.seconds * eventsPerSecond),
         }),
       );
-      say(
-        `round ${round}: ${what}: ${Math.round(result.perSecond)} runs/s, ${describeMicros(result.micros)} µs a run`,
-      );
+      say(`round ${round}: ${what}: ${Math.round(result.perSecond)} runs/s, ${describeMicros(result.micros)} µs a run`);
       rounds.push(result);
     }
     const perSecond = median(rounds.map((each) => each.perSecond));
@@ -278,10 +256,7 @@ async function oneDrain(
     const worker = await startWorker({ ...placed, name }, place, env);
     try {
       const before = await Promise.race([untilSome(client, done), worker.died]);
-      const [stopMeter, startMs] = [
-        meterSeconds({ ...place.pids, worker: worker.pid }),
-        performance.now(),
-      ];
+      const [stopMeter, startMs] = [meterSeconds({ ...place.pids, worker: worker.pid }), performance.now()];
       await Promise.race([untilHandled(client), worker.died]);
       const [spent, tookMs] = [stopMeter(), performance.now() - startMs];
       const runs = (await readCount(client, done)) - before;
@@ -348,14 +323,9 @@ const rowDelay: Part = async (stand, options, say) => {
 };
 
 const perUnit = (seconds: Record<string, number>, units: number): Record<string, number> =>
-  Object.fromEntries(
-    Object.entries(seconds).map(([name, each]) => [name, (each * 1e6) / Math.max(1, units)]),
-  );
+  Object.fromEntries(Object.entries(seconds).map(([name, each]) => [name, (each * 1e6) / Math.max(1, units)]));
 
-async function withClient<T>(
-  { databaseUrl }: DataPlace,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T> {
+async function withClient<T>({ databaseUrl }: DataPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {

@@ -23,44 +23,37 @@ export const hostile: Benchmark = {
     const targets = [];
     const backend = "postgres";
     for (const [kind, connections] of attacks) {
-      const p99s = await withSystem(
-        stand,
-        backend,
-        options,
-        async ({ generator, port, client }) => {
-          const honest = async (seconds: number): Promise<number> => {
-            const plan = { kind: "open" as const, seconds, perSecond, reportAcks: false };
-            const report = await generator.run({ port, plan });
-            await untilApplied(client);
-            return report.latencyMs.p99;
-          };
-          await honest(Math.min(2, options.seconds));
-          const measured = { quiet: [] as number[], attacked: [] as number[] };
-          for (let n = 1; n <= options.rounds; n++) {
-            const quiet = await honest(options.seconds);
-            const attacker = startProcess({
-              name: `attack-${kind}`,
-              file: compiled(new URL("./load/attack.ts", import.meta.url)),
-              args: [kind, String(port), String(connections)],
-              cpus: placement.all,
-              directory: stand.directory,
-              ipc: true,
-            });
-            try {
-              await nextMessage<"ready">(attacker);
-              const attacked = await honest(options.seconds);
-              measured.quiet.push(quiet);
-              measured.attacked.push(attacked);
-              say(
-                `round ${n}: ${kind}: p99 ${attacked.toFixed(1)} ms, ${quiet.toFixed(1)} without`,
-              );
-            } finally {
-              await attacker.stop();
-            }
+      const p99s = await withSystem(stand, backend, options, async ({ generator, port, client }) => {
+        const honest = async (seconds: number): Promise<number> => {
+          const plan = { kind: "open" as const, seconds, perSecond, reportAcks: false };
+          const report = await generator.run({ port, plan });
+          await untilApplied(client);
+          return report.latencyMs.p99;
+        };
+        await honest(Math.min(2, options.seconds));
+        const measured = { quiet: [] as number[], attacked: [] as number[] };
+        for (let n = 1; n <= options.rounds; n++) {
+          const quiet = await honest(options.seconds);
+          const attacker = startProcess({
+            name: `attack-${kind}`,
+            file: compiled(new URL("./load/attack.ts", import.meta.url)),
+            args: [kind, String(port), String(connections)],
+            cpus: placement.all,
+            directory: stand.directory,
+            ipc: true,
+          });
+          try {
+            await nextMessage<"ready">(attacker);
+            const attacked = await honest(options.seconds);
+            measured.quiet.push(quiet);
+            measured.attacked.push(attacked);
+            say(`round ${n}: ${kind}: p99 ${attacked.toFixed(1)} ms, ${quiet.toFixed(1)} without`);
+          } finally {
+            await attacker.stop();
           }
-          return measured;
-        },
-      );
+        }
+        return measured;
+      });
       const [quiet, attacked] = [median(p99s.quiet), median(p99s.attacked)];
       rows.push({
         attack: `${connections} ${kind}`,
@@ -75,9 +68,7 @@ export const hostile: Benchmark = {
         reached: attacked / quiet <= wantedRatio,
       });
     }
-    const notes = [
-      "the attackers share the CPUs with the system, so part of what is measured is their own work",
-    ];
+    const notes = ["the attackers share the CPUs with the system, so part of what is measured is their own work"];
     return { rows, targets, notes };
   },
 };

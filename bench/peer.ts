@@ -4,12 +4,7 @@ import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { stripeRow } from "./load/stripe-events.ts";
 import { benchSecret } from "./load/signed-request.ts";
 import type { PeerSettings } from "./servers/stripe-sync-engine.ts";
-import {
-  type AppliedRound,
-  appliedRound,
-  closedLoop,
-  mostAppliedPerSecond,
-} from "./support/applied-round.ts";
+import { type AppliedRound, appliedRound, closedLoop, mostAppliedPerSecond } from "./support/applied-round.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCost } from "./support/format.ts";
 import { newStream, startLoadGenerator } from "./support/load-generator.ts";
@@ -93,9 +88,7 @@ function withPeer<T>(
     };
     // Its migrations give a function to this role.
     await withServer(databaseUrl, (client) =>
-      client.query(
-        "do $$ begin create role postgres; exception when duplicate_object then null; end $$",
-      ),
+      client.query("do $$ begin create role postgres; exception when duplicate_object then null; end $$"),
     );
     const servers: RunningServer[] = [];
     const sent = newStream("stripe");
@@ -176,9 +169,7 @@ class ExpectedRows {
       for (const key of new Set([...found.keys(), ...wanted.keys()])) {
         const [is, should] = [found.get(key) ?? 0, wanted.get(key) ?? 0];
         if (is === should) continue;
-        throw new Error(
-          `the peer answered 200 and stored ${is} of ${should} rows of ${table} with status ${key}`,
-        );
+        throw new Error(`the peer answered 200 and stored ${is} of ${should} rows of ${table} with status ${key}`);
       }
     }
     const { rows } = await client.query<{ items: number; subscriptions: number }>(
@@ -212,8 +203,7 @@ async function alternate(
 
 const rateOf = ({ appliedPerSecond }: AppliedRound): number => appliedPerSecond;
 /** CPU time of all programs for one event, in µs. */
-const costOf = ({ cpu, meteredPerSecond }: AppliedRound): number =>
-  describeCost(cpu, meteredPerSecond).micros;
+const costOf = ({ cpu, meteredPerSecond }: AppliedRound): number => describeCost(cpu, meteredPerSecond).micros;
 
 function report(candidates: readonly Candidate[]) {
   const over = (a: Candidate, b: Candidate, of: (round: AppliedRound) => number): number =>

@@ -2,12 +2,7 @@ import pg from "pg";
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { type Cell, describeCost } from "./support/format.ts";
-import {
-  type LoadGenerator,
-  type SentStream,
-  newStream,
-  startLoadGenerator,
-} from "./support/load-generator.ts";
+import { type LoadGenerator, type SentStream, newStream, startLoadGenerator } from "./support/load-generator.ts";
 import { placement } from "./support/pinning.ts";
 import type { QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
@@ -119,9 +114,7 @@ async function measureFloors(
     for (let n = 1; n <= options.rounds; n++) {
       const round = await floorRound(stand, count, options);
       rounds.push(round);
-      say(
-        `round ${n}: floor in ${count}: ${Math.round(round.perSecond)}/s, ${Math.round(round.cost)} µs`,
-      );
+      say(`round ${n}: floor in ${count}: ${Math.round(round.perSecond)}/s, ${Math.round(round.cost)} µs`);
     }
     const last = rounds.at(-1);
     rows.push({
@@ -245,12 +238,7 @@ interface Target {
 }
 
 /** All begin together, when the last has made its requests. */
-async function load(
-  targets: readonly Target[],
-  kind: keyof Round,
-  seconds: number,
-  onStart = () => {},
-) {
+async function load(targets: readonly Target[], kind: keyof Round, seconds: number, onStart = () => {}) {
   let waiting = targets.length;
   const reports = await Promise.all(
     targets.map(({ generator, port, hot }) => {

@@ -46,12 +46,7 @@ export const reconcile: Benchmark = {
       })),
       targets: [
         ...reconcileTargets(measured.slice(1)),
-        target(
-          "memory at 1,000,000 over 100,000",
-          `< ${wantedGrowth}`,
-          growth.toFixed(2),
-          growth < wantedGrowth,
-        ),
+        target("memory at 1,000,000 over 100,000", `< ${wantedGrowth}`, growth.toFixed(2), growth < wantedGrowth),
       ],
       notes: ["the service generates its pages in a process of its own; start and probing count"],
     };
@@ -63,12 +58,7 @@ export function reconcileTargets(measured: readonly MeasuredRun[]): Target[] {
   const slowest = Math.min(...measured.map(({ perSecond }) => perSecond));
   const most = Math.max(...measured.map(({ megabytes }) => megabytes));
   return [
-    target(
-      "orders compared",
-      `≥ ${wantedPerSecond}/s`,
-      `${Math.round(slowest)}/s`,
-      slowest >= wantedPerSecond,
-    ),
+    target("orders compared", `≥ ${wantedPerSecond}/s`, `${Math.round(slowest)}/s`, slowest >= wantedPerSecond),
     target("memory", `< ${wantedMegabytes} MB`, `${Math.round(most)} MB`, most < wantedMegabytes),
   ];
 }

@@ -71,9 +71,7 @@ const program = new Command("bench")
   )
   .addOption(new Option("--seconds <n>", "of one round").argParser(positive).default(5))
   .addOption(new Option("--rounds <n>", "their median counts").argParser(positive).default(5))
-  .addOption(
-    new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null),
-  )
+  .addOption(new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null))
   .addOption(
     new Option("--mix <mix>", "of the events in accept, drain and end-to-end (which does both)")
       .choices(["real", "plain"])
@@ -113,8 +111,7 @@ async function run(names: string[], { set: settings, ...given }: Flags): Promise
     machine = await describeMachine(stand);
     for (const line of machine) say(line);
     say(`logs and profiles: ${stand.directory}`);
-    if (!stand.backends.includes("redis"))
-      say("redis-server is not installed: its parts are skipped");
+    if (!stand.backends.includes("redis")) say("redis-server is not installed: its parts are skipped");
     for (const benchmark of chosen) {
       say(`\n${benchmark.name}: ${benchmark.title}`);
       const result = await benchmark.run(stand, flags, (line) => say(`  ${line}`));

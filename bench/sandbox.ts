@@ -33,9 +33,7 @@ export const sandbox: Benchmark = {
         const body = await orderBody(port);
         const rates: number[] = [];
         for (let round = 0; round < Math.min(options.rounds, 3); round++) {
-          rates.push(
-            await postOrders({ port, apiKey: testKey, body }, Math.min(options.seconds, 3)),
-          );
+          rates.push(await postOrders({ port, apiKey: testKey, body }, Math.min(options.seconds, 3)));
         }
         rows.push({
           orders: size,
@@ -141,11 +139,7 @@ const scans: readonly List[] = [
   ["customers", "q=nobody"],
 ];
 
-async function measureLists(
-  port: number,
-  lists: readonly List[],
-  sorts: readonly string[],
-): Promise<Pages> {
+async function measureLists(port: number, lists: readonly List[], sorts: readonly string[]): Promise<Pages> {
   const all: { ms: number; path: string }[] = [];
   for (const [list, filter] of lists) {
     for (const sort of sorts) {
@@ -208,8 +202,7 @@ async function middleOf(port: number, list: string): Promise<Listed> {
   if (newest === undefined || oldest === undefined) throw new Error("nothing is listed");
   const middle = (Date.parse(newest.created_at) + Date.parse(oldest.created_at)) / 2;
   const before = new Date(middle).toISOString();
-  const [found] = (await get(port, `/v1/${list}?limit=1&created_at[lt]=${before}`))
-    .data as Listed[];
+  const [found] = (await get(port, `/v1/${list}?limit=1&created_at[lt]=${before}`)).data as Listed[];
   return found ?? oldest;
 }
 

@@ -100,10 +100,7 @@ async function scrapeRound(url: string, postgresPid: number): Promise<Round> {
 
 function rowOf(database: string, rounds: readonly Round[]) {
   const { p50, max } = spreadOf(rounds.flatMap(({ ms }) => ms));
-  const [postgres, own] = [
-    median(rounds.map((round) => round.postgres)),
-    median(rounds.map((round) => round.own)),
-  ];
+  const [postgres, own] = [median(rounds.map((round) => round.postgres)), median(rounds.map((round) => round.own))];
   return {
     database,
     "p50 ms": p50.toFixed(1),

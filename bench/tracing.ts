@@ -3,13 +3,7 @@ import { defaultEnvelopePaths } from "../src/contract/event-envelope.ts";
 import { wallClock } from "../src/platform/clock.ts";
 import { createLog } from "../src/platform/log.ts";
 import { startTracing } from "../src/platform/tracing/start-tracing.ts";
-import {
-  endSpan,
-  isTracing,
-  startSpan,
-  traceFields,
-  webhookContext,
-} from "../src/platform/tracing/tracing.ts";
+import { endSpan, isTracing, startSpan, traceFields, webhookContext } from "../src/platform/tracing/tracing.ts";
 import { traceBatch } from "../src/worker/batch-trace.ts";
 import { startOtlpReceiver } from "../test/support/otlp-receiver.ts";
 import type { Benchmark } from "./benchmark.ts";
@@ -42,17 +36,9 @@ export const tracing: Benchmark = {
     const measures: [string, number, () => unknown][] = [
       [verified, 10_000, verify],
       // Two in the receiver, one for a batch in the worker: three for an event that is alone.
-      [
-        "no spans: asked whether any are made, three times",
-        2_000_000,
-        () => isTracing() || isTracing() || isTracing(),
-      ],
+      ["no spans: asked whether any are made, three times", 2_000_000, () => isTracing() || isTracing() || isTracing()],
       ["no spans: a log line as before", 100_000, () => formerLine.info({ seq: 1 }, "one")],
-      [
-        "no spans: a log line that would name its span",
-        100_000,
-        () => line.info({ seq: 1 }, "one"),
-      ],
+      ["no spans: a log line that would name its span", 100_000, () => line.info({ seq: 1 }, "one")],
     ];
     const costs = new Map<string, number>();
     for (const [what, times, work] of measures) {

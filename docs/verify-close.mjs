@@ -100,10 +100,7 @@ async function readManifest(lines, { count, signed }) {
   }
   const facts = Object.fromEntries(rest.slice(0, factNames.length));
   const members = rest.slice(factNames.length);
-  if (
-    String(Object.keys(facts)) !== String(factNames) ||
-    members.some(([kind]) => kind !== "member")
-  ) {
+  if (String(Object.keys(facts)) !== String(factNames) || members.some(([kind]) => kind !== "member")) {
     throw new Difference("its manifest does not state what a close states");
   }
   return {
@@ -175,15 +172,11 @@ export function brokenLinks(bundles) {
   return bundles.slice(1).flatMap(({ facts }, at) => {
     const before = bundles[at];
     if (facts.month !== monthAfter(before.facts.month)) {
-      return [
-        `${before.facts.month} and ${facts.month} do not follow each other: give the bundles in between`,
-      ];
+      return [`${before.facts.month} and ${facts.month} do not follow each other: give the bundles in between`];
     }
     return facts.previous_sha256 === before.sha256
       ? []
-      : [
-          `${facts.month} was sealed after another ${before.facts.month} than the one that was given`,
-        ];
+      : [`${facts.month} was sealed after another ${before.facts.month} than the one that was given`];
   });
 }
 

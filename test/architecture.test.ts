@@ -8,11 +8,7 @@ import { mirrorWriteFaults } from "./support/one-writer.ts";
 import { blankComments, blankNonCode, importedModules } from "./support/source-text.ts";
 
 /** The contract itself, the sandbox's controls, and roles, whose first page is one of the portal. */
-const ownPaths = [
-  "src/contract/",
-  "src/sandbox/controls/",
-  "src/sandbox/resources/team-members/team-member.ts",
-];
+const ownPaths = ["src/contract/", "src/sandbox/controls/", "src/sandbox/resources/team-members/team-member.ts"];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -35,9 +31,7 @@ describe("the source tree", () => {
 
   test("was found, with imports in it", () => {
     expect(files.length).toBeGreaterThan(10);
-    expect(files.flatMap((file) => importedModules(file.text)).length).toBeGreaterThan(
-      files.length,
-    );
+    expect(files.flatMap((file) => importedModules(file.text)).length).toBeGreaterThan(files.length);
   });
 
   test("keeps the import table, has no cycle, and reads environment, clock and chance in one place", () => {
@@ -51,9 +45,7 @@ describe("the source tree", () => {
     const literal = new RegExp(`["'\`](/v1)?/(${[...collections].join("|")})(?=[/?"'\`$])`, "g");
     const found = files
       .filter(({ path }) => !ownPaths.some((own) => path.startsWith(own)))
-      .flatMap(({ path, text }) =>
-        (blankComments(text).match(literal) ?? []).map((hit) => `${path}: ${hit}`),
-      );
+      .flatMap(({ path, text }) => (blankComments(text).match(literal) ?? []).map((hit) => `${path}: ${hit}`));
     expect(found).toEqual([]);
   });
 
@@ -63,8 +55,7 @@ describe("the source tree", () => {
 });
 
 describe("one writer of the mirror", () => {
-  const faultsOfText = (text: string, path = "src/worker/a.ts") =>
-    mirrorWriteFaults([{ path, text }]);
+  const faultsOfText = (text: string, path = "src/worker/a.ts") => mirrorWriteFaults([{ path, text }]);
 
   test.each([
     "await db.raw(`insert into mirror.orders (id) values (?)`, [id]);",
@@ -168,9 +159,7 @@ describe("the import table", () => {
     ['type B = typeof import("../mirror/b.ts");', "an import type"],
     ['import d, {\n  x,\n  type Y,\n} from "../mirror/b.ts";', "an import over several lines"],
   ])("sees %s (%s)", (statement) => {
-    expect(
-      faultsOf({ "src/queue/a.ts": statement, "src/mirror/b.ts": "export const x = 1;" }),
-    ).toContainEqual(
+    expect(faultsOf({ "src/queue/a.ts": statement, "src/mirror/b.ts": "export const x = 1;" })).toContainEqual(
       expect.stringContaining("imports src/mirror/b.ts: queue may import platform/**"),
     );
   });

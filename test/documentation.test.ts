@@ -27,10 +27,7 @@ const runsByItself = ({ commands, registeredArguments, options }: Command): bool
   commands.length === 0 || registeredArguments.length + options.length > 0;
 
 /** Its own, and those of the command above it, which are taken behind it as well. */
-const optionsOf = ({ options, parent }: Command): readonly Option[] => [
-  ...options,
-  ...(parent?.options ?? []),
-];
+const optionsOf = ({ options, parent }: Command): readonly Option[] => [...options, ...(parent?.options ?? [])];
 
 describe("commands", () => {
   const program = new Command("tallyhook");
@@ -66,19 +63,16 @@ describe("commands", () => {
 
   test("every command line of the documents can be typed: its command and its options are there", () => {
     const wrong = pages.flatMap((page) =>
-      [...read(page).matchAll(/(?:`tallyhook|src\/bin\/tallyhook\.js) ([a-z][^`\n]*)/g)].flatMap(
-        ([, line = ""]) => {
-          const words = line.split(/\s+/).map((word) => word.replace(/[.,;:)"]+$/, ""));
-          const { command, rest } = find(words);
-          const options = rest.filter((word) => /^--[a-z]/.test(word));
-          const unknown = options.filter(
-            (name) => name !== "--help" && !optionsOf(command).some(({ long }) => long === name),
-          );
-          const isComplete =
-            command !== program && (runsByItself(command) || rest[0] !== undefined);
-          return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
-        },
-      ),
+      [...read(page).matchAll(/(?:`tallyhook|src\/bin\/tallyhook\.js) ([a-z][^`\n]*)/g)].flatMap(([, line = ""]) => {
+        const words = line.split(/\s+/).map((word) => word.replace(/[.,;:)"]+$/, ""));
+        const { command, rest } = find(words);
+        const options = rest.filter((word) => /^--[a-z]/.test(word));
+        const unknown = options.filter(
+          (name) => name !== "--help" && !optionsOf(command).some(({ long }) => long === name),
+        );
+        const isComplete = command !== program && (runsByItself(command) || rest[0] !== undefined);
+        return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
+      }),
     );
     expect(wrong).toEqual([]);
   });
@@ -87,17 +81,12 @@ describe("commands", () => {
 test("the glossary explains every state of an event, and no other", () => {
   const rows = section("docs/glossary.md", "States of an event").match(/^\| `.*$/gm) ?? [];
   const explained = rows.flatMap((row) => quoted(row).slice(0, 1));
-  const [, states = ""] =
-    /check \(state in \(([^)]*)\)/.exec(read("migrations/0001_inbox.sql")) ?? [];
+  const [, states = ""] = /check \(state in \(([^)]*)\)/.exec(read("migrations/0001_inbox.sql")) ?? [];
   expect(explained).toEqual([...states.matchAll(/'(\w+)'/g)].map(([, state]) => state));
 });
 
 test("no line of a page is longer than 120 characters", () => {
-  const generated = new Set([
-    "docs/promises.md",
-    "docs/sandbox-cards.md",
-    "docs/sandbox-coverage.md",
-  ]);
+  const generated = new Set(["docs/promises.md", "docs/sandbox-cards.md", "docs/sandbox-coverage.md"]);
   const long = pages
     .filter((page) => !generated.has(page))
     .flatMap((page) =>
@@ -118,16 +107,13 @@ test("no page has a command with the number of a release, which may not exist an
 test("every file that a page names is there", () => {
   const rooms = readdirSync(join(root, "src"));
   const files = ["src", "test", "bench", "migrations", "docs"].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(
-      (name) => `${folder}/${name}`,
-    ),
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`),
   );
   const top = new Set(readdirSync(root));
   const isThere = (name: string): boolean =>
     top.has(name) || files.some((file) => file === name || file.endsWith(`/${name}`));
   const isOurs = (name: string): boolean =>
-    /^(src|test|bench|migrations|docs)\/|\.(ts|sql|mjs|jsonc)$/.test(name) ||
-    rooms.includes(name.split("/")[0] ?? "");
+    /^(src|test|bench|migrations|docs)\/|\.(ts|sql|mjs|jsonc)$/.test(name) || rooms.includes(name.split("/")[0] ?? "");
   const ofReaders = new Set(codeBlocks.map(({ path }) => path));
   const gone = pages.flatMap((page) =>
     quoted(read(page).replaceAll(/^ *```.*?^ *```$/gms, ""))
@@ -142,9 +128,7 @@ test("every file that a page names is there", () => {
 
 test("the README's map names every folder of src/, and no other", () => {
   const rows = section("README.md", "A map of src/").match(/^\| `.*$/gm) ?? [];
-  const named = quoted(rows.join("\n")).flatMap((name) =>
-    name.endsWith("/") ? [name.slice(0, -1)] : [],
-  );
+  const named = quoted(rows.join("\n")).flatMap((name) => (name.endsWith("/") ? [name.slice(0, -1)] : []));
   const folders = readdirSync(join(root, "src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
@@ -164,17 +148,13 @@ test("every link between the documents leads somewhere", () => {
       .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
       .replaceAll(" ", "-");
   const dead = pages.flatMap((page) =>
-    [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(
-      ([link, path = "", heading]) => {
-        const target = path === "" ? page : join(dirname(page), path);
-        if (!existsSync(join(root, target))) return [`${page}: ${link}`];
-        if (heading === undefined) return [];
-        const headings = [...read(target).matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) =>
-          anchor(text),
-        );
-        return headings.includes(heading) ? [] : [`${page}: ${link}`];
-      },
-    ),
+    [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(([link, path = "", heading]) => {
+      const target = path === "" ? page : join(dirname(page), path);
+      if (!existsSync(join(root, target))) return [`${page}: ${link}`];
+      if (heading === undefined) return [];
+      const headings = [...read(target).matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => anchor(text));
+      return headings.includes(heading) ? [] : [`${page}: ${link}`];
+    }),
   );
   expect(dead).toEqual([]);
 });

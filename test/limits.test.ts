@@ -87,9 +87,7 @@ describe.each(migratedOnEachVersion)("on %s", (_name, start) => {
   beforeAll(async () => {
     server = await start();
     version = await withServer(server.url, async (client) => {
-      const { rows } = await client.query<{ n: number }>(
-        "select current_setting('server_version_num')::int as n",
-      );
+      const { rows } = await client.query<{ n: number }>("select current_setting('server_version_num')::int as n");
       return rows[0]?.n ?? 0;
     });
   });
@@ -143,16 +141,13 @@ describe.each(migratedOnEachVersion)("on %s", (_name, start) => {
         await trx.raw("select 1");
       });
 
-    test.each(Object.entries(writerLimits))(
-      "a writer is ended by %s",
-      async (name, { given, reach, code }) => {
-        // Older servers have no such limit; docs/operations.md says what that means.
-        if (name === "transactionMs" && version < 170_000) return;
-        await blocking("lock table mirror.orders in access exclusive mode", () =>
-          expect(write(given, reach)).rejects.toMatchObject(code === null ? {} : { code }),
-        );
-      },
-    );
+    test.each(Object.entries(writerLimits))("a writer is ended by %s", async (name, { given, reach, code }) => {
+      // Older servers have no such limit; docs/operations.md says what that means.
+      if (name === "transactionMs" && version < 170_000) return;
+      await blocking("lock table mirror.orders in access exclusive mode", () =>
+        expect(write(given, reach)).rejects.toMatchObject(code === null ? {} : { code }),
+      );
+    });
 
     test("a writer does not gain time by beginning twice", async () => {
       if (version < 170_000) return;

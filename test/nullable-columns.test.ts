@@ -51,10 +51,7 @@ beforeAll(async () => {
   full = await newDatabase(inject("templateDatabase"));
   await withDatabase(full, async (db) => {
     const events = await eventsSoFar(sandbox);
-    await deliver(db, alertContext, [
-      [{ ...events[0], type: "order.odd", data: {} }],
-      events.slice(-120),
-    ]);
+    await deliver(db, alertContext, [[{ ...events[0], type: "order.odd", data: {} }], events.slice(-120)]);
     for (const kind of ["import", "full"] as const) {
       await runReconcile(db, kind);
       await db("mirror.orders").where("id", "<", "4").update({ total: 1, status: "failed" });
@@ -115,11 +112,7 @@ async function orderAndSilence(db: Knex): Promise<void> {
 }
 
 const checkAll = (db: Knex) =>
-  checkInvariants(
-    db,
-    { now: clock.now(), asOf: clock.now() },
-    { modes: {}, run: null, timeZone: "Europe/Berlin" },
-  );
+  checkInvariants(db, { now: clock.now(), asOf: clock.now() }, { modes: {}, run: null, timeZone: "Europe/Berlin" });
 
 async function newDatabase(template: string): Promise<string> {
   const name = `${inject("templateDatabase")}_${randomBytes(4).toString("hex")}`;
@@ -222,8 +215,7 @@ async function emptyColumns(
 ): Promise<void> {
   if (columns.length === 0) return;
   const set = columns.map(
-    (column, k) =>
-      `"${column}" = case when ${isEmptied(k, columns.length)} then null else t."${column}" end`,
+    (column, k) => `"${column}" = case when ${isEmptied(k, columns.length)} then null else t."${column}" end`,
   );
   await db.transaction(async (trx) => {
     await trx.raw("set local session_replication_role = replica");
@@ -267,9 +259,7 @@ async function readEverything(db: Knex, url: string, { shown }: Reading): Promis
         writeReport(deps, { ...period, report, format, asOf: undefined }),
       );
     }
-    await read(`${report.name} as of`, () =>
-      writeReport(deps, { ...period, report, format: "json", asOf }),
-    );
+    await read(`${report.name} as of`, () => writeReport(deps, { ...period, report, format: "json", asOf }));
   }
   for (const [register, ...args] of [
     [registerEvents, "events", "list", "--limit", "1000"],
@@ -299,9 +289,7 @@ async function readEverything(db: Knex, url: string, { shown }: Reading): Promis
   await read("the end of a run", () => endRun(db));
   await read("identities", () => checkAll(db));
   await read("reconciliation", () => runReconcile(db, "full"));
-  const undescribed = await db("alerts.alerts")
-    .where("rule", "alert_undescribed")
-    .pluck<string[]>("key");
+  const undescribed = await db("alerts.alerts").where("rule", "alert_undescribed").pluck<string[]>("key");
   return [...failures, ...undescribed];
 }
 
@@ -372,9 +360,7 @@ test("there are rows to empty in every table, and nearly every column that may b
     const all = (of: Table[]) => of.flatMap(({ columns }) => columns).length;
     expect(all(free)).toBeGreaterThan(0.9 * all(tables));
     const of = (name: string) => free.find((table) => table.name === name)?.columns;
-    expect(of("mirror.orders")).toEqual(
-      expect.arrayContaining(["total", "currency", "created_at"]),
-    );
+    expect(of("mirror.orders")).toEqual(expect.arrayContaining(["total", "currency", "created_at"]));
     expect(of("alerts.alerts")).toEqual(expect.arrayContaining(["amount_minor", "currency"]));
   });
 });
@@ -386,9 +372,7 @@ describe("whatever may be null may be null: everything reads", () => {
   ): Promise<string[]> => {
     const name = await newDatabase(full);
     return withDatabase(name, async (db, url) => {
-      const tables = await Promise.all(
-        (await nullableTables(db)).map((table) => freeColumns(db, table)),
-      );
+      const tables = await Promise.all((await nullableTables(db)).map((table) => freeColumns(db, table)));
       for (const table of tables) await emptyColumns(db, table, isEmptied);
       return readEverything(db, url, reading);
     });
@@ -404,8 +388,7 @@ describe("whatever may be null may be null: everything reads", () => {
   );
 
   test("rows that each lack one column, another one in the next row; of few rows, each lacks some", async () => {
-    const lacks = (k: number, of: number) =>
-      `n % least(row_count, ${of}) = ${k} % least(row_count, ${of})`;
+    const lacks = (k: number, of: number) => `n % least(row_count, ${of}) = ${k} % least(row_count, ${of})`;
     expect(await readAfter(lacks)).toEqual([]);
   }, 300_000);
 

@@ -1,14 +1,4 @@
-import {
-  cp,
-  mkdtemp,
-  readFile,
-  readdir,
-  rm,
-  stat,
-  symlink,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { cp, mkdtemp, readFile, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,15 +13,7 @@ import { databaseUrl, withServer } from "./support/server-commands.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const copied = ["src", "migrations", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const rooms = [
-  "The sandbox",
-  "The endpoint",
-  "Reports",
-  "Alerts",
-  "Handlers",
-  "Forwarding",
-  "The dashboard",
-];
+const rooms = ["The sandbox", "The endpoint", "Reports", "Alerts", "Handlers", "Forwarding", "The dashboard"];
 
 const declined = sampleOrder({ id: "declined", subscription_id: null, status: "failed" });
 
@@ -90,10 +72,7 @@ describe.each(rooms)("without this room: %s", (room) => {
       const seq = await storeRow(db, { raw, eventId: event.id, receivedAgoSeconds: 60 });
       const worker = tallyhook("worker");
       try {
-        await eventually(
-          "the event is applied",
-          async () => (await progressOf(db, seq)).state === "applied",
-        );
+        await eventually("the event is applied", async () => (await progressOf(db, seq)).state === "applied");
         // The first sweep of the alerts ends before the worker does.
         await eventually("the worker runs", () => worker.output().includes("the worker runs"));
       } finally {
@@ -107,9 +86,7 @@ describe.each(rooms)("without this room: %s", (room) => {
       expect(alerts).toEqual(room === "Alerts" ? [] : ["decline:declined"]);
     } finally {
       await db.destroy();
-      await withServer(inject("serverUrl"), (client) =>
-        client.query(`DROP DATABASE ${name} WITH (FORCE)`),
-      );
+      await withServer(inject("serverUrl"), (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`));
     }
   });
 });
@@ -132,8 +109,7 @@ async function follow(copy: string, text: string): Promise<void> {
   }
 }
 
-const quoted = (item: string): string[] =>
-  [...item.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+const quoted = (item: string): string[] => [...item.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 
 async function remove(copy: string, path: string, kept: readonly string[]): Promise<void> {
   const full = join(copy, path);

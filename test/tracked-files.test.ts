@@ -25,9 +25,7 @@ const faultsIn = (path: string, text: string): string[] =>
   text
     .split("\n")
     .flatMap((line, index) =>
-      foreign
-        .filter(({ pattern }) => pattern.test(line))
-        .map(({ what }) => `${path}:${index + 1} holds ${what}`),
+      foreign.filter(({ pattern }) => pattern.test(line)).map(({ what }) => `${path}:${index + 1} holds ${what}`),
     );
 
 // Sources that came as an archive have no list of what is tracked.
@@ -43,9 +41,7 @@ describe.skipIf(!existsSync(join(root, ".git")))("tracked files", () => {
   });
 
   test("would be found out", () => {
-    expect(
-      faultsIn("a", 'x\n"resolved": "https://registry.npmjs.org/a"\n# see /home/me/a'),
-    ).toEqual([
+    expect(faultsIn("a", 'x\n"resolved": "https://registry.npmjs.org/a"\n# see /home/me/a')).toEqual([
       "a:2 holds the address of a package registry",
       "a:2 holds a resolved address in the lock file",
       "a:3 holds a path of somebody's machine",

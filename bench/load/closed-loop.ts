@@ -7,10 +7,7 @@ import type { SignedRequest } from "./signed-request.ts";
 export function runClosedLoop(
   { free }: Connections,
   { seconds }: ClosedLoop,
-  {
-    requests,
-    acceptedEvents,
-  }: { requests: readonly SignedRequest[]; acceptedEvents: AcceptedEvents },
+  { requests, acceptedEvents }: { requests: readonly SignedRequest[]; acceptedEvents: AcceptedEvents },
 ): Promise<Tally> {
   const tally = createTally(acceptedEvents);
   const endMs = performance.now() + seconds * 1_000;

@@ -8,10 +8,7 @@ export interface Connections {
 }
 
 /** Opens connections to one port, or spreads them evenly over several. */
-export async function openConnections(
-  port: number | readonly number[],
-  count: number,
-): Promise<Connections> {
+export async function openConnections(port: number | readonly number[], count: number): Promise<Connections> {
   const ports = typeof port === "number" ? [port] : port;
   let onLost: (error: Error) => void = () => {};
   const lost = new Promise<never>((_, reject) => {
@@ -19,9 +16,7 @@ export async function openConnections(
   });
   lost.catch(() => {});
   const all = await Promise.all(
-    Array.from({ length: count }, (_, n) =>
-      openConnection(ports[n % ports.length] ?? 0, (error) => onLost(error)),
-    ),
+    Array.from({ length: count }, (_, n) => openConnection(ports[n % ports.length] ?? 0, (error) => onLost(error))),
   );
   return {
     free: [...all],

@@ -27,8 +27,7 @@ async function carryOut(order: LoadOrder): Promise<LoadReport> {
   const makeRequest = () => signedRequest(stream, nextEvent++);
   const acceptedEvents = acceptedOf.get(seed) ?? new Set();
   acceptedOf.set(seed, acceptedEvents);
-  const requests =
-    plan.kind === "closed" ? Array.from({ length: plan.maxEvents }, makeRequest) : [];
+  const requests = plan.kind === "closed" ? Array.from({ length: plan.maxEvents }, makeRequest) : [];
   const connections = await openConnections(port, count);
   try {
     tell("ready");

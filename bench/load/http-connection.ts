@@ -19,10 +19,7 @@ const firstRequest = Buffer.from("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r
  * Connects, and reconnects after an answer that closes the connection. Reports any other close and any failure to
  * `onLost`, once.
  */
-export async function openConnection(
-  port: number,
-  onLost: (error: Error) => void,
-): Promise<HttpConnection> {
+export async function openConnection(port: number, onLost: (error: Error) => void): Promise<HttpConnection> {
   let socket: Socket;
   let answered: ((status: number) => void) | null = null;
   let received: Buffer = empty;

@@ -55,8 +55,7 @@ export function runOpenLoop(
         resolve(tally);
         return;
       }
-      for (let made = 0; made < 4 && ready.length < readyRequests; made++)
-        ready.push(makeRequest());
+      for (let made = 0; made < 4 && ready.length < readyRequests; made++) ready.push(makeRequest());
     };
     for (let made = 0; made < readyRequests; made++) ready.push(makeRequest());
     // The finest resolution of a timer. Its lateness is in `latenessMs`.

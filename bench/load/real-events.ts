@@ -39,12 +39,7 @@ interface Story {
   now?: (of: Subject) => Wire;
 }
 
-const orderAt = (
-  { seed, number, at }: Subject,
-  seconds: number,
-  status: string,
-  more: Wire = {},
-) => ({
+const orderAt = ({ seed, number, at }: Subject, seconds: number, status: string, more: Wire = {}) => ({
   ...order(seed, { number, createdAt: at(0), updatedAt: at(seconds), status, transactions: [] }),
   ...more,
 });
@@ -106,11 +101,7 @@ const refund: Story = {
       type: "order.refunded",
       show: (of) =>
         sold(of, 3, "refunded", {
-          transactions: [
-            saleOf(of.seed, of.number, of.at(1)),
-            refundOf(of, 1, 1_000),
-            refundOf(of, 2, 3_750),
-          ],
+          transactions: [saleOf(of.seed, of.number, of.at(1)), refundOf(of, 1, 1_000), refundOf(of, 2, 3_750)],
         }),
     },
   ],
@@ -176,8 +167,7 @@ const newcomer: Story = {
   states: [
     {
       type: "customer.created",
-      show: ({ seed, number, at }) =>
-        customer(seed, { number, createdAt: at(0), updatedAt: at(0) }),
+      show: ({ seed, number, at }) => customer(seed, { number, createdAt: at(0), updatedAt: at(0) }),
     },
     {
       type: "customer.updated",

@@ -13,10 +13,7 @@ export interface OrderState {
 }
 
 /** An order of two items. */
-export const order = (
-  seed: string,
-  { number, createdAt, updatedAt, status, transactions }: OrderState,
-) => ({
+export const order = (seed: string, { number, createdAt, updatedAt, status, transactions }: OrderState) => ({
   id: objectId(seed, "order", number),
   order_number: Math.abs(number).toString(36).toUpperCase().padStart(8, "0"),
   customer_id: objectId(seed, "customer", number % 40_000),
@@ -68,10 +65,7 @@ interface SubscriptionState {
 }
 
 /** An active monthly subscription. */
-export const subscription = (
-  seed: string,
-  { number, createdAt, updatedAt, cycle }: SubscriptionState,
-) => {
+export const subscription = (seed: string, { number, createdAt, updatedAt, cycle }: SubscriptionState) => {
   const nextAt = new Date(Date.parse(updatedAt) + 30 * 24 * 3_600_000).toISOString();
   return {
     id: objectId(seed, "subscription", number),

@@ -20,21 +20,12 @@ const scheme = signatureScheme("svc");
 export const signedRequest = (stream: EventStream, n: number): SignedRequest =>
   signed(eventOf(stream, n), stream.mix === "stripe" ? stripeSignature : ourSignature);
 
-type Sign = (
-  secret: string,
-  body: Buffer,
-  at: Date,
-  id: string,
-) => Readonly<Record<string, string>>;
+type Sign = (secret: string, body: Buffer, at: Date, id: string) => Readonly<Record<string, string>>;
 
-const ourSignature: Sign = (secret, body, at, messageId) =>
-  scheme.sign({ body, secrets: [secret], at, messageId });
+const ourSignature: Sign = (secret, body, at, messageId) => scheme.sign({ body, secrets: [secret], at, messageId });
 
 /** A delivery of an event, signed now. */
-export function signed(
-  { id, number, body }: SampleEvent,
-  sign: Sign = ourSignature,
-): SignedRequest {
+export function signed({ id, number, body }: SampleEvent, sign: Sign = ourSignature): SignedRequest {
   const signature = sign(benchSecret, body, new Date(), id);
   const head = [
     "POST /webhooks HTTP/1.1",

@@ -70,18 +70,13 @@ serve(
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const signature = request.headers["stripe-signature"];
-      sync
-        .processWebhook(
-          Buffer.concat(chunks),
-          typeof signature === "string" ? signature : undefined,
-        )
-        .then(
-          () => reply(200),
-          (error: unknown) => {
-            console.error(error);
-            reply(400);
-          },
-        );
+      sync.processWebhook(Buffer.concat(chunks), typeof signature === "string" ? signature : undefined).then(
+        () => reply(200),
+        (error: unknown) => {
+          console.error(error);
+          reply(400);
+        },
+      );
     });
   }),
 );

@@ -20,19 +20,13 @@ export const closedLoop = (seconds: number, mostPerSecond: number) =>
   ({ kind: "closed", seconds, maxEvents: Math.ceil(seconds * mostPerSecond) }) as const;
 
 /** One closed loop, from the first request until no event waits. Throws if events were lost, doubled or not applied. */
-export async function appliedRound(
-  { generator, port, client, pids }: System,
-  seconds: number,
-): Promise<AppliedRound> {
+export async function appliedRound({ generator, port, client, pids }: System, seconds: number): Promise<AppliedRound> {
   let stopMeter: () => CpuUse = () => ({});
   let meterStartMs = 0;
-  const report = await generator.run(
-    { port, plan: closedLoop(seconds, mostAppliedPerSecond) },
-    () => {
-      stopMeter = meterCpu(pids);
-      meterStartMs = performance.now();
-    },
-  );
+  const report = await generator.run({ port, plan: closedLoop(seconds, mostAppliedPerSecond) }, () => {
+    stopMeter = meterCpu(pids);
+    meterStartMs = performance.now();
+  });
   await untilApplied(client);
   const totalSeconds = (Date.now() - report.startedAtMs) / 1_000;
   await untilRead(client);

@@ -24,10 +24,9 @@ export async function bulkLoad(
       await client.query(`alter index ${name} set (fillfactor = ${randomFill})`);
     }
     // Rows pass these indexes by, until they are built.
-    await client.query(
-      "update pg_index set indisready = false, indisvalid = false where indexrelid = any($1::oid[])",
-      [indexes.map(({ oid }) => oid)],
-    );
+    await client.query("update pg_index set indisready = false, indisvalid = false where indexrelid = any($1::oid[])", [
+      indexes.map(({ oid }) => oid),
+    ]);
     await load();
     for (const { name } of indexes) await client.query(`reindex index ${name}`);
     for (const { name } of random) await client.query(`alter index ${name} reset (fillfactor)`);

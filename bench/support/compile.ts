@@ -14,8 +14,7 @@ const entry = join(benchDirectory, "src", "bin", "tallyhook.js");
  */
 export async function compile(): Promise<void> {
   const tsc = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
-  const run = (...args: string[]) =>
-    promisify(execFile)(process.execPath, args, { cwd: projectRoot });
+  const run = (...args: string[]) => promisify(execFile)(process.execPath, args, { cwd: projectRoot });
   await run(tsc, "-p", join(projectRoot, "bench"), "--noCheck");
   await run(join("src", "bin", "copy-files.js"), built);
   // A worker starts its handlers by the program's entry, which lies beside a build.

@@ -26,18 +26,13 @@ export function meterCpu(programs: Readonly<Record<string, number>>): () => CpuU
 }
 
 /** The same as CPU seconds of each program, children included, without the rest of the machine. */
-export function meterSeconds(
-  programs: Readonly<Record<string, number>>,
-): () => Record<string, number> {
+export function meterSeconds(programs: Readonly<Record<string, number>>): () => Record<string, number> {
   if (process.platform !== "linux") return () => ({});
   const before = readAll(programs).byName;
   return () => {
     const after = readAll(programs).byName;
     return Object.fromEntries(
-      Object.keys(programs).map((name) => [
-        name,
-        ((after[name] ?? 0) - (before[name] ?? 0)) / ticksPerSecond,
-      ]),
+      Object.keys(programs).map((name) => [name, ((after[name] ?? 0) - (before[name] ?? 0)) / ticksPerSecond]),
     );
   };
 }
@@ -49,9 +44,7 @@ export function endedChildrenSeconds(): number {
 }
 
 function readAll(programs: Readonly<Record<string, number>>) {
-  const byName = Object.fromEntries(
-    Object.entries(programs).map(([name, pid]) => [name, treeTicks(name, pid)]),
-  );
+  const byName = Object.fromEntries(Object.entries(programs).map(([name, pid]) => [name, treeTicks(name, pid)]));
   return { byName, busy: busyTicks() };
 }
 
@@ -67,9 +60,6 @@ function treeTicks(name: string, pid: number): number {
 /** Busy time of all CPUs: everything except idle and waiting for disks. */
 function busyTicks(): number {
   const [first = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = first
-    .split(/\s+/)
-    .slice(1)
-    .map(Number);
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = first.split(/\s+/).slice(1).map(Number);
   return user + nice + system + irq + softIrq + steal;
 }

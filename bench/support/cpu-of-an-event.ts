@@ -3,9 +3,7 @@ import { parseEventBody } from "../../src/contract/event-envelope.ts";
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { median } from "./statistics.ts";
 
-export const raw = Buffer.from(
-  JSON.stringify({ id: "evt_1", type: "order.paid", filler: randomBytes(600) }),
-);
+export const raw = Buffer.from(JSON.stringify({ id: "evt_1", type: "order.paid", filler: randomBytes(600) }));
 
 export const verified = "an event verified and parsed";
 const scheme = signatureScheme("svc");

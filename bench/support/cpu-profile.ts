@@ -14,17 +14,12 @@ interface CpuProfile {
 export type ProfileRow = Record<"share" | "where", string>;
 
 /** The functions that took most of the busy time, for each profile in a directory. */
-export async function summariseProfiles(
-  directory: string,
-  top = 25,
-): Promise<{ name: string; rows: ProfileRow[] }[]> {
+export async function summariseProfiles(directory: string, top = 25): Promise<{ name: string; rows: ProfileRow[] }[]> {
   const files = (await readdir(directory)).filter((file) => file.endsWith(".cpuprofile")).sort();
   return Promise.all(
     files.map(async (file) => ({
       name: basename(file, ".cpuprofile"),
-      rows: summarise(
-        JSON.parse(await readFile(join(directory, file), "utf8")) as CpuProfile,
-      ).slice(0, top),
+      rows: summarise(JSON.parse(await readFile(join(directory, file), "utf8")) as CpuProfile).slice(0, top),
     })),
   );
 }

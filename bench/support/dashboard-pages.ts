@@ -61,12 +61,8 @@ export async function pagesOf(
   const samples = await sampleAddresses(db, groups);
   // They name months of the other filled database.
   const addresses = samples.map((address) => address.replace(/=2026-/g, `=${filledYear}-`));
-  const asked = [...new Set([...addresses, ...searches])].filter((address) =>
-    kinds.includes(kindOf(address)),
-  );
-  return pagesAmong(asked, (address) =>
-    fetch(`${dashboard.url}${address}`, { headers: headersOf(dashboard) }),
-  );
+  const asked = [...new Set([...addresses, ...searches])].filter((address) => kinds.includes(kindOf(address)));
+  return pagesAmong(asked, (address) => fetch(`${dashboard.url}${address}`, { headers: headersOf(dashboard) }));
 }
 
 /** A session of somebody with these roles: the cookie to send. */
@@ -107,8 +103,7 @@ export async function measurePages(
   for (const address of addresses) {
     const load = (cookie: string) => loadPage(`${url}${address}`, cookie);
     const seen: string[] = [];
-    for (const cookie of cookies)
-      if ([200, 503].includes((await load(cookie)).status)) seen.push(cookie);
+    for (const cookie of cookies) if ([200, 503].includes((await load(cookie)).status)) seen.push(cookie);
     const [meter, taken] = [meterSeconds(pids), [] as number[]];
     for (let n = 0; n < times; n++) {
       for (const cookie of seen) {
@@ -118,9 +113,7 @@ export async function measurePages(
         taken.push(ms);
       }
     }
-    const cpuMs = Object.fromEntries(
-      Object.entries(meter()).map(([name, s]) => [name, (s * 1_000) / taken.length]),
-    );
+    const cpuMs = Object.fromEntries(Object.entries(meter()).map(([name, s]) => [name, (s * 1_000) / taken.length]));
     // What no role but all of them together may see, or what has changed since it was listed.
     if (taken.length === 0) continue;
     measured.push({ address, kind: kindOf(address), times: taken, cpuMs });
@@ -129,10 +122,7 @@ export async function measurePages(
   return measured;
 }
 
-export async function loadPage(
-  url: string,
-  cookie: string,
-): Promise<{ status: number; ms: number }> {
+export async function loadPage(url: string, cookie: string): Promise<{ status: number; ms: number }> {
   const startMs = performance.now();
   const answer = await fetch(url, { redirect: "manual", headers: headersOf({ cookie }) });
   await answer.arrayBuffer();

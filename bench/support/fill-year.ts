@@ -6,10 +6,8 @@ import { fillSeed, filledYear, orderStepMs, yearStart } from "./year.ts";
 export const idSql = (kind: string, n: string): string =>
   `overlay(overlay(md5('${fillSeed}:${kind}:' || ${n}) placing '4' from 13) placing 'a' from 17)::uuid::text`;
 
-const iso = (at: string): string =>
-  `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-const versionTime = (at: string): string =>
-  `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+const iso = (at: string): string => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+const versionTime = (at: string): string => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
  * Fills an empty mirror with a year of orders: 6 % declined (a third of them renewals), 12 % refunded, 1.5 % charged
@@ -17,11 +15,7 @@ const versionTime = (at: string): string =>
  * two days after its payment. The history has one state of each object, and two of settled or charged-back ones. Each
  * nightly run reads a slice of each list. The orders are those of `yearOrder`.
  */
-export async function fillYear(
-  client: ClientBase,
-  orders: number,
-  say: (line: string) => void,
-): Promise<void> {
+export async function fillYear(client: ClientBase, orders: number, say: (line: string) => void): Promise<void> {
   const step = async (what: string, run: () => Promise<unknown>) => {
     const startMs = performance.now();
     await run();

@@ -14,10 +14,7 @@ export const describeCpu = (use: CpuUse): string =>
  * CPU time of each program for one event and of all of them, in µs, and how many events a second the machine's CPUs could handle at that
  * cost. Varies less than a rate when other programs are running.
  */
-export function describeCost(
-  use: CpuUse,
-  eventsPerSecond: number,
-): { costs: string; micros: number; bound: number } {
+export function describeCost(use: CpuUse, eventsPerSecond: number): { costs: string; micros: number; bound: number } {
   const own = Object.entries(use).filter(([name]) => name !== "elsewhere" && name !== "runner");
   const micros = (cpus: number) => (cpus * 1e6) / eventsPerSecond;
   const sum = own.reduce((total, [, cpus]) => total + cpus, 0);
@@ -35,11 +32,8 @@ export const describeMicros = (micros: Readonly<Record<string, number>>): string
 /** A plain text table, with numbers aligned to the right. */
 export function formatTable(rows: readonly Record<string, Cell>[]): string {
   const keys = Object.keys(rows[0] ?? {});
-  const text = (cell: Cell | undefined) =>
-    typeof cell === "number" ? cell.toLocaleString("en") : (cell ?? "");
-  const widths = keys.map((key) =>
-    Math.max(key.length, ...rows.map((row) => text(row[key]).length)),
-  );
+  const text = (cell: Cell | undefined) => (typeof cell === "number" ? cell.toLocaleString("en") : (cell ?? ""));
+  const widths = keys.map((key) => Math.max(key.length, ...rows.map((row) => text(row[key]).length)));
   const line = (cells: string[], isNumber: (n: number) => boolean) =>
     cells
       .map((cell, n) => (isNumber(n) ? cell.padStart(widths[n] ?? 0) : cell.padEnd(widths[n] ?? 0)))

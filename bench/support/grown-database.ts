@@ -2,10 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-} from "../../src/platform/embedded/embedded-postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { cloneDatabase, databaseUrl, withServer } from "../../test/support/server-commands.ts";
 import { fillYear } from "./fill-year.ts";
@@ -90,14 +87,9 @@ const start = (settings: Readonly<Record<string, string>>): Promise<EmbeddedPost
     settings,
   });
 
-async function makeTemplate(
-  template: string,
-  grown: Grown,
-  say: (line: string) => void,
-): Promise<void> {
+async function makeTemplate(template: string, grown: Grown, say: (line: string) => void): Promise<void> {
   const startMs = performance.now();
-  const sayTime = (line: string) =>
-    say(`${((performance.now() - startMs) / 1000).toFixed(0)} s: ${line}`);
+  const sayTime = (line: string) => say(`${((performance.now() - startMs) / 1000).toFixed(0)} s: ${line}`);
   say(`making a database of ${grown.orders} orders and ${grown.events} events, once`);
   const postgres = await start(fillSettings);
   try {
@@ -129,9 +121,7 @@ async function databases(url: string): Promise<string[]> {
 }
 
 const drop = (url: string, name: string): Promise<unknown> =>
-  withServer(url, (client) =>
-    client.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`),
-  );
+  withServer(url, (client) => client.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`));
 
 /** Of what a grown database is made by: the migrations, the fill and the size. */
 async function fingerprint(grown: Grown): Promise<string> {

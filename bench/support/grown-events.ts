@@ -67,12 +67,7 @@ const saleOf = ({ number, object: { total, currency, created_at } }: OldOrder) =
   updated_at: created_at,
 });
 
-function event(
-  seed: string,
-  n: number,
-  type: string,
-  order: Readonly<Record<string, unknown>>,
-): SampleEvent {
+function event(seed: string, n: number, type: string, order: Readonly<Record<string, unknown>>): SampleEvent {
   const id = objectId(seed, "event", n);
   const at = timeOf(n);
   const object = { ...order, updated_at: at };

@@ -52,9 +52,7 @@ export async function startStore(
     name,
     databaseUrl,
     async run({ first, count, orders }, { checkpoint }) {
-      const requests = Array.from({ length: count }, (_, n) =>
-        signed(grownEvent(seed, first + n, orders)),
-      );
+      const requests = Array.from({ length: count }, (_, n) => signed(grownEvent(seed, first + n, orders)));
       const client = await connect(databaseUrl);
       const open = await openConnections(receiver.port, connections);
       try {
@@ -70,8 +68,7 @@ export async function startStore(
         ]);
         const cost = await meter(count);
         const { accepted, refused } = tally.report();
-        if (accepted < count)
-          throw new Error(`of ${count} events ${accepted} were stored: ${JSON.stringify(refused)}`);
+        if (accepted < count) throw new Error(`of ${count} events ${accepted} were stored: ${JSON.stringify(refused)}`);
         return cost;
       } finally {
         open.close();
@@ -104,12 +101,10 @@ export async function applyStored(
       const started = async () => (await stateOf(client, first)) !== "received";
       await Promise.race([until(started, startPollMs), worker.died]);
       const already = await countCompleted(client, first);
-      if (already > seqs.length / 2)
-        throw new Error("too few events to be measured: set --seconds");
+      if (already > seqs.length / 2) throw new Error("too few events to be measured: set --seconds");
       const meter = await startMeter(client, { postgres: postgresPid, worker: worker.pid });
       const ended = async () =>
-        (await stateOf(client, last)) !== "received" &&
-        (await countCompleted(client, first)) === seqs.length;
+        (await stateOf(client, last)) !== "received" && (await countCompleted(client, first)) === seqs.length;
       await Promise.race([until(ended, endPollMs), worker.died]);
       const cost = await meter(seqs.length - already);
       await refuseFailures(client, first);
@@ -145,9 +140,7 @@ async function startMeter(
   return async (events) => {
     const seconds = meter();
     return {
-      cpuMicros: Object.fromEntries(
-        Object.entries(seconds).map(([program, used]) => [program, (used * 1e6) / events]),
-      ),
+      cpuMicros: Object.fromEntries(Object.entries(seconds).map(([program, used]) => [program, (used * 1e6) / events])),
       walBytes: ((await position()) - before) / events,
     };
   };
@@ -162,10 +155,7 @@ async function waitingSeqs(client: pg.Client): Promise<number[]> {
 }
 
 async function stateOf(client: pg.Client, seq: number): Promise<string | undefined> {
-  const { rows } = await client.query<{ state: string }>(
-    "select state from inbox.events where seq = $1",
-    [seq],
-  );
+  const { rows } = await client.query<{ state: string }>("select state from inbox.events where seq = $1", [seq]);
   return rows[0]?.state;
 }
 

@@ -21,15 +21,10 @@ export interface GrowthRound {
 const matching = (rounds: readonly GrowthRound[], phase: Phase, moment: Moment): GrowthRound[] =>
   rounds.filter((round) => round.phase === phase && round.moment === moment);
 
-const total = ({ cpuMicros }: Cost): number =>
-  Object.values(cpuMicros).reduce((sum, micros) => sum + micros, 0);
+const total = ({ cpuMicros }: Cost): number => Object.values(cpuMicros).reduce((sum, micros) => sum + micros, 0);
 
 /** Medians over the rounds, program by program. */
-export function costsOf(
-  rounds: readonly GrowthRound[],
-  phase: Phase,
-  moment: Moment,
-): { empty: Cost; grown: Cost } {
+export function costsOf(rounds: readonly GrowthRound[], phase: Phase, moment: Moment): { empty: Cost; grown: Cost } {
   const own = matching(rounds, phase, moment);
   const middle = (costs: readonly Cost[]): Cost => ({
     cpuMicros: Object.fromEntries(

@@ -1,14 +1,7 @@
 import { compiled } from "./compile.ts";
 import type { CpuSet } from "./pinning.ts";
 import { type BenchProcess, nextMessage, startProcess } from "./processes.ts";
-import type {
-  EventStream,
-  FromGenerator,
-  LoadOrder,
-  LoadReport,
-  Mix,
-  ToGenerator,
-} from "../load/protocol.ts";
+import type { EventStream, FromGenerator, LoadOrder, LoadReport, Mix, ToGenerator } from "../load/protocol.ts";
 
 /** A stream and how much of it was sent. Whoever compares what is stored with what was answered has one a database. */
 export interface SentStream {

@@ -16,9 +16,7 @@ export interface OrderWish {
  */
 export async function postOrders(wish: OrderWish, seconds: number): Promise<number> {
   const body = JSON.stringify(wish.body);
-  const requests = Array.from({ length: Math.ceil(seconds * mostPerSecond) }, () =>
-    orderRequest(wish.apiKey, body),
-  );
+  const requests = Array.from({ length: Math.ceil(seconds * mostPerSecond) }, () => orderRequest(wish.apiKey, body));
   const { free, close } = await openConnections(wish.port, connections);
   const startMs = performance.now();
   const endMs = startMs + seconds * 1000;

@@ -24,17 +24,8 @@ export async function installPeer(): Promise<{ directory: string } | { problem: 
   const directory = join(benchDirectory, "peer");
   if (isInstalled(directory)) return { directory };
   await mkdir(directory, { recursive: true });
-  await writeFile(
-    join(directory, "package.json"),
-    JSON.stringify({ private: true, dependencies: versions }, null, 2),
-  );
-  const quietly = [
-    "--no-audit",
-    "--no-fund",
-    "--no-package-lock",
-    "--fetch-retries=0",
-    "--loglevel=error",
-  ];
+  await writeFile(join(directory, "package.json"), JSON.stringify({ private: true, dependencies: versions }, null, 2));
+  const quietly = ["--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=0", "--loglevel=error"];
   const args = ["install", "--ignore-scripts", ...quietly];
   try {
     await promisify(execFile)("npm", args, { cwd: directory, timeout: installWithinMs });

@@ -60,6 +60,4 @@ export function readStat(pid: number): string[] | null {
 
 /** Clock ticks a second, the unit of times in /proc. */
 export const ticksPerSecond =
-  process.platform === "linux"
-    ? Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
-    : 100;
+  process.platform === "linux" ? Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" })) : 100;

@@ -43,11 +43,7 @@ export function killProcesses(): void {
 export function startProcess(options: ProcessOptions): BenchProcess {
   const { name, file, directory, cpus } = options;
   const logFile = join(directory, `${name}.log`);
-  const profiling = [
-    "--cpu-prof",
-    `--cpu-prof-dir=${directory}`,
-    `--cpu-prof-name=${name}.cpuprofile`,
-  ];
+  const profiling = ["--cpu-prof", `--cpu-prof-dir=${directory}`, `--cpu-prof-name=${name}.cpuprofile`];
   const [command, ...args] = pinnedCommand(cpus, [
     process.execPath,
     "--enable-source-maps",

@@ -6,13 +6,9 @@ export interface MemorySample {
 }
 
 /** Samples the memory of programs every second until the returned function is called. Empty without /proc. */
-export function sampleMemory(
-  programs: Readonly<Record<string, number>>,
-): () => Record<string, MemorySample[]> {
+export function sampleMemory(programs: Readonly<Record<string, number>>): () => Record<string, MemorySample[]> {
   const startMs = performance.now();
-  const samples: Record<string, MemorySample[]> = Object.fromEntries(
-    Object.keys(programs).map((name) => [name, []]),
-  );
+  const samples: Record<string, MemorySample[]> = Object.fromEntries(Object.keys(programs).map((name) => [name, []]));
   const sample = () => {
     for (const [name, pid] of Object.entries(programs)) {
       const megabytes = residentMegabytes(pid);

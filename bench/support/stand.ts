@@ -27,11 +27,7 @@ export interface Stand {
   /** Includes Redis only if it is installed. */
   readonly backends: readonly QueueBackend[];
   /** Runs with its own migrated database and, for the Redis backend, an empty Redis. Removes them afterwards. */
-  withDatabase<T>(
-    backend: QueueBackend,
-    cpus: CpuSet,
-    work: (place: DataPlace) => Promise<T>,
-  ): Promise<T>;
+  withDatabase<T>(backend: QueueBackend, cpus: CpuSet, work: (place: DataPlace) => Promise<T>): Promise<T>;
   /** Runs with a database of its own without tables, on the same server. Removes it afterwards. */
   withEmptyDatabase<T>(cpus: CpuSet, work: (databaseUrl: string) => Promise<T>): Promise<T>;
   /** Stops all servers of the stand, also those that are in use. */
@@ -74,22 +70,14 @@ export async function createStand({
   const redisServers = new Set<RedisServer>();
   let databases = 0;
 
-  async function inDatabase<T>(
-    from: string,
-    cpus: CpuSet,
-    work: (name: string) => Promise<T>,
-  ): Promise<T> {
+  async function inDatabase<T>(from: string, cpus: CpuSet, work: (name: string) => Promise<T>): Promise<T> {
     pinTree(postgres.pid, cpus);
     const name = `bench_${++databases}`;
-    await withServer(postgres.url, (client) =>
-      client.query(`create database ${name} template ${from}`),
-    );
+    await withServer(postgres.url, (client) => client.query(`create database ${name} template ${from}`));
     try {
       return await work(name);
     } finally {
-      await withServer(postgres.url, (client) =>
-        client.query(`drop database ${name} with (force)`),
-      );
+      await withServer(postgres.url, (client) => client.query(`drop database ${name} with (force)`));
       // Writes this benchmark's dirty pages now, so that they are not written during the next.
       await withServer(postgres.url, (client) => client.query("checkpoint"));
     }
@@ -110,10 +98,7 @@ export async function createStand({
             pids: { postgres: postgres.pid, ...(redis === null ? {} : { redis: redis.pid }) },
           });
           if (profile) {
-            await writeFile(
-              join(directory, `${name}-statements.txt`),
-              formatTable(await topStatements(url)),
-            );
+            await writeFile(join(directory, `${name}-statements.txt`), formatTable(await topStatements(url)));
           }
           return result;
         } finally {
@@ -121,8 +106,7 @@ export async function createStand({
         }
       });
     },
-    withEmptyDatabase: (cpus, work) =>
-      inDatabase("template1", cpus, (name) => work(databaseUrl(postgres.url, name))),
+    withEmptyDatabase: (cpus, work) => inDatabase("template1", cpus, (name) => work(databaseUrl(postgres.url, name))),
     async close() {
       for (const server of redisServers) await server.stop();
       await postgres.remove();

@@ -6,10 +6,7 @@ export const statementSettings = {
 };
 
 /** The most expensive statements of this URL's database, in ms, and in µs a row if they return rows. */
-export async function topStatements(
-  url: string,
-  top = 20,
-): Promise<Record<string, string | number>[]> {
+export async function topStatements(url: string, top = 20): Promise<Record<string, string | number>[]> {
   return withServer(url, async (client) => {
     await client.query("create extension if not exists pg_stat_statements");
     const { rows } = await client.query<Record<string, string>>(

@@ -43,12 +43,8 @@ function differencesOf(
 ): string[] {
   const answeredAgain = accepted - distinct;
   const differences = [
-    events === distinct
-      ? null
-      : `${distinct} different events were answered 200, ${events} are in the inbox`,
-    repeats === answeredAgain
-      ? null
-      : `${answeredAgain} repeats were answered 200, ${repeats} are counted`,
+    events === distinct ? null : `${distinct} different events were answered 200, ${events} are in the inbox`,
+    repeats === answeredAgain ? null : `${answeredAgain} repeats were answered 200, ${repeats} are counted`,
     isApplied && unapplied > 0 ? `${unapplied} events are not applied` : null,
     isApplied && ignored > 0 ? `${ignored} events are ignored` : null,
     isApplied && dead > 0 ? `${dead} events are dead` : null,

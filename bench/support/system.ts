@@ -6,13 +6,7 @@ import { type LoadGenerator, newStream, startLoadGenerator } from "./load-genera
 import { placement } from "./pinning.ts";
 import type { BenchProcess } from "./processes.ts";
 import type { QueueBackend, Stand } from "./stand.ts";
-import {
-  type Placed,
-  type RunningServer,
-  startOtherServer,
-  startReceiver,
-  startWorker,
-} from "./tallyhook.ts";
+import { type Placed, type RunningServer, startOtherServer, startReceiver, startWorker } from "./tallyhook.ts";
 
 /** A whole deployment under load. Every program may use every CPU, as on a small server. */
 export interface System {

@@ -42,11 +42,7 @@ export async function startReceiver(placed: Placed, place: DataPlace): Promise<R
 }
 
 /** Starts the dashboard on a clock that begins at this time. */
-export async function startDashboard(
-  placed: Placed,
-  place: DataPlace,
-  beginsAt: Date,
-): Promise<RunningServer> {
+export async function startDashboard(placed: Placed, place: DataPlace, beginsAt: Date): Promise<RunningServer> {
   const port = await freePort();
   const child = startProcess({
     name: "dashboard",

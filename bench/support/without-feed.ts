@@ -45,7 +45,6 @@ export async function buildWithoutFeed(): Promise<string> {
 async function change(path: string, what: string, by: string, added = ""): Promise<void> {
   const file = join(changed, path);
   const text = await readFile(file, "utf8");
-  if (!text.includes(what))
-    throw new Error(`${path} has no "${what}" any more: adapt without-feed.ts`);
+  if (!text.includes(what)) throw new Error(`${path} has no "${what}" any more: adapt without-feed.ts`);
   await writeFile(file, `${text.replace(what, () => by)}\n${added}\n`);
 }

@@ -34,9 +34,7 @@ export function yearOrder(count: number, n: number, id = yearId("order", n)): st
   const status = statusOf(n);
   const currency = n % 5 === 0 ? "eur" : n % 5 === 1 ? "jpy" : "usd";
   const renewal =
-    n % 4 === 0
-      ? `"subscription_id":"${yearId("subscription", n % (count / 20))}","subscription_cycle":2,`
-      : "";
+    n % 4 === 0 ? `"subscription_id":"${yearId("subscription", n % (count / 20))}","subscription_cycle":2,` : "";
   return (
     `{"id":"${id}","order_number":"${String(n).padStart(8, "0")}","customer_id":"${yearId("customer", n % (count / 4))}",` +
     `"status":"${status}","subtotal":${total},"discount_amount":0,"total":${total},"currency":"${currency}","description":null,` +

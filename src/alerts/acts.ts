@@ -1,22 +1,6 @@
 import type { Knex } from "knex";
-import {
-  type Act,
-  ActRefused,
-  type ActSubject,
-  actOn,
-  outdated,
-  recordOf,
-  requireRow,
-} from "../people/act.ts";
-import {
-  flag,
-  oneOf,
-  optional,
-  reference,
-  text,
-  wholeNumber,
-  withDefault,
-} from "../people/fields.ts";
+import { type Act, ActRefused, type ActSubject, actOn, outdated, recordOf, requireRow } from "../people/act.ts";
+import { flag, oneOf, optional, reference, text, wholeNumber, withDefault } from "../people/fields.ts";
 import type { Clock } from "../platform/clock.ts";
 import { longLine, shortLine } from "../platform/free-text.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
@@ -35,13 +19,7 @@ import {
   mostSilentHours,
   silencesSince,
 } from "./silences.ts";
-import {
-  type AlertDelivery,
-  type AlertRow,
-  findAlert,
-  findAlertByKey,
-  lockAlert,
-} from "./store.ts";
+import { type AlertDelivery, type AlertRow, findAlert, findAlertByKey, lockAlert } from "./store.ts";
 
 /** An alert, by its number or its key. */
 export const alertSubject: ActSubject<AlertRow> = {
@@ -58,8 +36,7 @@ export const alertSubject: ActSubject<AlertRow> = {
 export const alertNamed = async (db: Knex, given: string): Promise<number | null> =>
   /^[1-9]\d{0,14}$/.test(given) ? Number(given) : findAlertByKey(db, given);
 
-const noAlert = (given: string): ActRefused =>
-  new ActRefused("unknown", `There is no alert "${given}".`);
+const noAlert = (given: string): ActRefused => new ActRefused("unknown", `There is no alert "${given}".`);
 
 /** It no longer escalates, and the channels that have it are notified of who works on it. */
 export const acknowledging = actOn(alertSubject, "alert", {
@@ -121,12 +98,8 @@ export const resending: Act<
 };
 
 /** What sending messages again is decided on. Empty where none was given up. Pure. */
-export const versionOfFailed = (
-  messages: readonly Pick<AlertDelivery, "id" | "state" | "attempts">[],
-): string =>
-  messages
-    .flatMap(({ id, state, attempts }) => (state === "failed" ? `${id}:${attempts}` : []))
-    .join();
+export const versionOfFailed = (messages: readonly Pick<AlertDelivery, "id" | "state" | "attempts">[]): string =>
+  messages.flatMap(({ id, state, attempts }) => (state === "failed" ? `${id}:${attempts}` : [])).join();
 
 /** The alert whose messages are sent again, where they are as they were shown. */
 async function requireFailed(
@@ -138,8 +111,7 @@ async function requireFailed(
   const id = await alertNamed(trx, alert);
   const found = id === null ? null : await findAlert(trx, id);
   if (found === null) throw noAlert(alert);
-  const chosen =
-    message === null ? found.messages : found.messages.filter((each) => each.id === message);
+  const chosen = message === null ? found.messages : found.messages.filter((each) => each.id === message);
   if (message !== null && chosen.length === 0) {
     const gone = `Alert ${found.id} has no message ${message}. Old ones are removed.`;
     throw new ActRefused("unknown", gone);
@@ -165,44 +137,41 @@ interface SilenceInput {
 }
 
 /** Messages of an alert or of a rule wait for a time. The reason is not in the record: people write in it. */
-export const silencing: Act<{ db: Knex; settings: () => AlertSettings }, SilenceInput, SilenceRow> =
-  {
-    name: "silence.begun",
-    permission: "alert:write",
-    fields: {
-      alert: optional(reference),
-      rule: optional(oneOf(ruleNames)),
-      wholeRule: flag,
-      upTo: optional(oneOf(alertSeverities)),
-      hours: withDefault(wholeNumber(1, mostSilentHours), 8),
-      reason: optional(text(shortLine)),
-    },
-    async run({ db, settings }, call) {
-      const { alert, rule, wholeRule, hours, reason } = call.input;
-      if ((alert === null) === (rule === null)) {
-        throw new ActRefused("invalid", "Name an alert, or a rule.");
-      }
-      return inTransaction(db, async (trx) => {
-        const found = alert === null ? null : await alertToSilence(trx, alert, call.decidedOn);
-        if (found === null) await assertSilences(trx, call.decidedOn);
-        const ofRule = rule ?? (wholeRule ? (found?.rule ?? null) : null);
-        const of = ofRule === null ? { key: found?.key ?? "" } : { rule: ofRule };
-        const severity = () => found?.severity ?? settings().rules[rule as RuleName].severity;
-        const upTo = call.input.upTo ?? severity();
-        const id = await beginSilence(trx, { of, upTo, hours, by: call.actor.name, reason });
-        await recordOf(silencing, call)(trx, {
-          subject: { kind: "silence", id: String(id) },
-          after: { ...of, upTo, hours },
-        });
-        return (await findSilence(trx, id)) as SilenceRow;
+export const silencing: Act<{ db: Knex; settings: () => AlertSettings }, SilenceInput, SilenceRow> = {
+  name: "silence.begun",
+  permission: "alert:write",
+  fields: {
+    alert: optional(reference),
+    rule: optional(oneOf(ruleNames)),
+    wholeRule: flag,
+    upTo: optional(oneOf(alertSeverities)),
+    hours: withDefault(wholeNumber(1, mostSilentHours), 8),
+    reason: optional(text(shortLine)),
+  },
+  async run({ db, settings }, call) {
+    const { alert, rule, wholeRule, hours, reason } = call.input;
+    if ((alert === null) === (rule === null)) {
+      throw new ActRefused("invalid", "Name an alert, or a rule.");
+    }
+    return inTransaction(db, async (trx) => {
+      const found = alert === null ? null : await alertToSilence(trx, alert, call.decidedOn);
+      if (found === null) await assertSilences(trx, call.decidedOn);
+      const ofRule = rule ?? (wholeRule ? (found?.rule ?? null) : null);
+      const of = ofRule === null ? { key: found?.key ?? "" } : { rule: ofRule };
+      const severity = () => found?.severity ?? settings().rules[rule as RuleName].severity;
+      const upTo = call.input.upTo ?? severity();
+      const id = await beginSilence(trx, { of, upTo, hours, by: call.actor.name, reason });
+      await recordOf(silencing, call)(trx, {
+        subject: { kind: "silence", id: String(id) },
+        after: { ...of, upTo, hours },
       });
-    },
-  };
+      return (await findSilence(trx, id)) as SilenceRow;
+    });
+  },
+};
 
 /** What beginning a silence of a rule is decided on: those in force. Pure. */
-export const versionOfSilences = (
-  silences: readonly Pick<SilenceRow, "id" | "is_in_force">[],
-): string =>
+export const versionOfSilences = (silences: readonly Pick<SilenceRow, "id" | "is_in_force">[]): string =>
   silences
     .flatMap(({ id, is_in_force: isInForce }) => (isInForce ? id : []))
     .toSorted()
@@ -213,11 +182,7 @@ export const versionToSilence = (alert: AlertRow, silences: readonly SilenceRow[
   `${alertSubject.version(alert)} ${versionOfSilences(silences)}`;
 
 /** The alert and its silences, so that of two who silence it the second sees what the first one did. */
-async function alertToSilence(
-  trx: Knex.Transaction,
-  given: string,
-  decidedOn: string | null,
-): Promise<AlertRow> {
+async function alertToSilence(trx: Knex.Transaction, given: string, decidedOn: string | null): Promise<AlertRow> {
   const found = await requireRow(trx, alertSubject, given, null);
   const silences = await silencesSince(trx, found, found.opened_at);
   if (decidedOn !== null && decidedOn !== versionToSilence(found, silences)) {
@@ -239,11 +204,9 @@ async function assertSilences(trx: Knex.Transaction, decidedOn: string | null): 
 /** A silence, by its number. */
 export const silenceSubject: ActSubject<SilenceRow> = {
   kind: "silence",
-  lock: (trx, given) =>
-    /^\d{1,15}$/.test(given) ? lockSilence(trx, Number(given)) : Promise.resolve(null),
+  lock: (trx, given) => (/^\d{1,15}$/.test(given) ? lockSilence(trx, Number(given)) : Promise.resolve(null)),
   idOf: ({ id }) => id,
-  version: ({ ends_at: endsAt, ended_at: endedAt }) =>
-    `${endsAt.toISOString()} ${endedAt?.toISOString() ?? ""}`,
+  version: ({ ends_at: endsAt, ended_at: endedAt }) => `${endsAt.toISOString()} ${endedAt?.toISOString() ?? ""}`,
 };
 
 /** What the silence holds back is sent. */

@@ -25,10 +25,8 @@ export type FoundBy = NewsSource | "sweep";
 /** What changed an alert: a source of facts, or a person. */
 export type ChangedBy = FoundBy | "person";
 
-export const zoneOf = ({
-  settings,
-  timeZone,
-}: Pick<AlertContext, "settings" | "timeZone">): string => settings.timeZone ?? timeZone;
+export const zoneOf = ({ settings, timeZone }: Pick<AlertContext, "settings" | "timeZone">): string =>
+  settings.timeZone ?? timeZone;
 
 /** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. Pure. */
 export function wordingOf(alertContext: AlertContext): Wording {

@@ -84,9 +84,7 @@ async function writeAll(
   const toldUntil = timelines.length === 0 ? null : await knownUntil(trx);
   const planned = timelines
     .filter((timeline) => known.has(nameOf(timeline)) || isNews(timeline, foundBy, now))
-    .map((timeline) =>
-      planChange(timeline, known.get(nameOf(timeline)) ?? null, timeline.occurrence),
-    )
+    .map((timeline) => planChange(timeline, known.get(nameOf(timeline)) ?? null, timeline.occurrence))
     .map((change) => ({
       ...change,
       isTold: toldUntil !== null && lastTransition(change.timeline).at <= toldUntil,
@@ -124,10 +122,7 @@ async function lockSubjects(
   }
 }
 
-const idsOfStored = ({ declinedOrders, disputed }: StoredSubjects): string[] => [
-  ...declinedOrders,
-  ...disputed,
-];
+const idsOfStored = ({ declinedOrders, disputed }: StoredSubjects): string[] => [...declinedOrders, ...disputed];
 
 /**
  * Locks the orders and subscriptions, so that workers that assess the same one take turns and each sees what the other
@@ -199,10 +194,7 @@ export const idsOf = (affected: Affected): AffectedIds => ({
 });
 
 export const affectedOf = (ids: AffectedIds): Affected => ({
-  ...(Object.fromEntries(affectedSets.map((name) => [name, new Set(ids[name])])) as Record<
-    AffectedSet,
-    Set<string>
-  >),
+  ...(Object.fromEntries(affectedSets.map((name) => [name, new Set(ids[name])])) as Record<AffectedSet, Set<string>>),
   unknownValues: new Map(ids.unknownValues.map(([kind, values]) => [kind, new Set(values)])),
 });
 
@@ -260,15 +252,9 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
 }
 
 /** By core group, which has the name of its resource. */
-const knownCodes = new Map<string, Known["codes"]>(
-  mirrorResources.map(({ name, known }) => [name, known.codes]),
-);
+const knownCodes = new Map<string, Known["codes"]>(mirrorResources.map(({ name, known }) => [name, known.codes]));
 
-function noteUnknownValues(
-  { unknownValues }: Affected,
-  group: string,
-  columns: WrittenState["columns"],
-): void {
+function noteUnknownValues({ unknownValues }: Affected, group: string, columns: WrittenState["columns"]): void {
   const codes = knownCodes.get(group);
   if (codes === undefined) return;
   for (const [column, values] of Object.entries(codes)) {
@@ -297,10 +283,7 @@ export interface StoredSubjects {
  * The declined orders and chargebacks among the affected objects that already have an alert. One statement over the
  * indexes of a small table, since every batch runs it.
  */
-async function storedSubjects(
-  db: Knex,
-  { orders, transactions, subscriptions }: Affected,
-): Promise<StoredSubjects> {
+async function storedSubjects(db: Knex, { orders, transactions, subscriptions }: Affected): Promise<StoredSubjects> {
   if (orders.size + transactions.size + subscriptions.size === 0) {
     return { declinedOrders: [], disputed: [] };
   }

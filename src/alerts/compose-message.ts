@@ -21,10 +21,7 @@ export interface MessageParts {
   key: string;
   occurrence: number;
   channel: string;
-  stage: Pick<
-    Transition,
-    "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts"
-  >;
+  stage: Pick<Transition, "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts">;
   /** The alert's number, by which people acknowledge it. */
   alertId?: number;
   /** When a condition was noticed, as text. Rules that know the customer say themselves when it happened. */
@@ -77,11 +74,7 @@ export function composeMessage({
  * When an alert was noticed, for its message. An alert that stands for one which failed has the time in UTC: the cause
  * may be the time zone itself.
  */
-export const noticedText = (
-  alertContext: AlertContext,
-  { rule }: Pick<Transition, "rule">,
-  at: Date,
-): string =>
+export const noticedText = (alertContext: AlertContext, { rule }: Pick<Transition, "rule">, at: Date): string =>
   rule === "alert_undescribed" ? at.toISOString() : wordingOf(alertContext).localTime(at);
 
 /** Channels limit the length of keys, and event ids may be long. */
@@ -137,10 +130,7 @@ interface Row {
  * What a message says about customers, by id: the masked address, the total past due, and the lifetime payments (less
  * refunds and lost chargebacks). Currencies are never added. One statement.
  */
-export async function customerFacts(
-  db: Knex,
-  ids: readonly string[],
-): Promise<Map<string, CustomerInMessage>> {
+export async function customerFacts(db: Knex, ids: readonly string[]): Promise<Map<string, CustomerInMessage>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{ rows: Row[] }>(
     `select asked.id, c.email,
@@ -170,9 +160,7 @@ export async function customerFacts(
 
 function sumText({ currency, amount, unknown }: Sum): string {
   const sum = moneyText(amount, currency);
-  return amount === null || unknown === 0
-    ? sum
-    : `${sum} and ${counted(unknown, "unknown amount")}`;
+  return amount === null || unknown === 0 ? sum : `${sum} and ${counted(unknown, "unknown amount")}`;
 }
 
 function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerInMessage {
@@ -189,15 +177,10 @@ function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerInMessage
 }
 
 /** How lists name customers, by id: `a…@e….com (cus_1)`. One statement. */
-export async function customerNames(
-  db: Knex,
-  ids: readonly string[],
-): Promise<Map<string, string>> {
+export async function customerNames(db: Knex, ids: readonly string[]): Promise<Map<string, string>> {
   const { rows } = await db.raw<{ rows: { id: string; email: string | null }[] }>(
     `select c.id, c.email from mirror.customers c where c.id = any(?::text[]) and ${isNotErased}`,
     [sqlArray(ids)],
   );
-  return new Map(
-    rows.map(({ id, email }) => [id, email === null ? id : `${maskedEmail(email)} (${id})`]),
-  );
+  return new Map(rows.map(({ id, email }) => [id, email === null ? id : `${maskedEmail(email)} (${id})`]));
 }

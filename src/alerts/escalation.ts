@@ -114,9 +114,7 @@ function escalationOf(
     stage: name,
     title: `Not acknowledged for ${afterMinutes} min: ${told.title}`,
     facts: [...told.facts, { label: "Open since", value: openSince }],
-    advice: [told.advice, `Acknowledge it: "node src/bin/tallyhook.js alerts ack ${id}".`]
-      .join(" ")
-      .trim(),
+    advice: [told.advice, `Acknowledge it: "node src/bin/tallyhook.js alerts ack ${id}".`].join(" ").trim(),
     at: at.toISOString(),
   };
 }

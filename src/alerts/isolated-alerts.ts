@@ -40,10 +40,7 @@ export async function withIsolatedAlerts<T>(
     return await transaction(inContext(tellTogether));
   } catch (error) {
     if (!(error instanceof AlertsFailed)) throw error;
-    log.warn(
-      { err: error.cause },
-      "the alerts of a transaction failed; they are written one by one",
-    );
+    log.warn({ err: error.cause }, "the alerts of a transaction failed; they are written one by one");
     return await transaction(inContext(describeInHalves(log)));
   }
 }
@@ -90,12 +87,8 @@ export async function raiseIsolated(
 ): Promise<boolean> {
   let areAllDescribed = true;
   for (const condition of conditions) {
-    const isDescribed = await describedOrNamed(
-      deps,
-      alertContext,
-      { ...named, id: condition.key },
-      () =>
-        inTransaction(deps.db, (trx) => raise(trx, alertContext, [condition], "reconciliation")),
+    const isDescribed = await describedOrNamed(deps, alertContext, { ...named, id: condition.key }, () =>
+      inTransaction(deps.db, (trx) => raise(trx, alertContext, [condition], "reconciliation")),
     );
     areAllDescribed &&= isDescribed;
   }
@@ -158,9 +151,7 @@ const describeInHalves =
     const undescribed: UndescribedNews[] = [];
     const missing = await tellPieces(pieces);
     try {
-      await inTransaction(trx, (savepoint) =>
-        reportUndescribed(savepoint, alertContext, undescribed, foundBy),
-      );
+      await inTransaction(trx, (savepoint) => reportUndescribed(savepoint, alertContext, undescribed, foundBy));
     } catch (err) {
       if (isDeadlock(err)) throw err;
       log.error({ err }, "the alert about alerts that could not be composed failed too");
@@ -173,9 +164,7 @@ const describeInHalves =
       let failure: unknown = null;
       if (alertContext.clock.now().getTime() < giveUpAt) {
         try {
-          return await inTransaction(trx, (savepoint) =>
-            tellAll(savepoint, alertContext, joined(some), foundBy),
-          );
+          return await inTransaction(trx, (savepoint) => tellAll(savepoint, alertContext, joined(some), foundBy));
         } catch (error) {
           if (isDeadlock(error)) throw error;
           failure = error;
@@ -242,14 +231,9 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
 }
 
 /** The group `order.dunning` belongs to the resource `order`. */
-const resourceOf = ({ group }: Pick<ToldState, "group">): string =>
-  groupNamed(group)?.resource.name ?? group;
+const resourceOf = ({ group }: Pick<ToldState, "group">): string => groupNamed(group)?.resource.name ?? group;
 
-const inBrief = (
-  resource: string,
-  id: string,
-  shownBy = `list --resource ${id}`,
-): ObjectInBrief => ({
+const inBrief = (resource: string, id: string, shownBy = `list --resource ${id}`): ObjectInBrief => ({
   resource,
   id,
   orderNumber: null,
@@ -259,19 +243,14 @@ const inBrief = (
 
 function objectInBrief(states: readonly ToldState[]): ObjectInBrief {
   const [{ id, group }] = states as [ToldState];
-  const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<
-    string,
-    unknown
-  >;
+  const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<string, unknown>;
   const amount = columns[groupNamed(group)?.resource.amount ?? ""];
   const { currency, order_number: orderNumber } = columns;
   const isShown = typeof amount === "number" || typeof amount === "string";
   return {
     ...inBrief(resourceOf({ group }), id),
     orderNumber: typeof orderNumber === "string" ? orderNumber : null,
-    money: isShown
-      ? `${amount} minor units${typeof currency === "string" ? ` of ${currency}` : ""}`
-      : null,
+    money: isShown ? `${amount} minor units${typeof currency === "string" ? ` of ${currency}` : ""}` : null,
   };
 }
 

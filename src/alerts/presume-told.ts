@@ -36,8 +36,5 @@ export async function presumeTold(
     "update alerts.digest_items set told_at = now() where told_at is null and alert_id = any(?::bigint[])",
     [ids],
   );
-  await trx.raw("update alerts.alerts set escalations = ? where id = any(?::bigint[])", [
-    afterLastStep,
-    ids,
-  ]);
+  await trx.raw("update alerts.alerts set escalations = ? where id = any(?::bigint[])", [afterLastStep, ids]);
 }

@@ -175,8 +175,7 @@ export async function writeTimelines(
 ): Promise<void> {
   // An alert that was opened is followed to its end, even if its rule is off by now.
   const wanted = planned.filter(
-    ({ timeline, newStages }) =>
-      isEnabled(alertContext, timeline) || newStages.length < timeline.stages.length,
+    ({ timeline, newStages }) => isEnabled(alertContext, timeline) || newStages.length < timeline.stages.length,
   );
   if (wanted.length === 0) return;
   const ids = await writeAlerts(trx, wanted, foundBy);

@@ -66,10 +66,7 @@ export async function redactMessages(
 }
 
 /** The alerts about a customer, locked. Needs a transaction. */
-export async function alertsAbout(
-  trx: Knex.Transaction,
-  { customerId, ids, seqs }: Theirs,
-): Promise<string[]> {
+export async function alertsAbout(trx: Knex.Transaction, { customerId, ids, seqs }: Theirs): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
     `select id from alerts.alerts where customer_id = :customerId or order_id = any(:ids::text[])
        or subscription_id = any(:ids::text[]) or transaction_id = any(:ids::text[])
@@ -82,10 +79,7 @@ export async function alertsAbout(
 }
 
 /** Alerts with notes that name the person. */
-async function notedAlerts(
-  trx: Knex.Transaction,
-  named: (text: string) => boolean,
-): Promise<string[]> {
+async function notedAlerts(trx: Knex.Transaction, named: (text: string) => boolean): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string; note: string }[] }>(
     `select id, acknowledged_note as note from alerts.alerts where acknowledged_note is not null
      union select alert_id, detail->>'note' from alerts.history where detail->>'note' is not null
@@ -134,9 +128,7 @@ async function redactReasons(
      from alerts.silences s where s.reason is not null`,
     [sqlArray(alerts)],
   );
-  const theirs = rows.flatMap(({ id, reason, is_theirs: isTheirs }) =>
-    isTheirs || named(reason) ? [id] : [],
-  );
+  const theirs = rows.flatMap(({ id, reason, is_theirs: isTheirs }) => (isTheirs || named(reason) ? [id] : []));
   await trx("alerts.silences").whereIn("id", theirs).update({ reason: redacted });
 }
 
@@ -180,9 +172,7 @@ const withoutPersonalTexts = (message: AlertMessage): AlertMessage => ({
 
 const withoutNote = (message: AlertMessage): AlertMessage => ({
   ...message,
-  facts: message.facts.map((fact) =>
-    writtenLabels.includes(fact.label) ? { ...fact, value: redacted } : fact,
-  ),
+  facts: message.facts.map((fact) => (writtenLabels.includes(fact.label) ? { ...fact, value: redacted } : fact)),
 });
 
 function withoutItems(

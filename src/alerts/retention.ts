@@ -205,11 +205,7 @@ async function pruneItems(trx: Knex.Transaction, before: Date): Promise<Step> {
 }
 
 /** Takes the batch after the last row that was looked at, and notes how far it came. */
-async function goOn(
-  trx: Knex.Transaction,
-  name: string,
-  take: (after: string) => Promise<Batch>,
-): Promise<Step> {
+async function goOn(trx: Knex.Transaction, name: string, take: (after: string) => Promise<Batch>): Promise<Step> {
   const mark = `retention: ${name}`;
   const { after } = (await readWatermark<{ after: string }>(trx, mark)) ?? { after: "0" };
   const { old, last, removed } = await take(after);

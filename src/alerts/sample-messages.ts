@@ -13,12 +13,7 @@ import {
   missingBackup,
   missingHeartbeats,
 } from "./rules/absence.ts";
-import {
-  hostDownCondition,
-  hostDownEnd,
-  quarantinedConditions,
-  quarantinedEnd,
-} from "./rules/handler-hosts.ts";
+import { hostDownCondition, hostDownEnd, quarantinedConditions, quarantinedEnd } from "./rules/handler-hosts.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
 import type { MisdatedObjects } from "../mirror/misdated.ts";
@@ -48,13 +43,7 @@ import { type HandlerState, handlerConditions, handlerEnds } from "./rules/handl
 import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
-import {
-  type ListedAlert,
-  endingOf,
-  listItem,
-  listTransition,
-  stormEnd,
-} from "./storms/list-storms.ts";
+import { type ListedAlert, endingOf, listItem, listTransition, stormEnd } from "./storms/list-storms.ts";
 import { stormCondition, stormFamilies } from "./storms/storms.ts";
 import {
   type Condition,
@@ -311,17 +300,11 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
   };
   const inbox = { spansAhead: 0, weeksAhead: 4 };
   const partitions = (where: "inbox" | "feed", isOverflowing: boolean) =>
-    partitionsCondition(
-      rules,
-      where,
-      { ...(where === "inbox" ? inbox : { spansAhead: 0 }), isOverflowing },
-      at,
-    );
+    partitionsCondition(rules, where, { ...(where === "inbox" ? inbox : { spansAhead: 0 }), isOverflowing }, at);
   const disk = { folder: "/srv/tallyhook", freeBytes: 1_400_000_000, totalBytes: 20_000_000_000 };
   const status = { kind: "order.status", value: "in_review" };
   const twice = { eventId: "sample-event", bodies: 2 };
-  const signatures = (kind: "failed" | "stale") =>
-    signatureCondition(rules, { kind, failures: 25, accepted: 66 }, at);
+  const signatures = (kind: "failed" | "stale") => signatureCondition(rules, { kind, failures: 25, accepted: 66 }, at);
   return conditionSamples([
     ["a dead event", deadEventCondition(rules, dead, at), deadEventEnd({ ...dead, seq: "4711" })],
     ["an unknown status", unknownValueCondition(rules, status, at)],
@@ -350,8 +333,7 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
     condition,
     absenceEnds[key],
   ];
-  const receiver = (unready: number) =>
-    absentReceiver({ lastReadyAt: before(24), unready }, context);
+  const receiver = (unready: number) => absentReceiver({ lastReadyAt: before(24), unready }, context);
   const backup = missingBackup({ takenAt: before(48), triedSince: at }, context);
   const renewals = missing(12, "subscription sample-subscription");
   const consumer = {
@@ -366,11 +348,7 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
   const run = missingRun({ last: oldest, watchedSince }, context);
   return [
     ...conditionSamples([
-      gone(
-        "retries overdue",
-        "silence:retry",
-        missingRetries(missing(3, "order TEST0005"), context),
-      ),
+      gone("retries overdue", "silence:retry", missingRetries(missing(3, "order TEST0005"), context)),
       gone("renewals overdue", "silence:renewal", missingRenewals(renewals, context)),
       gone("no webhooks", "silence:events", missingEvents(before(2), context)),
       gone("no receiver", "silence:receiver", receiver(0)),
@@ -553,11 +531,7 @@ function samplesOf(what: string, timeline: Timeline): Sample[] {
 }
 
 /** What happened, what a rule says of it, and what it says when that is over. */
-type Row = readonly [
-  what: string,
-  begins: Condition | readonly Condition[],
-  ...ends: readonly End[],
-];
+type Row = readonly [what: string, begins: Condition | readonly Condition[], ...ends: readonly End[]];
 
 /** The start of each condition, and for the last one of a row each of its ends. */
 function conditionSamples(rows: readonly Row[]): Sample[] {
@@ -574,10 +548,7 @@ function conditionSamples(rows: readonly Row[]): Sample[] {
 }
 
 /** The daily list, with one entry of each kind. */
-function digestSample(
-  alertContext: AlertContext,
-  at: Date,
-): Omit<AlertMessage, "dedupKey" | "idempotencyKey"> {
+function digestSample(alertContext: AlertContext, at: Date): Omit<AlertMessage, "dedupKey" | "idempotencyKey"> {
   const entry = (n: number, fields: Partial<DigestEntry>): DigestEntry => ({
     alertId: sampleAlert,
     section: "lost",
@@ -608,10 +579,7 @@ function digestSample(
     stage: "digest",
     links: [],
     at: at.toISOString(),
-    ...digestWords(
-      [...namedEntries(entries), ...entries.filter((entry) => !isNamed(entry))],
-      wordingOf(alertContext),
-    ),
+    ...digestWords([...namedEntries(entries), ...entries.filter((entry) => !isNamed(entry))], wordingOf(alertContext)),
   };
 }
 
@@ -656,19 +624,14 @@ export function sampleMessages(
       occurrence: 1,
       channel,
       stage,
-      ...(items === undefined
-        ? { alertId: sampleAlert, noticed: noticedText(alertContext, stage, at) }
-        : { items }),
+      ...(items === undefined ? { alertId: sampleAlert, noticed: noticedText(alertContext, stage, at) } : { items }),
       customer: stage.headline === undefined ? null : customer,
       links: linksOf(alertContext.settings.links, subject),
     });
     return marked(message, `${n}`);
   }
 
-  function marked(
-    message: Omit<AlertMessage, "dedupKey" | "idempotencyKey">,
-    name: string,
-  ): AlertMessage {
+  function marked(message: Omit<AlertMessage, "dedupKey" | "idempotencyKey">, name: string): AlertMessage {
     return {
       ...message,
       dedupKey: `test:${run}:${name}`,
@@ -693,8 +656,7 @@ export function sampleMessages(
 function oneOfEach<S extends Sample>(samples: readonly S[]): S[] {
   const severities: readonly AlertSeverity[] = ["critical", "error", "warning", "info"];
   const first = severities.flatMap(
-    (severity) =>
-      samples.find(({ stage }) => stage.severity === severity && stage.change !== "resolved") ?? [],
+    (severity) => samples.find(({ stage }) => stage.severity === severity && stage.change !== "resolved") ?? [],
   );
   return [...first, ...samples.filter(({ stage }) => stage.change === "resolved").slice(0, 1)];
 }

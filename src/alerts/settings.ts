@@ -7,15 +7,7 @@ import { timeZone } from "../platform/setting-kinds.ts";
 import { channelSettings } from "./channels/channel-kinds.ts";
 import { destinationSettings } from "./channels/http-post.ts";
 import { type AlertSeverity, alertSeverities } from "./message.ts";
-import {
-  byName,
-  listOf,
-  oneOf,
-  settingsObject,
-  expected,
-  wholeNumber,
-  yesOrNo,
-} from "../platform/setting-schemas.ts";
+import { byName, listOf, oneOf, settingsObject, expected, wholeNumber, yesOrNo } from "../platform/setting-schemas.ts";
 import { type Problem, readSettingsFile } from "../platform/settings-file.ts";
 import type { ReadFile } from "../platform/settings.ts";
 
@@ -23,10 +15,7 @@ const severity = oneOf(alertSeverities);
 const channelNames = listOf(z.string(expected('the name of a channel, such as "log"')), '["log"]');
 
 /** What every rule has: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
-const rule = <Thresholds extends z.core.$ZodLooseShape>(
-  fallback: AlertSeverity,
-  thresholds: Thresholds,
-) =>
+const rule = <Thresholds extends z.core.$ZodLooseShape>(fallback: AlertSeverity, thresholds: Thresholds) =>
   settingsObject({
     enabled: yesOrNo.default(true),
     severity: severity.default(fallback),
@@ -35,8 +24,7 @@ const rule = <Thresholds extends z.core.$ZodLooseShape>(
     // Every key has a default or is optional, which the type of an arbitrary shape cannot express.
   }).prefault({} as never);
 
-const count = (min: number, max: number, fallback: number) =>
-  wholeNumber(min, max).default(fallback);
+const count = (min: number, max: number, fallback: number) => wholeNumber(min, max).default(fallback);
 
 const share = expected("a share above 0 and up to 1, such as 0.8 for 80 %");
 const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).default(fallback);
@@ -123,9 +111,7 @@ const ruleSettings = settingsObject({
   }),
 }).prefault({});
 
-const words = expected(
-  'an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"',
-);
+const words = expected('an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"');
 const template = z.string(words).refine(isTemplate, words).optional();
 
 /** The page of each kind of object. A kind that is omitted has no link. */
@@ -160,9 +146,7 @@ const channelName = {
   pattern: /^[a-z][a-z0-9-]{0,39}$/,
   should: "lower-case letters, digits and -, such as on-call",
 };
-const stepsWords = expected(
-  'a list of at most 10 steps, such as [{ "afterMinutes": 30, "channels": ["on-call"] }]',
-);
+const stepsWords = expected('a list of at most 10 steps, such as [{ "afterMinutes": 30, "channels": ["on-call"] }]');
 
 const schema = settingsObject({
   channels: byName(channelName, channelSettings, '{ "log": { "kind": "stdout" } }').default({
@@ -182,15 +166,7 @@ const schema = settingsObject({
     from: timeOfDay,
     to: timeOfDay,
     /** The days on which quiet hours begin. */
-    days: listOf(weekday, '["mon", "tue"]').default([
-      "mon",
-      "tue",
-      "wed",
-      "thu",
-      "fri",
-      "sat",
-      "sun",
-    ]),
+    days: listOf(weekday, '["mon", "tue"]').default(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]),
     except: z.array(severity, expected('a list such as ["critical"]')).default(["critical"]),
   })
     .nullable()

@@ -68,10 +68,7 @@ const silencesLock = "pg_advisory_xact_lock(7255, hashtext('silences'))";
  * what still holds when the silence ends is sent then. The alerts stay open, do not escalate meanwhile, and their ends
  * are told where people were told of them. Returns the silence's number. One statement.
  */
-export async function beginSilence(
-  db: Knex,
-  { of, upTo, hours, by, reason }: SilenceRequest,
-): Promise<number> {
+export async function beginSilence(db: Knex, { of, upTo, hours, by, reason }: SilenceRequest): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ id: string }] }>(
     `insert into alerts.silences (rule, key, up_to_severity, began_at, ends_at, began_by, reason)
      select :rule, :key, :upTo, now(), now() + make_interval(hours => :hours), :by, :reason
@@ -95,10 +92,7 @@ export const lockSilences = async (trx: Knex.Transaction): Promise<void> =>
 export type EndedSilence = "ended" | "over" | "unknown";
 
 /** Ends a silence before its time: what it holds back is due at once. Needs a transaction. Repeating it changes nothing. */
-export async function endSilence(
-  trx: Knex.Transaction,
-  { id, by }: { id: number; by: string },
-): Promise<EndedSilence> {
+export async function endSilence(trx: Knex.Transaction, { id, by }: { id: number; by: string }): Promise<EndedSilence> {
   const changed = await trx("alerts.silences as s")
     .where({ id })
     .whereRaw(inForce)
@@ -112,18 +106,13 @@ export async function endSilence(
 
 /** By its number; null where there is none. One statement. */
 export async function findSilence(db: Knex, id: number): Promise<SilenceRow | null> {
-  const row = await db("alerts.silences as s")
-    .where({ id })
-    .first<SilenceRow | undefined>(columns(db));
+  const row = await db("alerts.silences as s").where({ id }).first<SilenceRow | undefined>(columns(db));
   return row ?? null;
 }
 
 /** The same; it stays as it is until the transaction ends. */
 export async function lockSilence(trx: Knex.Transaction, id: number): Promise<SilenceRow | null> {
-  const row = await trx("alerts.silences as s")
-    .where({ id })
-    .forUpdate()
-    .first<SilenceRow | undefined>(columns(trx));
+  const row = await trx("alerts.silences as s").where({ id }).forUpdate().first<SilenceRow | undefined>(columns(trx));
   return row ?? null;
 }
 

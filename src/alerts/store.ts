@@ -19,10 +19,7 @@ export interface NewestAlert extends StoredAlert {
 }
 
 /** The newest alert of each of these keys, locked until the transaction ends. One statement. */
-export async function newestAlerts(
-  trx: Knex,
-  keys: readonly string[],
-): Promise<Map<string, NewestAlert>> {
+export async function newestAlerts(trx: Knex, keys: readonly string[]): Promise<Map<string, NewestAlert>> {
   if (keys.length === 0) return new Map();
   const found = await lockAlerts(
     trx,
@@ -40,27 +37,16 @@ export type Occurrence = Pick<NewestAlert, "key" | "occurrence">;
 export const nameOf = ({ key, occurrence }: Occurrence): string => `${occurrence} ${key}`;
 
 /** The stored alerts among these, by `nameOf`, locked until the transaction ends. One statement. */
-export async function storedAlerts(
-  trx: Knex,
-  occurrences: readonly Occurrence[],
-): Promise<Map<string, NewestAlert>> {
+export async function storedAlerts(trx: Knex, occurrences: readonly Occurrence[]): Promise<Map<string, NewestAlert>> {
   if (occurrences.length === 0) return new Map();
-  const found = await lockAlerts(
-    trx,
-    "(a.key, a.occurrence) in (select * from unnest(?::text[], ?::integer[]))",
-    [
-      sqlArray(occurrences.map(({ key }) => key)),
-      sqlArray(occurrences.map(({ occurrence }) => occurrence)),
-    ],
-  );
+  const found = await lockAlerts(trx, "(a.key, a.occurrence) in (select * from unnest(?::text[], ?::integer[]))", [
+    sqlArray(occurrences.map(({ key }) => key)),
+    sqlArray(occurrences.map(({ occurrence }) => occurrence)),
+  ]);
   return new Map(found.map((alert) => [nameOf(alert), alert]));
 }
 
-async function lockAlerts(
-  trx: Knex,
-  condition: string,
-  bindings: readonly string[],
-): Promise<NewestAlert[]> {
+async function lockAlerts(trx: Knex, condition: string, bindings: readonly string[]): Promise<NewestAlert[]> {
   const { rows } = await trx.raw<{
     rows: {
       id: string;
@@ -146,11 +132,7 @@ export interface HistoryEntry {
 }
 
 /** Adds missing transitions to the histories of alerts. One statement; idempotent. */
-export async function writeHistory(
-  trx: Knex,
-  entries: readonly HistoryEntry[],
-  foundBy: ChangedBy,
-): Promise<void> {
+export async function writeHistory(trx: Knex, entries: readonly HistoryEntry[], foundBy: ChangedBy): Promise<void> {
   if (entries.length === 0) return;
   const rows = entries.map(({ alertId, change, stage, at, detail }) => {
     return { alert_id: alertId, change, stage, at, detail: detail ?? {} };
@@ -242,15 +224,7 @@ const subjects = ["order_id", "subscription_id", "transaction_id", "customer_id"
 /** The newest alerts first. One statement. */
 export function listAlerts(
   db: Knex,
-  {
-    states = ["open", "acknowledged"],
-    silenced,
-    rule,
-    severity,
-    object,
-    before,
-    limit,
-  }: AlertFilter,
+  { states = ["open", "acknowledged"], silenced, rule, severity, object, before, limit }: AlertFilter,
 ): Promise<AlertRow[]> {
   const query = db("alerts.alerts as a")
     .whereIn("state", [...states])
@@ -284,10 +258,7 @@ export interface UnresolvedCount {
  * How many alerts are not resolved, the most urgent first. Counts no further than `most` in all, the newest. One
  * statement.
  */
-export async function countUnresolved(
-  db: Knex,
-  { most }: { most: number },
-): Promise<UnresolvedCount[]> {
+export async function countUnresolved(db: Knex, { most }: { most: number }): Promise<UnresolvedCount[]> {
   const { rows } = await db.raw<{ rows: Record<keyof UnresolvedCount, string>[] }>(
     `select severity, count(*) as alerts, count(*) filter (where state = 'open') as open,
             count(*) filter (where is_silenced) as silenced
@@ -400,10 +371,7 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
 
 /** An alert that stays as it is until the transaction ends; null where there is none. One statement. */
 export async function lockAlert(trx: Knex.Transaction, id: number): Promise<AlertRow | null> {
-  const row = await trx("alerts.alerts as a")
-    .where({ id })
-    .forUpdate()
-    .first<AlertRow | undefined>(columns(trx));
+  const row = await trx("alerts.alerts as a").where({ id }).forUpdate().first<AlertRow | undefined>(columns(trx));
   return row ?? null;
 }
 

@@ -1,10 +1,6 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
-import {
-  type TransactionLimits,
-  limitTransaction,
-  tryLock,
-} from "../platform/postgres/transactions.ts";
+import { type TransactionLimits, limitTransaction, tryLock } from "../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";

@@ -47,13 +47,7 @@ export const noSubject: Subject = {
 
 /** Alerts of one family that come in large numbers are sent as one incident (hold-back.ts). */
 export type Family =
-  | "declines"
-  | "late-declines"
-  | "dead"
-  | "chargebacks"
-  | "new-values"
-  | "card-numbers"
-  | "undescribed";
+  "declines" | "late-declines" | "dead" | "chargebacks" | "new-values" | "card-numbers" | "undescribed";
 
 /**
  * All transitions of one alert that follow from what is known now, whatever the order in which it was learned. Later
@@ -81,8 +75,7 @@ export interface FactTimeline extends Timeline {
   occurrence: number;
 }
 
-export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
-  stages.at(-1) ?? stages[0];
+export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition => stages.at(-1) ?? stages[0];
 
 /** The last transition before the end: it says what the alert is about, even when the alert is over. */
 export const lastActiveTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
@@ -113,11 +106,7 @@ export interface PlannedChange {
  * never announced: an alert that began and ended before it was learned, and a transition that only repeats an earlier
  * request. Pure.
  */
-export function planChange(
-  timeline: Timeline,
-  stored: StoredAlert | null,
-  occurrence = 1,
-): PlannedChange {
+export function planChange(timeline: Timeline, stored: StoredAlert | null, occurrence = 1): PlannedChange {
   const known = stored?.stages ?? new Set<string>();
   const newStages = timeline.stages.filter(({ name }) => !known.has(name));
   const last = lastTransition(timeline);
@@ -213,15 +202,12 @@ function growthOf(
     return typeof value === "number" ? value : null;
   };
   const all = Object.entries(measures);
-  const hasDoubled = all.some(
-    ([name, now]) => now > 0 && now >= 2 * (before(lastSentKey(name)) ?? now),
-  );
+  const hasDoubled = all.some(([name, now]) => now > 0 && now >= 2 * (before(lastSentKey(name)) ?? now));
   const times = (before("grown") ?? 0) + (known !== null && hasDoubled ? 1 : 0);
   const facts: Record<string, number> = times === 0 ? {} : { grown: times };
   for (const [name, now] of all) {
     const lastSent = before(lastSentKey(name));
-    facts[lastSentKey(name)] =
-      lastSent === null || hasDoubled ? Math.max(now, lastSent ?? 0) : lastSent;
+    facts[lastSentKey(name)] = lastSent === null || hasDoubled ? Math.max(now, lastSent ?? 0) : lastSent;
     facts[peakKey(name)] = Math.max(now, before(peakKey(name)) ?? 0);
   }
   return { times, facts };
@@ -243,9 +229,7 @@ export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
 }
 
 const measureText = (name: string, value: number): string =>
-  name.startsWith(atRisk)
-    ? `${moneyText(value, name.slice(atRisk.length))} at risk`
-    : `${value} ${name}`;
+  name.startsWith(atRisk) ? `${moneyText(value, name.slice(atRisk.length))} at risk` : `${value} ${name}`;
 
 /** The message when a condition ends: that it is over, and what matters now. */
 export interface End {

@@ -112,8 +112,7 @@ export function undescribedCondition(
   };
 }
 
-export const undescribedKey = (resource: string, id: string): string =>
-  `undescribed:${resource}:${id}`;
+export const undescribedKey = (resource: string, id: string): string => `undescribed:${resource}:${id}`;
 
 /** An alert about anything else keeps the id in its facts alone. */
 function subjectOf(resource: string, id: string): Subject {
@@ -141,10 +140,7 @@ interface Row {
  * the data has changed, or another version runs by now. Success ends the alert that stood for the object. Returns
  * whether to continue at once: there is more, and all of these succeeded. Needs a transaction; idempotent.
  */
-export async function describeAgain(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<{ more: boolean }> {
+export async function describeAgain(trx: Knex.Transaction, alertContext: AlertContext): Promise<{ more: boolean }> {
   const { after } = (await readWatermark<{ after: string }>(trx, "undescribed")) ?? { after: "0" };
   const rows = await findUndescribed(trx, after);
   if (rows.length === 0 && after === "0") return { more: false };
@@ -173,11 +169,7 @@ const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
     .limit(maxPerStep)
     .select<Row[]>("id", "key", "facts");
 
-async function describe(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-  row: Row,
-): Promise<void> {
+async function describe(trx: Knex.Transaction, alertContext: AlertContext, row: Row): Promise<void> {
   for (const failed of failedIn(row.facts)) await tellAgain(trx, alertContext, failed);
   const now = (await newestAlerts(trx, [row.key])).get(row.key);
   // More of it has failed meanwhile. The next sweep describes that.

@@ -92,20 +92,13 @@ export async function callService(
       const decision =
         failed === null
           ? { retry: false as const, afterMs: null }
-          : decideRetry(
-              caller.random,
-              { failed, repeatable, attempt, remainingMs: remainingMs() },
-              settings.retry,
-            );
+          : decideRetry(caller.random, { failed, repeatable, attempt, remainingMs: remainingMs() }, settings.retry);
       const { afterMs } = decision;
       if (!decision.retry) {
         throw failureOf(made, tried, { retryAfterMs: afterMs });
       }
       const code = made.answer?.error?.code ?? errorCode(made.cause);
-      caller.log.warn(
-        { ...tried, code, waitMs: afterMs },
-        "a call to the service failed and is retried",
-      );
+      caller.log.warn({ ...tried, code, waitMs: afterMs }, "a call to the service failed and is retried");
       await caller.sleep(decision.afterMs, deadline.signal).catch(() => {
         throw interruption(deadline, tried);
       });
@@ -169,10 +162,7 @@ function dropRefusedVersion(caller: Caller, answer: ReadAnswer | null): boolean 
   if (code !== "invalid_api_version" && code !== "api_version_sunset") return false;
   const { version } = caller;
   caller.version = null;
-  caller.log.warn(
-    { version, code },
-    "the service does not serve this version: the account's own is used",
-  );
+  caller.log.warn({ version, code }, "the service does not serve this version: the account's own is used");
   return true;
 }
 

@@ -18,8 +18,7 @@ export type RetryFacts = {
 };
 
 /** `afterMs` without a retry: the wait that the service asked for, if it did. */
-export type RetryDecision =
-  { retry: true; afterMs: number } | { retry: false; afterMs: number | null };
+export type RetryDecision = { retry: true; afterMs: number } | { retry: false; afterMs: number | null };
 
 /** Codes that make a repeat safe and useful, whatever the status. */
 const transientCodes: ReadonlySet<string> = new Set([
@@ -38,11 +37,7 @@ const transientCodes: ReadonlySet<string> = new Set([
  * nor is a write without an idempotency key, nor anything beyond the deadline. These are the interface's rules for
  * clients. Pure but for the given random numbers.
  */
-export function decideRetry(
-  random: Random,
-  facts: RetryFacts,
-  policy: Readonly<RetryPolicy>,
-): RetryDecision {
+export function decideRetry(random: Random, facts: RetryFacts, policy: Readonly<RetryPolicy>): RetryDecision {
   const { failed, attempt, remainingMs } = facts;
   const askedMs = failed.kind === "answer" ? failed.retryAfterMs : null;
   const backoffMs = retryDelayMs(policy, attempt, random);

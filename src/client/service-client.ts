@@ -115,22 +115,14 @@ export function createServiceClient(
     return made;
   });
   const pace = createPace();
-  const gate = createCallGate(
-    { clock: wallClock, pace, sleep, closing: closing.signal },
-    settings.maxConcurrent,
-  );
+  const gate = createCallGate({ clock: wallClock, pace, sleep, closing: closing.signal }, settings.maxConcurrent);
   const connection = { pool, gate, pace, sleep, log, wallClock, serviceClock, random, apiKey };
   const caller: Caller = { ...connection, version: serviceVersion };
 
   async function call<Body>(
     endpoint: Endpoint,
     { params, query = {}, body }: AnyCall,
-    {
-      priority = "fetch",
-      deadlineMs = settings.deadlineMs,
-      signal,
-      idempotencyKey,
-    }: WriteOptions = {},
+    { priority = "fetch", deadlineMs = settings.deadlineMs, signal, idempotencyKey }: WriteOptions = {},
   ): Promise<ServiceAnswer<Body>> {
     const path = pathOf(endpoint, params);
     const request = {
@@ -152,8 +144,7 @@ export function createServiceClient(
     send: (endpoint, sent, options) => call(endpoint, sent as AnyCall, options),
     listPages<E extends ListEndpoint>(endpoint: E, asked: ReadCall<E>, given: ReadOptions = {}) {
       const { params, query = {} } = asked as AnyCall;
-      const read = (of: ServiceQuery) =>
-        call(endpoint, { params, query: of }, { priority: "walk", ...given });
+      const read = (of: ServiceQuery) => call(endpoint, { params, query: of }, { priority: "walk", ...given });
       const pages: AsyncIterable<unknown> = walkPages(read, pathOf(endpoint, params), query);
       return pages as AsyncIterable<ServicePage<ItemOf<E>>>;
     },
@@ -209,8 +200,7 @@ async function* walkPages(
     yield page;
     if (page.nextCursor === null) return;
     emptyPages = page.items.length === 0 ? emptyPages + 1 : 0;
-    if (emptyPages === maxEmptyPages)
-      throw badPage(path, answer, `${maxEmptyPages} pages in a row are empty`);
+    if (emptyPages === maxEmptyPages) throw badPage(path, answer, `${maxEmptyPages} pages in a row are empty`);
     if (page.nextCursor === cursor) throw badPage(path, answer, "its cursor does not move");
     cursor = page.nextCursor;
   }
@@ -218,12 +208,10 @@ async function* walkPages(
 
 function readPage(path: string, answer: ServiceAnswer): ServicePage {
   const parsed = listPageSchema.safeParse(answer.body);
-  if (answer.status !== 200 || !parsed.success)
-    throw badPage(path, answer, "its answer is not a page of a list");
+  if (answer.status !== 200 || !parsed.success) throw badPage(path, answer, "its answer is not a page of a list");
   const { data, has_more: hasMore, cursors } = parsed.data;
   const nextCursor = hasMore ? (cursors?.next ?? data.at(-1)?.id ?? null) : null;
-  if (hasMore && nextCursor === null)
-    throw badPage(path, answer, "a page says has_more but has no cursor");
+  if (hasMore && nextCursor === null) throw badPage(path, answer, "a page says has_more but has no cursor");
   return { items: data, hasMore, nextCursor, date: answer.date, requestId: answer.requestId };
 }
 
@@ -231,16 +219,12 @@ const badPage = (path: string, answer: ServiceAnswer, problem: string): ServiceA
   new ServiceAnswerError(`the list cannot be read: ${problem}`, requestOf(path, answer));
 
 const unknownCursor = (path: string, answer: ServiceAnswer): ServiceRefusedError =>
-  new ServiceRefusedError(
-    "the service does not know the object to start after",
-    requestOf(path, answer),
-    {
-      type: null,
-      code: "resource_not_found",
-      param: "starting_after",
-      fieldErrors: [],
-    },
-  );
+  new ServiceRefusedError("the service does not know the object to start after", requestOf(path, answer), {
+    type: null,
+    code: "resource_not_found",
+    param: "starting_after",
+    fieldErrors: [],
+  });
 
 const requestOf = (path: string, { status, requestId }: ServiceAnswer) => ({
   method: "GET",
@@ -267,8 +251,7 @@ export function pathOf({ path }: Pick<Endpoint, "path">, params: Params = {}): s
 type Params = Readonly<Record<string, string>>;
 
 /** Whether an id can be part of a path. */
-export const isObjectId = (id: string): boolean =>
-  id !== "" && id !== "." && id !== ".." && !/\p{Cs}/u.test(id);
+export const isObjectId = (id: string): boolean => id !== "" && id !== "." && id !== ".." && !/\p{Cs}/u.test(id);
 
 export function withQuery(path: string, query: ServiceQuery): string {
   const parameters = new URLSearchParams();

@@ -65,11 +65,7 @@ export class ServiceUnavailableError extends ServiceError {
   /** How long the service asked to wait, if it did. */
   readonly retryAfterMs: number | null;
 
-  constructor(
-    what: string,
-    request: FailedRequest,
-    options: { retryAfterMs: number | null; cause?: unknown },
-  ) {
+  constructor(what: string, request: FailedRequest, options: { retryAfterMs: number | null; cause?: unknown }) {
     super(what, request, options.cause === undefined ? {} : { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs;
     this.exitCode = options.retryAfterMs === null ? exitCodes.configuration : exitCodes.incomplete;

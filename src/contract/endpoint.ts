@@ -54,9 +54,7 @@ export function defineEndpoint<
   Path extends z.ZodType = typeof noParams,
   Query extends z.ZodType = typeof noQuery,
   Body extends z.ZodType = typeof noBody,
->(
-  endpoint: Declared<Endpoint<Path, Query, Body, Answer, Verb>>,
-): Endpoint<Path, Query, Body, Answer, Verb> {
+>(endpoint: Declared<Endpoint<Path, Query, Body, Answer, Verb>>): Endpoint<Path, Query, Body, Answer, Verb> {
   return { ...defaults, ...endpoint };
 }
 
@@ -70,23 +68,13 @@ export type ListEndpoint = Endpoint<
 >;
 /** An endpoint that reads one object by its id. */
 export type ReadById = Endpoint<typeof idParam, z.ZodType, z.ZodType, z.ZodType, "GET">;
-export type WriteEndpoint = Endpoint<
-  z.ZodType,
-  z.ZodType,
-  z.ZodType,
-  z.ZodType,
-  Exclude<EndpointMethod, "GET">
->;
+export type WriteEndpoint = Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Exclude<EndpointMethod, "GET">>;
 
 type CalledParams<E extends Endpoint> =
-  Record<string, never> extends z.input<E["params"]>
-    ? { params?: undefined }
-    : { params: z.input<E["params"]> };
+  Record<string, never> extends z.input<E["params"]> ? { params?: undefined } : { params: z.input<E["params"]> };
 
 type CalledBody<E extends Endpoint> =
-  unknown extends z.input<E["body"]>
-    ? { body?: Record<string, never> }
-    : { body: z.input<E["body"]> };
+  unknown extends z.input<E["body"]> ? { body?: Record<string, never> } : { body: z.input<E["body"]> };
 
 /** What a caller sends to an endpoint, with parameters as text. */
 export type ReadCall<E extends Endpoint> = CalledParams<E> & { query?: z.input<E["query"]> };
@@ -99,9 +87,7 @@ type Named<T> = keyof { [Field in keyof T as string extends Field ? never : Fiel
 export type DocumentedFields<Answer> = { readonly [Field in Named<Answer>]?: unknown };
 
 export type AnswerOf<E extends Endpoint> = DocumentedFields<z.output<E["answer"]>>;
-export type ItemOf<E extends ListEndpoint> = DocumentedFields<
-  z.output<E["answer"]>["data"][number]
-> & {
+export type ItemOf<E extends ListEndpoint> = DocumentedFields<z.output<E["answer"]>["data"][number]> & {
   readonly id: string;
 };
 
@@ -137,11 +123,7 @@ export const deletion = z.object({
 });
 
 /** Error codes of every endpoint that charges a stored card. */
-export const chargeErrors = [
-  "customer_not_configured",
-  "merchant_not_configured",
-  "replacement_required",
-] as const;
+export const chargeErrors = ["customer_not_configured", "merchant_not_configured", "replacement_required"] as const;
 
 /**
  * The version of the interface that this program was written for. Every request sends it, so that the program reads the

@@ -10,13 +10,7 @@ import {
   updateCoupon,
   validateCoupon,
 } from "./resources/coupons.ts";
-import {
-  createCustomer,
-  deleteCustomer,
-  getCustomer,
-  listCustomers,
-  updateCustomer,
-} from "./resources/customers.ts";
+import { createCustomer, deleteCustomer, getCustomer, listCustomers, updateCustomer } from "./resources/customers.ts";
 import { createOrder, getOrder, listOrders, refundOrder, retryOrder } from "./resources/orders.ts";
 import { addPaymentMethod, captureCard, deletePaymentMethod } from "./resources/payment-methods.ts";
 import { getPlan, listPlans } from "./resources/plans.ts";

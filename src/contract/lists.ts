@@ -38,9 +38,7 @@ export const booleanText = z
 const instantText = z
   .string()
   .transform((text, context) => {
-    const canonical = canonicalTimestamp(
-      /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text,
-    );
+    const canonical = canonicalTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
     if (canonical === null) {
       context.addIssue({
         code: "custom",
@@ -128,9 +126,7 @@ export function centsRange<Field extends string>(field: Field) {
 }
 
 /** Relations to embed: a comma-separated list of those that the endpoint documents. */
-export function expandQuery<const Relations extends readonly [string, ...string[]]>(
-  relations: Relations,
-) {
+export function expandQuery<const Relations extends readonly [string, ...string[]]>(relations: Relations) {
   return z.object({ expand: commaListOf(relations) });
 }
 

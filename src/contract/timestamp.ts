@@ -1,8 +1,7 @@
 // Timestamps of the service are compared as text in one fixed form. A JavaScript `Date` keeps milliseconds only, so two
 // states written in the same millisecond would look simultaneous.
 
-const dateTime =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/;
+const dateTime = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/;
 
 /** A short cut for the form that JavaScript and the service write, on the days that every month has (1 to 28). */
 const usualDateTime =

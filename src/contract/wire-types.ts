@@ -40,13 +40,10 @@ const wireIdForm = /^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]{1,255}$/u;
  * An id. UUIDs by the interface, read as opaque text: no control characters and no lone surrogates (Postgres would
  * refuse or alter them, so two ids could become one), and short enough for an index.
  */
-export const wireId = z
-  .string()
-  .regex(wireIdForm, "must be 1 to 255 characters without control characters");
+export const wireId = z.string().regex(wireIdForm, "must be 1 to 255 characters without control characters");
 
 /** The same check as `wireId`, without a message and at a tenth of the cost. */
-export const isWireId = (value: unknown): value is string =>
-  typeof value === "string" && wireIdForm.test(value);
+export const isWireId = (value: unknown): value is string => typeof value === "string" && wireIdForm.test(value);
 
 /** Custom key/value data; limits on keys and values are not documented. */
 export const metadata = z.record(z.string(), z.unknown());
@@ -57,8 +54,7 @@ export type WireObject = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is WireObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-export const asObject = (value: unknown): WireObject | undefined =>
-  isObject(value) ? value : undefined;
+export const asObject = (value: unknown): WireObject | undefined => (isObject(value) ? value : undefined);
 
 /**
  * An enum that the service may extend: code can branch on the known values, and any other string is accepted and kept.
@@ -76,10 +72,7 @@ const requiredKeysOf = new WeakMap<z.ZodObject, readonly string[]>();
  * not the whole state, so it is refetched instead of stored. A key that is present with a bad value does not count as
  * missing; parsing reports it.
  */
-export function missingKeys(
-  schema: z.ZodObject,
-  object: Readonly<Record<string, unknown>>,
-): string[] {
+export function missingKeys(schema: z.ZodObject, object: Readonly<Record<string, unknown>>): string[] {
   let required = requiredKeysOf.get(schema);
   if (required === undefined) {
     required = Object.entries(schema.shape)

@@ -55,16 +55,10 @@ export function actRoute<Deps, Input, Done>(door: ActRoute<Deps, Input, Done>): 
   };
 }
 
-function readInput<Deps, Input, Done>(
-  { act, given }: ActRoute<Deps, Input, Done>,
-  request: PageRequest,
-): Input {
+function readInput<Deps, Input, Done>({ act, given }: ActRoute<Deps, Input, Done>, request: PageRequest): Input {
   const own: Readonly<Record<string, unknown>> = given ?? {};
   const fields = Object.entries<Field<unknown>>(act.fields);
-  const values = fields.map(([name, field]) => [
-    name,
-    name in own ? own[name] : readField(name, field, request),
-  ]);
+  const values = fields.map(([name, field]) => [name, name in own ? own[name] : readField(name, field, request)]);
   return Object.fromEntries(values) as Input;
 }
 
@@ -85,8 +79,7 @@ const typedIn = (form: URLSearchParams, name: string, isList: boolean): string =
   isList ? form.getAll(name).join(" ") : (form.get(name) ?? "");
 
 /** How forms call a field: `up-to`. Pure. */
-export const formName = (field: string): string =>
-  field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+export const formName = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const lookAgain = (path: string): Html => html`<p><a href="${path}">Look at it again</a></p>`;
 

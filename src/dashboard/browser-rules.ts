@@ -59,10 +59,7 @@ export function refuseTooMany({ most }: { most: number }): Middleware {
     if (/^\/sign-(?:in|out)(?:\/|$)/.test(ctx.path)) return next();
     if (pages >= most) {
       ctx.set("retry-after", "5");
-      throw new PageError(
-        503,
-        "Too many pages are being made just now. Nothing was done: try again in a moment.",
-      );
+      throw new PageError(503, "Too many pages are being made just now. Nothing was done: try again in a moment.");
     }
     pages += 1;
     try {

@@ -49,8 +49,7 @@ function createCookie(
         return null;
       }
     },
-    set: (ctx, value) =>
-      ctx.append("set-cookie", `${name}=${encodeURIComponent(value)}${age}${rules}`),
+    set: (ctx, value) => ctx.append("set-cookie", `${name}=${encodeURIComponent(value)}${age}${rules}`),
     clear: (ctx) => ctx.append("set-cookie", `${name}=; Max-Age=0${rules}`),
   };
 }

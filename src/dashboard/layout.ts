@@ -59,10 +59,7 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
         ${items.map(
           (item) =>
             html`<li>
-              <a
-                href="${item.path}"
-                data-key="${keys.get(item) ?? null}"
-                ${isAt(path, item.path) && currentPage}
+              <a href="${item.path}" data-key="${keys.get(item) ?? null}" ${isAt(path, item.path) && currentPage}
                 >${item.name}</a
               >
             </li>`,
@@ -80,9 +77,7 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
 function keysOf(places: readonly Place[]): ReadonlyMap<Place, string> {
   const taken = new Map<string, Place>();
   for (const place of places) {
-    const free = Array.from(place.name.toLowerCase()).find(
-      (letter) => /[a-z]/.test(letter) && !taken.has(letter),
-    );
+    const free = Array.from(place.name.toLowerCase()).find((letter) => /[a-z]/.test(letter) && !taken.has(letter));
     if (free !== undefined) taken.set(free, place);
   }
   return new Map(Array.from(taken, ([letter, place]) => [place, letter]));

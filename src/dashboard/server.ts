@@ -12,27 +12,13 @@ import { type ListenAddress, listen, localAddress } from "../platform/http/liste
 import { errorCode, isOutage, withRoleAdvice } from "../platform/postgres/errors.ts";
 import { isRetryableConflict } from "../platform/postgres/transactions.ts";
 import { type Assets, readAssets } from "./assets.ts";
-import {
-  browserRules,
-  refuseForeign,
-  refuseOtherNames,
-  refuseTooMany,
-  refuseUnsent,
-} from "./browser-rules.ts";
+import { browserRules, refuseForeign, refuseOtherNames, refuseTooMany, refuseUnsent } from "./browser-rules.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
 import { ownPath } from "./own-path.ts";
 import { readForm } from "./read-form.ts";
-import {
-  type PageAnswer,
-  type PageDeps,
-  PageError,
-  type Route,
-  type Theme,
-  type Visitor,
-  themes,
-} from "./route.ts";
+import { type PageAnswer, type PageDeps, PageError, type Route, type Theme, type Visitor, themes } from "./route.ts";
 
 export interface DashboardOptions {
   listen: ListenAddress;
@@ -45,9 +31,7 @@ export interface DashboardOptions {
   /** Said above each page, such as that this is the sandbox. */
   banner: string | null;
   /** Told of each request that was answered; `route`: the section, such as `/events`; empty where no page is meant. */
-  onAnswered?:
-    | ((request: { method: string; route: string; status: number; seconds: number }) => void)
-    | undefined;
+  onAnswered?: ((request: { method: string; route: string; status: number; seconds: number }) => void) | undefined;
 }
 
 export interface RunningDashboard {
@@ -185,10 +169,7 @@ function timeAnswers({ onAnswered }: Pick<DashboardOptions, "onAnswered">): Midd
 }
 
 /** The visitor, null where none is needed and none is there. Throws `PageError`. Pure. */
-function authorized(
-  { access, method }: Route,
-  visitor: Visitor | null,
-): Visitor | null | "sign in first" {
+function authorized({ access, method }: Route, visitor: Visitor | null): Visitor | null | "sign in first" {
   if (access === "anyone") return visitor;
   if (visitor === null) return "sign in first";
   if (access === "signed-in" || visitor.permissions.has(access)) return visitor;
@@ -208,9 +189,7 @@ function formPageOf(ctx: Context, router: Router, origin: string | null): string
   const page = new URL(given);
   const isOwn = page.host === ctx.host || page.origin === origin;
   // What a form's answer was cannot be read again.
-  return isOwn && router.match(page.pathname, "GET").route
-    ? `${page.pathname}${page.search}`
-    : null;
+  return isOwn && router.match(page.pathname, "GET").route ? `${page.pathname}${page.search}` : null;
 }
 
 /** Signing in leads to the page that was asked for, or to that of the form, which says that it did not arrive. */
@@ -294,11 +273,7 @@ function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State>
       const body = html`<p class="problem">${message}</p>
         ${err instanceof PageError && err.details}
         <p><a href="/">Go to the first page</a></p>`;
-      send(
-        ctx,
-        { kind: "page", title: titles[status] ?? "This did not work", body, status },
-        options,
-      );
+      send(ctx, { kind: "page", title: titles[status] ?? "This did not work", body, status }, options);
     }
   };
 }
@@ -311,10 +286,7 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 /** Of errors that a route did not explain itself. Decided by their codes. */
-function explain(
-  error: unknown,
-  { isChange }: { isChange: boolean },
-): { status: number; message: string } {
+function explain(error: unknown, { isChange }: { isChange: boolean }): { status: number; message: string } {
   if (error instanceof PageError) return { status: error.status, message: error.message };
   const code = errorCode(error);
   if (code === statementTimedOut) {
@@ -335,8 +307,7 @@ function explain(
   if (isRetryableConflict(error)) {
     return {
       status: 409,
-      message:
-        "Somebody else was changing the same at this moment, so it was not done. Look at it again, then decide.",
+      message: "Somebody else was changing the same at this moment, so it was not done. Look at it again, then decide.",
     };
   }
   const advised = withRoleAdvice(error);
@@ -376,10 +347,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
       ctx.status = 303;
       return;
     case "file":
-      ctx.set(
-        "content-disposition",
-        `attachment; filename="${answer.name.replaceAll(/[^\w.-]/g, "_")}"`,
-      );
+      ctx.set("content-disposition", `attachment; filename="${answer.name.replaceAll(/[^\w.-]/g, "_")}"`);
       ctx.type = answer.type;
       ctx.body = answer.body;
       return;

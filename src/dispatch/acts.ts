@@ -34,8 +34,7 @@ export const recipientSubject: ActSubject<LockedHandler> = {
     return found;
   },
   idOf: ({ name }) => name,
-  version: ({ paused_by: by, paused_at: at }) =>
-    by === null ? "on" : `${by} ${at?.toISOString()}`,
+  version: ({ paused_by: by, paused_at: at }) => (by === null ? "on" : `${by} ${at?.toISOString()}`),
 };
 
 const subjectOf = (recipient: string) => ({ kind: recipientSubject.kind, id: recipient });
@@ -120,8 +119,7 @@ export const versionOfRun = ({
   state,
   attempts,
   failed_at: at,
-}: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string =>
-  `${state} ${attempts} ${at?.toISOString() ?? "-"}`;
+}: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string => `${state} ${attempts} ${at?.toISOString() ?? "-"}`;
 
 /** What retrying all that are dead is decided on. Pure. */
 export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
@@ -156,22 +154,14 @@ async function requireRun(
   return run;
 }
 
-async function assertDead(
-  trx: Knex.Transaction,
-  recipient: string,
-  decidedOn: string | null,
-): Promise<void> {
+async function assertDead(trx: Knex.Transaction, recipient: string, decidedOn: string | null): Promise<void> {
   if (decidedOn === null) return;
   const dead = await readDead(trx, recipient, { most: mostCounted });
   if (decidedOn !== versionOfDead(dead)) throw outdated("What is dead", dead);
 }
 
 /** Why a run can be neither retried nor skipped now. */
-async function held(
-  trx: Knex.Transaction,
-  recipient: string,
-  run: OpenRunRow,
-): Promise<ActRefused> {
+async function held(trx: Knex.Transaction, recipient: string, run: OpenRunRow): Promise<ActRefused> {
   const before = await changeBefore(trx, recipient, run);
   return new ActRefused(
     "hindered",
@@ -203,8 +193,5 @@ export async function requireRemains(db: Knex, recipient: string): Promise<Handl
   if (remains === null) throw noRecipient(recipient);
   if (remains.runningUntil === null) return remains;
   const until = remains.runningUntil.toISOString();
-  throw new ActRefused(
-    "hindered",
-    `A process runs ${calledName(recipient)} now, until ${until} at most.`,
-  );
+  throw new ActRefused("hindered", `A process runs ${calledName(recipient)} now, until ${until} at most.`);
 }

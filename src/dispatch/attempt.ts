@@ -94,8 +94,7 @@ const endedItself = (cause?: unknown): AttemptFailed =>
     { cause },
   );
 
-const blocked =
-  "a handler has kept its process from all else: it computes for long, or waits without await";
+const blocked = "a handler has kept its process from all else: it computes for long, or waits without await";
 
 /**
  * Limits the attempt's transaction: a statement that hangs, or a process that was stopped, would keep it from being
@@ -131,20 +130,14 @@ async function hasEnded(trx: Knex.Transaction, mark: string): Promise<boolean> {
 const abortedTransaction = "25P02";
 
 /** A handler that goes on after its deadline is not waited for. */
-async function withinDeadline(
-  deadlineMs: number,
-  work: (signal: AbortSignal) => Promise<void> | void,
-): Promise<void> {
+async function withinDeadline(deadlineMs: number, work: (signal: AbortSignal) => Promise<void> | void): Promise<void> {
   const deadline = new AbortController();
   const exceeded = new Promise<never>((_, reject) => {
     deadline.signal.addEventListener("abort", () => reject(deadline.signal.reason as Error), {
       once: true,
     });
   });
-  const timer = setTimeout(
-    () => deadline.abort(new DeadlineExceeded(deadlineMs, call)),
-    deadlineMs,
-  );
+  const timer = setTimeout(() => deadline.abort(new DeadlineExceeded(deadlineMs, call)), deadlineMs);
   const call = (async () => work(deadline.signal))();
   try {
     await Promise.race([call, exceeded]);
@@ -178,9 +171,7 @@ class ThrewNoError extends TallyhookError {
 function shownThrown(thrown: unknown): string {
   if (typeof thrown === "string") return `the text ${JSON.stringify(thrown.slice(0, 200))}`;
   if (typeof thrown === "object" && thrown !== null) return "an object";
-  return typeof thrown === "function" || typeof thrown === "symbol"
-    ? `a ${typeof thrown}`
-    : String(thrown);
+  return typeof thrown === "function" || typeof thrown === "symbol" ? `a ${typeof thrown}` : String(thrown);
 }
 
 /** A proxy may throw when it is asked. */

@@ -27,10 +27,7 @@ type Without<T, K> = { [P in keyof T as P extends K ? never : P]: T[P] };
  */
 export type Order = Without<WireOrder, "transactions">;
 /** A subscription as events show it: what only a read by its id shows is left out. */
-export type Subscription = Without<
-  WireSubscription,
-  "cycles" | "failure_reason" | "attempt_count" | "next_retry_at"
->;
+export type Subscription = Without<WireSubscription, "cycles" | "failure_reason" | "attempt_count" | "next_retry_at">;
 export type Customer = z.output<typeof customerSchema>;
 /** A transaction. Where only its order has shown it so far, it has the fields that orders show. */
 export type Transaction = { id: string } & Partial<z.output<typeof transactionSchema>>;
@@ -43,9 +40,7 @@ export interface Objects {
   transaction: Transaction;
 }
 
-type ResourceOf<K extends string> = K extends `${infer R extends keyof Objects}.${string}`
-  ? R
-  : never;
+type ResourceOf<K extends string> = K extends `${infer R extends keyof Objects}.${string}` ? R : never;
 
 /** A change of a resource, of one of the kinds that the handler asked for. */
 export type HandledChange<K extends ChangeKind, R extends keyof Objects> = Change & {
@@ -189,8 +184,7 @@ const definition = z.strictObject({
  * Defines a handler, the default export of a file. Throws `ConfigurationError` where the definition is wrong, with each
  * wrong field.
  */
-export const defineHandler = <const K extends ChangeKind>(options: HandlerOptions<K>): Handler =>
-  checkHandler(options);
+export const defineHandler = <const K extends ChangeKind>(options: HandlerOptions<K>): Handler => checkHandler(options);
 
 /** Checks a definition, also one that was checked before. Throws as `defineHandler` does. */
 export function checkHandler(options: unknown): Handler {
@@ -212,9 +206,7 @@ function problemOf({ path, message, code, ...issue }: z.core.$ZodIssue): string 
       .join("; ");
   }
   const field = path[0] === undefined ? "it" : `"${String(path[0])}"`;
-  return message.startsWith('"')
-    ? `${field}: ${message.replace(/\.$/, "")}`
-    : `${field} ${message}`;
+  return message.startsWith('"') ? `${field}: ${message.replace(/\.$/, "")}` : `${field} ${message}`;
 }
 
 /** Whether `defineHandler` made it, that of src/bin/handlers.js among them. */

@@ -23,12 +23,5 @@ export async function eraseRuns(trx: Knex.Transaction, ids: readonly string[]): 
 }
 
 /** Takes out the reasons of pauses that name a person. Needs the erasure's transaction; idempotent. Returns how many. */
-export const erasePauseReasons = (
-  trx: Knex.Transaction,
-  named: (text: string) => boolean,
-): Promise<number> =>
-  redactTexts(
-    trx,
-    { table: "dispatch.handlers", key: "name", column: "pause_reason" },
-    ({ text }) => named(text),
-  );
+export const erasePauseReasons = (trx: Knex.Transaction, named: (text: string) => boolean): Promise<number> =>
+  redactTexts(trx, { table: "dispatch.handlers", key: "name", column: "pause_reason" }, ({ text }) => named(text));

@@ -43,10 +43,7 @@ export interface HandlerHealth {
  * How all handlers do that ever ran here. Counts no further than `most`, and goes by indexes alone, so that it can be
  * asked often. One statement.
  */
-export async function readHandlersHealth(
-  db: Knex,
-  { most }: { most: number },
-): Promise<HandlerHealth[]> {
+export async function readHandlersHealth(db: Knex, { most }: { most: number }): Promise<HandlerHealth[]> {
   const { rows } = await db.raw<{ rows: HealthRow[] }>(
     `select h.name, h.source, h.paused_by, h.paused_at, h.pause_reason, h.position, coalesce(c.postponed, 0) as postponed, d.dead, d.dead_since, o.seq, o.kind, o.resource,
             o.id, o.error, o.holds_up,
@@ -113,10 +110,7 @@ function healthOf(row: HealthRow): HandlerHealth {
     dead: Number(row.dead),
     postponed: Number(row.postponed),
     deadSince: row.dead_since,
-    oldestDead:
-      seq === null
-        ? null
-        : { seq: Number(seq), kind, resource, id, error, holdsUp: Number(holdsUp) },
+    oldestDead: seq === null ? null : { seq: Number(seq), kind, resource, id, error, holdsUp: Number(holdsUp) },
     position: Number(row.position),
     unreadSince: row.unread_since,
     nextDueAt: row.next_due_at,

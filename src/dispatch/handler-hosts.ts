@@ -33,11 +33,7 @@ export interface DownHost {
  * Notes what troubles a supervisor has now, in place of what it noted before. Idempotent; one statement, by the database's
  * clock. Also forgets supervisors that ended without a word.
  */
-export async function noteTroubles(
-  db: Knex,
-  supervisor: string,
-  troubles: readonly HostTrouble[],
-): Promise<void> {
+export async function noteTroubles(db: Knex, supervisor: string, troubles: readonly HostTrouble[]): Promise<void> {
   const rows = troubles.map(({ files, isApart, lastsMs, why }) => ({
     files: files.toSorted(),
     is_apart: isApart,
@@ -62,10 +58,7 @@ export async function noteTroubles(
 }
 
 /** What has been down for at least so many minutes, the longest first. One statement, of a few rows. */
-export async function readDownHosts(
-  db: Knex,
-  { afterMinutes }: { afterMinutes: number },
-): Promise<DownHost[]> {
+export async function readDownHosts(db: Knex, { afterMinutes }: { afterMinutes: number }): Promise<DownHost[]> {
   const { rows } = await db.raw<{ rows: DownHost[] }>(
     `select files, is_apart as "isApart", min(down_since) as "downSince",
        (array_agg(reason order by down_since))[1] as reason, count(*)::int as supervisors

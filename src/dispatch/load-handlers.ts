@@ -27,18 +27,13 @@ export interface LoadedHandlers {
 }
 
 /** Loads the handlers of folders that are usable. Throws `ConfigurationError` for a folder that cannot be read. */
-export async function loadHandlers(
-  deps: LoadDeps,
-  folders: readonly string[],
-): Promise<LoadedHandlers> {
+export async function loadHandlers(deps: LoadDeps, folders: readonly string[]): Promise<LoadedHandlers> {
   const { loaded, problems } = await loadFiles(deps, await listHandlerFiles(folders));
   const named = loaded.map(({ file, handler: { name } }) => ({ file, name }));
   const refused = takeNames(new Map(), named);
   const all = [...problems, ...refused];
   return {
-    handlers: loaded.flatMap(({ file, handler }) =>
-      refused.some((each) => each.file === file) ? [] : [handler],
-    ),
+    handlers: loaded.flatMap(({ file, handler }) => (refused.some((each) => each.file === file) ? [] : [handler])),
     problem: all.length === 0 ? null : problemsText(all),
   };
 }
@@ -113,10 +108,7 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 /** The handler of a file, or what is wrong with it. */
-async function loadFile(
-  importFile: LoadDeps["importFile"],
-  path: string,
-): Promise<Handler | string> {
+async function loadFile(importFile: LoadDeps["importFile"], path: string): Promise<Handler | string> {
   let exported: unknown;
   try {
     exported = defaultOf(await importFile(pathToFileURL(path).href));

@@ -63,17 +63,12 @@ export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[
 
 /** All handlers that ever ran here, and who paused them. One statement. */
 export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "paused_by">[]> =>
-  db("dispatch.handlers")
-    .orderBy("name")
-    .select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
+  db("dispatch.handlers").orderBy("name").select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
 export type LockedHandler = Pick<HandlerRow, "name" | "paused_by" | "paused_at" | "pause_reason">;
 
 /** A handler whose row stays as it is until the transaction ends; null for an unknown one. One statement. */
-export async function lockHandler(
-  trx: Knex.Transaction,
-  name: string,
-): Promise<LockedHandler | null> {
+export async function lockHandler(trx: Knex.Transaction, name: string): Promise<LockedHandler | null> {
   const row = await trx("dispatch.handlers")
     .where({ name })
     .forUpdate()
@@ -109,17 +104,10 @@ export async function resumeHandler(db: Knex, name: string): Promise<boolean> {
 }
 
 /** Gives dead changes, or one that is not done, all their attempts again, at once. Returns how many. */
-export const retryRuns = (
-  db: Knex,
-  handler: string,
-  which: { seq: number } | { state: "dead" },
-): Promise<number> => makeDue(db, handler, which);
+export const retryRuns = (db: Knex, handler: string, which: { seq: number } | { state: "dead" }): Promise<number> =>
+  makeDue(db, handler, which);
 
-const makeDue = (
-  db: Knex,
-  handler: string,
-  which: { seq: number } | { state: "dead" | "waiting" },
-): Promise<number> =>
+const makeDue = (db: Knex, handler: string, which: { seq: number } | { state: "dead" | "waiting" }): Promise<number> =>
   db("dispatch.runs")
     .where({ handler, is_first: true, ...which })
     .whereRaw("coalesce(claimed_until <= now(), true)")

@@ -83,12 +83,7 @@ const placeForm = /^(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)_)?(\d{1,15})$/
  */
 export async function listRuns(
   db: Knex,
-  {
-    handler,
-    state,
-    after,
-    limit,
-  }: { handler: string; state: RunState; after: string; limit: number },
+  { handler, state, after, limit }: { handler: string; state: RunState; after: string; limit: number },
 ): Promise<ListedRun[]> {
   const { holds, key } = listings[state];
   const [, time, seq] = placeForm.exec(after) ?? [];
@@ -121,11 +116,7 @@ export async function findRun(db: Knex, handler: string, seq: number): Promise<O
  * The same, and it stays as it is until the transaction ends. Who removes runs locks in this order: first against
  * planning, then the run.
  */
-export async function lockRun(
-  trx: Knex.Transaction,
-  handler: string,
-  seq: number,
-): Promise<OpenRunRow | null> {
+export async function lockRun(trx: Knex.Transaction, handler: string, seq: number): Promise<OpenRunRow | null> {
   await lockPlanning(trx, handler);
   await trx("dispatch.runs").where({ handler, seq }).forUpdate().select("seq");
   return findRun(trx, handler, seq);
@@ -140,11 +131,7 @@ export interface DeadRuns {
 }
 
 /** By the index of the dead alone. One statement. */
-export async function readDead(
-  db: Knex,
-  handler: string,
-  { most }: { most: number },
-): Promise<DeadRuns> {
+export async function readDead(db: Knex, handler: string, { most }: { most: number }): Promise<DeadRuns> {
   const { rows } = await db.raw<{ rows: [{ count: string; newest: string | null }] }>(
     `select (select count(*) from (
                select from dispatch.runs where handler = :handler and state = 'dead' limit :most) as counted) as count,

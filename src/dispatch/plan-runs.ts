@@ -1,10 +1,6 @@
 import type { Knex } from "knex";
 import { errorCode } from "../platform/postgres/errors.ts";
-import {
-  type TransactionLimits,
-  inTransaction,
-  settingLimits,
-} from "../platform/postgres/transactions.ts";
+import { type TransactionLimits, inTransaction, settingLimits } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { Recipient, Source, SourceRow } from "./recipient.ts";
 
@@ -70,12 +66,7 @@ const lockNotAvailable = "55P03";
  */
 const planLimits: TransactionLimits = { statementMs: 20_000, lockMs: 250, transactionMs: 30_000 };
 
-function planLocked(
-  db: Knex,
-  name: string,
-  source: Source,
-  limits: TransactionLimits,
-): Promise<{ more: boolean }> {
+function planLocked(db: Knex, name: string, source: Source, limits: TransactionLimits): Promise<{ more: boolean }> {
   return inTransaction(db, async (trx) => {
     const known = await lockHandler(trx, name, limits);
     if (known === undefined) return { more: false };
@@ -122,11 +113,7 @@ export async function lockPlanning(trx: Knex.Transaction, name: string): Promise
  * The lock keeps runs from being removed meanwhile, and what is planned here from being missed by who removes the run
  * before it (remove-runs.sql).
  */
-async function insertRuns(
-  trx: Knex.Transaction,
-  handler: string,
-  rows: readonly SourceRow[],
-): Promise<void> {
+async function insertRuns(trx: Knex.Transaction, handler: string, rows: readonly SourceRow[]): Promise<void> {
   await lockPlanning(trx, handler);
   await trx.raw(
     `insert into dispatch.runs (handler, seq, resource, id, kind, change, is_first)

@@ -16,10 +16,7 @@ export type HandledObject = Readonly<Record<string, unknown>>;
  * service left out are null. Null in place of an object that the mirror has not seen itself yet, such as the order of a
  * refund that came first.
  */
-export async function readObjects(
-  db: Knex,
-  changes: readonly Change[],
-): Promise<(HandledObject | null)[]> {
+export async function readObjects(db: Knex, changes: readonly Change[]): Promise<(HandledObject | null)[]> {
   const contents = await readStates(db, changes);
   return contents.map((content, n) =>
     content === null ? null : { ...nullFields[changes[n]?.resource ?? ""], ...content },
@@ -36,12 +33,7 @@ function nullsOf(schema: z.ZodObject, without: readonly string[] = []): HandledO
 
 const nullFields: Readonly<Record<string, HandledObject>> = {
   order: nullsOf(orderSchema, ["transactions"]),
-  subscription: nullsOf(subscriptionSchema, [
-    "cycles",
-    "failure_reason",
-    "attempt_count",
-    "next_retry_at",
-  ]),
+  subscription: nullsOf(subscriptionSchema, ["cycles", "failure_reason", "attempt_count", "next_retry_at"]),
   customer: nullsOf(customerSchema),
   transaction: nullsOf(transactionSchema),
 } satisfies Record<keyof Objects, HandledObject>;

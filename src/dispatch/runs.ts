@@ -64,10 +64,7 @@ const probeEveryMs = 60_000;
  * Claims one run of each handler that is paused by failures and to be tried again, whether the run is due or not. One
  * statement, for one process at a time.
  */
-export async function claimProbes(
-  db: Knex,
-  wanted: readonly Omit<ClaimRequest, "free">[],
-): Promise<ClaimedRun[]> {
+export async function claimProbes(db: Knex, wanted: readonly Omit<ClaimRequest, "free">[]): Promise<ClaimedRun[]> {
   if (wanted.length === 0) return [];
   const { rows } = await db.raw<{ rows: ClaimedRow[] }>(
     `with probed as (
@@ -84,11 +81,7 @@ export async function claimProbes(
        ) oldest
      )
      ${claimed("true")}`,
-    [
-      probeEveryMs,
-      sqlArray(wanted.map(({ handler }) => handler)),
-      sqlArray(wanted.map(({ leaseMs }) => leaseMs)),
-    ],
+    [probeEveryMs, sqlArray(wanted.map(({ handler }) => handler)), sqlArray(wanted.map(({ leaseMs }) => leaseMs))],
   );
   return rows.map(claimedRun);
 }
@@ -130,11 +123,7 @@ type Claim = Pick<ClaimedRun, "seq" | "token">;
  * Removes runs of one handler that are done, and counts them. The next runs of their objects can be claimed then.
  * Returns the numbers of those that were still claimed by their tokens: another process has the others. One statement.
  */
-export async function removeDone(
-  db: Knex,
-  handler: string,
-  runs: readonly Claim[],
-): Promise<Set<number>> {
+export async function removeDone(db: Knex, handler: string, runs: readonly Claim[]): Promise<Set<number>> {
   const { rows } = await db.raw<{ rows: [{ removed: string[] }] }>(
     `with gone as materialized (
        select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed
@@ -151,10 +140,7 @@ export async function removeDone(
  * Removes a run in the transaction of its handler, as the last statement. Returns false if another process has it. Does
  * not count it: the row of the count would keep the handler's other transactions waiting until this one is committed.
  */
-export async function removeOwn(
-  trx: Knex.Transaction,
-  run: Pick<ClaimedRun, "handler"> & Claim,
-): Promise<boolean> {
+export async function removeOwn(trx: Knex.Transaction, run: Pick<ClaimedRun, "handler"> & Claim): Promise<boolean> {
   const { rows } = await trx
     .raw<{ rows: [{ removed: string[] }] }>(
       "select dispatch.remove_runs(?, ?::bigint[], ?::int[]) as removed",
@@ -258,11 +244,7 @@ export async function pauseIfAllFail(db: Knex, handler: string, error: string): 
 }
 
 /** Pauses a recipient that wants nothing more, until a person resumes it. Idempotent. */
-export async function pauseAfterRefusal(
-  db: Knex,
-  handler: string,
-  error: string,
-): Promise<boolean> {
+export async function pauseAfterRefusal(db: Knex, handler: string, error: string): Promise<boolean> {
   const changed = await db("dispatch.handlers")
     .where({ name: handler })
     .whereRaw("paused_by is distinct from 'person' and paused_by is distinct from 'subscriber'")

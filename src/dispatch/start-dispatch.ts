@@ -5,13 +5,7 @@ import { type Log, safeReason } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { runEvery } from "../platform/run-every.ts";
-import {
-  appliedContext,
-  endSpan,
-  isTracing,
-  startSpan,
-  withinSpan,
-} from "../platform/tracing/tracing.ts";
+import { appliedContext, endSpan, isTracing, startSpan, withinSpan } from "../platform/tracing/tracing.ts";
 import { DeadlineExceeded } from "./attempt.ts";
 import { isRetryLater } from "./define-handler.ts";
 import { planRuns, registerRecipient } from "./plan-runs.ts";
@@ -258,9 +252,7 @@ export function startDispatch<R extends Recipient>(
   function delayOf(run: ClaimedRun, maxAttempts: number, facts: FailureFacts): number | null {
     if (facts.isFinal === true) return null;
     // What is tried while the recipient is paused must not die of it.
-    const delayMs = run.isProbe
-      ? retry.baseDelayMs
-      : retryDelayMs({ ...retry, maxAttempts }, run.attempt, random);
+    const delayMs = run.isProbe ? retry.baseDelayMs : retryDelayMs({ ...retry, maxAttempts }, run.attempt, random);
     return delayMs === null ? null : Math.max(delayMs, facts.holdMs ?? 0);
   }
 
@@ -301,11 +293,7 @@ const startRunSpan = (run: ClaimedRun, { eventSeq }: Attempt) =>
 
 /** In words of ours, or the name of what was thrown: its message may quote personal data. */
 const reasonOf = (error: unknown): string =>
-  error instanceof AttemptFailed
-    ? error.message
-    : isRetryLater(error)
-      ? "RetryLater"
-      : safeReason(error);
+  error instanceof AttemptFailed ? error.message : isRetryLater(error) ? "RetryLater" : safeReason(error);
 
 /** Said the first time, the tenth, and so on: a change may be put off a thousand times. */
 const isPowerOfTen = (times: number): boolean => Number.isInteger(Math.log10(times));

@@ -1,20 +1,11 @@
 import { createHash } from "node:crypto";
 import { ServiceRefusedError } from "../client/service-errors.ts";
-import {
-  type WebhookEndpoint,
-  deleteWebhookEndpoint,
-} from "../contract/resources/webhook-endpoints.ts";
+import { type WebhookEndpoint, deleteWebhookEndpoint } from "../contract/resources/webhook-endpoints.ts";
 import { type Act, type ActCall, ActRefused, outdated, recordOf } from "../people/act.ts";
 import { type Field, optional, reference, wholeNumber } from "../people/fields.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { findOpenCall } from "./endpoint-calls.ts";
-import {
-  findOwnEndpoint,
-  forgetEndpoint,
-  listEndpoints,
-  listKnownEndpoints,
-  unknownEndpoint,
-} from "./endpoints.ts";
+import { findOwnEndpoint, forgetEndpoint, listEndpoints, listKnownEndpoints, unknownEndpoint } from "./endpoints.ts";
 import type { EndpointTools, ObtainedSecret } from "./obtain-secret.ts";
 import { rotateSecret, sendTestEvent } from "./own-endpoint.ts";
 
@@ -144,11 +135,7 @@ async function assertAsShown(
   const endpoint = await findOwnEndpoint(tools, input.endpoint ?? undefined);
   if (decidedOn === null) return endpoint;
   const known = (await listKnownEndpoints(tools.db)).find(({ id }) => id === endpoint.id);
-  const version = versionOfEndpoint(
-    endpoint,
-    known?.secretId ?? null,
-    await findOpenCall(tools.db),
-  );
+  const version = versionOfEndpoint(endpoint, known?.secretId ?? null, await findOpenCall(tools.db));
   if (decidedOn !== version) throw outdated(`The endpoint ${endpoint.id}`);
   return endpoint;
 }

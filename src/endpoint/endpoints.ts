@@ -77,9 +77,7 @@ export async function listEndpoints({
 
 /** Whether two addresses are equal; the spelling may differ in case, port and a trailing slash. */
 export function isSameUrl(a: string, b: string): boolean {
-  const [first, second] = [a, b].map((url) =>
-    URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url,
-  );
+  const [first, second] = [a, b].map((url) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url));
   return first === second;
 }
 

@@ -4,10 +4,7 @@ import type { ServiceAnswer } from "../client/call.ts";
 import type { ServiceClient } from "../client/service-client.ts";
 import { ServiceRefusedError } from "../client/service-errors.ts";
 import type { WriteCall, WriteEndpoint } from "../contract/endpoint.ts";
-import {
-  createWebhookEndpoint,
-  rotateWebhookSecret,
-} from "../contract/resources/webhook-endpoints.ts";
+import { createWebhookEndpoint, rotateWebhookSecret } from "../contract/resources/webhook-endpoints.ts";
 import type { SignatureSchemeName } from "../contract/signature/signature-scheme.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
@@ -68,19 +65,13 @@ async function begin(
 ): Promise<EndpointCall> {
   const call = { ...requested, idempotencyKey: tools.newKey() };
   if (!(await beginCall(tools.db, call))) {
-    throw new UsageError(
-      "Another endpoint command is in progress. Run this one again when it has ended.",
-    );
+    throw new UsageError("Another endpoint command is in progress. Run this one again when it has ended.");
   }
   return { ...call, createdAt: tools.wallClock.now() };
 }
 
 /** Makes a call and returns its secret. When the service no longer shows it, rotates again. */
-async function make(
-  tools: EndpointTools,
-  call: EndpointCall,
-  how: { isRepeat: boolean },
-): Promise<ObtainedSecret> {
+async function make(tools: EndpointTools, call: EndpointCall, how: { isRepeat: boolean }): Promise<ObtainedSecret> {
   const result = await makeSecretCall(tools, call, how);
   if (result.outcome === "done") return result;
   const { endpointId } = result;

@@ -2,19 +2,9 @@ import type { Knex } from "knex";
 import type { ServiceClient } from "../client/service-client.ts";
 import { type WebhookEndpoint, coversEvent } from "../contract/resources/webhook-endpoints.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
-import {
-  type Finding,
-  healUnseenFindings,
-  recordFindings,
-} from "../reconcile/findings/findings.ts";
+import { type Finding, healUnseenFindings, recordFindings } from "../reconcile/findings/findings.ts";
 import { type EndpointCall, findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
-import {
-  type KnownEndpoint,
-  isSameUrl,
-  listEndpoints,
-  listKnownEndpoints,
-  ownEndpoints,
-} from "./endpoints.ts";
+import { type KnownEndpoint, isSameUrl, listEndpoints, listKnownEndpoints, ownEndpoints } from "./endpoints.ts";
 
 export interface WatchDependencies {
   db: Knex;
@@ -181,8 +171,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
 function checkOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProblem[] {
   const { id } = endpoint;
   const problems: EndpointProblem[] = [];
-  const add = (problem: Omit<EndpointProblem, "subject">) =>
-    problems.push({ subject: id, ...problem });
+  const add = (problem: Omit<EndpointProblem, "subject">) => problems.push({ subject: id, ...problem });
   if (endpoint.status !== "enabled") {
     add({
       code: "disabled",
@@ -245,8 +234,7 @@ function checkSecret(
       severity: "high",
       subject: id,
       says: `the secret of ${id} was rotated elsewhere: the former one verifies until ${expiresAt ?? "an unknown time"}`,
-      remedy:
-        'add the new one ("node src/bin/tallyhook.js secrets add"), unless it is already stored',
+      remedy: 'add the new one ("node src/bin/tallyhook.js secrets add"), unless it is already stored',
     },
   ];
 }

@@ -55,10 +55,7 @@ export interface FeedQuery extends FeedFilter {
  * Reads the next changes in the order of their numbers. Never misses one that commits late: it stops before what is
  * still being written. Two or three statements, at READ COMMITTED, outside of a transaction, on the primary.
  */
-export async function readChanges(
-  db: Knex,
-  { after, limit, ...filter }: FeedQuery,
-): Promise<FeedPage> {
+export async function readChanges(db: Knex, { after, limit, ...filter }: FeedQuery): Promise<FeedPage> {
   const until = await readableUntil(db);
   if (until <= after) return { changes: [], position: after, hasMore: false };
   const rows = await selected(db, { after, until }, filter).orderBy("seq").limit(limit);
@@ -115,9 +112,7 @@ export async function positionAt(db: Knex, time: Date): Promise<number> {
  */
 export async function readableUntil(db: Knex): Promise<number> {
   try {
-    const { rows } = await db.raw<{ rows: [{ until: string }] }>(
-      "select feed.readable_until() as until",
-    );
+    const { rows } = await db.raw<{ rows: [{ until: string }] }>("select feed.readable_until() as until");
     return Number(rows[0].until);
   } catch (error) {
     if (errorCode(error) !== notOnStandby) throw error;
@@ -211,10 +206,7 @@ export async function watchChanges(trx: Knex.Transaction): Promise<() => Promise
   const newest = await trx("feed.changes").max<{ seq: string | null }[]>("seq as seq");
   const after = newest[0]?.seq ?? 0;
   return async () => {
-    const rows = await trx<ChangeRow>("feed.changes")
-      .where("seq", ">", after)
-      .orderBy("seq")
-      .limit(200);
+    const rows = await trx<ChangeRow>("feed.changes").where("seq", ">", after).orderBy("seq").limit(200);
     return rows.map(changeOf);
   };
 }

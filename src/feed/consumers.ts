@@ -42,9 +42,7 @@ function positionOf(db: Knex, start: Start): Promise<number> | number {
 
 /** Null where there is none of that name. One statement. */
 export async function readConsumer(db: Knex, name: string): Promise<Consumer | null> {
-  const row = await db<ConsumerRow>("feed.consumers")
-    .where({ name })
-    .first<ConsumerRow | undefined>(columns);
+  const row = await db<ConsumerRow>("feed.consumers").where({ name }).first<ConsumerRow | undefined>(columns);
   return row === undefined ? null : consumerOf(row);
 }
 
@@ -61,8 +59,7 @@ export interface Move {
  * once. Throws `RangeError` for a move that does not go forward. One statement.
  */
 export async function moveConsumer(db: Knex, { name, from, to }: Move): Promise<boolean> {
-  if (!(to > from))
-    throw new RangeError(`a consumer moves forward only: not from ${from} to ${to}`);
+  if (!(to > from)) throw new RangeError(`a consumer moves forward only: not from ${from} to ${to}`);
   const moved = await db<ConsumerRow>("feed.consumers")
     .where({ name, position: String(from) })
     .update({ position: String(to), moved_at: db.raw("now()") });

@@ -70,10 +70,7 @@ async function dropSpan(trx: Knex.Transaction, span: Span, oldest: Date): Promis
   if (!(await isThereAndOld(trx, feedTables, span, oldest))) return [];
   const { until, position } = await readByAll(trx);
   if (until < span.to - 1) return [];
-  const unread = await trx("feed.changes")
-    .whereRaw(isInSpan("seq", span))
-    .where("seq", ">", position)
-    .first("seq");
+  const unread = await trx("feed.changes").whereRaw(isInSpan("seq", span)).where("seq", ">", position).first("seq");
   return unread === undefined ? dropPartitions(trx, feedTables, span) : [];
 }
 
@@ -98,10 +95,8 @@ async function readByAll(db: Knex): Promise<{ until: number; position: number }>
 }
 
 /** Numbers of changes go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
-export const skipLostChanges = (
-  trx: Knex.Transaction,
-  span: { since: Date; now: Date },
-): Promise<void> => skipLostNumbers(trx, feedTables, span);
+export const skipLostChanges = (trx: Knex.Transaction, span: { since: Date; now: Date }): Promise<void> =>
+  skipLostNumbers(trx, feedTables, span);
 
 /** Whether partitions are there for the changes that come next. Two statements. */
 export const readFeedHealth = (db: Knex): Promise<SpanHealth> => readSpanHealth(db, feedTables);

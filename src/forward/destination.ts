@@ -62,18 +62,13 @@ export function openDestinations(
 }
 
 /** The secrets, the newest first, or why they are not usable. */
-function readSecrets(
-  variable: string,
-  { secretOf }: Pick<DestinationDeps, "secretOf">,
-): string[] | string {
+function readSecrets(variable: string, { secretOf }: Pick<DestinationDeps, "secretOf">): string[] | string {
   const value = secretOf(variable);
   if (value === null) {
     return `set ${variable} or ${variable}_FILE, such as to the output of: echo "whsec_$(openssl rand -base64 32)"`;
   }
   const secrets = value.split(",").map((each) => each.trim());
-  const problem = secrets
-    .map((each) => secretProblem(standardWebhooksScheme, each))
-    .find((each) => each !== null);
+  const problem = secrets.map((each) => secretProblem(standardWebhooksScheme, each)).find((each) => each !== null);
   if (problem === undefined) return secrets;
   return `${variable} ${problem}${secrets.length > 1 ? ifSplitByComma : ""}`;
 }

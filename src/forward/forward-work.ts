@@ -46,10 +46,7 @@ interface Wanted {
  * What is sent to destinations for runs, or why it cannot be sent, in the order of the runs. A few statements, however
  * many runs there are.
  */
-export async function readDeliveries(
-  db: Knex,
-  wanted: readonly Wanted[],
-): Promise<(Delivery | AttemptFailed)[]> {
+export async function readDeliveries(db: Knex, wanted: readonly Wanted[]): Promise<(Delivery | AttemptFailed)[]> {
   const found = new Map<Wanted, Delivery | AttemptFailed>([
     ...(await readWebhooks(
       db,
@@ -60,10 +57,7 @@ export async function readDeliveries(
   return wanted.map((each) => found.get(each) ?? new AttemptFailed("nothing is known of it"));
 }
 
-async function readChangesOf(
-  db: Knex,
-  wanted: readonly Wanted[],
-): Promise<[Wanted, Delivery | AttemptFailed][]> {
+async function readChangesOf(db: Knex, wanted: readonly Wanted[]): Promise<[Wanted, Delivery | AttemptFailed][]> {
   const own = wanted.flatMap((each) =>
     each.settings.send === "changes"
       ? [{ each, change: changeOf(each.run), withObject: each.settings.withObject }]
@@ -83,10 +77,7 @@ async function readChangesOf(
   });
 }
 
-async function readWebhooks(
-  db: Knex,
-  wanted: readonly Wanted[],
-): Promise<[Wanted, Delivery | AttemptFailed][]> {
+async function readWebhooks(db: Knex, wanted: readonly Wanted[]): Promise<[Wanted, Delivery | AttemptFailed][]> {
   if (wanted.length === 0) return [];
   const bytes = await readBytes(
     db,
@@ -99,15 +90,12 @@ async function readWebhooks(
 }
 
 /** Trying again cannot bring them back. */
-const eventGone = new AttemptFailed(
-  "the event's bytes are gone: pruned, dropped after EVENTS_KEEP_DAYS, or erased",
-  { isFinal: true },
-);
+const eventGone = new AttemptFailed("the event's bytes are gone: pruned, dropped after EVENTS_KEEP_DAYS, or erased", {
+  isFinal: true,
+});
 
 const notSeen = ({ resource, id }: Change): AttemptFailed =>
-  new AttemptFailed(
-    `the mirror has not seen the ${resource} ${id} yet; it is being read from the service`,
-  );
+  new AttemptFailed(`the mirror has not seen the ${resource} ${id} yet; it is being read from the service`);
 
 /** The form of a change that is sent (docs/forwarding.md). Pure. */
 const changeBody = (change: Change, object: HandledObject | null): object => ({

@@ -20,9 +20,7 @@ import {
 import { type Problem, readSettingsFile } from "../platform/settings-file.ts";
 import type { ReadFile } from "../platform/settings.ts";
 
-const urlWords = shouldHidden(
-  "an address such as https://crm.example.com/webhooks, without user name and password",
-);
+const urlWords = shouldHidden("an address such as https://crm.example.com/webhooks, without user name and password");
 const address = z.string(urlWords).refine((text) => isAddress(text), urlWords);
 
 function isAddress(text: string): boolean {
@@ -31,15 +29,10 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && username + password === "";
 }
 
-const startWords = expected(
-  '"now", "beginning" or a time with its offset, such as 2026-03-01T12:00:00Z',
-);
+const startWords = expected('"now", "beginning" or a time with its offset, such as 2026-03-01T12:00:00Z');
 const start = z
   .string(startWords)
-  .refine(
-    (text) => text === "now" || text === "beginning" || canonicalTimestamp(text) !== null,
-    startWords,
-  );
+  .refine((text) => text === "now" || text === "beginning" || canonicalTimestamp(text) !== null, startWords);
 
 /** What every destination has. */
 const common = {
@@ -66,17 +59,15 @@ const changes = settingsObject({
   withObject: yesOrNo.default(true),
 });
 
-const eventType = z
-  .string(expected("the type of an event, such as order.succeeded"))
-  .superRefine((text, context) => {
-    if (eventTypes.some((known) => known === text)) return;
-    // The interface does not list all types, so that any other is possible, unless it is nearly a known one.
-    const near = nearestName(text, eventTypes, { atMost: 2 });
-    if (near === null && /^[\x21-\x7e]{1,255}$/.test(text)) return;
-    const hint = near === null ? "" : `. Did you mean "${near}"?`;
-    const message = `${JSON.stringify(text.slice(0, 80))} is no type of an event${hint}`;
-    context.addIssue({ code: "custom", message });
-  });
+const eventType = z.string(expected("the type of an event, such as order.succeeded")).superRefine((text, context) => {
+  if (eventTypes.some((known) => known === text)) return;
+  // The interface does not list all types, so that any other is possible, unless it is nearly a known one.
+  const near = nearestName(text, eventTypes, { atMost: 2 });
+  if (near === null && /^[\x21-\x7e]{1,255}$/.test(text)) return;
+  const hint = near === null ? "" : `. Did you mean "${near}"?`;
+  const message = `${JSON.stringify(text.slice(0, 80))} is no type of an event${hint}`;
+  context.addIssue({ code: "custom", message });
+});
 
 const webhooks = settingsObject({
   send: z.literal("webhooks"),
@@ -93,12 +84,7 @@ const destinationName = {
 const schema = settingsObject({
   destinations: byName(
     destinationName,
-    ofKind(
-      "send",
-      ["changes", "webhooks"],
-      [changes, webhooks],
-      '{ "send": "changes", "url": "https://…", … }',
-    ),
+    ofKind("send", ["changes", "webhooks"], [changes, webhooks], '{ "send": "changes", "url": "https://…", … }'),
     '{ "crm": { "send": "changes", "url": "https://…", "secretFrom": "FORWARD_CRM" } }',
   ),
   /** May also be reached by http and at loopback and private addresses. */

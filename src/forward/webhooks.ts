@@ -31,10 +31,7 @@ export const webhookSource = (types: readonly string[] | null): Source => ({
   },
 });
 
-export const eventItem = ({
-  eventId,
-  receivedAt,
-}: Pick<ReadEvent, "eventId" | "receivedAt">): EventItem => ({
+export const eventItem = ({ eventId, receivedAt }: Pick<ReadEvent, "eventId" | "receivedAt">): EventItem => ({
   eventId,
   receivedAt: receivedAt.toISOString(),
 });

@@ -4,13 +4,7 @@ import { flag, wholeNumber } from "../people/fields.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { counted } from "../platform/readable-text.ts";
 import { decidedOnEvents, decidedOnFound } from "./replay-search.ts";
-import {
-  type ReplayedEvent,
-  countPrunable,
-  listPruned,
-  pruneEvents,
-  replayEvents,
-} from "./retention.ts";
+import { type ReplayedEvent, countPrunable, listPruned, pruneEvents, replayEvents } from "./retention.ts";
 import type { EventSearch } from "./search-events.ts";
 
 /** Which events are put back. */
@@ -40,9 +34,7 @@ export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" |
     inTransaction(db, async (trx) => {
       const { named, found } = call.input;
       const wanted = [...new Set([...named, ...(found?.seqs ?? [])])];
-      const seqs = await replayEvents(trx, wanted, (now) =>
-        assertAsShown(now, call.input, call.decidedOn),
-      );
+      const seqs = await replayEvents(trx, wanted, (now) => assertAsShown(now, call.input, call.decidedOn));
       // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
       const empty = await listPruned(trx, wanted);
       const refused = empty.filter(({ seq }) => named.includes(seq));
@@ -63,16 +55,9 @@ export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" |
 };
 
 export const noEvent = (given: string | number): ActRefused =>
-  new ActRefused(
-    "unknown",
-    `There is no event "${given}". Those older than EVENTS_KEEP_DAYS are removed.`,
-  );
+  new ActRefused("unknown", `There is no event "${given}". Those older than EVENTS_KEEP_DAYS are removed.`);
 
-function assertAsShown(
-  now: readonly ReplayedEvent[],
-  { named, found }: Replay,
-  decidedOn: string | null,
-): void {
+function assertAsShown(now: readonly ReplayedEvent[], { named, found }: Replay, decidedOn: string | null): void {
   const there = new Set(now.map(({ seq }) => seq));
   const missing = named.find((seq) => !there.has(seq));
   if (missing !== undefined) throw noEvent(missing);
@@ -106,11 +91,7 @@ interface Pruning {
 }
 
 /** The bytes of old events that are applied, stale or ignored are removed, in steps; their rows stay. */
-export const pruning: CommandAct<
-  Pruning,
-  { olderThan: number; dryRun: boolean },
-  { total: number; done: number }
-> = {
+export const pruning: CommandAct<Pruning, { olderThan: number; dryRun: boolean }, { total: number; done: number }> = {
   name: "events.pruned",
   fields: { olderThan: wholeNumber(0, 36_500), dryRun: flag },
   async run({ db, begin }, call) {

@@ -47,10 +47,7 @@ export interface Appender {
  * this process work in parallel. When a flush hangs, all events that wait behind it are refused with it, since they
  * would wait for the same database.
  */
-export function createAppender(
-  deps: FlushDeps,
-  limits: AppendLimits = defaultAppendLimits,
-): Appender {
+export function createAppender(deps: FlushDeps, limits: AppendLimits = defaultAppendLimits): Appender {
   let waiting: WaitingRow[] = [];
   let waitingBytes = 0;
   let flushing: Promise<void> | null = null;
@@ -89,8 +86,7 @@ export function createAppender(
     append(event) {
       if (closed) return Promise.reject(new InboxUnavailable("The receiver is shutting down."));
       const isFull =
-        waiting.length >= limits.maxWaitingRows ||
-        waitingBytes + event.raw.length > limits.maxWaitingBytes;
+        waiting.length >= limits.maxWaitingRows || waitingBytes + event.raw.length > limits.maxWaitingBytes;
       if (isFull) return Promise.reject(new InboxUnavailable("Too many events are waiting."));
       return new Promise((resolve, reject) => {
         const sha256 = hash("sha256", event.raw, "hex");
@@ -152,8 +148,7 @@ async function flush(
   });
   const outcome = await Promise.race([storeAndCount(deps, line, connection, batch), timedOut]);
   clearTimeout(timer);
-  if (!(outcome instanceof Error))
-    return { client: connection.client, finish: outcome, hung: null };
+  if (!(outcome instanceof Error)) return { client: connection.client, finish: outcome, hung: null };
   connection.isGivenUp = true;
   line.isDoubtful = true;
   deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");

@@ -15,9 +15,7 @@ const atOnce = 1_000;
  * another order than they are given. One statement, on the primary, at READ COMMITTED.
  */
 export async function readableUntil(db: Knex): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ until: string }] }>(
-    "select inbox.readable_until() as until",
-  );
+  const { rows } = await db.raw<{ rows: [{ until: string }] }>("select inbox.readable_until() as until");
   return Number(rows[0].until);
 }
 

@@ -38,8 +38,7 @@ export interface ClaimLimits {
 const defaultIdleMs = 30_000;
 
 /** In the statement of the claim: the next one may come much later. */
-const limitIdle =
-  "set_config('idle_in_transaction_session_timeout', cast(:idleMs as text), true) as idle_limit";
+const limitIdle = "set_config('idle_in_transaction_session_timeout', cast(:idleMs as text), true) as idle_limit";
 
 /**
  * Locks those of the events that are still unapplied and that no other worker has locked, and reads them. Skips failed
@@ -105,9 +104,7 @@ export async function claimNext(
   const locked = rows.filter(({ seq }) => seq !== null);
   const [oldest] = locked;
   const takes =
-    leads ||
-    locked.length >= atLeast ||
-    (oldest !== undefined && (await isLate(trx, oldest.seq, lateAfterMs)));
+    leads || locked.length >= atLeast || (oldest !== undefined && (await isLate(trx, oldest.seq, lateAfterMs)));
   return { leads, ...(await readLocked(trx, takes ? locked : [], bytes)) };
 }
 
@@ -127,11 +124,7 @@ async function isLate(trx: Knex.Transaction, seq: string, lateAfterMs: number): 
  * Reads the bytes of locked rows, in order of arrival, up to a number of bytes. A statement of its own: PostgreSQL 18
  * crashes now and then where one statement locks rows and chooses their partitions row by row as well.
  */
-async function readLocked(
-  trx: Knex.Transaction,
-  locked: readonly LockedRow[],
-  bytes: number,
-): Promise<Claim> {
+async function readLocked(trx: Knex.Transaction, locked: readonly LockedRow[], bytes: number): Promise<Claim> {
   if (locked.length === 0) return { events: [], left: [] };
   const { rows } = await trx
     .raw<{ rows: ClaimedRow[] }>(
@@ -160,10 +153,9 @@ async function readLocked(
 /** Whether `claimNext` may find something: a look that costs a tenth of a claim. */
 export async function isAnyUnapplied(db: Knex, after: number): Promise<boolean> {
   const { rows } = await db
-    .raw<{ rows: unknown[] }>(
-      "select from inbox.progress where state = 'received' and seq > ? order by seq limit 1",
-      [after],
-    )
+    .raw<{ rows: unknown[] }>("select from inbox.progress where state = 'received' and seq > ? order by seq limit 1", [
+      after,
+    ])
     .options({ name: "inbox-look" });
   return rows.length > 0;
 }
@@ -205,10 +197,7 @@ export interface CompletedEvent {
  * Marks events as completed, in one statement, and copies what a report asks of them beside their bytes. Belongs in the
  * transaction that changed the mirror.
  */
-export async function completeEvents(
-  trx: Knex.Transaction,
-  completedEvents: readonly CompletedEvent[],
-): Promise<void> {
+export async function completeEvents(trx: Knex.Transaction, completedEvents: readonly CompletedEvent[]): Promise<void> {
   if (completedEvents.length === 0) return;
   const seqs = completedEvents.map(({ seq }) => seq);
   await trx.raw(

@@ -34,10 +34,7 @@ const mostLookedAt = 5_000;
  * numbers since then, so that it is as fast with millions. Only those that a worker has completed. Some 40 statements;
  * outside of a transaction.
  */
-export async function readLag(
-  db: Knex,
-  { from, timeZone }: { from: Date; timeZone: string },
-): Promise<Lag> {
+export async function readLag(db: Knex, { from, timeZone }: { from: Date; timeZone: string }): Promise<Lag> {
   const after = await eventPositionAt(db, from);
   const until = await readableUntil(db);
   const everyNth = Math.max(1, Math.ceil((until - after) / mostLookedAt));

@@ -126,21 +126,13 @@ async function readWeeks(db: Knex): Promise<Week[]> {
 const mondayName = (week: Week): string => week.toISOString().slice(0, 10);
 const weekName = (week: Week): string => `seen_${mondayName(week).replaceAll("-", "_")}`;
 
-async function createWeek(
-  trx: Knex.Transaction,
-  week: Week,
-  changes: PartitionChanges,
-): Promise<void> {
+async function createWeek(trx: Knex.Transaction, week: Week, changes: PartitionChanges): Promise<void> {
   if (await hasWeek(trx, week)) return;
   await trx.raw("select inbox.make_week(?)", [mondayName(week)]);
   changes.created.push(weekName(week));
 }
 
-async function dropWeek(
-  trx: Knex.Transaction,
-  week: Week,
-  changes: PartitionChanges,
-): Promise<void> {
+async function dropWeek(trx: Knex.Transaction, week: Week, changes: PartitionChanges): Promise<void> {
   if (!(await hasWeek(trx, week))) return;
   await trx.raw("select inbox.drop_week(?)", [mondayName(week)]);
   changes.dropped.push(weekName(week));
@@ -152,12 +144,7 @@ const hasWeek = async (trx: Knex.Transaction, week: Week): Promise<boolean> =>
 const removedAtOnce = 50_000;
 
 /** Drops a span that is old. Where something in it is not settled, only what is settled goes. */
-async function dropSpan(
-  trx: Knex.Transaction,
-  span: Span,
-  oldest: Date,
-  changes: PartitionChanges,
-): Promise<void> {
+async function dropSpan(trx: Knex.Transaction, span: Span, oldest: Date, changes: PartitionChanges): Promise<void> {
   if (!(await isThereAndOld(trx, inboxTables, span, oldest))) return;
   await trx.raw("select inbox.hold_partition(?)", [span.name]);
   if (!(await isOld(trx, inboxTables, span, oldest))) return;
@@ -175,11 +162,7 @@ async function dropSpan(
 }
 
 /** Removes old events from the default partition, which is never dropped. */
-async function thinOverflow(
-  trx: Knex.Transaction,
-  oldest: Date,
-  changes: PartitionChanges,
-): Promise<void> {
+async function thinOverflow(trx: Knex.Transaction, oldest: Date, changes: PartitionChanges): Promise<void> {
   const first = await trx("inbox.receipts_default").where("received_at", "<", oldest).first("seq");
   if (first === undefined) return;
   await noteDropped(trx, oldest);
@@ -283,7 +266,5 @@ export async function readPartitionHealth(db: Knex, now: Date): Promise<Partitio
 }
 
 /** Numbers of events go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
-export const skipLostEvents = (
-  trx: Knex.Transaction,
-  span: { since: Date; now: Date },
-): Promise<void> => skipLostNumbers(trx, inboxTables, span);
+export const skipLostEvents = (trx: Knex.Transaction, span: { since: Date; now: Date }): Promise<void> =>
+  skipLostNumbers(trx, inboxTables, span);

@@ -90,11 +90,7 @@ export interface StoredEvent extends EventRow {
 /** Every row with this event id (one id may come with several bodies), or with this sequence number. */
 export async function findEvents(db: Knex, idOrSeq: string): Promise<StoredEvent[]> {
   const query = db("inbox.events")
-    .select<StoredEvent[]>([
-      ...eventColumns,
-      "raw",
-      db.raw("sha256(raw) <> raw_sha256 as rewritten"),
-    ])
+    .select<StoredEvent[]>([...eventColumns, "raw", db.raw("sha256(raw) <> raw_sha256 as rewritten")])
     .where("event_id", idOrSeq)
     .orderBy("seq");
   if (/^\d{1,15}$/.test(idOrSeq)) void query.orWhere("seq", idOrSeq);
@@ -136,9 +132,7 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
 
 /** When the first event ever received was created (first-event-at.sql). Null without events. */
 export async function firstEventAt(db: Knex): Promise<Date | null> {
-  const { rows } = await db.raw<{ rows: { at: Date | null }[] }>(
-    "select inbox.first_event_at() as at",
-  );
+  const { rows } = await db.raw<{ rows: { at: Date | null }[] }>("select inbox.first_event_at() as at");
   return rows[0]?.at ?? null;
 }
 
@@ -155,11 +149,7 @@ export interface InboxTrace {
 }
 
 /** The newest events about each of these objects, at most `perObject` of each, newest first. One statement. */
-export async function traceEvents(
-  db: Knex,
-  resourceIds: readonly string[],
-  perObject = 5,
-): Promise<InboxTrace[]> {
+export async function traceEvents(db: Knex, resourceIds: readonly string[], perObject = 5): Promise<InboxTrace[]> {
   if (resourceIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: TraceRow[] }>(
     `select wanted.id as resource_id, known.*
@@ -220,10 +210,7 @@ interface TraceRow {
  * The sequence numbers of all events with each of these ids, in order of arrival. There is more than one when the
  * service sent different bytes with the same id.
  */
-export async function seqsOfIds(
-  db: Knex,
-  eventIds: readonly string[],
-): Promise<Map<string, number[]>> {
+export async function seqsOfIds(db: Knex, eventIds: readonly string[]): Promise<Map<string, number[]>> {
   const { rows } = await db.raw<{ rows: { event_id: string; seqs: string[] }[] }>(
     `select event_id, array_agg(seq order by seq) as seqs from inbox.receipts
      where event_id = any(?::text[]) group by event_id`,
@@ -244,11 +231,6 @@ export interface EventWork {
 export async function readWork(db: Knex, seq: number): Promise<EventWork | null> {
   const row = await db("inbox.progress")
     .where({ seq })
-    .first<{ object_known_at: Date | null; settled_at: Date | null } | undefined>(
-      "object_known_at",
-      "settled_at",
-    );
-  return row === undefined
-    ? null
-    : { objectKnownAt: row.object_known_at, settledAt: row.settled_at };
+    .first<{ object_known_at: Date | null; settled_at: Date | null } | undefined>("object_known_at", "settled_at");
+  return row === undefined ? null : { objectKnownAt: row.object_known_at, settledAt: row.settled_at };
 }

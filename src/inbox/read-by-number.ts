@@ -34,10 +34,7 @@ export interface EventPage {
 }
 
 /** The next events that a worker has tried, in the order of their numbers. Three statements. */
-export async function readTried(
-  db: Knex,
-  { after, limit }: { after: number; limit: number },
-): Promise<EventPage> {
+export async function readTried(db: Knex, { after, limit }: { after: number; limit: number }): Promise<EventPage> {
   const until = await triedUntil(db);
   if (until <= after) return { events: [], position: after, hasMore: false };
   const { rows } = await db.raw<{ rows: EventColumns[] }>(
@@ -104,10 +101,7 @@ export async function eventPositionAt(db: Knex, time: Date): Promise<number> {
 }
 
 /** The stored bytes of events; null where they were pruned, and nothing for an event that was dropped. One statement. */
-export async function readBytes(
-  db: Knex,
-  seqs: readonly number[],
-): Promise<Map<number, Buffer | null>> {
+export async function readBytes(db: Knex, seqs: readonly number[]): Promise<Map<number, Buffer | null>> {
   const rows = await db("inbox.receipts")
     .whereRaw("seq = any(?::bigint[])", [sqlArray(seqs)])
     .select<{ seq: string; raw: Buffer | null }[]>("seq", "raw");

@@ -14,10 +14,7 @@ export interface RefetchRequest {
  * Requests refetches, one row for each object. A repeated request raises the row's generation, so a read that is
  * already in progress does not complete it. Belongs in the transaction that found the need.
  */
-export async function requestRefetches(
-  trx: Knex,
-  requested: readonly RefetchRequest[],
-): Promise<void> {
+export async function requestRefetches(trx: Knex, requested: readonly RefetchRequest[]): Promise<void> {
   const byObject = new Map<string, RefetchRequest>();
   for (const fetch of requested) {
     const key = `${fetch.resource}:${fetch.id}`;
@@ -117,15 +114,12 @@ interface RefetchRow {
 type RefetchKey = Pick<DueRefetch, "resource" | "id" | "generation">;
 
 /** Extends the lease of a refetch in progress to `leaseSeconds` from now. */
-export async function extendLease(
-  db: Knex,
-  { resource, id }: RefetchKey,
-  leaseSeconds: number,
-): Promise<void> {
-  await db.raw(
-    "update inbox.fetches set due_at = now() + make_interval(secs => ?) where resource = ? and id = ?",
-    [leaseSeconds, resource, id],
-  );
+export async function extendLease(db: Knex, { resource, id }: RefetchKey, leaseSeconds: number): Promise<void> {
+  await db.raw("update inbox.fetches set due_at = now() + make_interval(secs => ?) where resource = ? and id = ?", [
+    leaseSeconds,
+    resource,
+    id,
+  ]);
 }
 
 /**

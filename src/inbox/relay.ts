@@ -18,10 +18,7 @@ export interface OverdueWork {
 }
 
 /** Finds it in PostgreSQL alone: the queue may have lost a wake-up. One statement. */
-export async function findOverdue(
-  db: Knex,
-  limits: RelayLimits = defaultRelayLimits,
-): Promise<OverdueWork> {
+export async function findOverdue(db: Knex, limits: RelayLimits = defaultRelayLimits): Promise<OverdueWork> {
   const { rows } = await db.raw<{ rows: { is_late: boolean; due: string[] }[] }>(
     `select exists (
        select from (select seq from inbox.progress where state = 'received' order by seq limit 1) oldest

@@ -29,19 +29,13 @@ export async function findReplayable(db: Knex, search: EventSearch): Promise<Rep
 export const decidedOnFound = (seqs: readonly number[]): string => digestOf(seqs.join());
 
 /** What somebody decided on who looked at these events. Pure. */
-export const decidedOnEvents = (
-  events: readonly { seq: number; state: EventState; attempts: number }[],
-): string =>
+export const decidedOnEvents = (events: readonly { seq: number; state: EventState; attempts: number }[]): string =>
   digestOf(events.map(({ seq, state, attempts }) => `${seq}:${state}:${attempts}`).join());
 
-const digestOf = (text: string): string =>
-  createHash("sha256").update(text).digest("hex").slice(0, 32);
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
 /** How many of these events are in each state, the commonest first. One statement. */
-export async function countStates(
-  db: Knex,
-  seqs: readonly number[],
-): Promise<{ state: EventState; n: number }[]> {
+export async function countStates(db: Knex, seqs: readonly number[]): Promise<{ state: EventState; n: number }[]> {
   const { rows } = await db.raw<{ rows: { state: EventState; n: string }[] }>(
     `select state, count(*) as n from inbox.progress where seq = any(?::bigint[])
      group by state order by n desc, state`,

@@ -4,10 +4,7 @@ import type { EventState } from "./claim.ts";
 import type { EventRow } from "./queries.ts";
 
 /** The events among these whose bytes were pruned, so they can no longer be applied. One statement. */
-export async function listPruned(
-  db: Knex,
-  seqs: readonly number[],
-): Promise<{ seq: number; eventId: string }[]> {
+export async function listPruned(db: Knex, seqs: readonly number[]): Promise<{ seq: number; eventId: string }[]> {
   const { rows } = await db.raw<{ rows: { seq: string; event_id: string }[] }>(
     "select seq, event_id from inbox.receipts where seq = any(?::bigint[]) and raw is null order by seq",
     [sqlArray(seqs)],
@@ -51,16 +48,12 @@ export async function replayEvents(
  * Before the receipts, as a worker does. Statements of their own: PostgreSQL 18 crashes now and then where one statement
  * locks rows and chooses their partitions row by row as well.
  */
-async function lockProgress(
-  trx: Knex.Transaction,
-  seqs: readonly (number | string)[],
-): Promise<ReplayedEvent[]> {
+async function lockProgress(trx: Knex.Transaction, seqs: readonly (number | string)[]): Promise<ReplayedEvent[]> {
   const { rows } = await trx.raw<{
     rows: { seq: string; state: EventState; attempts: number }[];
-  }>(
-    "select seq, state, attempts from inbox.progress where seq = any(?::bigint[]) order by seq for update",
-    [sqlArray(seqs)],
-  );
+  }>("select seq, state, attempts from inbox.progress where seq = any(?::bigint[]) order by seq for update", [
+    sqlArray(seqs),
+  ]);
   return rows.map(({ seq, ...row }) => ({ seq: Number(seq), ...row }));
 }
 
@@ -69,10 +62,7 @@ async function lockProgress(
  * number: 0 when none is left but those that somebody has locked. The rows stay, so that replayed deliveries are still recognised. Never prunes an event
  * that is not completed, or that is about to be replayed. Opens its own transaction.
  */
-export async function pruneEvents(
-  db: Knex,
-  { days, limit }: { days: number; limit: number },
-): Promise<number> {
+export async function pruneEvents(db: Knex, { days, limit }: { days: number; limit: number }): Promise<number> {
   return db.transaction(async (trx) => {
     const { rows: old } = await trx.raw<{ rows: { seq: string }[] }>(
       `select r.seq from inbox.receipts r join inbox.progress p using (seq)
@@ -206,18 +196,13 @@ async function giveUpErased(trx: Knex.Transaction, seqs: readonly string[]): Pro
  * A PostgreSQL expression for lower-case text. Non-ASCII characters appear as escaped bytes, so any bytes match them.
  */
 const textExpression = (text: string): string =>
-  text
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9@-]/g, (each) => (/[!-~]/.test(each) ? `\\${each}` : ".+"));
+  text.toLowerCase().replaceAll(/[^a-z0-9@-]/g, (each) => (/[!-~]/.test(each) ? `\\${each}` : ".+"));
 
 /** Allows separators between the digits of a phone number, and URL or HTML escapes in an address. */
 const contactExpression = (contact: string): string =>
   /^\+\d+$/.test(contact)
     ? contact.slice(1).split("").join("[ ().-]*")
-    : textExpression(contact).replaceAll(
-        /\\?[^a-z0-9.+\\]/g,
-        (sign) => `(?:${sign}|%[2-7][0-9a-f]|&#x?[0-9a-f]+;)`,
-      );
+    : textExpression(contact).replaceAll(/\\?[^a-z0-9.+\\]/g, (sign) => `(?:${sign}|%[2-7][0-9a-f]|&#x?[0-9a-f]+;)`);
 
 /**
  * Rewrites the stored bytes of these events and returns how many changed. An event stays as it is when `rewrite`

@@ -44,8 +44,7 @@ export async function searchEvents(
   const span = await spanOf(db, search);
   const seqs = await matchingSeqs(db, { search, span, limit, lookThrough });
   const events = (await listEventsOf(db, seqs)).reverse();
-  const stoppedAt =
-    seqs.length === limit ? null : await stopOf(db, { search, span, limit, lookThrough });
+  const stoppedAt = seqs.length === limit ? null : await stopOf(db, { search, span, limit, lookThrough });
   return { events, stoppedAt };
 }
 
@@ -59,10 +58,7 @@ export interface NumberSpan {
 const untilMarginMs = 120_000;
 
 /** The numbers between which the events of a search are. Two statements for each time. */
-export async function spanOf(
-  db: Knex,
-  { before, receivedFrom, receivedUntil }: EventSearch,
-): Promise<NumberSpan> {
+export async function spanOf(db: Knex, { before, receivedFrom, receivedUntil }: EventSearch): Promise<NumberSpan> {
   const after = receivedFrom === undefined ? null : await eventPositionAt(db, receivedFrom);
   const late =
     receivedUntil === undefined
@@ -131,10 +127,7 @@ function candidates(
   { after, before }: NumberSpan,
   lookThrough: number,
 ): Sql {
-  const within = [
-    ...(after === null ? [] : ["p.seq > :after"]),
-    ...(before === null ? [] : ["p.seq < :before"]),
-  ];
+  const within = [...(after === null ? [] : ["p.seq > :after"]), ...(before === null ? [] : ["p.seq < :before"])];
   const { from, where } = indexOf({ state, resourceId, eventId });
   const conditions = [...within, ...where];
   return {
@@ -164,9 +157,7 @@ function indexOf({
   if (eventId !== undefined) {
     return {
       from: "inbox.progress",
-      where: [
-        "p.seq = any(array(select r.seq from inbox.receipts r where r.event_id = :eventId limit 1000))",
-      ],
+      where: ["p.seq = any(array(select r.seq from inbox.receipts r where r.event_id = :eventId limit 1000))"],
     };
   }
   // Fenced: a planner that takes them for many would go through all numbers instead, as their indexes have no order.
@@ -184,10 +175,7 @@ function indexOf({
 }
 
 /** The number at which the candidates end before the inbox does; null where they do not. One statement. */
-async function stopOf(
-  db: Knex,
-  { search, span, lookThrough }: SpannedSearch,
-): Promise<number | null> {
+async function stopOf(db: Knex, { search, span, lookThrough }: SpannedSearch): Promise<number | null> {
   const { sql, bindings } = candidates(search, span, lookThrough);
   const { rows } = await db.raw<{ rows: [{ n: string; last: string | null }] }>(
     `select count(*) as n, min(c.seq) as last from (${sql}) c`,

@@ -48,10 +48,7 @@ export interface StoredBatch {
  * Stores a batch. Of several copies in it, only the first is inserted; the others count as repeats. Answers are written
  * when `answer` is called.
  */
-export async function storeBatch(
-  deps: StoreDeps,
-  batch: readonly WaitingRow[],
-): Promise<StoredBatch> {
+export async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promise<StoredBatch> {
   const first = new Map<string, WaitingRow>();
   const copies: WaitingRow[] = [];
   for (const row of batch) {
@@ -100,17 +97,10 @@ async function insertOrSplit(deps: StoreDeps, rows: readonly WaitingRow[]): Prom
   }
 }
 
-async function insertBytesOnly(
-  { client, log }: StoreDeps,
-  row: WaitingRow,
-  refusal: unknown,
-): Promise<NewRows> {
+async function insertBytesOnly({ client, log }: StoreDeps, row: WaitingRow, refusal: unknown): Promise<NewRows> {
   const { code } = refusal as { code?: string };
   const eventId = `sha256:${row.sha256}`;
-  log.warn(
-    { code, eventId },
-    "an event is stored as bytes only: the database refused one of its fields",
-  );
+  log.warn({ code, eventId }, "an event is stored as bytes only: the database refused one of its fields");
   row.event = { ...row.event, eventId, type: null, apiVersion: null, createdAt: null };
   return insertNewRows(client, [row]);
 }

@@ -35,9 +35,7 @@ export function alertSettings({ config }: Pick<Runtime, "config">): AlertSetting
 }
 
 /** What raising alerts depends on. Throws `ConfigurationError` for wrong settings. */
-export const createAlertContext = (
-  runtime: Pick<Runtime, "config" | "wallClock" | "serviceClock">,
-): AlertContext => ({
+export const createAlertContext = (runtime: Pick<Runtime, "config" | "wallClock" | "serviceClock">): AlertContext => ({
   settings: alertSettings(runtime),
   timeZone: runtime.config.timeZone,
   networkRegion: runtime.config.networkRegion,
@@ -47,15 +45,13 @@ export const createAlertContext = (
 });
 
 /** Makes alerts of what worker and reconciliation tell. Throws `ConfigurationError` for wrong settings. */
-export const createListener = (runtime: Runtime): RunListener =>
-  alertListener(createAlertContext(runtime));
+export const createListener = (runtime: Runtime): RunListener => alertListener(createAlertContext(runtime));
 
 /** All channels of this deployment. Connects to nothing. Throws `ConfigurationError`. */
 export const openAlertChannels = (
   runtime: Parameters<typeof alertChannelDeps>[0],
   settings: AlertSettings,
-): ReadonlyMap<string, Channel> =>
-  openChannels(settings.channels, alertChannelDeps(runtime, settings));
+): ReadonlyMap<string, Channel> => openChannels(settings.channels, alertChannelDeps(runtime, settings));
 
 /** What this deployment's channels depend on. */
 export function alertChannelDeps(

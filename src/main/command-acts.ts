@@ -10,12 +10,8 @@ const acts = (...names: string[]): Leaves => ({ acts: names });
 const unrecorded = (why: string): Leaves => ({ unrecorded: why });
 
 const process = unrecorded("a process that runs until it is stopped: no person does what it does");
-const trial = unrecorded(
-  "it tries one change and undoes what is here; who is sent something, knows",
-);
-const run = unrecorded(
-  "a run of reconciliation is a row of its own, and what it heals is in the history",
-);
+const trial = unrecorded("it tries one change and undoes what is here; who is sent something, knows");
+const run = unrecorded("a run of reconciliation is a row of its own, and what it heals is in the history");
 const elsewhere = unrecorded("it changes nothing in this deployment's database");
 
 /** Every command, and what it leaves. A test holds the list against what is registered. */
@@ -23,9 +19,7 @@ export const commandActs: Readonly<Record<string, Leaves>> = {
   start: unrecorded("a process; --reset removes the embedded database, and the record with it"),
   receiver: process,
   worker: process,
-  dashboard: unrecorded(
-    "a process; a link by --sign-in is for the owner of the machine, and its use is recorded",
-  ),
+  dashboard: unrecorded("a process; a link by --sign-in is for the owner of the machine, and its use is recorded"),
   "users list": "nothing",
   "users show": "nothing",
   "users add": acts("account.added"),

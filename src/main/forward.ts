@@ -78,9 +78,7 @@ async function assertSameSources(
     const wanted = sourceOf(destination).name;
     if (row === undefined || row.source === wanted) return [];
     const name = destinationNamed(destination.name);
-    return [
-      `  - destination "${name}" was sent ${row.source} so far, and is now to be sent ${wanted}.`,
-    ];
+    return [`  - destination "${name}" was sent ${row.source} so far, and is now to be sent ${wanted}.`];
   });
   if (problems.length === 0) return;
   throw new ConfigurationError(

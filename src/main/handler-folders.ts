@@ -6,9 +6,7 @@ import type { Config } from "./config/config.ts";
 export const ownHandlers = new URL("../handlers/", import.meta.url);
 
 /** The folders that handlers are loaded from: the own one where it exists, and that of the configuration. */
-export async function handlerFolders({
-  handlersDir,
-}: Pick<Config, "handlersDir">): Promise<string[]> {
+export async function handlerFolders({ handlersDir }: Pick<Config, "handlersDir">): Promise<string[]> {
   return [
     ...((await exists(fileURLToPath(ownHandlers))) ? [fileURLToPath(ownHandlers)] : []),
     ...(handlersDir === null ? [] : [handlersDir]),

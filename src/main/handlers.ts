@@ -4,17 +4,8 @@ import type { Handler } from "../dispatch/define-handler.ts";
 import type { HostStart } from "../dispatch/host/messages.ts";
 import { openHostChannel, runHost } from "../dispatch/host/run-host.ts";
 import { handlerWork } from "../dispatch/handler-work.ts";
-import {
-  type LoadedHandlers,
-  loadFiles,
-  loadHandlers,
-  shownPath,
-} from "../dispatch/load-handlers.ts";
-import {
-  type DispatchDeps,
-  type RunningDispatch,
-  startDispatch,
-} from "../dispatch/start-dispatch.ts";
+import { type LoadedHandlers, loadFiles, loadHandlers, shownPath } from "../dispatch/load-handlers.ts";
+import { type DispatchDeps, type RunningDispatch, startDispatch } from "../dispatch/start-dispatch.ts";
 import { exitCodes } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
 import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
@@ -30,9 +21,7 @@ const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
  * Loads the handlers of this deployment that are usable into this process. A file that ends the process when it is
  * imported is named on standard error, with exit code 2. Throws `ConfigurationError` for a folder that cannot be read.
  */
-export async function loadOwnHandlers(
-  config: Pick<Config, "handlersDir">,
-): Promise<LoadedHandlers> {
+export async function loadOwnHandlers(config: Pick<Config, "handlersDir">): Promise<LoadedHandlers> {
   let loading: string | null = null;
   const nameIt = (): void => {
     if (loading === null) return;
@@ -91,11 +80,7 @@ export async function hostOwnHandlers(
 async function startHandlers(
   runtime: Runtime,
   handlers: readonly Handler[],
-  {
-    service,
-    now,
-    onBegin,
-  }: Pick<HostStart, "service" | "now"> & Required<Pick<DispatchDeps, "onBegin">>,
+  { service, now, onBegin }: Pick<HostStart, "service" | "now"> & Required<Pick<DispatchDeps, "onBegin">>,
 ): Promise<RunningDispatch> {
   const { log, random, wallClock: clock } = runtime;
   const db = await openPool(runtime, pools.engine);

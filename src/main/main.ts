@@ -16,9 +16,7 @@ export async function main(argv: readonly string[], version: string): Promise<nu
   const output = guardStandardOutput(context.stdout, context.stderr);
   endWithNpm(process.env, context.stderr);
   const program = new Command("tallyhook")
-    .description(
-      "Mirrors a commerce service into PostgreSQL by its webhooks, and proves that the mirror is right.",
-    )
+    .description("Mirrors a commerce service into PostgreSQL by its webhooks, and proves that the mirror is right.")
     .version(version, "-V, --version", "print the version")
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(printableMessage(text)) });
@@ -82,10 +80,7 @@ export interface StandardOutput {
  * Listens for errors of both streams. Without a listener they end the process at once, before it can close anything. A
  * reader that has seen enough (`| head`) is not a failure; a full disk is. Errors of standard error are ignored.
  */
-export function guardStandardOutput(
-  stdout: NodeJS.WriteStream,
-  stderr: NodeJS.WriteStream,
-): StandardOutput {
+export function guardStandardOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream): StandardOutput {
   const errors = new Set<unknown>();
   // A closed terminal answers EIO, which from a disk is a failure.
   const isClosedTerminal = (code: string | undefined) => code === "EIO" && stdout.isTTY;

@@ -59,10 +59,7 @@ export async function endRestore(db: Knex): Promise<void> {
 
 /** Whether a restore was begun and what it has to note was not noted. One statement. */
 export async function isRestoreOpen(db: Knex): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ open: boolean }] }>(
-    "select to_regnamespace(?) is not null as open",
-    [mark],
-  );
+  const { rows } = await db.raw<{ rows: [{ open: boolean }] }>("select to_regnamespace(?) is not null as open", [mark]);
   return rows[0].open;
 }
 

@@ -20,10 +20,7 @@ const lookEveryMs = 2_000;
  * look: the lease and the run's key keep an order to one run. A run that a stopping worker interrupts is resumed by the
  * next one; an order whose run cannot be done ends as failed, with the reason.
  */
-export function takeOrders(
-  deps: ReconcileDeps,
-  settings: ReconcileSettings,
-): { close(): Promise<void> } {
+export function takeOrders(deps: ReconcileDeps, settings: ReconcileSettings): { close(): Promise<void> } {
   const { db, log } = deps;
   const stopping = new AbortController();
   const beats = runEvery({ log, name: "order taker" }, beatEveryMs, async () => {
@@ -74,8 +71,7 @@ async function doOrder(
       return;
     }
     log.error({ err, order: id, kind, runKey }, "an ordered run failed");
-    const error =
-      err instanceof TallyhookError ? err.message : "an unexpected error: the worker's log has it";
+    const error = err instanceof TallyhookError ? err.message : "an unexpected error: the worker's log has it";
     await endOrder(db, id, { outcome: "failed", error });
   }
 }

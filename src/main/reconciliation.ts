@@ -2,12 +2,7 @@ import { lastDue } from "../platform/cron.ts";
 import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
 import { type RunListener, nobodyListens } from "../reconcile/run-listener.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
-import {
-  lastFullAnswerStart,
-  lastPutOff,
-  nightlyKey,
-  resumableNightlyKey,
-} from "../reconcile/runs/runs.ts";
+import { lastFullAnswerStart, lastPutOff, nightlyKey, resumableNightlyKey } from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import { optionalRooms } from "./optional-rooms.ts";
@@ -49,8 +44,7 @@ export async function nightlyTasks(
     log[level]({ run: id, runKey, healed, left, calls: totals.calls, error }, text);
   }
 
-  const lastNight = () =>
-    lastDue(cron, { timeZone, now: wallClock.now(), withinMs: catchUpWithinMs });
+  const lastNight = () => lastDue(cron, { timeZone, now: wallClock.now(), withinMs: catchUpWithinMs });
   return {
     reconcile: {
       schedule: { cron, timeZone },
@@ -63,8 +57,7 @@ export async function nightlyTasks(
         const last = await lastFullAnswerStart(deps.db);
         // A deployment that never reconciled starts with its first scheduled run, or with `import`. Where the service put
         // that off, it is taken up again.
-        const isMissed =
-          due !== null && (last === null ? (await lastPutOff(deps.db)) !== null : last < due);
+        const isMissed = due !== null && (last === null ? (await lastPutOff(deps.db)) !== null : last < due);
         if (isMissed) return run(nightlyKey(due, timeZone), stopping);
         const interrupted = await resumableNightlyKey(deps.db);
         if (interrupted !== null) await run(interrupted, stopping);

@@ -4,12 +4,7 @@ import { lastDue } from "../platform/cron.ts";
 import { type Mailer, openMailer } from "../platform/mail.ts";
 import { latestAsOf } from "../reports/base/period.ts";
 import { presumeMailed } from "../reports/mail/after-restore.ts";
-import {
-  hasEverMailed,
-  mailPlanOf,
-  orderMailing,
-  periodsBefore,
-} from "../reports/mail/mailings.ts";
+import { hasEverMailed, mailPlanOf, orderMailing, periodsBefore } from "../reports/mail/mailings.ts";
 import { sendDueMailings } from "../reports/mail/send-due.ts";
 import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
 import type { Runtime } from "./runtime.ts";
@@ -41,8 +36,7 @@ export async function reportMailTasks(
       await orderMailing(db, period, { asOf: await latestAsOf(db), messageId });
     }
   }
-  const send = () =>
-    sendDueMailings({ db, standby, log, mailer, clock: serviceClock, timeZone, region }, settings);
+  const send = () => sendDueMailings({ db, standby, log, mailer, clock: serviceClock, timeZone, region }, settings);
 
   return {
     "report-mail": {
@@ -75,19 +69,14 @@ export async function presumeReportsMailed(
   ranUntil: Date,
 ): Promise<void> {
   const { reportMail: mail, timeZone } = config;
-  const due =
-    mail === null
-      ? null
-      : lastDue(mail.cron, { timeZone, now: ranUntil, withinMs: longestPauseMs });
-  const periods =
-    mail === null || due === null ? [] : periodsBefore(due, timeZone, mailPlanOf(mail.reports));
+  const due = mail === null ? null : lastDue(mail.cron, { timeZone, now: ranUntil, withinMs: longestPauseMs });
+  const periods = mail === null || due === null ? [] : periodsBefore(due, timeZone, mailPlanOf(mail.reports));
   await presumeMailed(trx, periods, ranUntil);
 }
 
 /** The mailer, closed with the runtime. Throws if no mail server is configured, so a command checks that first. */
 export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
-  if (secrets.smtpUrl === null || config.mailFrom === null)
-    throw new Error("no mail server is configured");
+  if (secrets.smtpUrl === null || config.mailFrom === null) throw new Error("no mail server is configured");
   const mailer = openMailer({ url: secrets.smtpUrl, from: config.mailFrom });
   onClose(() => Promise.resolve(mailer.close()));
   return mailer;

@@ -1,12 +1,7 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
 import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
-import {
-  type Clock,
-  type ServiceClock,
-  createServiceClock,
-  wallClock as trueClock,
-} from "../platform/clock.ts";
+import { type Clock, type ServiceClock, createServiceClock, wallClock as trueClock } from "../platform/clock.ts";
 import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
@@ -87,8 +82,7 @@ export function createRuntime(
   const serviceClients = new Map<string, ServiceClient>();
   let closing: Promise<void> | undefined;
 
-  const pooling: Pooling | undefined =
-    secrets.databaseDirectUrl === null ? undefined : "transaction";
+  const pooling: Pooling | undefined = secrets.databaseDirectUrl === null ? undefined : "transaction";
   const databaseUrl = once(async () => {
     if (givenUrl !== undefined) {
       registerSecret(givenUrl);
@@ -113,9 +107,7 @@ export function createRuntime(
   const pooled = (url: string) => ({
     url,
     poolMax: poolSizes.database,
-    ...(statementSilenceLimitMs === undefined
-      ? {}
-      : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
+    ...(statementSilenceLimitMs === undefined ? {} : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
     log,
   });
   const db = once(async () => {
@@ -238,10 +230,7 @@ async function makeEncryption(config: Config, secrets: Secrets): Promise<Encrypt
 export const sandboxApiKey = "svc_test_sk_sandbox";
 
 /** Where the service is: the configured one, otherwise the sandbox on this machine. */
-export function serviceLocation(
-  config: Config,
-  secrets: Secrets,
-): { baseUrl: string; apiKey: string } {
+export function serviceLocation(config: Config, secrets: Secrets): { baseUrl: string; apiKey: string } {
   if (config.service.kind === "remote" && secrets.serviceApiKey !== null) {
     return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
   }

@@ -56,13 +56,7 @@ const objects: readonly URL[] = [
   ...inRoom("reports/base", "order-retries", "day-sums"),
   ...inRoom("reports/base", "subscription-states", "chargebacks"),
   // What was read and proved.
-  ...inRoom(
-    "reports/base",
-    "unproved-objects",
-    "read-slices",
-    "fresh-slices",
-    "changes-read-until",
-  ),
+  ...inRoom("reports/base", "unproved-objects", "read-slices", "fresh-slices", "changes-read-until"),
   ...inRoom("reports/base", "read-unsettled", "finding-lives", "open-findings", "verdict"),
   ...inRoom("reports/base", "last-changes"),
   // What moved money, and when it is booked.

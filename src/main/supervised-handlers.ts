@@ -47,10 +47,7 @@ export async function superviseOwnHandlers(
 }
 
 /** Tells the database of processes and files that are down, until the runtime ends: alerts and pages ask there. */
-async function noteOwnTroubles(
-  runtime: Runtime,
-  running: Pick<RunningHandlers, "troubles">,
-): Promise<void> {
+async function noteOwnTroubles(runtime: Runtime, running: Pick<RunningHandlers, "troubles">): Promise<void> {
   const db = await runtime.db();
   const supervisor = `${process.pid}:${crypto.randomUUID()}`;
   let hasNoted = false;

@@ -70,12 +70,7 @@ export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = 
   );
 }
 
-function objectJson(
-  object: JsonSource,
-  without: ReadonlySet<string>,
-  depth: number,
-  notes: Notes,
-): string {
+function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: number, notes: Notes): string {
   if (depth > maxDepth) throw new NestedTooDeeply();
   const fields = orderedFields(Object.keys(object));
   if (fields === null) return objectJson(withStorableKeys(object), without, depth, notes);
@@ -200,8 +195,7 @@ function withStorableKeys(object: JsonSource): JsonSource {
 // Quotation mark, backslash, control characters, surrogates. All other text is its own JSON, and most text is.
 const mayNeedEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-const textJson = (text: string): string =>
-  mayNeedEscape.test(text) ? JSON.stringify(storable(text)) : `"${text}"`;
+const textJson = (text: string): string => (mayNeedEscape.test(text) ? JSON.stringify(storable(text)) : `"${text}"`);
 
 /** 128 bits of SHA-256 as 32 hex digits. Equal canonical texts have equal hashes. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
@@ -216,7 +210,5 @@ function plainDecimal(value: number): string {
   const digits = whole + fraction;
   // JavaScript writes an exponent only if the decimal point lies outside the digits.
   const point = whole.length + Number(exponent);
-  return point > 0
-    ? `${sign}${digits.padEnd(point, "0")}`
-    : `${sign}0.${digits.padStart(digits.length - point, "0")}`;
+  return point > 0 ? `${sign}${digits.padEnd(point, "0")}` : `${sign}0.${digits.padStart(digits.length - point, "0")}`;
 }

@@ -118,10 +118,7 @@ export async function listOpenKeys(
 export type OpenChargeback = Pick<Chargeback, "key" | "amountMinor" | "currency" | "openedAt">;
 
 /** Those of these keys that are open, the oldest first. One statement, of some 40 µs a key. */
-export async function findOpenChargebacks(
-  db: Knex,
-  keys: readonly string[],
-): Promise<OpenChargeback[]> {
+export async function findOpenChargebacks(db: Knex, keys: readonly string[]): Promise<OpenChargeback[]> {
   if (keys.length === 0) return [];
   const { rows } = await db.raw<{
     rows: Pick<ChargebackRow, "key" | "amount" | "currency" | "opened_at">[];
@@ -196,9 +193,7 @@ const toChargeback = (row: ChargebackRow): Chargeback => ({
 
 /** What to do about an open chargeback. `refunded`: what was refunded before, as text. Pure. */
 export const chargebackAdvice = (refunded: string | null): string =>
-  (refunded === null
-    ? ""
-    : `${refunded} was refunded before: send the bank proof of that refund first. `) +
+  (refunded === null ? "" : `${refunded} was refunded before: send the bank proof of that refund first. `) +
   "Look up the bank's deadline at the service today. Send proof of the sale before it (receipt, delivery, login, " +
   "what the customer wrote), or accept the chargeback there. Ship nothing more. Do not refund the order as " +
   "well: you would pay twice.";

@@ -154,9 +154,7 @@ async function readCustomer(db: Knex, id: string | null): Promise<DisputingCusto
   if (row === undefined) return null;
   return {
     id,
-    name: [text(row["first_name"]), text(row["last_name"])]
-      .filter((part) => part !== null)
-      .join(" "),
+    name: [text(row["first_name"]), text(row["last_name"])].filter((part) => part !== null).join(" "),
     email: text(row["email"]),
     phone: text(row["phone"]),
     company: text(row["company"]),
@@ -194,11 +192,7 @@ async function readTransactions(
   });
 }
 
-async function readEarlier(
-  db: Knex,
-  customerId: string | null,
-  before: Date,
-): Promise<EarlierOrder[]> {
+async function readEarlier(db: Knex, customerId: string | null, before: Date): Promise<EarlierOrder[]> {
   if (customerId === null) return [];
   const { rows } = await db.raw<{ rows: Raw[] }>(
     `select o.id, o.order_number, o.created_at, o.total, o.currency, o.status, o.payment_method_id, o.card_brand,
@@ -287,8 +281,7 @@ function addressIn(data: unknown): Address | null {
   return lines.length === 0 ? null : Object.fromEntries(lines);
 }
 
-const isObject = (value: unknown): value is Raw =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value);
 const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
 const time = (value: unknown): Date | null => (value instanceof Date ? value : null);
 const minor = (value: unknown): bigint | null =>

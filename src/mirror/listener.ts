@@ -14,11 +14,7 @@ export interface Listener {
 }
 
 /** Tells what a transaction wrote, within it. Returns the objects to refetch. */
-export type Tell = (
-  trx: Knex.Transaction,
-  news: Partial<News>,
-  source: NewsSource,
-) => Promise<MissingFact[]>;
+export type Tell = (trx: Knex.Transaction, news: Partial<News>, source: NewsSource) => Promise<MissingFact[]>;
 
 /** How a fact was learned. */
 export type NewsSource = "event" | "read" | "reconciliation" | "import";

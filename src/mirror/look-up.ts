@@ -59,8 +59,7 @@ export async function findById(db: Knex, id: string): Promise<ListedObject[]> {
   if (!isWireId(id)) return [];
   const ids = [...new Set([id, id.toLowerCase()])];
   const selects = mirrorResources.map(
-    (resource) =>
-      `select ${listedColumns(resource)} from mirror.${resource.table} t where t.id = any(:ids::text[])`,
+    (resource) => `select ${listedColumns(resource)} from mirror.${resource.table} t where t.id = any(:ids::text[])`,
   );
   const { rows } = await db.raw<{ rows: ListedRow[] }>(selects.join(" union all "), {
     ids: sqlArray(ids),
@@ -69,11 +68,7 @@ export async function findById(db: Knex, id: string): Promise<ListedObject[]> {
 }
 
 /** The orders with this number, the newest first; small letters also find capitals. One statement, an index. */
-export async function findByOrderNumber(
-  db: Knex,
-  number: string,
-  limit: number,
-): Promise<ListedObject[]> {
+export async function findByOrderNumber(db: Knex, number: string, limit: number): Promise<ListedObject[]> {
   const { rows } = await db.raw<{ rows: ListedRow[] }>(
     `select ${listedColumns(resourceNamed("order"))} from mirror.orders t
      where t.order_number = any(:numbers::text[]) order by t.created_at desc nulls last, t.id desc limit :limit`,
@@ -105,11 +100,7 @@ export interface CardOrder extends ListedObject {
  * The orders whose card ends with these four digits, the newest first, after a certain one. Personal: who asks
  * is recorded. One statement, an index.
  */
-export async function findByLastFour(
-  db: Knex,
-  digits: string,
-  { after, limit }: ListPart,
-): Promise<CardOrder[]> {
+export async function findByLastFour(db: Knex, digits: string, { after, limit }: ListPart): Promise<CardOrder[]> {
   const { rows } = await db.raw<{ rows: (ListedRow & { card_brand: string | null })[] }>(
     `select ${listedColumns(resourceNamed("order"))}, t.card_brand from mirror.orders t
      where t.card_last_four = :digits and t.created_at is not null ${isAfter("orders", after)}
@@ -176,10 +167,7 @@ export interface StoredChargeback {
 }
 
 /** The chargebacks with these keys. One statement. */
-export async function findChargebacks(
-  db: Knex,
-  keys: readonly string[],
-): Promise<StoredChargeback[]> {
+export async function findChargebacks(db: Knex, keys: readonly string[]): Promise<StoredChargeback[]> {
   if (keys.length === 0) return [];
   const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
     "select * from mirror.chargebacks where key = any(?::text[])",

@@ -6,10 +6,7 @@ import type { GroupState, ObjectKey } from "./snapshot.ts";
  * Notes the objects of states that are dated in the future, each once, with the amount that it shows. Needs the
  * transaction that keeps the states; idempotent. One statement.
  */
-export async function noteMisdated(
-  trx: Knex.Transaction,
-  states: readonly GroupState[],
-): Promise<void> {
+export async function noteMisdated(trx: Knex.Transaction, states: readonly GroupState[]): Promise<void> {
   const objects = new Map<string, { object: ObjectKey; at: string; money: Money }>();
   for (const { confirmedBy: object, group, updatedAt, columns } of states) {
     if (object === null) continue;
@@ -52,10 +49,7 @@ function moneyIn({ total, amount = total, currency }: GroupState["columns"]): Mo
 }
 
 /** Forgets the objects that a read has shown as of a time that can be. Needs the transaction that writes them. */
-export async function settleMisdated(
-  trx: Knex.Transaction,
-  states: readonly GroupState[],
-): Promise<void> {
+export async function settleMisdated(trx: Knex.Transaction, states: readonly GroupState[]): Promise<void> {
   const ids = states.flatMap(({ id, observedAt }) => (observedAt === null ? [] : [id]));
   if (ids.length === 0) return;
   await trx("mirror.misdated")
@@ -106,19 +100,13 @@ export async function listMisdated(
   db: Knex,
   { after, limit, until }: { after: ObjectKey | null; limit: number; until: Date },
 ): Promise<ObjectKey[]> {
-  const query = db("mirror.misdated")
-    .where("noted_at", "<=", until)
-    .orderBy(["resource", "id"])
-    .limit(limit);
+  const query = db("mirror.misdated").where("noted_at", "<=", until).orderBy(["resource", "id"]).limit(limit);
   if (after !== null) void query.whereRaw("(resource, id) > (?, ?)", [after.resource, after.id]);
   return query.select<ObjectKey[]>("resource", "id");
 }
 
 /** Forgets an object that no read can show. Its states stay in `mirror.unbelieved`. Idempotent. One statement. */
-export async function giveUpMisdated(
-  trx: Knex.Transaction,
-  { resource, id }: ObjectKey,
-): Promise<void> {
+export async function giveUpMisdated(trx: Knex.Transaction, { resource, id }: ObjectKey): Promise<void> {
   await trx("mirror.misdated").where({ resource, id }).delete();
 }
 
@@ -130,10 +118,9 @@ const forgottenAtOnce = 5_000;
  */
 export async function forgetUnbelieved(db: Knex, stopping?: AbortSignal): Promise<number> {
   for (let forgotten = 0; ;) {
-    const { rows } = await db.raw<{ rows: [{ n: number }] }>(
-      "select mirror.forget_unbelieved(?) as n",
-      [forgottenAtOnce],
-    );
+    const { rows } = await db.raw<{ rows: [{ n: number }] }>("select mirror.forget_unbelieved(?) as n", [
+      forgottenAtOnce,
+    ]);
     forgotten += rows[0].n;
     if (rows[0].n < forgottenAtOnce || stopping?.aborted === true) return forgotten;
   }
@@ -143,10 +130,7 @@ export async function forgetUnbelieved(db: Knex, stopping?: AbortSignal): Promis
  * Takes objects whose next read was last ordered an hour ago or longer: the longest ago first, at most `limit`. Belongs
  * in the transaction that orders the reads.
  */
-export async function takeMisdated(
-  trx: Knex.Transaction,
-  { limit }: { limit: number },
-): Promise<ObjectKey[]> {
+export async function takeMisdated(trx: Knex.Transaction, { limit }: { limit: number }): Promise<ObjectKey[]> {
   const { rows } = await trx.raw<{ rows: ObjectKey[] }>(
     `update mirror.misdated m set ordered_at = now()
      from (select resource, id from mirror.misdated where ordered_at < now() - interval '55 minutes'

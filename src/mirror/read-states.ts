@@ -105,18 +105,12 @@ const contents = mirrorResources.map(({ name, table, groups }) => ({
 /** The states of other groups show a part of an object only. */
 const contentGroups = new Set(contents.flatMap(({ groups }) => groups.map(({ group }) => group)));
 
-async function readRows(
-  db: Knex,
-  missing: readonly { n: number; want: WantedState }[],
-): Promise<Contents> {
+async function readRows(db: Knex, missing: readonly { n: number; want: WantedState }[]): Promise<Contents> {
   const selects = contents
     .filter(({ name }) => missing.some(({ want }) => want.resource === name))
     .map(({ name, table, groups }) => {
       const content = `coalesce(${groups.map(({ column }) => column).join(", ")})`;
-      const parts =
-        name === "order"
-          ? orderParts("'infinity'")
-          : "null::jsonb as items, null::jsonb as dunning";
+      const parts = name === "order" ? orderParts("'infinity'") : "null::jsonb as items, null::jsonb as dunning";
       return `select w.n, ${content} as data, ${parts} from w join mirror.${table} o using (id)
               where w.resource = '${name}' and ${content} is not null`;
     });

@@ -9,12 +9,7 @@ import { transaction } from "./resources/transaction.ts";
 import type { Decoded, Snapshot, Resource } from "./snapshot.ts";
 
 /** Every resource of the mirror. Tables are always written in this order, so that two batches cannot deadlock. */
-export const mirrorResources: readonly MirrorResource[] = [
-  order,
-  transaction,
-  subscription,
-  customer,
-];
+export const mirrorResources: readonly MirrorResource[] = [order, transaction, subscription, customer];
 
 export const isResource = (name: string): name is Resource =>
   mirrorResources.some((resource) => resource.name === name);
@@ -34,9 +29,7 @@ export function resourceNamed(name: string): MirrorResource {
 }
 
 /** The resource and the definition of a group of fields; undefined for an unknown name. */
-export function groupNamed(
-  group: string,
-): { resource: MirrorResource; definition: GroupDefinition } | undefined {
+export function groupNamed(group: string): { resource: MirrorResource; definition: GroupDefinition } | undefined {
   for (const resource of mirrorResources) {
     const definition = Object.hasOwn(resource.groups, group) ? resource.groups[group] : undefined;
     if (definition !== undefined) return { resource, definition };
@@ -60,11 +53,7 @@ export function decode(observation: Snapshot): Decoded {
 const holdsNoCardNumber = (decoded: Decoded): boolean =>
   !("states" in decoded) || !decoded.states.some(({ mayHoldCardNumber }) => mayHoldCardNumber);
 
-function decodeMasked(
-  { name, decode: decodeAs }: MirrorResource,
-  observation: Snapshot,
-  decoded: Decoded,
-): Decoded {
+function decodeMasked({ name, decode: decodeAs }: MirrorResource, observation: Snapshot, decoded: Decoded): Decoded {
   const { value, paths } = maskFields(observation.object);
   if (paths.length === 0 || !("id" in decoded)) return decoded;
   const maskedCardNumbers = { resource: name, id: decoded.id, paths };

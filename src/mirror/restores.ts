@@ -32,9 +32,7 @@ export const knownUntilSql = "(select max(service_ran_until) from mirror.restore
 
 /** The same. One statement. */
 export async function knownUntil(db: Knex): Promise<Date | null> {
-  const { rows } = await db.raw<{ rows: [{ until: Date | null }] }>(
-    `select ${knownUntilSql} as until`,
-  );
+  const { rows } = await db.raw<{ rows: [{ until: Date | null }] }>(`select ${knownUntilSql} as until`);
   return rows[0].until;
 }
 

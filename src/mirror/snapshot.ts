@@ -143,16 +143,7 @@ class LazyState implements GroupState {
 
   constructor(
     { observedAt, receivedAt, cause, maskedCardNumbers }: Shown,
-    {
-      group,
-      id,
-      updatedAt,
-      orderedBy,
-      rank,
-      content,
-      confirmedBy,
-      absentFields = noFields,
-    }: GroupParts,
+    { group, id, updatedAt, orderedBy, rank, content, confirmedBy, absentFields = noFields }: GroupParts,
     columns: Readonly<Record<string, Column>>,
   ) {
     this.group = group;
@@ -161,9 +152,7 @@ class LazyState implements GroupState {
     this.updatedAt = updatedAt;
     this.observedAt = observedAt;
     const seenAt = receivedAt ?? null;
-    this.isBelieved =
-      seenAt === null ||
-      (isPlausibleAt(this.changedAt, seenAt) && isPlausibleAt(updatedAt, seenAt));
+    this.isBelieved = seenAt === null || (isPlausibleAt(this.changedAt, seenAt) && isPlausibleAt(updatedAt, seenAt));
     this.isReplaced = content.isReplaced;
     this.mayHoldCardNumber = content.mayHoldCardNumber;
     this.maskedCardNumbers = maskedCardNumbers ?? null;

@@ -127,25 +127,19 @@ export const changingRoles = changing(
 );
 
 /** Nobody signs in with it any more, and a person who is signed in is out. */
-export const disabling = changing(
-  "account.disabled",
-  ofAccount,
-  ({ id }, { actor }, { clock }: { clock: Clock }) => {
-    if (id === actor.accountId) {
-      throw new ActRefused(
-        "hindered",
-        "You cannot disable your own account. Another person with the role admin has to do it.",
-      );
-    }
-    return { change: { isDisabled: true, now: clock.now() } };
-  },
-);
+export const disabling = changing("account.disabled", ofAccount, ({ id }, { actor }, { clock }: { clock: Clock }) => {
+  if (id === actor.accountId) {
+    throw new ActRefused(
+      "hindered",
+      "You cannot disable your own account. Another person with the role admin has to do it.",
+    );
+  }
+  return { change: { isDisabled: true, now: clock.now() } };
+});
 
-export const enabling = changing(
-  "account.enabled",
-  ofAccount,
-  (_, __, { clock }: { clock: Clock }) => ({ change: { isDisabled: false, now: clock.now() } }),
-);
+export const enabling = changing("account.enabled", ofAccount, (_, __, { clock }: { clock: Clock }) => ({
+  change: { isDisabled: false, now: clock.now() },
+}));
 
 export const changingPassword = changing(
   "account.password-changed",
@@ -154,11 +148,9 @@ export const changingPassword = changing(
 );
 
 /** From now on a code of an app is asked for. `totp`: the app's secret, encrypted. */
-export const addingTotp = changing(
-  "account.totp-added",
-  ofAccount,
-  (_, __, { totp }: { totp: EncryptedText }) => ({ change: { totp } }),
-);
+export const addingTotp = changing("account.totp-added", ofAccount, (_, __, { totp }: { totp: EncryptedText }) => ({
+  change: { totp },
+}));
 
 export const removingTotp = changing("account.totp-removed", ofAccount, () => ({
   change: { totp: null },

@@ -44,27 +44,18 @@ export function readEmail(text: string): string {
 
 /** All accounts, by e-mail address. One statement. */
 export async function listAccounts(db: Knex): Promise<Account[]> {
-  const { rows } = await db.raw<Rows<AccountRow>>(
-    `select ${columns} from people.accounts order by email`,
-  );
+  const { rows } = await db.raw<Rows<AccountRow>>(`select ${columns} from people.accounts order by email`);
   return rows.map(accountOf);
 }
 
 /** Null where there is none of that address. One statement. */
 export async function findAccount(db: Knex, email: string): Promise<Account | null> {
-  const { rows } = await db.raw<Rows<AccountRow>>(
-    `select ${columns} from people.accounts where email = ?`,
-    [email],
-  );
+  const { rows } = await db.raw<Rows<AccountRow>>(`select ${columns} from people.accounts where email = ?`, [email]);
   return rows[0] === undefined ? null : accountOf(rows[0]);
 }
 
 /** Null where there is none. `locked`: nobody changes it until the transaction ends. One statement. */
-export async function findAccountById(
-  db: Knex,
-  id: number,
-  lock?: "locked",
-): Promise<Account | null> {
+export async function findAccountById(db: Knex, id: number, lock?: "locked"): Promise<Account | null> {
   const { rows } = await db.raw<Rows<AccountRow>>(
     `select ${columns} from people.accounts where id = ?${lock === undefined ? "" : " for update"}`,
     [id],
@@ -131,11 +122,7 @@ export type AccountChange =
   | { isDisabled: boolean; now: Date };
 
 /** Changes an account. What is known of its sessions changes at their next request (`findSession`). One statement. */
-export async function changeAccount(
-  trx: Knex.Transaction,
-  id: number,
-  change: AccountChange,
-): Promise<void> {
+export async function changeAccount(trx: Knex.Transaction, id: number, change: AccountChange): Promise<void> {
   await trx("people.accounts")
     .where({ id })
     .update({ ...columnsOf(change), version: trx.raw("version + 1") });

@@ -44,11 +44,7 @@ export class ActRefused extends UsageError {
   /** What the act is on, as it is now, where the refusal is about that. */
   readonly now: unknown;
 
-  constructor(
-    refusal: Refusal,
-    message: string,
-    { now = null, ...options }: { now?: unknown; cause?: unknown } = {},
-  ) {
+  constructor(refusal: Refusal, message: string, { now = null, ...options }: { now?: unknown; cause?: unknown } = {}) {
     super(message, options);
     this.refusal = refusal;
     this.now = now;
@@ -90,13 +86,7 @@ interface Changed<Done> {
  * An act that changes one row in one transaction. It finds and locks the row, refuses one that is not as it was shown,
  * and records the change with it. `of` is the field that says which row.
  */
-export function actOn<
-  Row,
-  Of extends string,
-  Input extends Readonly<Record<Of, string>>,
-  Deps extends object,
-  Done,
->(
+export function actOn<Row, Of extends string, Input extends Readonly<Record<Of, string>>, Deps extends object, Done>(
   subject: ActSubject<Row>,
   of: Of,
   definition: Pick<Act<Deps, Input, Done>, "name" | "permission" | "fields"> & {

@@ -29,11 +29,7 @@ type RecordedValues = Readonly<Record<string, unknown>> & {
 };
 
 /** Records what somebody did. Needs the transaction that does it, so that neither is there without the other. */
-export async function recordAct(
-  trx: Knex.Transaction,
-  actor: Actor,
-  act: RecordedAct,
-): Promise<void> {
+export async function recordAct(trx: Knex.Transaction, actor: Actor, act: RecordedAct): Promise<void> {
   await trx("people.audit").insert({
     account_id: actor.accountId,
     actor: actor.name,
@@ -109,10 +105,7 @@ export interface ChangedValue {
 }
 
 /** What an act changed, value by value, as text. Pure. */
-export function changedValues({
-  before,
-  after,
-}: Pick<AuditRow, "before" | "after">): ChangedValue[] {
+export function changedValues({ before, after }: Pick<AuditRow, "before" | "after">): ChangedValue[] {
   const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
   return [...names].map((name) => ({
     name,

@@ -88,9 +88,7 @@ export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: stri
     const now = clock.now();
     const isDone =
       seen !== null &&
-      (await inTransaction(db, (trx) =>
-        changeCase(trx, actor, subject, change, { decidedOn: seen, now }),
-      ));
+      (await inTransaction(db, (trx) => changeCase(trx, actor, subject, change, { decidedOn: seen, now })));
     if (isDone) return { ...change, email: person?.email ?? null };
     const changes = seen === null ? [] : await changesSince(db, subject, seen);
     const what = `Who looks after this ${caseNames[subject.kind]}`;

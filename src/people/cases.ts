@@ -35,11 +35,7 @@ export interface Note {
 }
 
 /** Cases by the id of their subject; those that nobody touched are absent. One statement. */
-export async function readCases(
-  db: Knex,
-  kind: CaseKind,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, Case>> {
+export async function readCases(db: Knex, kind: CaseKind, ids: readonly string[]): Promise<ReadonlyMap<string, Case>> {
   const rows = await db("people.cases as c")
     .leftJoin("people.accounts as a", "a.id", "c.assignee")
     .where("c.subject_kind", kind)
@@ -57,10 +53,7 @@ export async function readCases(
     rows.map((row) => [
       row.subject_id,
       {
-        assignee:
-          row.assignee === null || row.email === null
-            ? null
-            : { id: Number(row.assignee), email: row.email },
+        assignee: row.assignee === null || row.email === null ? null : { id: Number(row.assignee), email: row.email },
         snoozedUntil: row.snoozed_until,
         version: row.version,
       },
@@ -134,11 +127,7 @@ export interface RecordedChange {
 }
 
 /** What became of a case after its version `decidedOn`, the newest change first; at most 20. One statement. */
-export async function changesSince(
-  db: Knex,
-  { kind, id }: Subject,
-  decidedOn: number,
-): Promise<RecordedChange[]> {
+export async function changesSince(db: Knex, { kind, id }: Subject, decidedOn: number): Promise<RecordedChange[]> {
   const { rows } = await db.raw<{
     rows: {
       at: Date;

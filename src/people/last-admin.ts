@@ -2,11 +2,7 @@ import type { Knex } from "knex";
 import type { Role } from "./permissions.ts";
 
 /** What changes of an account, as far as it counts here. */
-type Change =
-  | { roles: readonly Role[] }
-  | { isDisabled: boolean }
-  | { passwordHash: string }
-  | { totp: unknown };
+type Change = { roles: readonly Role[] } | { isDisabled: boolean } | { passwordHash: string } | { totp: unknown };
 
 /**
  * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take
@@ -21,15 +17,8 @@ export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
 }
 
 /** Whether a change of an account would leave nobody who can add people or change roles. Locks as `lockAdmins` does. */
-export async function takesLastAdmin(
-  trx: Knex.Transaction,
-  id: number,
-  change: Change,
-): Promise<boolean> {
-  const takesAdmin =
-    "roles" in change
-      ? !change.roles.includes("admin")
-      : "isDisabled" in change && change.isDisabled;
+export async function takesLastAdmin(trx: Knex.Transaction, id: number, change: Change): Promise<boolean> {
+  const takesAdmin = "roles" in change ? !change.roles.includes("admin") : "isDisabled" in change && change.isDisabled;
   if (!takesAdmin) return false;
   const admins = await lockAdmins(trx);
   return admins.length === 1 && admins[0] === id;

@@ -49,10 +49,7 @@ export class ProviderUnreachable extends TallyhookError {}
 
 const library = once(() => import("openid-client"));
 
-export function createOidcSignIn(
-  { db, clock }: { db: Knex; clock: Clock },
-  settings: OidcSettings,
-): OidcSignIn {
+export function createOidcSignIn({ db, clock }: { db: Knex; clock: Clock }, settings: OidcSettings): OidcSignIn {
   const redirectUri = `${settings.publicUrl}${callbackPath}`;
   let discovered: Promise<Configuration> | null = null;
 
@@ -109,10 +106,9 @@ export function createOidcSignIn(
           claims = { ...more, ...claims };
         }
       } catch (cause) {
-        throw new ProviderUnreachable(
-          "The company's sign-in was not completed. Begin again from the sign-in page.",
-          { cause },
-        );
+        throw new ProviderUnreachable("The company's sign-in was not completed. Begin again from the sign-in page.", {
+          cause,
+        });
       }
       const who = identityOf(claims, settings);
       const actor: Actor = {
@@ -208,16 +204,13 @@ export function identityOf(
     };
   }
   const given = claims[claim];
-  const groups = (Array.isArray(given) ? given : [given]).filter(
-    (group) => typeof group === "string",
-  );
+  const groups = (Array.isArray(given) ? given : [given]).filter((group) => typeof group === "string");
   const roles = [...new Set(groups.flatMap((group) => rolesByGroup.get(group) ?? []))];
   if (typeof sub !== "string" || roles.length === 0) {
     return {
       ok: false,
       email,
-      problem:
-        "None of your groups has a role here. Ask those who run Tallyhook (DASHBOARD_OIDC_ROLES).",
+      problem: "None of your groups has a role here. Ask those who run Tallyhook (DASHBOARD_OIDC_ROLES).",
     };
   }
   return { ok: true, subject: sub, email, roles };

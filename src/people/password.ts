@@ -36,9 +36,7 @@ export async function assertStrong(password: string, email: string): Promise<voi
 export async function hashPassword(password: string, log2N: number = cost.log2N): Promise<string> {
   const salt = randomBytes(saltBytes);
   const hash = await derive(password, { ...cost, log2N, salt });
-  return ["scrypt", log2N, cost.r, cost.p, salt.toString("base64"), hash.toString("base64")].join(
-    "$",
-  );
+  return ["scrypt", log2N, cost.r, cost.p, salt.toString("base64"), hash.toString("base64")].join("$");
 }
 
 /** Takes as long for a password that nobody has (`stored` is null) as for a wrong one. */

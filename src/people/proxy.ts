@@ -28,10 +28,7 @@ export interface ProxiedRequest {
 }
 
 /** The e-mail address of the person whom the proxy names; null where the request is not the proxy's. Pure. */
-export function proxiedEmail(
-  { header, secret, peers }: ProxySettings,
-  request: ProxiedRequest,
-): string | null {
+export function proxiedEmail({ header, secret, peers }: ProxySettings, request: ProxiedRequest): string | null {
   const peer = request.peer.replace(/^::ffff:/, "");
   const isPeer = isIP(peer) !== 0 && peers.includes(peer);
   // Of equal length, whatever was sent.

@@ -64,11 +64,7 @@ const noteEveryMs = 60_000;
  * Whose token it is; null if the session is over or ended, or its account is disabled. A session that began before its
  * account's roles changed gets another token. One statement, and a second one once a minute and for a new token.
  */
-export async function findSession(
-  db: Knex,
-  token: string,
-  now: Date,
-): Promise<FoundSession | null> {
+export async function findSession(db: Knex, token: string, now: Date): Promise<FoundSession | null> {
   const hash = hashOf(token);
   const { rows } = await db.raw<{ rows: SessionRow[] }>(
     `select s.id, s.account_id, s.account_version, s.method, s.began_at, s.last_seen_at, a.email, a.roles, a.version
@@ -116,11 +112,7 @@ export interface ListedSession {
 }
 
 /** An account's sessions that are not over, the one last used first. One statement. */
-export async function listSessions(
-  db: Knex,
-  accountId: number,
-  now: Date,
-): Promise<ListedSession[]> {
+export async function listSessions(db: Knex, accountId: number, now: Date): Promise<ListedSession[]> {
   const rows = await db("people.sessions")
     .where({ account_id: accountId })
     .whereNot(isOver(now))
@@ -135,11 +127,7 @@ export interface SessionOfAccount extends ListedSession {
 }
 
 /** Who is signed in, the one last used first. One statement. */
-export async function listAllSessions(
-  db: Knex,
-  now: Date,
-  { limit }: { limit: number },
-): Promise<SessionOfAccount[]> {
+export async function listAllSessions(db: Knex, now: Date, { limit }: { limit: number }): Promise<SessionOfAccount[]> {
   const rows = await db("people.sessions as s")
     .join("people.accounts as a", "a.id", "s.account_id")
     .whereNull("a.disabled_at")
@@ -163,10 +151,7 @@ export async function listAllSessions(
 }
 
 /** Whose session it is; null if there is none of that id. One statement. */
-export async function ownerOfSession(
-  db: Knex,
-  id: string,
-): Promise<{ id: number; email: string } | null> {
+export async function ownerOfSession(db: Knex, id: string): Promise<{ id: number; email: string } | null> {
   const [owner] = await db("people.sessions as s")
     .join("people.accounts as a", "a.id", "s.account_id")
     .whereRaw("s.id::text = ?", [id])

@@ -4,11 +4,7 @@ import { hashOf, newToken } from "./sessions.ts";
 const validMs = 10 * 60_000;
 
 /** Makes a link's token, which signs its person in once within ten minutes. Removes those that are over. */
-export async function createSignInLink(
-  trx: Knex.Transaction,
-  accountId: number,
-  now: Date,
-): Promise<string> {
+export async function createSignInLink(trx: Knex.Transaction, accountId: number, now: Date): Promise<string> {
   await removeEndedLinks(trx, now);
   const token = newToken();
   await trx("people.sign_in_links").insert({
@@ -20,11 +16,7 @@ export async function createSignInLink(
 }
 
 /** The e-mail address of a link's account, which stays usable; null if it was used, is over, or never was. */
-export async function emailOfSignInLink(
-  db: Knex,
-  token: string,
-  now: Date,
-): Promise<string | null> {
+export async function emailOfSignInLink(db: Knex, token: string, now: Date): Promise<string | null> {
   const [email] = await db("people.sign_in_links as l")
     .join("people.accounts as a", "a.id", "l.account_id")
     .where({ token_hash: hashOf(token) })
@@ -34,11 +26,7 @@ export async function emailOfSignInLink(
 }
 
 /** Uses up a link. Returns its account's id; null if it was used, is over, or never was. One statement. */
-export async function useSignInLink(
-  trx: Knex.Transaction,
-  token: string,
-  now: Date,
-): Promise<number | null> {
+export async function useSignInLink(trx: Knex.Transaction, token: string, now: Date): Promise<number | null> {
   const used = await trx("people.sign_in_links as l")
     .where({ token_hash: hashOf(token) })
     .delete()

@@ -4,13 +4,7 @@ import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
-import {
-  type Account,
-  type Credentials,
-  findAccountById,
-  findCredentials,
-  useTotpStep,
-} from "./accounts.ts";
+import { type Account, type Credentials, findAccountById, findCredentials, useTotpStep } from "./accounts.ts";
 import { type Actor, recordAct } from "./audit.ts";
 import { networkOf } from "./network-of.ts";
 import { isPassword } from "./password.ts";
@@ -158,10 +152,7 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
   };
 
   /** Counted before it is looked at, so that many at once are no more than many one by one. Null: not too many yet. */
-  async function count(
-    email: string,
-    address: string,
-  ): Promise<(SignInResult & { reason: "throttled" }) | null> {
+  async function count(email: string, address: string): Promise<(SignInResult & { reason: "throttled" }) | null> {
     const waitMs = await consume([
       [byAddress, keyOf(networkOf(address))],
       [byAccount, keyOf(email)],
@@ -196,9 +187,7 @@ const isUnchanged = async (trx: Knex.Transaction, { id, version }: Account): Pro
   (await findAccountById(trx, id, "locked"))?.version === version;
 
 /** How long to wait; 0 for none. */
-async function consume(
-  limits: readonly (readonly [RateLimiterPostgres, string])[],
-): Promise<number> {
+async function consume(limits: readonly (readonly [RateLimiterPostgres, string])[]): Promise<number> {
   for (const [limiter, key] of limits) {
     try {
       await limiter.consume(key);
@@ -211,5 +200,4 @@ async function consume(
 }
 
 /** What is kept of an address names nobody. */
-const keyOf = (text: string): string =>
-  createHash("sha256").update(text).digest("hex").slice(0, 32);
+const keyOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);

@@ -3,8 +3,7 @@ import { localTimeIn, instantsOf } from "./local-time.ts";
 
 /** Loaded on demand, since few commands read a schedule, and synchronously, since settings are read so. */
 const parser = () =>
-  (createRequire(import.meta.url)("cron-parser") as typeof import("cron-parser"))
-    .CronExpressionParser;
+  (createRequire(import.meta.url)("cron-parser") as typeof import("cron-parser")).CronExpressionParser;
 
 /** After a clock is set back, at most this much time is repeated. */
 const longestRepeatMs = 2 * 3_600_000;
@@ -32,10 +31,7 @@ export function lastDue(
 }
 
 /** The first minute after `now` at which an expression is due, by the rules of `lastDue`. */
-export function nextDue(
-  expression: string,
-  { timeZone, now }: { timeZone: string; now: Date },
-): Date {
+export function nextDue(expression: string, { timeZone, now }: { timeZone: string; now: Date }): Date {
   const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
   const shown = Date.UTC(year, month - 1, day, hour, minute);
   const currentDate = new Date(shown - longestRepeatMs);

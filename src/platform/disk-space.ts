@@ -18,8 +18,7 @@ export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
 }
 
 /** In percent, rounded down. Pure. */
-export const freePercent = ({ freeBytes, totalBytes }: DiskSpace): number =>
-  Math.floor((100 * freeBytes) / totalBytes);
+export const freePercent = ({ freeBytes, totalBytes }: DiskSpace): number => Math.floor((100 * freeBytes) / totalBytes);
 
 /** Such as `1.4 GB of 20.0 GB (7 %)`. Pure. */
 export const freeText = (space: DiskSpace): string =>

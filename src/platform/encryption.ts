@@ -29,14 +29,9 @@ const tagBytes = 16;
  * digits. The key id is bound to the ciphertext as additional data. Registers the keys, and every text that is
  * encrypted or decrypted, as secrets, so that no log shows them.
  */
-export function createEncryption(keys: {
-  current: string;
-  previous?: readonly string[];
-}): Encryption {
+export function createEncryption(keys: { current: string; previous?: readonly string[] }): Encryption {
   const current = readKey(keys.current);
-  const known = new Map(
-    [current, ...(keys.previous ?? []).map(readKey)].map((key) => [key.id, key]),
-  );
+  const known = new Map([current, ...(keys.previous ?? []).map(readKey)].map((key) => [key.id, key]));
 
   return {
     keyId: current.id,
@@ -79,17 +74,11 @@ export function createEncryption(keys: {
 
 function readKey(hex: string): { id: string; bytes: Buffer } {
   if (!/^[0-9a-f]{64}$/i.test(hex)) {
-    throw new ConfigurationError(
-      "An encryption key must be 64 hex digits (make one with: openssl rand -hex 32).",
-    );
+    throw new ConfigurationError("An encryption key must be 64 hex digits (make one with: openssl rand -hex 32).");
   }
   registerSecret(hex);
   const bytes = Buffer.from(hex, "hex");
-  const id = createHash("sha256")
-    .update("tallyhook key id")
-    .update(bytes)
-    .digest("hex")
-    .slice(0, 16);
+  const id = createHash("sha256").update("tallyhook key id").update(bytes).digest("hex").slice(0, 16);
   return { id, bytes };
 }
 

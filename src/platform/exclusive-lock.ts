@@ -113,8 +113,7 @@ function fileLock(directory: string): TryLock {
       const file = await open(join(directory, "lock"), flags, 0o600);
       return () => file.close();
     } catch (error) {
-      if (["EAGAIN", "EWOULDBLOCK"].includes((error as NodeJS.ErrnoException).code ?? ""))
-        return null;
+      if (["EAGAIN", "EWOULDBLOCK"].includes((error as NodeJS.ErrnoException).code ?? "")) return null;
       throw error;
     }
   };

@@ -7,8 +7,7 @@ import { errorCode } from "./postgres/errors.ts";
 // Root may work in a directory that belongs to another user, who can replace our files with links. So links are never
 // followed, files are always created new, and modes and owners are set on the open file, never by name.
 
-const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
-  constants;
+const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /** The content of one of our files; null when it does not exist. Throws `UnreachableError` when it is a link. */
 export async function readIfExists(path: string): Promise<string | null> {
@@ -25,10 +24,7 @@ export async function readIfExists(path: string): Promise<string | null> {
  * Writes a file that only its owner can read, whole or not at all: the old content stays until all of the new is
  * written and synced. A long text comes in pieces; between them, other work gets its turn. One writer at a time.
  */
-export async function writeAtomically(
-  path: string,
-  content: string | Iterable<string>,
-): Promise<void> {
+export async function writeAtomically(path: string, content: string | Iterable<string>): Promise<void> {
   const unfinished = temporaryName(path);
   await rm(unfinished, { force: true });
   try {
@@ -56,10 +52,7 @@ export const temporaryName = (path: string): string => `${path}.new`;
  * Creates a file that only its owner can read, whatever the umask, and that survives a power failure. Rejects with
  * EEXIST where the name is taken.
  */
-export async function writePrivate(
-  path: string,
-  content: string | Iterable<string>,
-): Promise<void> {
+export async function writePrivate(path: string, content: string | Iterable<string>): Promise<void> {
   const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     await file.chmod(0o600);
@@ -201,10 +194,9 @@ export async function readInputFile(file: string): Promise<Buffer> {
     }
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(
-      `${file} cannot be read (${code}). Name a file that exists and that this user may read.`,
-      { cause },
-    );
+    throw new UsageError(`${file} cannot be read (${code}). Name a file that exists and that this user may read.`, {
+      cause,
+    });
   }
   if (bytes > maxBytes) {
     throw new UsageError(

@@ -2,5 +2,4 @@
 const startsFormula = /^[=+\-@\t\r\n]/;
 
 /** Puts a `'` before a text that a spreadsheet would run. Pure. */
-export const withoutFormula = (text: string): string =>
-  startsFormula.test(text) ? `'${text}` : text;
+export const withoutFormula = (text: string): string => (startsFormula.test(text) ? `'${text}` : text);

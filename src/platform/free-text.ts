@@ -26,8 +26,7 @@ const visible = /[^\s\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
  */
 export function readFreeText(typed: string, { longest, lines }: TextKind): string | null {
   const text = typed.replaceAll("\r\n", "\n").trim();
-  const isRefused =
-    text.length > longest || control[lines].test(text) || broken.test(text) || !visible.test(text);
+  const isRefused = text.length > longest || control[lines].test(text) || broken.test(text) || !visible.test(text);
   return isRefused ? null : text;
 }
 

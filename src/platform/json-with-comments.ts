@@ -38,8 +38,7 @@ export function parseJsonWithComments(given: string): JsonWithComments {
     return { ok: false, place: placeIn(text, offset), reason };
   };
   const tooDeep = firstTooDeep(text);
-  if (tooDeep !== null)
-    return fail(tooDeep, `values are nested more than ${maxLevels} levels deep`);
+  if (tooDeep !== null) return fail(tooDeep, `values are nested more than ${maxLevels} levels deep`);
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   const [first] = errors;

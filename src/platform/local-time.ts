@@ -67,8 +67,7 @@ export const dayText = ({ year, month, day }: LocalDay): string =>
   `${String(year).padStart(4, "0")}-${twoDigits(month)}-${twoDigits(day)}`;
 
 /** `15:30`. */
-export const timeText = ({ hour, minute }: LocalMinute): string =>
-  `${twoDigits(hour)}:${twoDigits(minute)}`;
+export const timeText = ({ hour, minute }: LocalMinute): string => `${twoDigits(hour)}:${twoDigits(minute)}`;
 
 const twoDigits = (n: number): string => String(n).padStart(2, "0");
 
@@ -85,9 +84,7 @@ export function instantsOf(local: LocalMinute, timeZone: string): Date[] {
   const [before, after] = [offsetAt(wallMs - dayMs), offsetAt(wallMs + dayMs)];
   const candidates = [...new Set([wallMs - before, wallMs - after])];
   const shown = candidates.filter((ms) => ms + offsetAt(ms) === wallMs);
-  return (shown.length > 0 ? shown : [wallMs - before])
-    .sort((a, b) => a - b)
-    .map((ms) => new Date(ms));
+  return (shown.length > 0 ? shown : [wallMs - before]).sort((a, b) => a - b).map((ms) => new Date(ms));
 }
 
 /**

@@ -100,9 +100,7 @@ function bounded(value: unknown, { key, depth, budget }: Place): unknown {
 function boundedText(text: string): string {
   const struck = redactSecrets(text);
   const over = struck.length - lineLimits.characters;
-  return over <= 0
-    ? struck
-    : `${shortenedTo(struck, lineLimits.characters)}… [${over} characters more]`;
+  return over <= 0 ? struck : `${shortenedTo(struck, lineLimits.characters)}… [${over} characters more]`;
 }
 
 /** In any spelling: `api_key`, `apiKey`, `X-Api-Key`. Ids of secrets are not secret. */
@@ -164,9 +162,7 @@ function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }
 function fieldsOfError(error: Error, depth: number, budget: { errors: number }): unknown {
   budget.errors--;
   const source = error as unknown as Record<string, unknown>;
-  const safe = safeFields.flatMap((field) =>
-    isPlain(source[field]) ? [[field, source[field]]] : [],
-  );
+  const safe = safeFields.flatMap((field) => (isPlain(source[field]) ? [[field, source[field]]] : []));
   const message = messageOf(error, source);
   const { stack = "" } = error;
   const mayNest = depth < maxDepth;
@@ -178,9 +174,7 @@ function fieldsOfError(error: Error, depth: number, budget: { errors: number }):
     ...(Object.fromEntries(safe) as Record<string, unknown>),
     stack: `${error.name}: ${message}\n${stack.slice(Math.max(0, stack.search(/^ {4}at /m)))}`,
     ...(error.cause !== undefined && mayNest ? { cause: nested(error.cause) } : {}),
-    ...(error instanceof AggregateError && mayNest
-      ? { errors: error.errors.slice(0, maxErrors).map(nested) }
-      : {}),
+    ...(error instanceof AggregateError && mayNest ? { errors: error.errors.slice(0, maxErrors).map(nested) } : {}),
   };
 }
 
@@ -243,9 +237,7 @@ function createLogOutput(fd: number): LogOutput {
   function take(): void {
     if (dropped > 0) {
       const msg = "log lines were dropped: they came faster than they could be written";
-      lines.push(
-        `${JSON.stringify({ level: "warn", time: new Date().toISOString(), leftOut: dropped, msg })}\n`,
-      );
+      lines.push(`${JSON.stringify({ level: "warn", time: new Date().toISOString(), leftOut: dropped, msg })}\n`);
       dropped = 0;
     }
     current = Buffer.from(lines.join(""));

@@ -51,10 +51,7 @@ export class MailNotSent extends Error {
   /** `cause`: the error of `connect`, where that opened no connection. */
   constructor(code: string, isRetryable: boolean, options?: { cause: unknown }) {
     const remedy = remedyOf(code);
-    super(
-      `The mail server did not take the mail (${code}).${remedy === null ? "" : ` ${remedy}`}`,
-      options,
-    );
+    super(`The mail server did not take the mail (${code}).${remedy === null ? "" : ` ${remedy}`}`, options);
     this.code = code;
     this.remedy = remedy;
     this.isRetryable = isRetryable;
@@ -63,9 +60,7 @@ export class MailNotSent extends Error {
 
 /** Names that Node has for what is wrong with a certificate. */
 const isOfCertificate = (code: string): boolean =>
-  /CERT|^CRL_|^INVALID_(CA|PURPOSE)$|^UNABLE_TO_|^PATH_LENGTH_EXCEEDED$|^HOSTNAME_MISMATCH$/.test(
-    code,
-  );
+  /CERT|^CRL_|^INVALID_(CA|PURPOSE)$|^UNABLE_TO_|^PATH_LENGTH_EXCEEDED$|^HOSTNAME_MISMATCH$/.test(code);
 
 function remedyOf(code: string): string | null {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH") {
@@ -103,9 +98,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       // Mails consist of text: nothing in them may open a file or a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
-      ...(username === ""
-        ? {}
-        : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+      ...(username === "" ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
       ...(connect === undefined
         ? {}
         : {
@@ -128,9 +121,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
           from,
           to: [...to],
           messageId: `<${messageId}>`,
-          ...(inReplyTo === undefined
-            ? {}
-            : { inReplyTo: `<${inReplyTo}>`, references: `<${inReplyTo}>` }),
+          ...(inReplyTo === undefined ? {} : { inReplyTo: `<${inReplyTo}>`, references: `<${inReplyTo}>` }),
           // Suppresses automatic replies such as holiday notices (RFC 3834).
           headers: { "Auto-Submitted": "auto-generated" },
           attachments: [...attachments],

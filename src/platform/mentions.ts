@@ -11,8 +11,7 @@ export function mentioning(names: readonly string[]): (text: string) => boolean 
         const end = at + name.length;
         const isAmount = /^\d+$/.test(name) && amountEnd.test(lower.slice(end, end + 6));
         const isWithin =
-          endsInWord.test(lower.slice(Math.max(0, at - 4), at)) ||
-          beginsInWord.test(lower.slice(end, end + 4));
+          endsInWord.test(lower.slice(Math.max(0, at - 4), at)) || beginsInWord.test(lower.slice(end, end + 4));
         if (!isWithin && !isAmount) return true;
       }
       return false;

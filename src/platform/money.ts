@@ -28,9 +28,7 @@ const withdrawnByDigits: Readonly<Record<number, string>> = {
  */
 export const currencyDigits: ReadonlyMap<string, number> = new Map(
   [codesByDigits, withdrawnByDigits].flatMap((table) =>
-    Object.entries(table).flatMap(([digits, codes]) =>
-      codes.split(" ").map((code) => [code, Number(digits)] as const),
-    ),
+    Object.entries(table).flatMap(([digits, codes]) => codes.split(" ").map((code) => [code, Number(digits)] as const)),
   ),
 );
 
@@ -56,11 +54,7 @@ export function decimalText(minor: string, digits: number): string {
  * Minor units as a number without its currency: `12.34`. Where the decimals are not known, the amount stays in minor
  * units and says so: `1234 minor units`. Pure.
  */
-export function amountWithoutCode(
-  minor: string,
-  currency: string | null,
-  table = currencyDigits,
-): string {
+export function amountWithoutCode(minor: string, currency: string | null, table = currencyDigits): string {
   const digits = minorDigits(currency, table);
   return digits === null ? `${minor} minor units` : decimalText(minor, digits);
 }
@@ -69,11 +63,7 @@ export function amountWithoutCode(
  * An amount as people read it: `12.34 USD`; `1234 minor units of ZZZ` where the currency's decimals are not known. A
  * row of the mirror may lack the amount or the currency; the text then says which is missing. Pure; never throws.
  */
-export function moneyText(
-  minor: MinorUnits | null,
-  currency: string | null,
-  table = currencyDigits,
-): string {
+export function moneyText(minor: MinorUnits | null, currency: string | null, table = currencyDigits): string {
   const whole = wholeMinor(minor);
   const code = currency?.toUpperCase() ?? "";
   if (whole === null) return code === "" ? "an unknown amount" : `an unknown amount of ${code}`;

@@ -40,10 +40,7 @@ export function thisProcess(): NamedProcess {
 }
 
 /** Whether a process has ended. Null where that cannot be seen from here: on another machine, in another container. */
-export function hasEnded({
-  pid,
-  identity,
-}: Pick<NamedProcess, "pid" | "identity">): boolean | null {
+export function hasEnded({ pid, identity }: Pick<NamedProcess, "pid" | "identity">): boolean | null {
   const space = idSpace();
   if (space === null || identity === null || !identity.startsWith(`${space} `)) return null;
   return `${space} ${processIdentity(pid) ?? ""}` !== identity;

@@ -2,10 +2,7 @@ import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
 /** Warns, unless the same message was logged a moment ago. */
-export type RateLimitedWarnings = (
-  message: string,
-  fields: Readonly<Record<string, unknown>>,
-) => void;
+export type RateLimitedWarnings = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /**
  * Anybody can cause a refused request, so each message is logged at once, and then at most once in `everyMs`, with the

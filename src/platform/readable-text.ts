@@ -27,8 +27,7 @@ export function durationText(ms: number): string {
 export const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
 
 /** The same for a text of several lines. */
-export const linesWithoutControls = (text: string): string =>
-  text.split("\n").map(withoutControls).join("\n");
+export const linesWithoutControls = (text: string): string => text.split("\n").map(withoutControls).join("\n");
 
 const longestWord = 400;
 const shownOfLongWord = 60;
@@ -36,9 +35,7 @@ const shownOfLongWord = 60;
 /** A message that may repeat what was typed: keeps its lines, replaces control characters, cuts long words. */
 export const printableMessage = (text: string): string =>
   linesWithoutControls(text).replaceAll(/\S+/gu, (word) =>
-    word.length <= longestWord
-      ? word
-      : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,
+    word.length <= longestWord ? word : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,
   );
 
 /** The first names of a list, and how many more there are. */
@@ -51,10 +48,7 @@ export function someOf(names: readonly string[], atMost = 3): string {
  * A paragraph in lines of at most `width` characters, those after the first behind `indent`; breaks between words
  * alone, and never within backquotes or the text of a Markdown link. Pure.
  */
-export function wrapped(
-  text: string,
-  { width, indent = "" }: { width: number; indent?: string },
-): string {
+export function wrapped(text: string, { width, indent = "" }: { width: number; indent?: string }): string {
   const lines: string[] = [];
   let line = "";
   for (const [word] of text.matchAll(/(?:`[^`]*`|\[[^\][]*\]|\S)+/g)) {

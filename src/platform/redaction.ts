@@ -139,10 +139,8 @@ export function redactSecrets(text: string): string {
     .replace(/([?&]\w{0,32}password=)[^&#\s"]+/gi, `$1${redacted}`)
     .replace(/\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi, `$1 ${redacted}`);
   for (const shape of shapes) struck = struck.replace(shape, `$1${redacted}`);
-  return struck.replace(
-    /\b(Basic) {1,4}([\w+/=%-]{8,})/gi,
-    (all, name: string, credentials: string) =>
-      Buffer.from(credentials, "base64").includes(":") ? `${name} ${redacted}` : all,
+  return struck.replace(/\b(Basic) {1,4}([\w+/=%-]{8,})/gi, (all, name: string, credentials: string) =>
+    Buffer.from(credentials, "base64").includes(":") ? `${name} ${redacted}` : all,
   );
 }
 

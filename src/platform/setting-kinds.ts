@@ -14,8 +14,7 @@ export interface SettingKind<T> {
 const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ schema, should });
 
 /** `wrong` completes `NAME …` in a message. It must never contain the value, which may be a secret. */
-const check = (isRight: (text: string) => boolean, wrong: string) =>
-  z.string().refine(isRight, { error: wrong });
+const check = (isRight: (text: string) => boolean, wrong: string) => z.string().refine(isRight, { error: wrong });
 
 /** Splits a list and trims its parts. */
 const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
@@ -56,10 +55,7 @@ export const file: SettingKind<string> = kind(path.schema, "the path of a file")
 
 /** Text that is passed to another program unchanged. */
 export const printable: SettingKind<string> = kind(
-  check(
-    (text) => /^[\x21-\x7e]+$/.test(text),
-    "has spaces, line breaks or non-ASCII characters in it",
-  ),
+  check((text) => /^[\x21-\x7e]+$/.test(text), "has spaces, line breaks or non-ASCII characters in it"),
   "printable ASCII characters without spaces",
 );
 
@@ -111,9 +107,7 @@ export const mailServerUrl: SettingKind<string> = (() => {
     const { pathname, search, searchParams, hash } = new URL(text);
     if (["", "/"].includes(pathname) && search === "" && hash === "") return;
     const [name = ""] = searchParams.keys();
-    const what = /^[\w.-]{1,40}$/.test(name)
-      ? `the parameter ${name}`
-      : "something behind the host";
+    const what = /^[\w.-]{1,40}$/.test(name) ? `the parameter ${name}` : "something behind the host";
     context.addIssue({
       code: "custom",
       message:
@@ -162,30 +156,27 @@ export const mailAddress: SettingKind<string> = kind(
 );
 
 export const mailAddressList: SettingKind<readonly string[]> = kind(
-  commaList.refine(
-    (addresses) => addresses.every((address) => z.email().safeParse(address).success),
-    {
-      error: "has a part that is not an e-mail address",
-    },
-  ),
+  commaList.refine((addresses) => addresses.every((address) => z.email().safeParse(address).success), {
+    error: "has a part that is not an e-mail address",
+  }),
   "e-mail addresses separated by commas, such as finance@example.com,cfo@example.com",
 );
 
 /** A token that is sent in an HTTP header. */
 export const headerToken = (minBytes: number): SettingKind<string> =>
   kind(
-    check(
-      (text) => /^[\x21-\x7e]*$/.test(text),
-      "has spaces, line breaks or non-ASCII characters in it",
-    ).refine((text) => Buffer.byteLength(text) >= minBytes, {
-      error: `is shorter than ${minBytes} bytes`,
-    }),
+    check((text) => /^[\x21-\x7e]*$/.test(text), "has spaces, line breaks or non-ASCII characters in it").refine(
+      (text) => Buffer.byteLength(text) >= minBytes,
+      {
+        error: `is shorter than ${minBytes} bytes`,
+      },
+    ),
     `at least ${minBytes} printable ASCII characters without spaces`,
   );
 
 export const headerName: SettingKind<string> = kind(
-  check((text) => /^[A-Za-z][A-Za-z0-9-]*$/.test(text), "is no name of a header").transform(
-    (text) => text.toLowerCase(),
+  check((text) => /^[A-Za-z][A-Za-z0-9-]*$/.test(text), "is no name of a header").transform((text) =>
+    text.toLowerCase(),
   ),
   "the name of a header, such as X-Forwarded-Email",
 );
@@ -296,9 +287,7 @@ export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
 const hexKeyPattern = /^[0-9a-f]{64}$/i;
 
 export const hexKey: SettingKind<string> = kind(
-  check((text) => hexKeyPattern.test(text), "is not 64 hex digits").transform((text) =>
-    text.toLowerCase(),
-  ),
+  check((text) => hexKeyPattern.test(text), "is not 64 hex digits").transform((text) => text.toLowerCase()),
   "64 hex digits (make one with: openssl rand -hex 32)",
 );
 

@@ -18,14 +18,11 @@ export const shouldHidden = (what: string): Said => ({
 });
 
 function wrongValue(value: unknown, what: string): string {
-  return value === undefined
-    ? `is missing: should be ${what}`
-    : `${shown(value)} should be ${what}`;
+  return value === undefined ? `is missing: should be ${what}` : `${shown(value)} should be ${what}`;
 }
 
 function shown(value: unknown): string {
-  if (Array.isArray(value))
-    return value.length === 0 ? "an empty list" : `a list of ${value.length}`;
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : `a list of ${value.length}`;
   if (value !== null && typeof value === "object") return "an object";
   const text = JSON.stringify(value) ?? String(value);
   return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
@@ -125,9 +122,7 @@ export function secretVariable(prefix: string, settingsVariable: string) {
 
 /** Hosts, each without scheme, port and path. */
 export function hostNames(example: string) {
-  const said = expected(
-    `a host name or an address alone, without scheme, port and path, such as ${example}`,
-  );
+  const said = expected(`a host name or an address alone, without scheme, port and path, such as ${example}`);
   const hostName = z
     .string(said)
     .toLowerCase()

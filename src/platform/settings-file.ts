@@ -31,9 +31,7 @@ export function readSettingsFile<Schema extends z.ZodType>(
   const parsed = parseJsonWithComments(text);
   if (!parsed.ok) {
     const { line, column } = parsed.place;
-    throw new ConfigurationError(
-      `${place} cannot be read at line ${line}, column ${column}: ${parsed.reason}.`,
-    );
+    throw new ConfigurationError(`${place} cannot be read at line ${line}, column ${column}: ${parsed.reason}.`);
   }
   const { data, error } = schema.safeParse(parsed.value);
   const problems = error === undefined ? contradictions(data) : error.issues.map(problemOf);
@@ -68,5 +66,4 @@ function problemOf(issue: z.core.$ZodIssue): Problem {
   return { path: key === undefined ? issue.path : [...issue.path, key], says: issue.message };
 }
 
-const nameOf = (path: Path): string =>
-  path.length === 0 ? "the file" : path.map(String).join(".");
+const nameOf = (path: Path): string => (path.length === 0 ? "the file" : path.map(String).join("."));

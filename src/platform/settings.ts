@@ -23,11 +23,7 @@ export const setting = <T>(kind: SettingKind<T>, fallback: T, about: string): Se
   about,
 });
 
-export const optional = <T>(
-  kind: SettingKind<T>,
-  example: string,
-  about: string,
-): Setting<T | null> => ({
+export const optional = <T>(kind: SettingKind<T>, example: string, about: string): Setting<T | null> => ({
   ...kind,
   fallback: null,
   isSecret: false,
@@ -59,11 +55,7 @@ export interface ReadSettings<S extends Settings> {
  * Reads every setting and reports every problem, not only the first. A variable set to an empty text is a problem, so
  * that an empty secret never means "none".
  */
-export function readSettings<S extends Settings>(
-  settings: S,
-  env: Environment,
-  readFile: ReadFile,
-): ReadSettings<S> {
+export function readSettings<S extends Settings>(settings: S, env: Environment, readFile: ReadFile): ReadSettings<S> {
   const problems: { name: string; text: string }[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(settings)) {
@@ -94,12 +86,7 @@ export function readSettings<S extends Settings>(
 
 type Found = { text: string; source: string } | { problem: string } | { unset: true };
 
-function findText(
-  name: string,
-  each: Setting<unknown>,
-  env: Environment,
-  readFile: ReadFile,
-): Found {
+function findText(name: string, each: Setting<unknown>, env: Environment, readFile: ReadFile): Found {
   const fileName = `${name}_FILE`;
   const [inline, file] = [env[name], each.isSecret ? env[fileName] : undefined];
   if (inline !== undefined && file !== undefined) {
@@ -147,8 +134,7 @@ function describe(
 const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(text);
 
 /** Shows only what looks like a path: by mistake, the variable may hold the secret itself. */
-const shownPath = (file: string): string =>
-  /^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names";
+const shownPath = (file: string): string => (/^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names");
 
 /** A longer text is not quoted: most of it would be cut, and the expressions below are slow for long texts. */
 const maxQuoted = 500;
@@ -156,9 +142,7 @@ const maxQuoted = 500;
 /** Fit for a message: one line, short, without secrets in URLs, and without secrets set in the wrong variable. */
 function quote(value: string): string {
   if (value.length > maxQuoted) return `a text of ${value.length} characters`;
-  const text = redactSecrets(
-    value.replace(/\/\/\S*@/g, "//…@").replace(/(:\/\/[^?#]*[?#]).+/, "$1…"),
-  );
+  const text = redactSecrets(value.replace(/\/\/\S*@/g, "//…@").replace(/(:\/\/[^?#]*[?#]).+/, "$1…"));
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 
@@ -210,9 +194,7 @@ export function unknownVariables(
   const entries = Object.entries(settings);
   const known = new Set(entries.flatMap(namesOf));
   const unset = entries.filter((entry) => !namesOf(entry).some(isSet));
-  const missing = unset
-    .filter((entry) => entry[1].isSecret || entry[0].length >= minOwnLength)
-    .flatMap(namesOf);
+  const missing = unset.filter((entry) => entry[1].isSecret || entry[0].length >= minOwnLength).flatMap(namesOf);
   const missingInFile = [
     ...unset.flatMap(namesOf),
     ...Object.keys(alsoCalled).filter((name) => !isSet(alsoCalled[name] ?? "")),

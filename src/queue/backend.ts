@@ -17,11 +17,7 @@ import {
 import type { Knex } from "knex";
 import pg from "pg";
 import { ConfigurationError } from "../platform/errors.ts";
-import {
-  type LockPatience,
-  defaultLockPatience,
-  withLockPatience,
-} from "../platform/postgres/lock-waits.ts";
+import { type LockPatience, defaultLockPatience, withLockPatience } from "../platform/postgres/lock-waits.ts";
 import { createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
 import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
@@ -154,11 +150,7 @@ interface PoolLocation {
  * Uses our own pool, which handles the errors of clients in use. BullMQ does not listen for errors on clients that it
  * checks out of its own pool, so a connection that breaks at that moment would end the process.
  */
-const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
-  name,
-  opts,
-  factoryOptions,
-) => {
+const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (name, opts, factoryOptions) => {
   const pool = createPool({
     ...opts.connection,
     applicationName: "tallyhook queue",
@@ -181,10 +173,7 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
  * Migrates BullMQ's own schema, in one transaction, with the patience of our migrations. Idempotent; concurrent calls
  * wait for each other. Throws `UnreachableError` when it does not get a lock in time.
  */
-export async function migrateQueueSchema(
-  url: string,
-  options: Partial<LockPatience> = {},
-): Promise<void> {
+export async function migrateQueueSchema(url: string, options: Partial<LockPatience> = {}): Promise<void> {
   const patience = { ...defaultLockPatience, ...options };
   const applicationName = "tallyhook migrate";
   // Connects when a wait has to be explained.
@@ -200,9 +189,7 @@ export async function migrateQueueSchema(
       [String(patience.lockTimeoutMs)],
     );
     const current = (): string => "the schema of the job queue";
-    await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () =>
-      runMigrations(client, schema),
-    );
+    await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () => runMigrations(client, schema));
     // BullMQ makes a sequence with the first job of a queue, which takes a right that only the owner of the schema has.
     await client.query(`select ${schema}.next_job_id($1)`, [queueName]);
   } finally {

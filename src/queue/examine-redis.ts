@@ -100,9 +100,7 @@ async function askServer(server: Redis): Promise<RedisServerFacts> {
   };
 }
 
-function askSentinels(
-  deployment: Extract<RedisDeployment, { kind: "sentinel" }>,
-): Promise<SentinelFacts>[] {
+function askSentinels(deployment: Extract<RedisDeployment, { kind: "sentinel" }>): Promise<SentinelFacts>[] {
   return deployment.sentinels.map(async (address) => {
     const sentinel = sentinelClient(deployment, address);
     // Of a refused password, the command says only that the connection is closed.

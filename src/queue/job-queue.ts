@@ -68,10 +68,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     return opened;
   }
 
-  async function answered<T>(
-    kind: "read" | "write",
-    call: (queue: Queue) => Promise<T>,
-  ): Promise<T> {
+  async function answered<T>(kind: "read" | "write", call: (queue: Queue) => Promise<T>): Promise<T> {
     const queue = open();
     try {
       const result = await within(answerTimeoutMs, async (signal) => {
@@ -168,9 +165,7 @@ async function depthOf(queue: Queue): Promise<QueueDepth> {
 /** A page of waiting jobs begins at the oldest one on Redis, and at the newest on PostgreSQL: both ends are looked at. */
 async function oldestOf(queue: Queue, count: number): Promise<Date | null> {
   if (count === 0) return null;
-  const ends = await Promise.all(
-    [0, count - 1].map((at) => queue.getJobs(["waiting"], at, at, true)),
-  );
+  const ends = await Promise.all([0, count - 1].map((at) => queue.getJobs(["waiting"], at, at, true)));
   const times = ends.flat().map((job) => job.timestamp);
   return times.length === 0 ? null : new Date(Math.min(...times));
 }

@@ -1,10 +1,5 @@
 import { Cluster, Redis, type RedisOptions as DriverOptions } from "ioredis";
-import {
-  type RedisAddress,
-  type RedisCredentials,
-  type RedisDeployment,
-  readRedisUrl,
-} from "./redis-url.ts";
+import { type RedisAddress, type RedisCredentials, type RedisDeployment, readRedisUrl } from "./redis-url.ts";
 
 /**
  * A producer fails fast, since the relay recovers the events that it could not add. A consumer retries for ever.
@@ -34,8 +29,7 @@ const askTimeoutMs = 2_000;
  * or disk is full. A script's error may quote the server's. UNBLOCKED ends the wait for a job at a server that became a
  * replica.
  */
-const unwritable =
-  /(^|-)(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|UNBLOCKED|NOREPLICAS|MISCONF|OOM)\b/;
+const unwritable = /(^|-)(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|UNBLOCKED|NOREPLICAS|MISCONF|OOM)\b/;
 
 /**
  * A new connection may lead to another server: the name has another address, or Sentinel another master. It also slows

@@ -33,8 +33,7 @@ export type RedisDeployment =
     };
 
 /** `problem` completes "REDIS_URL …", and shows nothing of the text. */
-export type ReadRedisUrl =
-  { deployment: RedisDeployment; problem?: never } | { deployment?: never; problem: string };
+export type ReadRedisUrl = { deployment: RedisDeployment; problem?: never } | { deployment?: never; problem: string };
 
 const schemes: Readonly<Record<string, RedisDeployment["kind"]>> = {
   redis: "server",
@@ -84,8 +83,7 @@ export function readRedisUrl(text: string): ReadRedisUrl {
 function readServer(url: string, path: string): ReadRedisUrl {
   if (!/^\/?\d{0,5}$/.test(path)) {
     return {
-      problem:
-        "has a path that is not the number of a database (the name of a master goes with redis+sentinel://)",
+      problem: "has a path that is not the number of a database (the name of a master goes with redis+sentinel://)",
     };
   }
   return { deployment: { kind: "server", url } };
@@ -106,10 +104,7 @@ function readCluster(
 const sentinelParameters = ["sentinel_username", "sentinel_password"];
 
 function readSentinel(
-  watched: Pick<
-    Extract<RedisDeployment, { kind: "sentinel" }>,
-    "sentinels" | "credentials" | "isEncrypted"
-  >,
+  watched: Pick<Extract<RedisDeployment, { kind: "sentinel" }>, "sentinels" | "credentials" | "isEncrypted">,
   path: string,
   asked: URLSearchParams,
 ): ReadRedisUrl {
@@ -155,16 +150,13 @@ function readAddresses(hosts: readonly string[], defaultPort: number): RedisAddr
     if (parts?.[3] !== undefined) withPort++;
     found.push({ host, port });
   }
-  return withPort > 0 && withPort < hosts.length
-    ? "has a port behind some hosts and none behind others"
-    : found;
+  return withPort > 0 && withPort < hosts.length ? "has a port behind some hosts and none behind others" : found;
 }
 
 /** The credentials, or what is wrong with them. */
 function readCredentials(userInfo: string): RedisCredentials | string {
   const colon = userInfo.indexOf(":");
-  const [username, password] =
-    colon < 0 ? [userInfo, ""] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
+  const [username, password] = colon < 0 ? [userInfo, ""] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
   if (username !== "" && password === "") return "has a user name without a password";
   try {
     return {

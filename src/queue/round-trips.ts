@@ -30,10 +30,7 @@ export function watchRoundTrips(
     }
     if (closing.signal.aborted) return { more: false };
     if (failure !== undefined && before === undefined) {
-      log.warn(
-        { err: failure },
-        "no job comes back from the queue: events wait some seconds for the relay",
-      );
+      log.warn({ err: failure }, "no job comes back from the queue: events wait some seconds for the relay");
     }
     if (failure === undefined && before !== undefined) log.info("jobs come back from the queue");
     ended();

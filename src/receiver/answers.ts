@@ -114,9 +114,7 @@ export function sendJson(res: ServerResponse, status: number, body: string): voi
 /** A refusal as bytes, for a connection without a response object because its input is not a valid request. */
 export function rawApiError(refusal: ApiError, statusText: string): string {
   const { headers, body } = describeRefusal(refusal);
-  const lines = Object.entries({ ...headers, Connection: "close" }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
+  const lines = Object.entries({ ...headers, Connection: "close" }).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${refusal.status} ${statusText}\r\n${lines.join("")}\r\n${body}`;
 }
 

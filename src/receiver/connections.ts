@@ -1,10 +1,4 @@
-import {
-  type IncomingMessage,
-  STATUS_CODES,
-  type Server,
-  type ServerResponse,
-  createServer,
-} from "node:http";
+import { type IncomingMessage, STATUS_CODES, type Server, type ServerResponse, createServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { defaultLinger, linger, lingerAfterAnswers } from "../platform/http/linger.ts";
@@ -86,8 +80,7 @@ export function createHttpServer(
 }
 
 /** A path, or an absolute URL. Koa would throw on anything else and answer 500. */
-const isTarget = (target: string): boolean =>
-  target.startsWith("/") || URL.canParse(target, "http://x");
+const isTarget = (target: string): boolean => target.startsWith("/") || URL.canParse(target, "http://x");
 
 export interface AdmissionOptions {
   /** The most connections that may be open at once. */
@@ -242,11 +235,7 @@ function afterAnswers(connection: Connection, then: () => void): void {
 }
 
 /** Answers invalid input on a connection, after the requests before it, and closes the connection. */
-function refuseConnection(
-  counters: ReceiverCounters,
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-): void {
+function refuseConnection(counters: ReceiverCounters, error: NodeJS.ErrnoException, socket: Socket): void {
   // Every further chunk raises the same error.
   if (failed.has(socket)) return;
   failed.add(socket);

@@ -70,9 +70,7 @@ export function trackAnswers(counters: Readonly<ReceiverCounters>): AnswersSince
       unavailable: counters.unavailable,
       failed: counters.failed,
     };
-    const since = Object.entries(now).map(
-      ([reason, n]) => [reason, n - (before[reason] ?? 0)] as const,
-    );
+    const since = Object.entries(now).map(([reason, n]) => [reason, n - (before[reason] ?? 0)] as const);
     before = now;
     return new Map(since.filter(([, n]) => n > 0));
   };

@@ -9,11 +9,7 @@ export interface Beat {
 }
 
 /** Records that a receiver lives. One statement, by the database's clock. */
-export async function recordBeat(
-  db: Knex,
-  name: string,
-  { isReady, hasAnswered }: Beat,
-): Promise<void> {
+export async function recordBeat(db: Knex, name: string, { isReady, hasAnswered }: Beat): Promise<void> {
   await db.raw(
     `insert into receiver.heartbeats as h (name, ready_at, answered_at)
      values (:name, case when :isReady::boolean then now() end, case when :hasAnswered::boolean then now() end)
@@ -67,10 +63,7 @@ interface Row {
 }
 
 /** One statement, of a few rows. */
-export async function readReceivers(
-  db: Knex,
-  afterMinutes: number = receiverGraceMinutes,
-): Promise<Receivers> {
+export async function readReceivers(db: Knex, afterMinutes: number = receiverGraceMinutes): Promise<Receivers> {
   const { rows } = await db.raw<{ rows: [Row] }>(
     `select count(*)::int as n,
        count(*) filter (where runs and ready_at >= limit_at)::int as ready,
@@ -87,10 +80,7 @@ export async function readReceivers(
   );
   const [{ n, ready, unready, missing, absent, ...at }] = rows;
   return {
-    presence:
-      n === 0
-        ? null
-        : { ready, unready, missing, isAbsent: absent === true, lastReadyAt: at.last_ready_at },
+    presence: n === 0 ? null : { ready, unready, missing, isAbsent: absent === true, lastReadyAt: at.last_ready_at },
     lastAnswerAt: at.last_answer_at,
     lastWebhookAt: at.last_webhook_at,
     now: at.now,

@@ -36,8 +36,7 @@ export const defaultReceiverLimits: ReceiverLimits = {
 };
 
 /** Enough for a 64 KiB body on every connection, plus four bodies of the largest size. */
-export const defaultHeldBodyBytes = (maxBodyBytes: number): number =>
-  Math.max(64 * 1024 * 1024, 4 * maxBodyBytes);
+export const defaultHeldBodyBytes = (maxBodyBytes: number): number => Math.max(64 * 1024 * 1024, 4 * maxBodyBytes);
 
 /** Requests in progress, each of which gets an answer in time. */
 export interface Deadlines<T> {
@@ -151,13 +150,7 @@ export interface WaitingPlaces {
   release(address: string): void;
 }
 
-export function createWaitingPlaces({
-  max,
-  maxPerAddress,
-}: {
-  max: number;
-  maxPerAddress: number;
-}): WaitingPlaces {
+export function createWaitingPlaces({ max, maxPerAddress }: { max: number; maxPerAddress: number }): WaitingPlaces {
   const takenBy = new Map<string, number>();
   let taken = 0;
   return {

@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import {
-  type SignatureSchemeName,
-  signatureScheme,
-} from "../contract/signature/signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
@@ -101,8 +98,7 @@ export async function startLiveSecrets(
       if (isOutdated) log.info("the signing secrets can be read again");
       isOutdated = false;
     } catch (err) {
-      if (!isOutdated)
-        log.warn({ err }, "the signing secrets cannot be read; the last known ones are used");
+      if (!isOutdated) log.warn({ err }, "the signing secrets cannot be read; the last known ones are used");
       isOutdated = true;
     }
     return !isOutdated;
@@ -137,9 +133,7 @@ export async function startLiveSecrets(
     markUsed(secretId) {
       if (!known.has(secretId)) return;
       const now = clock.now();
-      const sinceMs = Math.abs(
-        now.getTime() - (recordedMs.get(secretId) ?? Number.NEGATIVE_INFINITY),
-      );
+      const sinceMs = Math.abs(now.getTime() - (recordedMs.get(secretId) ?? Number.NEGATIVE_INFINITY));
       if (isClosed || sinceMs < recordUseEveryMs) return;
       recordedMs.set(secretId, now.getTime());
       const write = record(secretId, now).finally(() => writing.delete(write));

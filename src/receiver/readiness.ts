@@ -99,10 +99,7 @@ function boundedCheck({ name, check }: ReadinessCheck, timeoutMs: number) {
     running ??= attempt(name, check).finally(() => (running = null));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Failure>((resolve) => {
-      timer = setTimeout(
-        () => resolve({ name, err: `no answer within ${timeoutMs} ms` }),
-        timeoutMs,
-      );
+      timer = setTimeout(() => resolve({ name, err: `no answer within ${timeoutMs} ms` }), timeoutMs);
     });
     const outcome = await Promise.race([running, late]);
     clearTimeout(timer);
@@ -151,10 +148,7 @@ async function probeInsert(pool: Pool): Promise<void> {
 async function assertCurrentSchema(db: Knex): Promise<void> {
   const pending = await pendingMigrations(db);
   if (pending.length > 0)
-    throw new Error(
-      `the database lacks ${pending.join(", ")}: run "node src/bin/tallyhook.js migrate"`,
-    );
+    throw new Error(`the database lacks ${pending.join(", ")}: run "node src/bin/tallyhook.js migrate"`);
   const [refusing] = await refusingMigrations(db);
-  if (refusing !== undefined)
-    throw new Error(`the database has ${refusing.name} of a newer version: start that one`);
+  if (refusing !== undefined) throw new Error(`the database has ${refusing.name} of a newer version: start that one`);
 }

@@ -1,7 +1,4 @@
-import {
-  type SignatureSchemeName,
-  signatureScheme,
-} from "../contract/signature/signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { SecretRow } from "./secrets-store.ts";
@@ -107,8 +104,7 @@ function whyRetirable(
   const quietSince = now.getTime() - quietHours * 3_600_000;
   const { lastUsedAt, createdAt } = secret;
   const successor = all.some((other) => {
-    if (other.id === secret.id || (other.state !== "live" && other.state !== "ending"))
-      return false;
+    if (other.id === secret.id || (other.state !== "live" && other.state !== "ending")) return false;
     const usedOfLate = other.lastUsedAt !== null && other.lastUsedAt.getTime() > quietSince;
     return usedOfLate && (lastUsedAt !== null || isNewer(other, secret));
   });

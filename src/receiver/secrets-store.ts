@@ -1,9 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
-import {
-  type SignatureSchemeName,
-  signatureScheme,
-} from "../contract/signature/signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
@@ -91,9 +88,7 @@ export async function addSecret(
   const problem = secretProblem(signatureScheme(scheme), value);
   if (problem !== null) throw new UsageError(`The secret ${problem}.`);
   if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
-    throw new UsageError(
-      "The secret would end before it begins. Give an end that is later than the beginning.",
-    );
+    throw new UsageError("The secret would end before it begins. Give an end that is later than the beginning.");
   }
   const id = storedId(value);
   const known = await findSecretRow(db, id);
@@ -143,11 +138,7 @@ function isEncryptedNow(encryption: Encryption, { key_id: keyId, ciphertext }: S
  * Ends a secret at a time, past or future. Running receivers follow within seconds. Repeatable: the last call wins, so
  * an end can be moved to later. Returns false when the database has no such secret.
  */
-export async function retireSecret(
-  db: Knex,
-  id: string,
-  times: { now: Date; at: Date },
-): Promise<boolean> {
+export async function retireSecret(db: Knex, id: string, times: { now: Date; at: Date }): Promise<boolean> {
   const updated = await db<SecretRow>("receiver.secrets")
     .where({ id })
     .update({ not_after: times.at, retired_at: times.now });
@@ -187,11 +178,7 @@ const maxSecrets = 8;
  * An id for a secret, the same wherever the secret is kept. Ten hex digits of a hash do not reveal it.
  */
 export function secretFingerprint(value: string): string {
-  return createHash("sha256")
-    .update("tallyhook signing secret\0")
-    .update(value)
-    .digest("hex")
-    .slice(0, 10);
+  return createHash("sha256").update("tallyhook signing secret\0").update(value).digest("hex").slice(0, 10);
 }
 
 /**
@@ -199,10 +186,7 @@ export function secretFingerprint(value: string): string {
  * list, so a newer secret in front renames nothing in the inbox. Throws `ConfigurationError` for too many secrets, and
  * for a value that the scheme cannot use: the receiver must not start with a secret that verifies nothing.
  */
-export function environmentSecrets(
-  scheme: SignatureSchemeName,
-  values: readonly string[],
-): SigningSecret[] {
+export function environmentSecrets(scheme: SignatureSchemeName, values: readonly string[]): SigningSecret[] {
   const distinct = [...new Set(values)];
   if (distinct.length > maxSecrets) {
     throw new ConfigurationError(

@@ -8,10 +8,7 @@ import Koa from "koa";
 import type { Middleware } from "koa";
 import type { Pool } from "pg";
 import { type EnvelopePaths, defaultEnvelopePaths } from "../contract/event-envelope.ts";
-import {
-  type SignatureSchemeName,
-  signatureScheme,
-} from "../contract/signature/signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { type AppendLimits, createAppender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/http/listen.ts";
@@ -20,12 +17,7 @@ import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts"
 import { apiErrors, refuseLate, sendApiError } from "./answers.ts";
 import { createHttpServer } from "./connections.ts";
 import { type ReceiverCounters, createReceiverCounters } from "./counters.ts";
-import {
-  type ReceiverLimits,
-  createDeadlines,
-  defaultHeldBodyBytes,
-  defaultReceiverLimits,
-} from "./limits.ts";
+import { type ReceiverLimits, createDeadlines, defaultHeldBodyBytes, defaultReceiverLimits } from "./limits.ts";
 import type { LiveSecrets } from "./live-secrets.ts";
 import { type ReadinessCheck, type ReadinessReport, createReadiness } from "./readiness.ts";
 import { type WebhookStep, webhookSteps } from "./webhook.ts";
@@ -81,10 +73,7 @@ const flushMs = 250;
  * Starts the public server. Throws `ConfigurationError` when it cannot listen on the address. The database may be down:
  * events are answered 503 until it is back.
  */
-export async function startReceiver(
-  deps: ReceiverDeps,
-  options: ReceiverOptions,
-): Promise<RunningReceiver> {
+export async function startReceiver(deps: ReceiverDeps, options: ReceiverOptions): Promise<RunningReceiver> {
   const { db, pool, secrets, clock, log, onCommitted, onAnswered, degrading = [] } = deps;
   const { maxBodyBytes, maxHeldBodyBytes = defaultHeldBodyBytes(maxBodyBytes) } = options;
   const { signature, places = defaultEnvelopePaths } = options;
@@ -92,10 +81,10 @@ export async function startReceiver(
   const counters = createReceiverCounters();
   const warnRateLimited = createRateLimitedWarnings({ log, clock });
   const appender = createAppender({ pool, log, onCommitted }, options.appendLimits);
-  const deadlines = createDeadlines<ServerResponse>(
-    (res) => refuseLate({ counters, warnRateLimited }, res),
-    { limitMs: limits.answerMs, tickMs: limits.tickMs },
-  );
+  const deadlines = createDeadlines<ServerResponse>((res) => refuseLate({ counters, warnRateLimited }, res), {
+    limitMs: limits.answerMs,
+    tickMs: limits.tickMs,
+  });
   const webhook = webhookSteps(
     {
       appender,
@@ -181,14 +170,10 @@ function askToClose(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader("Connection", "close");
 }
 
-async function assertSecrets({
-  current,
-  problems,
-}: Pick<LiveSecrets, "current" | "problems">): Promise<void> {
+async function assertSecrets({ current, problems }: Pick<LiveSecrets, "current" | "problems">): Promise<void> {
   const [problem] = problems();
   if (problem !== undefined) throw new Error(problem);
-  if (current().length === 0)
-    throw new Error("there is no signing secret: nothing can be verified");
+  if (current().length === 0) throw new Error("there is no signing secret: nothing can be verified");
 }
 
 export interface AppDeps {
@@ -233,9 +218,7 @@ function chain(steps: readonly WebhookStep[]): WebhookStep {
 
 function nothingThere(router: Router, counters: ReceiverCounters): Middleware {
   return (ctx) => {
-    const methods = new Set(
-      router.match(ctx.path, ctx.method).path.flatMap((each) => each.methods),
-    );
+    const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((each) => each.methods));
     ctx.respond = false;
     if (methods.size === 0) {
       counters.rejected.not_found += 1;

@@ -1,12 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { VerifiedEvent } from "../inbox/store-batch.ts";
-import {
-  endSpan,
-  parseTraceparent,
-  startSpan,
-  webhookContext,
-  withinSpan,
-} from "../platform/tracing/tracing.ts";
+import { endSpan, parseTraceparent, startSpan, webhookContext, withinSpan } from "../platform/tracing/tracing.ts";
 
 export interface TracedWebhook {
   state: { event: Pick<VerifiedEvent, "raw" | "eventId" | "type">; arrivedAt?: Date };

@@ -126,26 +126,20 @@ function answerAlways({ counters, deadlines, clock, log, onAnswered }: WebhookDe
 
 /** A compressed body is not the bytes that were signed, and may be a decompression bomb. */
 function takePlainBytes(deps: WebhookDeps): WebhookStep {
-  return ({ req, res }, next) =>
-    isPlain(req.headers) ? next() : refuseUnread(deps, res, "content_encoding");
+  return ({ req, res }, next) => (isPlain(req.headers) ? next() : refuseUnread(deps, res, "content_encoding"));
 }
 
 function isPlain({ "content-encoding": encoding }: IncomingHttpHeaders): boolean {
   return encoding === undefined || encoding === "" || encoding.toLowerCase() === "identity";
 }
 
-function limitAnnouncedLength(
-  deps: WebhookDeps,
-  { maxBodyBytes }: Pick<WebhookOptions, "maxBodyBytes">,
-): WebhookStep {
-  return ({ req, res }, next) =>
-    announcedLength(req) > maxBodyBytes ? refuseUnread(deps, res, "too_large") : next();
+function limitAnnouncedLength(deps: WebhookDeps, { maxBodyBytes }: Pick<WebhookOptions, "maxBodyBytes">): WebhookStep {
+  return ({ req, res }, next) => (announcedLength(req) > maxBodyBytes ? refuseUnread(deps, res, "too_large") : next());
 }
 
 /** Reserves no bytes: announcing a length costs a sender nothing, so it must not use up the budget. */
 function findRoom(deps: WebhookDeps, bodies: ByteBudget): WebhookStep {
-  return ({ req, res }, next) =>
-    announcedLength(req) > bodies.free() ? refuseOverBudget(deps, res) : next();
+  return ({ req, res }, next) => (announcedLength(req) > bodies.free() ? refuseOverBudget(deps, res) : next());
 }
 
 /** NaN when no length was announced; a comparison with it is always false. */
@@ -240,11 +234,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return secrets.current().filter((secret) => isLive(secret, now));
   }
 
-  function verify(
-    { rawHeaders }: IncomingMessage,
-    body: Buffer,
-    live: readonly SigningSecret[],
-  ): Verification {
+  function verify({ rawHeaders }: IncomingMessage, body: Buffer, live: readonly SigningSecret[]): Verification {
     return scheme.verify({ rawHeaders, body, secrets: live, now: clock.now(), toleranceSeconds });
   }
 
@@ -299,9 +289,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     if (!mayBeUnknownSecret(first)) return conclude(first, ctx, next);
     return verifyAgain(req, state.raw, tried, first).then(({ verification, isCertain }) =>
       // Not 401: the secrets were not read again, so the signature may be valid.
-      !isCertain && mayBeUnknownSecret(verification)
-        ? refuseUnverified(deps, res)
-        : conclude(verification, ctx, next),
+      !isCertain && mayBeUnknownSecret(verification) ? refuseUnverified(deps, res) : conclude(verification, ctx, next),
     );
   };
 }
@@ -375,10 +363,6 @@ function eventIdOf(id: string | null, raw: Buffer): string {
 /** Text that PostgreSQL accepts (no NUL, no lone surrogate) and that fits in an index entry. */
 function isColumnText(text: string | null): text is string {
   return (
-    text !== null &&
-    text.length > 0 &&
-    text.length <= maxExtractLength &&
-    !text.includes("\0") &&
-    text.isWellFormed()
+    text !== null && text.length > 0 && text.length <= maxExtractLength && !text.includes("\0") && text.isWellFormed()
   );
 }

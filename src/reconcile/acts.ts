@@ -10,13 +10,7 @@ import { slicedResources } from "./coverage/slice.ts";
 import { type FindingRow, acknowledgeFinding, findFinding } from "./findings/findings.ts";
 import { findingVersion } from "./findings/search-findings.ts";
 import { type MisdatedHeals, healMisdated } from "./heal-misdated.ts";
-import {
-  type HealDeps,
-  type HealProposal,
-  type ProposalDeps,
-  applyHeal,
-  versionToHeal,
-} from "./heal-object.ts";
+import { type HealDeps, type HealProposal, type ProposalDeps, applyHeal, versionToHeal } from "./heal-object.ts";
 
 /** A finding, by its number. */
 const findingSubject: ActSubject<FindingRow> = {
@@ -31,8 +25,7 @@ export const findingNamed = async (
   db: Knex,
   given: string,
   { isLocked = false }: { isLocked?: boolean } = {},
-): Promise<FindingRow | null> =>
-  /^[1-9]\d{0,14}$/.test(given) ? findFinding(db, Number(given), { isLocked }) : null;
+): Promise<FindingRow | null> => (/^[1-9]\d{0,14}$/.test(given) ? findFinding(db, Number(given), { isLocked }) : null);
 
 /** No report fails because of it, until it changes, or heals and comes back. */
 export const acknowledgingFinding = actOn(findingSubject, "finding", {

@@ -9,12 +9,7 @@ import { decode, readEndpointOf } from "../mirror/resources.ts";
 import { type GroupState, type ObjectKey, snapshotFrom } from "../mirror/snapshot.ts";
 import { isPlausibleAt } from "../mirror/version.ts";
 import { newStates } from "../mirror/write/apply.ts";
-import {
-  type Decision,
-  type RowBeforeHeal,
-  overwriteObject,
-  readRowBeforeHeal,
-} from "../mirror/write/overwrite.ts";
+import { type Decision, type RowBeforeHeal, overwriteObject, readRowBeforeHeal } from "../mirror/write/overwrite.ts";
 import type { Clock } from "../platform/clock.ts";
 import { ActRefused } from "../people/act.ts";
 import { ConfigurationError } from "../platform/errors.ts";
@@ -96,11 +91,7 @@ export async function readProposal(
     };
   }
   const { endpoint, query } = readEndpointOf(resource);
-  const answer = await client.get(
-    endpoint,
-    { params: { id }, query },
-    signal === undefined ? {} : { signal },
-  );
+  const answer = await client.get(endpoint, { params: { id }, query }, signal === undefined ? {} : { signal });
   if (answer.status === 404) {
     const why = `The service does not know the ${name}, so nothing was written.`;
     return { isShowable: false, why };
@@ -136,13 +127,7 @@ export async function readProposal(
  * proposal. Pure.
  */
 export function versionToHeal({ observedAt, states, seen }: HealProposal): `${string}.${string}` {
-  const parts = states.map(({ group, id, updatedAt, json, columns }) => [
-    group,
-    id,
-    updatedAt,
-    json,
-    columns,
-  ]);
+  const parts = states.map(({ group, id, updatedAt, json, columns }) => [group, id, updatedAt, json, columns]);
   // Of a state that the service dates in the future, the answer's time is the date.
   const shown = JSON.stringify(parts).replaceAll(observedAt, "");
   const service = createHash("sha256").update(shown).digest("hex");
@@ -153,15 +138,12 @@ export function versionToHeal({ observedAt, states, seen }: HealProposal): `${st
 function withPlausibleTimes(object: WireObject, observedAt: string): WireObject {
   const { updated_at: updatedAt, transactions } = object;
   const at = typeof updatedAt === "string" ? canonicalTimestamp(updatedAt) : null;
-  const redated =
-    at !== null && !isPlausibleAt(at, observedAt) ? { ...object, updated_at: observedAt } : object;
+  const redated = at !== null && !isPlausibleAt(at, observedAt) ? { ...object, updated_at: observedAt } : object;
   if (!Array.isArray(transactions)) return redated;
   const entries = transactions.map((entry: unknown) =>
     isObject(entry) ? withPlausibleTimes(entry, observedAt) : entry,
   );
-  return entries.every((entry, n) => entry === transactions[n])
-    ? redated
-    : { ...redated, transactions: entries };
+  return entries.every((entry, n) => entry === transactions[n]) ? redated : { ...redated, transactions: entries };
 }
 
 export interface HealDeps {

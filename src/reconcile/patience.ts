@@ -87,8 +87,7 @@ export function createPatience({
         try {
           return await work();
         } catch (error) {
-          if (!(error instanceof ServiceUnavailableError) || error.retryAfterMs === null)
-            throw error;
+          if (!(error instanceof ServiceUnavailableError) || error.retryAfterMs === null) throw error;
           await wait(error, 0);
         }
       }

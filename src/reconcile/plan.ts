@@ -2,14 +2,7 @@ import type { Knex } from "knex";
 import type { Resource } from "../mirror/snapshot.ts";
 import { UsageError } from "../platform/errors.ts";
 import { type Gap, coveredUntil, staleGaps } from "./coverage/coverage.ts";
-import {
-  type Slice,
-  boundText,
-  isListedByDate,
-  mirrorTableOf,
-  slice,
-  slicedResources,
-} from "./coverage/slice.ts";
+import { type Slice, boundText, isListedByDate, mirrorTableOf, slice, slicedResources } from "./coverage/slice.ts";
 import type { RunKind } from "./runs/runs.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 
@@ -37,9 +30,7 @@ export async function makePlan(
   const until = await coveredUntil(db, t0);
   if (until === null) return planFull(t0);
   const history = await historyParts(db, settings, { t0, coveredUntil: until });
-  return history === null
-    ? planFull(t0)
-    : planNightly({ t0, coveredUntil: until, history }, settings);
+  return history === null ? planFull(t0) : planNightly({ t0, coveredUntil: until, history }, settings);
 }
 
 async function historyParts(
@@ -68,11 +59,7 @@ export interface EstimatedSlice {
 }
 
 /** Estimates rows and calls of a plan from what the mirror holds now. One statement a slice. */
-export async function estimatePlan(
-  db: Knex,
-  slices: readonly Slice[],
-  pageSize: number,
-): Promise<EstimatedSlice[]> {
+export async function estimatePlan(db: Knex, slices: readonly Slice[], pageSize: number): Promise<EstimatedSlice[]> {
   const estimated: EstimatedSlice[] = [];
   for (const slice of slices) {
     const rows = await expectedRows(db, slice);
@@ -117,11 +104,7 @@ type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voide
  * cycle begins again. Pure.
  */
 function withStale(
-  {
-    resource,
-    windowFrom,
-    rotation,
-  }: { resource: Resource; windowFrom: string; rotation: RotationPart | null },
+  { resource, windowFrom, rotation }: { resource: Resource; windowFrom: string; rotation: RotationPart | null },
   gaps: readonly Gap[],
 ): HistoryParts {
   const [first] = gaps;
@@ -188,15 +171,10 @@ const planFull = (t0: Date): Slice[] =>
  * The part of a range that a run can answer for: it cannot know what is created from T0 on. Pure; throws `UsageError`
  * where nothing remains.
  */
-export function answeredRange({
-  t0,
-  rangeFrom,
-  rangeTo,
-}: {
-  t0: Date;
-  rangeFrom: Date | null;
-  rangeTo: Date | null;
-}): { from: Date; before: Date } {
+export function answeredRange({ t0, rangeFrom, rangeTo }: { t0: Date; rangeFrom: Date | null; rangeTo: Date | null }): {
+  from: Date;
+  before: Date;
+} {
   const from = rangeFrom ?? new Date(0);
   const before = rangeTo === null || rangeTo > t0 ? t0 : rangeTo;
   if (from < before) return { from, before };
@@ -391,10 +369,7 @@ async function rotationPart(
       });
   const [counted] = await history().count<{ n: string }[]>("* as n");
   const due = rowsDue({ remainingRows: Number(counted?.n ?? 0), cycleStart, t0 }, nights);
-  const next = await history()
-    .orderBy("created_at")
-    .offset(due)
-    .first<{ created_at: Date } | undefined>("created_at");
+  const next = await history().orderBy("created_at").offset(due).first<{ created_at: Date } | undefined>("created_at");
   const before = next === undefined ? windowFrom : boundText(next.created_at);
   // More rows than are due share one creation time: a part that ends there would be empty, so all that is left is read.
   const isStuck = from !== null && before <= from;

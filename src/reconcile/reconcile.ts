@@ -13,12 +13,7 @@ import { checkInvariants } from "./invariants/check-invariants.ts";
 import { AskedToWaitError, type Patience, createPatience } from "./patience.ts";
 import { takeOverRechecks } from "./recheck/rechecks.ts";
 import { type RecheckContext, type RecheckDeps, runRechecks } from "./recheck/run-rechecks.ts";
-import {
-  absenceLimit,
-  concludeAbsent,
-  discardAbsences,
-  countAbsent,
-} from "./recheck/tombstones.ts";
+import { absenceLimit, concludeAbsent, discardAbsences, countAbsent } from "./recheck/tombstones.ts";
 import { recheckUnread } from "./recheck/unread.ts";
 import type { RunListener } from "./run-listener.ts";
 import { type ReconcileResult, finishReconciliation } from "./runs/finish-run.ts";
@@ -45,10 +40,7 @@ export interface ReconcileDeps extends RecheckDeps {
   clock: Clock;
   listener: RunListener;
   /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
-  checkEndpoint?(
-    tools: { db: Knex; client: Pick<ServiceClient, "listPages"> },
-    run: number,
-  ): Promise<unknown>;
+  checkEndpoint?(tools: { db: Knex; client: Pick<ServiceClient, "listPages"> }, run: number): Promise<unknown>;
 }
 
 export interface ReconcileRequest {
@@ -138,10 +130,8 @@ async function reconcileAlone(
   if (known !== null && !(await canResume(deps.db, known.id))) {
     return { kind: "repeated", runKey: known.runKey };
   }
-  const refuse = async (
-    problem: string,
-    facts: Partial<Pick<Refused, "probed" | "resumeAfterMs">>,
-  ) => recordRefused(deps, settings, request, { problem, before, ...facts });
+  const refuse = async (problem: string, facts: Partial<Pick<Refused, "probed" | "resumeAfterMs">>) =>
+    recordRefused(deps, settings, request, { problem, before, ...facts });
   let last = noProgress;
   const tell = (progress: WalkProgress): void => onProgress((last = progress));
   const patience = createPatience({
@@ -180,8 +170,7 @@ async function reconcileAlone(
       // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
       if (signal.aborted) throw signal.reason;
       const error = messageOf(failure);
-      if (failure instanceof AskedToWaitError)
-        return { error, resumeAfterMs: failure.retryAfterMs };
+      if (failure instanceof AskedToWaitError) return { error, resumeAfterMs: failure.retryAfterMs };
       await finishReconciliation(deps, run, probed.calls, { error });
       throw failure;
     },

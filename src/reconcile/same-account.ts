@@ -3,11 +3,7 @@ import { getAccount } from "../contract/resources/account.ts";
 import type { Resource } from "../mirror/snapshot.ts";
 import { mirrorResources, readEndpointOf } from "../mirror/resources.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
-import {
-  ServiceAnswerError,
-  ServiceRefusedError,
-  ServiceUnavailableError,
-} from "../client/service-errors.ts";
+import { ServiceAnswerError, ServiceRefusedError, ServiceUnavailableError } from "../client/service-errors.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { isMirrorEmpty } from "./runs/runs.ts";
 
@@ -31,10 +27,7 @@ interface KnownObject {
  * nothing. The id is stored once an object has proved it. An empty mirror belongs to no account: the id stored for it
  * is deleted. Throws the client's errors about the key, those that ask for a later call, and the signal's reason.
  */
-export async function accountProblem(
-  { db, client }: AccountDeps,
-  signal?: AbortSignal,
-): Promise<string | null> {
+export async function accountProblem({ db, client }: AccountDeps, signal?: AbortSignal): Promise<string | null> {
   if (await isMirrorEmpty(db)) {
     await inTransaction(db, (trx) => trx("reconcile.account").delete());
     return null;
@@ -76,10 +69,7 @@ const unproved = ({ object, why }: Unanswered): string =>
 
 const nameOf = ({ resource, id }: KnownObject): string => `${resource} ${id}`;
 
-async function readAccountId(
-  client: AccountDeps["client"],
-  signal: AbortSignal | undefined,
-): Promise<string | null> {
+async function readAccountId(client: AccountDeps["client"], signal: AbortSignal | undefined): Promise<string | null> {
   try {
     const { body } = await client.get(getAccount, {}, walk(signal));
     // The documented interface has no account id; a service may show one all the same.
@@ -92,8 +82,7 @@ async function readAccountId(
   }
 }
 
-const idOf = (body: object | null): unknown =>
-  body !== null && "id" in body ? body.id : undefined;
+const idOf = (body: object | null): unknown => (body !== null && "id" in body ? body.id : undefined);
 
 interface Unanswered {
   object: KnownObject;
@@ -123,11 +112,7 @@ async function ask(
   for (const object of known) {
     const { endpoint } = readEndpointOf(object.resource);
     try {
-      const { status, body } = await client.get(
-        endpoint,
-        { params: { id: object.id } },
-        walk(signal),
-      );
+      const { status, body } = await client.get(endpoint, { params: { id: object.id } }, walk(signal));
       if (status === 404) answers.missing ??= object;
       else if (idOf(body) === object.id) return { ...answers, isShown: true };
       else answers.unanswered ??= { object, why: `answered ${status} without the object` };
@@ -150,9 +135,7 @@ const perResource = 2;
 async function longestKnown(db: Knex): Promise<KnownObject[]> {
   const known: KnownObject[] = [];
   // An object that can be deleted proves nothing by its absence.
-  for (const { name: resource, table } of mirrorResources.filter(
-    ({ absence }) => absence === undefined,
-  )) {
+  for (const { name: resource, table } of mirrorResources.filter(({ absence }) => absence === undefined)) {
     const ids = await db(`mirror.${table}`)
       .whereNot("version", "")
       .whereNotNull("created_at")
@@ -165,12 +148,9 @@ async function longestKnown(db: Knex): Promise<KnownObject[]> {
 }
 
 /** The error is about this one request: the key may still be usable for others. */
-const provesNothing = (
-  error: unknown,
-): error is ServiceAnswerError | ServiceUnavailableError | ServiceRefusedError =>
+const provesNothing = (error: unknown): error is ServiceAnswerError | ServiceUnavailableError | ServiceRefusedError =>
   error instanceof ServiceAnswerError ||
   error instanceof ServiceUnavailableError ||
   (error instanceof ServiceRefusedError && error.status !== 401);
 
-const asksToWait = (error: unknown): boolean =>
-  error instanceof ServiceUnavailableError && error.retryAfterMs !== null;
+const asksToWait = (error: unknown): boolean => error instanceof ServiceUnavailableError && error.retryAfterMs !== null;

@@ -6,13 +6,7 @@ import { currencyDigits } from "../platform/money.ts";
 import type { ReportFacts, StandbyRead } from "./base/report-facts.ts";
 import { type AccountMap, defaultAccounts } from "./base/account-map.ts";
 import { findCurrency } from "./base/currencies.ts";
-import {
-  type Days,
-  assertHistoryFixed,
-  latestAsOf,
-  parseDays,
-  resolvePeriod,
-} from "./base/period.ts";
+import { type Days, assertHistoryFixed, latestAsOf, parseDays, resolvePeriod } from "./base/period.ts";
 import { type NetworkRegion, readReport, readingTransaction } from "./base/read-report.ts";
 import { type ReportsStandby, assertPrimary, readFromStandby } from "./base/read-standby.ts";
 import { type Report, hasCurrency } from "./base/report.ts";
@@ -51,10 +45,7 @@ export interface ReportRequest {
  * account map. Throws `UsageError` if the request cannot be fulfilled, `BrokenSealError` if the frozen rows were
  * changed, and what `readFromStandby` throws.
  */
-export const writeReport = async (
-  deps: ReportDeps,
-  { format, ...request }: ReportRequest,
-): Promise<ReportFacts> => {
+export const writeReport = async (deps: ReportDeps, { format, ...request }: ReportRequest): Promise<ReportFacts> => {
   assertFormat(request.report, format);
   return makeReport(deps, request, (input) => createRendering(format, input));
 };
@@ -131,8 +122,7 @@ async function readAndRender(
   return readingTransaction(db, async (trx) => {
     const currency = wished === undefined ? null : await findCurrency(trx, wished);
     const period = await resolvePeriod(trx, days, timeZone);
-    const isFrozenWanted =
-      (asOf === undefined || request.prefersFrozen === true) && accounts === undefined;
+    const isFrozenWanted = (asOf === undefined || request.prefersFrozen === true) && accounts === undefined;
     const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
     const { columns } = frozen ?? report;
     const exponents = frozen?.exponents ?? currencyDigits;

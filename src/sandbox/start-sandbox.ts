@@ -4,12 +4,7 @@ import { type Clock, wallClock as machineClock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/http/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/control-router.ts";
-import {
-  assertStatePlace,
-  holdStateFile,
-  keepStateFile,
-  readStateFile,
-} from "./engine/state-file.ts";
+import { assertStatePlace, holdStateFile, keepStateFile, readStateFile } from "./engine/state-file.ts";
 import { type StateDump, restoreState } from "./engine/state-dump.ts";
 import { createTransport } from "./engine/delivery/attempt.ts";
 import { createApp } from "./http/app.ts";
@@ -128,10 +123,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   });
   const address = server.address() as AddressInfo;
   origin = `http://${localAddress(host)}:${address.port}`;
-  const file =
-    stateFile === undefined
-      ? null
-      : keepStateFile({ path: stateFile, log, wallClock, state: () => state });
+  const file = stateFile === undefined ? null : keepStateFile({ path: stateFile, log, wallClock, state: () => state });
   return {
     url: origin,
     port: address.port,

@@ -2,18 +2,9 @@ import type { Knex } from "knex";
 import { type DueRefetch, completeRefetches, requestRefetches } from "../inbox/refetch.ts";
 import type { Listener } from "../mirror/listener.ts";
 import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
-import {
-  type WriterLimits,
-  applySnapshots,
-  defaultWriterLimits,
-  withoutWaiting,
-} from "../mirror/write/apply.ts";
+import { type WriterLimits, applySnapshots, defaultWriterLimits, withoutWaiting } from "../mirror/write/apply.ts";
 import { type Log, safeReason } from "../platform/log.ts";
-import {
-  inTransaction,
-  isRetryableConflict,
-  retryOnConflict,
-} from "../platform/postgres/transactions.ts";
+import { inTransaction, isRetryableConflict, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { isEventFault } from "./apply-batch.ts";
 import { partialObjects, refetchesAfter, refetchesForAlerts } from "./outcomes.ts";
@@ -87,9 +78,7 @@ async function applyGroup(
   try {
     const answers = group.map(({ refetch, page }) => ({ wanted: refetch, page }));
     const problems = await applyTogether(deps, answers, limits);
-    const over = group.filter(
-      ({ refetch, page }, n) => problems[n] === null && !isEarly(refetch, page.date),
-    );
+    const over = group.filter(({ refetch, page }, n) => problems[n] === null && !isEarly(refetch, page.date));
     await completeRefetches(
       deps.db,
       over.map(({ refetch }) => refetch),

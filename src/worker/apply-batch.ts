@@ -18,20 +18,11 @@ import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { parsedEventOf, redactErasedEvents } from "../mirror/privacy/redact-events.ts";
 import type { GroupState, ObjectKey } from "../mirror/snapshot.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
-import {
-  type WriterLimits,
-  applySnapshots,
-  defaultWriterLimits,
-  withoutWaiting,
-} from "../mirror/write/apply.ts";
+import { type WriterLimits, applySnapshots, defaultWriterLimits, withoutWaiting } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Log, safeReason } from "../platform/log.ts";
 import { refusesValues } from "../platform/postgres/errors.ts";
-import {
-  inTransaction,
-  isRetryableConflict,
-  retryOnConflict,
-} from "../platform/postgres/transactions.ts";
+import { inTransaction, isRetryableConflict, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { isTracing } from "../platform/tracing/tracing.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
@@ -166,11 +157,7 @@ function applyClaimed<T>(
 const lockedDelayMs = 5_000;
 
 /** After a batch failed: applies all of it but the event at fault. Throws the error where it is no event's. */
-async function applyOthers(
-  deps: ApplyDeps,
-  seqs: readonly number[],
-  error: unknown,
-): Promise<void> {
+async function applyOthers(deps: ApplyDeps, seqs: readonly number[], error: unknown): Promise<void> {
   const [only] = seqs;
   if (only === undefined) throw error;
   if (isRetryableConflict(error)) return await applyUnlocked(deps, seqs, error);
@@ -187,28 +174,18 @@ async function applyOthers(
  * After a batch waited for a lock in vain: puts off the events whose rows are locked, all at once, and applies the others
  * without waiting. Where none can be seen, the batch is halved: a row that is being inserted shows itself to nobody.
  */
-async function applyUnlocked(
-  deps: ApplyDeps,
-  seqs: readonly number[],
-  error: unknown,
-): Promise<void> {
+async function applyUnlocked(deps: ApplyDeps, seqs: readonly number[], error: unknown): Promise<void> {
   const { db, log, writerLimits = defaultWriterLimits } = deps;
   const unwaiting = withoutWaiting(writerLimits);
   const isFirstTry = unwaiting.lockMs < writerLimits.lockMs;
   const found = isFirstTry || seqs.length === 1 ? await findLockedEvents(deps, seqs) : [];
   const [only] = seqs;
-  const locked =
-    found.length === 0 && seqs.length === 1 && only !== undefined
-      ? [{ seq: only, holder: null }]
-      : found;
+  const locked = found.length === 0 && seqs.length === 1 && only !== undefined ? [{ seq: only, holder: null }] : found;
   if (locked.length === 0) {
     log.warn({ err: error, events: seqs.length }, "a batch waited for a lock and is halved");
     return await applyHalves({ ...deps, writerLimits: unwaiting }, seqs);
   }
-  log.warn(
-    { err: error, events: locked.length, holder: locked[0]?.holder },
-    "events wait for locks",
-  );
+  log.warn({ err: error, events: locked.length, holder: locked[0]?.holder }, "events wait for locks");
   await deferLocked(db, locked, { delayMs: lockedDelayMs });
   const waiting = new Set(locked.map(({ seq }) => seq));
   const others = seqs.filter((seq) => !waiting.has(seq));
@@ -228,11 +205,7 @@ async function applyHalves(deps: ApplyDeps, seqs: readonly number[]): Promise<vo
   }
 }
 
-async function postpone(
-  { db, log, random, places, listener }: ApplyDeps,
-  seq: number,
-  error: unknown,
-): Promise<void> {
+async function postpone({ db, log, random, places, listener }: ApplyDeps, seq: number, error: unknown): Promise<void> {
   const known = await db("inbox.progress").where({ seq }).first<{ attempts: number }>("attempts");
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = isPermanent(error) ? null : retryDelayMs(eventRetryPolicy, attempt, random);
@@ -245,10 +218,7 @@ async function postpone(
       const masked = maskedObjects([{ seq, ...named }], stored.masked, places);
       const isPostponed = await postponeEvent(trx, { seq, attempt, reason, delayMs, ...named });
       if (isPostponed) {
-        log.error(
-          { err: error, seq, attempt, delayMs },
-          delayMs === null ? "an event is dead" : "an event failed",
-        );
+        log.error({ err: error, seq, attempt, delayMs }, delayMs === null ? "an event is dead" : "an event failed");
       }
       const dead = isPostponed && delayMs === null ? [{ seq, reason }] : [];
       await tell(trx, { masked, dead }, "event");
@@ -257,10 +227,7 @@ async function postpone(
 }
 
 /** So that whoever looks for the object finds the event that failed. Null as well where the event cannot be read. */
-function namedObject(
-  places: Readonly<EnvelopePaths>,
-  event: { seq: number; body: unknown },
-): ObjectKey | null {
+function namedObject(places: Readonly<EnvelopePaths>, event: { seq: number; body: unknown }): ObjectKey | null {
   try {
     return objectNamedBy(interpretEvent(places, event));
   } catch {
@@ -272,10 +239,7 @@ function namedObject(
 /**
  * How far the service's clock was moved ahead, as a sandbox's can be. A difference within the tolerance counts as 0.
  */
-function serviceAheadMs({
-  clock,
-  serviceClock,
-}: Pick<ApplyDeps, "clock" | "serviceClock">): number {
+function serviceAheadMs({ clock, serviceClock }: Pick<ApplyDeps, "clock" | "serviceClock">): number {
   const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
@@ -320,9 +284,7 @@ export async function applyInTransaction(
   });
   const applied = await applySnapshots(
     trx,
-    interpretations.flatMap((interpretation) =>
-      interpretation.kind === "state" ? [interpretation.observation] : [],
-    ),
+    interpretations.flatMap((interpretation) => (interpretation.kind === "state" ? [interpretation.observation] : [])),
     writerLimits,
   );
   const completed = completedEventsOf(events, interpretations, applied);
@@ -334,10 +296,7 @@ export async function applyInTransaction(
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
   const missingFacts = await tell(trx, news, "event");
-  const refetches = [
-    ...requiredRefetches(interpretations, applied),
-    ...refetchesForAlerts(missingFacts),
-  ];
+  const refetches = [...requiredRefetches(interpretations, applied), ...refetchesForAlerts(missingFacts)];
   await requestRefetches(trx, refetches);
   await completeEvents(trx, completed);
   return { completed, written: applied.written, refetches };
@@ -358,10 +317,7 @@ async function readRedacted(
 ): Promise<{ bodies: { seq: number; body: unknown }[]; masked: MaskedBodies }> {
   const arrived = events.map(({ seq, raw }) => ({ seq, ...parsedEventOf(raw) }));
   const redactions = await redactErasedEvents(trx, places, arrived);
-  await storeRedacted(
-    trx,
-    new Map([...redactions].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
-  );
+  await storeRedacted(trx, new Map([...redactions].map(([{ seq }, { raw }]) => [String(seq), raw] as const)));
   const parsed = arrived.map((event) => {
     const redacted = redactions.get(event);
     return redacted === undefined
@@ -390,9 +346,7 @@ async function redactStoredBody(
   places: Readonly<EnvelopePaths>,
   seq: number,
 ): Promise<{ body?: unknown; masked: MaskedBodies }> {
-  const stored = await trx("inbox.receipts")
-    .where({ seq })
-    .first<{ raw: Buffer | null } | undefined>("raw");
+  const stored = await trx("inbox.receipts").where({ seq }).first<{ raw: Buffer | null } | undefined>("raw");
   if (stored === undefined || stored.raw === null) return { masked: new Map() };
   const { bodies, masked } = await readRedacted(trx, places, [{ seq, raw: stored.raw }]);
   return { body: bodies[0]?.body, masked };
@@ -419,10 +373,7 @@ function maskedObjects(
   });
 }
 
-async function storeRedacted(
-  trx: Knex.Transaction,
-  bodies: ReadonlyMap<string, Buffer | null>,
-): Promise<void> {
+async function storeRedacted(trx: Knex.Transaction, bodies: ReadonlyMap<string, Buffer | null>): Promise<void> {
   if (bodies.size === 0) return;
   await rewriteBatch(trx, [...bodies.keys()], (raw, seq) => {
     const body = bodies.get(seq);
@@ -431,10 +382,7 @@ async function storeRedacted(
 }
 
 /** Masks card numbers in the stored bodies of these events. */
-async function maskStoredBodies(
-  trx: Knex.Transaction,
-  seqs: readonly number[],
-): Promise<MaskedBodies> {
+async function maskStoredBodies(trx: Knex.Transaction, seqs: readonly number[]): Promise<MaskedBodies> {
   const masked = new Map<number, Masked<Buffer>>();
   if (seqs.length === 0) return masked;
   // Reads the bodies again under a lock: an erasure may have rewritten them since.
@@ -463,8 +411,7 @@ const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
  * may take that long. All others may be: a merchant's trigger may raise any, and an event that is blamed wrongly waits,
  * but one that wrongly is not holds up its neighbours.
  */
-const notTheEvent =
-  /^(08|25(?!P04)|26|28|34|3D|40|42501|42P03|42P05|53|58|57P|55P03|0A000|XX001|XX002)/;
+const notTheEvent = /^(08|25(?!P04)|26|28|34|3D|40|42501|42P03|42P05|53|58|57P|55P03|0A000|XX001|XX002)/;
 
 /** The connection is gone, whatever its code: poolers say so with codes of their own, such as XX000. */
 const transactionTimeout = "25P04";

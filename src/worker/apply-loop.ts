@@ -53,8 +53,7 @@ export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number })
         const after = isSweepAsked ? 0 : passed.mark();
         isSweepAsked = false;
         // An event that somebody else holds can be seen and not be taken: an idle look is followed by a pause, too.
-        const found: Look =
-          wasIdle && !(await isAnyUnapplied(deps.db, after)) ? nothing : await look(after);
+        const found: Look = wasIdle && !(await isAnyUnapplied(deps.db, after)) ? nothing : await look(after);
         lastProgressMs = performance.now();
         wasIdle = found.events === 0;
         if (wasIdle) {

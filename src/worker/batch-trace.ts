@@ -28,13 +28,7 @@ export interface BatchTrace {
  * linked with the batch both ways and with the webhook that brought it. Its ids follow from its number, so that a
  * handler that is run by the change links to it, with nothing stored between them.
  */
-export function traceBatch({
-  clock,
-  places,
-}: {
-  clock: Clock;
-  places: Readonly<EnvelopePaths>;
-}): BatchTrace {
+export function traceBatch({ clock, places }: { clock: Clock; places: Readonly<EnvelopePaths> }): BatchTrace {
   const startedAt = clock.now();
   let batch: { span: Span; events: readonly ClaimedEvent[] } | null = null;
   let completed: readonly CompletedEvent[] = [];

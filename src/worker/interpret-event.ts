@@ -29,9 +29,7 @@ export function interpretEvent(
   const isDispute = type !== null && isDisputeType(type);
   if (object === null) {
     if (isDispute) return { kind: "dispute", objects: [] };
-    return family === undefined
-      ? ignored(type)
-      : { kind: "unreadable", reason: `${places.object}: no object` };
+    return family === undefined ? ignored(type) : { kind: "unreadable", reason: `${places.object}: no object` };
   }
   const meaning = isDispute ? meaningOfDispute(object, family) : meaningOf(object, family);
   if (meaning === undefined) return ignored(type);
@@ -66,21 +64,16 @@ export function objectNamedBy(interpretation: Interpretation): ObjectKey | null 
 }
 
 type Meaning =
-  | { resource: Resource; alsoRead: ObjectKey[] }
-  | Extract<Interpretation, { kind: "read" | "dispute" }>
-  | undefined;
+  { resource: Resource; alsoRead: ObjectKey[] } | Extract<Interpretation, { kind: "read" | "dispute" }> | undefined;
 
 function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object);
   if (family === undefined) {
-    return shape !== undefined && isChargebackStatus(object["status"])
-      ? { resource: shape, alsoRead: [] }
-      : undefined;
+    return shape !== undefined && isChargebackStatus(object["status"]) ? { resource: shape, alsoRead: [] } : undefined;
   }
   // The interface does not define the payload of every event: a charge may come as the order that it made.
   if (shape !== undefined && shape !== family) {
-    const changed =
-      family === "subscription" ? named("subscription", object["subscription_id"]) : [];
+    const changed = family === "subscription" ? named("subscription", object["subscription_id"]) : [];
     return { resource: shape, alsoRead: changed };
   }
   // An object that belongs to a customer, such as a payment method, is not a customer, though it has an id and a time
@@ -95,14 +88,8 @@ function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
  * The subscription of a renewal that was declined: no event tells that it is past due, or that the last decline ended
  * it. A first charge has no cycle, and an event of its own. A thin decline shows the attempt without the status.
  */
-function changedByDecline({
-  status,
-  attempt_count,
-  subscription_cycle,
-  ...order
-}: WireObject): ObjectKey[] {
-  const isDeclined =
-    status === "failed" || (status === undefined && typeof attempt_count === "number");
+function changedByDecline({ status, attempt_count, subscription_cycle, ...order }: WireObject): ObjectKey[] {
+  const isDeclined = status === "failed" || (status === undefined && typeof attempt_count === "number");
   const isRenewal = typeof subscription_cycle === "number";
   return isDeclined && isRenewal ? named("subscription", order["subscription_id"]) : [];
 }

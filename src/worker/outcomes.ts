@@ -70,10 +70,7 @@ function outcomeOf(
 }
 
 /** The refetches that events and their outcomes require. Pure. */
-export function requiredRefetches(
-  interpretations: readonly Interpretation[],
-  applied: ApplyResult,
-): RefetchRequest[] {
+export function requiredRefetches(interpretations: readonly Interpretation[], applied: ApplyResult): RefetchRequest[] {
   const observations = interpretations.flatMap((interpretation) =>
     interpretation.kind === "state" ? [interpretation.observation] : [],
   );
@@ -88,22 +85,15 @@ export function requiredRefetches(
   return [
     ...refetchesAfter(applied),
     ...applied.unbelieved.flatMap(({ confirmedBy }) =>
-      confirmedBy === null
-        ? []
-        : [{ ...confirmedBy, reason: "unbelieved", notBefore: null } as const],
+      confirmedBy === null ? [] : [{ ...confirmedBy, reason: "unbelieved", notBefore: null } as const],
     ),
-    ...[...partial, ...named].map(
-      (object) => ({ ...object, reason: "thin", notBefore: null }) as const,
-    ),
+    ...[...partial, ...named].map((object) => ({ ...object, reason: "thin", notBefore: null }) as const),
     ...disputed.map((object) => ({ ...object, reason: "dispute", notBefore: null }) as const),
   ];
 }
 
 /** The refetches that applying snapshots requires: ties, and embedded objects without their state. */
-export function refetchesAfter({
-  ties,
-  unread,
-}: Pick<ApplyResult, "ties" | "unread">): RefetchRequest[] {
+export function refetchesAfter({ ties, unread }: Pick<ApplyResult, "ties" | "unread">): RefetchRequest[] {
   return [
     ...ties.map(({ resource, id, updatedAt }) => {
       return { resource, id, reason: "tie", notBefore: confirmableFrom(updatedAt) } as const;
@@ -117,13 +107,8 @@ export const refetchesForAlerts = (missing: readonly MissingFact[]): RefetchRequ
   missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
 
 /** The partial objects among these snapshots. */
-export const partialObjects = (
-  observations: readonly Snapshot[],
-  outcomes: readonly Outcome[],
-): ObjectKey[] =>
+export const partialObjects = (observations: readonly Snapshot[], outcomes: readonly Outcome[]): ObjectKey[] =>
   outcomes.flatMap((outcome, n) => {
     const resource = observations[n]?.resource;
-    return outcome.outcome === "partial" && resource !== undefined
-      ? [{ resource, id: outcome.id }]
-      : [];
+    return outcome.outcome === "partial" && resource !== undefined ? [{ resource, id: outcome.id }] : [];
   });

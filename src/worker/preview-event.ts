@@ -7,17 +7,8 @@ import type { FieldChange } from "../mirror/compare/field-changes.ts";
 import { groupNamed } from "../mirror/resources.ts";
 import type { ObjectKey } from "../mirror/snapshot.ts";
 import { safeReason } from "../platform/log.ts";
-import {
-  inTransaction,
-  isRetryableConflict,
-  limitTransaction,
-} from "../platform/postgres/transactions.ts";
-import {
-  type AppliedEvents,
-  type ApplyDeps,
-  applyInTransaction,
-  isEventFault,
-} from "./apply-batch.ts";
+import { inTransaction, isRetryableConflict, limitTransaction } from "../platform/postgres/transactions.ts";
+import { type AppliedEvents, type ApplyDeps, applyInTransaction, isEventFault } from "./apply-batch.ts";
 
 /** Looks at what a transaction writes: called before, it returns what to call after. */
 export type Watch<T> = (trx: Knex.Transaction) => Promise<() => Promise<T>>;

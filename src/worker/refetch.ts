@@ -3,12 +3,7 @@ import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { ServiceUnavailableError } from "../client/service-errors.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { asObject } from "../contract/wire-types.ts";
-import {
-  type DueRefetch,
-  completeRefetches,
-  postponeRefetch,
-  takeDueRefetches,
-} from "../inbox/refetch.ts";
+import { type DueRefetch, completeRefetches, postponeRefetch, takeDueRefetches } from "../inbox/refetch.ts";
 import { isResource, readEndpointOf, resourceNamed } from "../mirror/resources.ts";
 import { snapshotFrom } from "../mirror/snapshot.ts";
 import { applyStates } from "../mirror/write/apply.ts";
@@ -16,13 +11,7 @@ import type { Clock } from "../platform/clock.ts";
 import { safeReason } from "../platform/log.ts";
 import { retryOnConflict } from "../platform/postgres/transactions.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
-import {
-  type AnswerDeps,
-  type AnswerGroup,
-  type ReadPage,
-  createAnswerGroup,
-  isEarly,
-} from "./apply-answers.ts";
+import { type AnswerDeps, type AnswerGroup, type ReadPage, createAnswerGroup, isEarly } from "./apply-answers.ts";
 import { isPermanent } from "./apply-batch.ts";
 import { disputedTransactions } from "./outcomes.ts";
 
@@ -68,21 +57,12 @@ export async function refetchDueObjects(deps: RefetchDeps): Promise<number> {
     leaseSeconds,
   });
   const apply = createAnswerGroup(deps);
-  await Promise.all(
-    due.map((refetch) => withBackoff(deps, refetch, () => refetchOne(deps, refetch, apply))),
-  );
+  await Promise.all(due.map((refetch) => withBackoff(deps, refetch, () => refetchOne(deps, refetch, apply))));
   return due.length;
 }
 
-async function refetchOne(
-  deps: RefetchDeps,
-  refetch: DueRefetch,
-  apply: AnswerGroup,
-): Promise<void> {
-  const result = await readObject(
-    { client: withBelievedDates(deps.client, deps.clock), cause: "fetch" },
-    refetch,
-  );
+async function refetchOne(deps: RefetchDeps, refetch: DueRefetch, apply: AnswerGroup): Promise<void> {
+  const result = await readObject({ client: withBelievedDates(deps.client, deps.clock), cause: "fetch" }, refetch);
   if (result.kind === "missing") return await applyMissing(deps, refetch, result.date);
   if (result.kind === "unreadable") return await giveUpOrRetry(deps, refetch, result.problem);
   const { page } = result;
@@ -166,11 +146,7 @@ const maxUselessAnswers = 6;
  * Does the work of one refetch. Any failure postpones it with a growing delay; an answer whose values the database can
  * never store counts as useless. Never throws.
  */
-export async function withBackoff(
-  deps: RefetchDeps,
-  refetch: DueRefetch,
-  work: () => Promise<void>,
-): Promise<void> {
+export async function withBackoff(deps: RefetchDeps, refetch: DueRefetch, work: () => Promise<void>): Promise<void> {
   const { db, log } = deps;
   try {
     await work();
@@ -184,20 +160,13 @@ export async function withBackoff(
       ? giveUpOrRetry(deps, refetch, reason)
       : postponeRefetch(db, refetch, { delayMs, error: reason, missingSince });
     await noted.catch((lost: unknown) => {
-      log.warn(
-        { err: lost },
-        "a refetch could not be postponed: it is due again when its lease ends",
-      );
+      log.warn({ err: lost }, "a refetch could not be postponed: it is due again when its lease ends");
     });
   }
 }
 
 /** Counts a useless answer, which a retry may improve. Retries with backoff, then gives up. */
-export async function giveUpOrRetry(
-  deps: RefetchDeps,
-  refetch: DueRefetch,
-  problem: string,
-): Promise<void> {
+export async function giveUpOrRetry(deps: RefetchDeps, refetch: DueRefetch, problem: string): Promise<void> {
   const { resource, id, reason } = refetch;
   const uselessAnswers = refetch.uselessAnswers + 1;
   if (uselessAnswers < maxUselessAnswers) {
@@ -205,10 +174,7 @@ export async function giveUpOrRetry(
     return postponeRefetch(deps.db, refetch, { delayMs, error: problem, uselessAnswers });
   }
   // A dispute may have given its own id instead of the order's.
-  deps.log[reason === "dispute" ? "info" : "error"](
-    { resource, id, problem },
-    "a refetch was given up",
-  );
+  deps.log[reason === "dispute" ? "info" : "error"]({ resource, id, problem }, "a refetch was given up");
   await completeRefetches(deps.db, [refetch]);
 }
 
@@ -216,11 +182,7 @@ export async function giveUpOrRetry(
 const earlyMs = 60_000;
 
 /** Completes a refetch whose last answer had this `Date`, unless that is too early to confirm the tie it was for. */
-export async function completeUnlessEarly(
-  deps: RefetchDeps,
-  refetch: DueRefetch,
-  date: Date,
-): Promise<void> {
+export async function completeUnlessEarly(deps: RefetchDeps, refetch: DueRefetch, date: Date): Promise<void> {
   if (isEarly(refetch, date)) await postponeEarly(deps, refetch, date);
   else await completeRefetches(deps.db, [refetch]);
 }

@@ -85,10 +85,7 @@ export function runScheduledTasks(
       await keeping.close();
       clearTimeout(over);
       await endTurn(db, turn).catch((err: unknown) => {
-        log.warn(
-          { err, task: name },
-          "the turn of a task could not be given back: it ends by itself",
-        );
+        log.warn({ err, task: name }, "the turn of a task could not be given back: it ends by itself");
       });
     })().finally(() => running.delete(work));
     running.add(work);

@@ -47,10 +47,7 @@ export interface RunningWorker {
 }
 
 /** Starts a worker: it applies events, also those that the queue lost, makes refetches and runs scheduled tasks. */
-export function startWorker(
-  deps: WorkerDeps,
-  options: WorkerOptions = defaultWorkerOptions,
-): RunningWorker {
+export function startWorker(deps: WorkerDeps, options: WorkerOptions = defaultWorkerOptions): RunningWorker {
   const { queue, log } = deps;
   const tasks = options.tasks ?? {};
   const stopping = new AbortController();

@@ -17,11 +17,7 @@ export interface TaskState {
  * The states of these tasks; one that is new is written down. A turn that ends later than one that began now would (the
  * database's clock was set back) is held by nobody.
  */
-export async function readTasks(
-  db: Knex,
-  names: readonly string[],
-  turnMs: number,
-): Promise<TaskState[]> {
+export async function readTasks(db: Knex, names: readonly string[], turnMs: number): Promise<TaskState[]> {
   const read = async (): Promise<TaskState[]> => {
     const { rows } = await db.raw<{ rows: (Omit<TaskState, "starts"> & { starts: string })[] }>(
       `select name, known_since as "knownSince", starts, started_at as "startedAt", clock_timestamp() as now,
@@ -33,10 +29,9 @@ export async function readTasks(
   };
   const known = await read();
   if (known.length === names.length) return known;
-  await db.raw(
-    "insert into inbox.tasks (name) select unnest(?::text[]) on conflict (name) do nothing",
-    [sqlArray(names)],
-  );
+  await db.raw("insert into inbox.tasks (name) select unnest(?::text[]) on conflict (name) do nothing", [
+    sqlArray(names),
+  ]);
   return read();
 }
 
@@ -77,8 +72,8 @@ export async function keepTurn(db: Knex, { name, holder }: Turn, turnMs: number)
 
 /** Gives a turn back, unless it is somebody else's by now. One statement. */
 export async function endTurn(db: Knex, { name, holder }: Turn): Promise<void> {
-  await db.raw(
-    "update inbox.tasks set holder = null, held_until = null where name = :name and holder = :holder",
-    { name, holder },
-  );
+  await db.raw("update inbox.tasks set holder = null, held_until = null where name = :name and holder = :holder", {
+    name,
+    holder,
+  });
 }

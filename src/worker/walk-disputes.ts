@@ -5,13 +5,7 @@ import { type DueRefetch, extendLease, takeDueRefetches } from "../inbox/refetch
 import { snapshotFrom } from "../mirror/snapshot.ts";
 import { type ReadPage, applyAnswer } from "./apply-answers.ts";
 import { disputedTransactions } from "./outcomes.ts";
-import {
-  type RefetchDeps,
-  completeUnlessEarly,
-  canonicalDate,
-  giveUpOrRetry,
-  withBackoff,
-} from "./refetch.ts";
+import { type RefetchDeps, completeUnlessEarly, canonicalDate, giveUpOrRetry, withBackoff } from "./refetch.ts";
 
 /** Lease for one page; each page renews it. */
 const leaseSeconds = 120;
@@ -30,17 +24,11 @@ export async function walkDisputes(
 ): Promise<number> {
   const { resource: only } = disputedTransactions;
   const due = await takeDueRefetches(deps.db, { only, limit: 1, leaseSeconds });
-  for (const refetch of due)
-    await withBackoff(deps, refetch, () => walk(deps, refetch, stop, onPage));
+  for (const refetch of due) await withBackoff(deps, refetch, () => walk(deps, refetch, stop, onPage));
   return due.length;
 }
 
-async function walk(
-  deps: RefetchDeps,
-  refetch: DueRefetch,
-  stop: AbortSignal,
-  onPage: () => void,
-): Promise<void> {
+async function walk(deps: RefetchDeps, refetch: DueRefetch, stop: AbortSignal, onPage: () => void): Promise<void> {
   let problem: string | null = null;
   let date = new Date(0);
   let pages = 0;
@@ -71,8 +59,7 @@ async function* disputePages(
       page.observations.push(snapshotFrom("transaction", transaction, observedAt, "fetch"));
       const order = asObject((transaction as { order?: unknown }).order);
       const orderId = wireId.safeParse(transaction.order_id);
-      if (order !== undefined)
-        page.observations.push(snapshotFrom("order", order, observedAt, "fetch"));
+      if (order !== undefined) page.observations.push(snapshotFrom("order", order, observedAt, "fetch"));
       else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });
     }
     yield page;

@@ -4,14 +4,7 @@ import { assess } from "../../src/alerts/assess.ts";
 import type { FoundBy } from "../../src/alerts/alert-context.ts";
 import { applySnapshots } from "../../src/mirror/write/apply.ts";
 import type { Snapshot } from "../../src/mirror/snapshot.ts";
-import {
-  at,
-  sampleEntry,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-  shown,
-} from "../mirror/samples.ts";
+import { at, sampleEntry, sampleOrder, sampleSubscription, sampleTransaction, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
@@ -81,14 +74,8 @@ const canceled = shown(
 );
 const paid = shown("order", sampleOrder({ transactions: [sampleEntry()] }));
 const sale = shown("transaction", sampleTransaction());
-const disputedSale = shown(
-  "transaction",
-  sampleTransaction({ status: "chargeback", updated_at: at(30) }),
-);
-const lostOrder = shown(
-  "order",
-  sampleOrder({ status: "chargeback_accepted", updated_at: at(60) }),
-);
+const disputedSale = shown("transaction", sampleTransaction({ status: "chargeback", updated_at: at(30) }));
+const lostOrder = shown("order", sampleOrder({ status: "chargeback_accepted", updated_at: at(60) }));
 
 test.each([
   ["a decline, then the cancellation", [renewal()], [canceled], []],
@@ -108,8 +95,7 @@ test.each([
 });
 
 test("two workers that see a storm at once open one incident", async () => {
-  const declines = (...ids: string[]) =>
-    ids.map((id) => renewal({ id, subscription_id: `subscription of ${id}` }));
+  const declines = (...ids: string[]) => ids.map((id) => renewal({ id, subscription_id: `subscription of ${id}` }));
   await atOnce(declines("order-1", "order-2"), declines("order-3", "order-4"));
   const incidents = await db("alerts.alerts").where("rule", "decline_storm");
   expect(incidents).toMatchObject([{ key: "storm:declines", occurrence: 1 }]);
@@ -123,10 +109,7 @@ test("a decline and a chargeback that only a transaction shows", async () => {
   const failed = { id: "sale-1", order_id: "order-1", status: "failed", failure_code: "lost_card" };
   const disputed = { id: "sale-2", order_id: "order-2", status: "chargeback" };
   await learn([failed, disputed].map((one) => shown("transaction", sampleTransaction(one))));
-  expect(await unresolved(db)).toEqual([
-    "chargeback:order-2 critical open",
-    "decline:order-1 warning open",
-  ]);
+  expect(await unresolved(db)).toEqual(["chargeback:order-2 critical open", "decline:order-1 warning open"]);
 });
 
 test("what the first fill left untold is no news when another cycle is declined", async () => {

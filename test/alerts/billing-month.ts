@@ -250,9 +250,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
     }
     await allSent(db);
     const told = server.posts.map(readPost);
-    const declined = new Set(
-      events.flatMap(({ type, object }) => (type === "order.failed" ? [idOf(object)] : [])),
-    );
+    const declined = new Set(events.flatMap(({ type, object }) => (type === "order.failed" ? [idOf(object)] : [])));
     return {
       declined: declined.size,
       chat: told.flatMap(({ channel, message }) => (channel === "chat" ? [message] : [])),
@@ -275,10 +273,7 @@ const passed = (hour: number, stepHours: number, wanted: number): boolean =>
 
 /** In the silent hour and the next nothing arrives; then all of it does. */
 function arrivalOf({ atMs }: TimedEvent, startMs: number): number {
-  const [from, to] = [
-    startMs + hourWithoutEvents * hourMs,
-    startMs + (hourWithoutEvents + 2) * hourMs,
-  ];
+  const [from, to] = [startMs + hourWithoutEvents * hourMs, startMs + (hourWithoutEvents + 2) * hourMs];
   return atMs >= from && atMs < to ? to : atMs;
 }
 
@@ -289,11 +284,7 @@ const deployedEvents = (atMs: number): TimedEvent[] =>
   [1, 2, 3].map((n) => ({ atMs, type: "invoice.created", object: { id: `invoice-${n}` } }));
 
 /** The weeks before brought events in every hour. */
-async function rememberBusyHours(
-  db: Knex,
-  startMs: number,
-  { renewals, days }: MonthModel,
-): Promise<void> {
+async function rememberBusyHours(db: Knex, startMs: number, { renewals, days }: MonthModel): Promise<void> {
   await db.raw(
     `insert into alerts.event_hours (hour, events)
      select ?::timestamptz - make_interval(hours => n), ?::int from generate_series(1, 24 * 35) n`,
@@ -355,10 +346,7 @@ const allSent = (db: Knex): Promise<unknown> =>
   eventually(
     "everything that is due was sent",
     async () => {
-      const row = await db("alerts.outbox")
-        .where("state", "pending")
-        .where("due_at", "<=", db.fn.now())
-        .first("id");
+      const row = await db("alerts.outbox").where("state", "pending").where("due_at", "<=", db.fn.now()).first("id");
       return row === undefined;
     },
     { withinMs: 60_000, everyMs: 20 },
@@ -384,8 +372,7 @@ function readPost({ path, body }: ReceivedPost): { channel: string; message: Tol
       text: string;
       blocks: { elements?: { text: string }[] }[];
     };
-    const [action = "", rule = "", stage = ""] =
-      blocks.at(-1)?.elements?.at(-1)?.text.split(" · ") ?? [];
+    const [action = "", rule = "", stage = ""] = blocks.at(-1)?.elements?.at(-1)?.text.split(" · ") ?? [];
     const title = /\[[A-Z]+\] (.*) #[0-9a-f]{8}$/s.exec(text)?.[1] ?? text;
     return { channel: "chat", message: { rule, stage, action, title, text: body } };
   }

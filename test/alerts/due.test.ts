@@ -30,8 +30,7 @@ interface Digest {
 const digests = (): Promise<Digest[]> =>
   db("alerts.outbox").whereNull("alert_id").orderBy("id").pluck<Digest[]>("message");
 
-const waiting = (): Promise<string[]> =>
-  db("alerts.digest_items").whereNull("told_at").orderBy("stage").pluck("stage");
+const waiting = (): Promise<string[]> => db("alerts.digest_items").whereNull("told_at").orderBy("stage").pluck("stage");
 
 test("the last retry is near: it stands on the day's list, once", async () => {
   const { clock, alertContext } = standing("2025-03-05T12:00:00.000Z");
@@ -45,9 +44,7 @@ test("the last retry is near: it stands on the day's list, once", async () => {
     await sweep(db, testAlertContext({ clock: tomorrow, serviceClock: clock }));
     tomorrow.advanceHours(24);
   }
-  expect((await digests()).map(({ title }) => title)).toEqual([
-    "1 before the last retry (10.00 USD)",
-  ]);
+  expect((await digests()).map(({ title }) => title)).toEqual(["1 before the last retry (10.00 USD)"]);
   expect((await digests())[0]?.items.map(({ title }) => title)).toEqual([
     "10.00 USD renewal: last retry 8 Mar 12:00. Contact the customer first",
   ]);
@@ -210,10 +207,7 @@ test("who was asked for something hears on the list that it has ended; incidents
   expect(await messagesOf(db, key, "log")).toEqual(["trigger attempt:1"]);
   clock.advanceHours(24);
   await sweep(db, alertContext);
-  expect((await digests()).map(({ title }) => title)).toEqual([
-    "1 renewal LOST (10.00 USD)",
-    "2 ended (20.00 USD)",
-  ]);
+  expect((await digests()).map(({ title }) => title)).toEqual(["1 renewal LOST (10.00 USD)", "2 ended (20.00 USD)"]);
   expect((await digests())[1]).toMatchObject({
     severity: "info",
     advice: "Ended: stop reminding these customers.",
@@ -250,8 +244,7 @@ test("what commits after the digest of its hour waits for the next one", async (
     settings: settingsOf({ digests: { when: "hourly" } }),
     clock,
   });
-  const order = (id: string) =>
-    sampleOrder({ id, status: "failed", failure_code: "do_not_honor", transactions: [] });
+  const order = (id: string) => sampleOrder({ id, status: "failed", failure_code: "do_not_honor", transactions: [] });
   const told = async () => (await digests()).map(({ items }) => items.length);
   clock.advanceHours(1);
   await deliver(db, alertContext, [[event("order.failed", order("order-1"))]]);
@@ -266,8 +259,7 @@ test("what commits after the digest of its hour waits for the next one", async (
 
 test("what waits for the end of quiet hours has told nobody, and does not escalate", async () => {
   const now = Date.now();
-  const timeOfDay = (hours: number) =>
-    new Date(now + hours * 3_600_000).toISOString().slice(11, 16);
+  const timeOfDay = (hours: number) => new Date(now + hours * 3_600_000).toISOString().slice(11, 16);
   const settings = settingsOf({
     channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
     quietHours: { from: timeOfDay(-1), to: timeOfDay(4) },
@@ -305,10 +297,7 @@ test("what nobody acknowledges goes on to the next step, once each", async () =>
     clock.advanceHours(hours);
     await sweep(db, alertContext);
   }
-  expect(await messagesOf(db, "chargeback:order-3", "boss")).toEqual([
-    "trigger escalated:1",
-    "trigger escalated:2",
-  ]);
+  expect(await messagesOf(db, "chargeback:order-3", "boss")).toEqual(["trigger escalated:1", "trigger escalated:2"]);
   expect(await db("alerts.alerts").first("escalations", "state")).toEqual({
     escalations: 2,
     state: "open",
@@ -323,9 +312,7 @@ test("what somebody has taken neither escalates nor stands in a digest", async (
   });
   const alertContext = testAlertContext({ settings, clock });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, alertContext, [
-    [event("order.chargeback", disputed), event("order.failed", soft)],
-  ]);
+  await deliver(db, alertContext, [[event("order.chargeback", disputed), event("order.failed", soft)]]);
   for (const id of await db("alerts.alerts").orderBy("id").pluck<string[]>("id")) {
     await acknowledgeAlert({ db, clock }, { id: Number(id), by: "ada", note: null });
   }
@@ -340,10 +327,7 @@ test("quiet hours hold back what is not critical until they end", async () => {
   const settings = settingsOf({ quietHours: { from: "22:00", to: "07:00" } });
   const alertContext = testAlertContext({ settings, clock });
   const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, alertContext, [
-    [event("order.failed", declined)],
-    [event("order.chargeback", dispute)],
-  ]);
+  await deliver(db, alertContext, [[event("order.failed", declined)], [event("order.chargeback", dispute)]]);
   const rows = await db("alerts.outbox as o")
     .join("alerts.alerts as a", "a.id", "o.alert_id")
     .orderBy("a.key")

@@ -103,13 +103,13 @@ async function playAll(box: TestSandbox): Promise<Timeline[]> {
       const { id, subscription_id: subscription } = data.object;
       return ids.includes(id) || ids.includes(subscription);
     });
-  const timeline = (
-    name: string,
-    key: string,
-    ids: string[],
-    told: string[],
-    state: Timeline["state"],
-  ): Timeline => ({ name, key, events: of(...ids), told, state });
+  const timeline = (name: string, key: string, ids: string[], told: string[], state: Timeline["state"]): Timeline => ({
+    name,
+    key,
+    events: of(...ids),
+    told,
+    state,
+  });
   const attempts = (n: number) => Array.from({ length: n }, (_, at) => `trigger attempt:${at + 1}`);
   return [
     timeline(
@@ -127,13 +127,7 @@ async function playAll(box: TestSandbox): Promise<Timeline[]> {
       "resolved",
     ),
     timeline("lost", `dunning:${lost.id}:2`, [lost.id], [...attempts(3), "trigger final"], "open"),
-    timeline(
-      "lost to fraud",
-      `dunning:${fraud.id}:2`,
-      [fraud.id],
-      [...attempts(1), "trigger final"],
-      "open",
-    ),
+    timeline("lost to fraud", `dunning:${fraud.id}:2`, [fraud.id], [...attempts(1), "trigger final"], "open"),
     timeline(
       "canceled in between",
       `dunning:${canceled.id}:2`,
@@ -160,13 +154,7 @@ async function playAll(box: TestSandbox): Promise<Timeline[]> {
       [...attempts(1), "resolve recovered"],
       "resolved",
     ),
-    timeline(
-      "chargeback won",
-      `chargeback:${won.id}`,
-      [won.id],
-      ["trigger opened", "resolve dismissed"],
-      "resolved",
-    ),
+    timeline("chargeback won", `chargeback:${won.id}`, [won.id], ["trigger opened", "resolve dismissed"], "resolved"),
     timeline(
       "chargeback lost",
       `chargeback:${given.id}`,
@@ -177,8 +165,7 @@ async function playAll(box: TestSandbox): Promise<Timeline[]> {
   ];
 }
 
-const stagesOf = (changes: readonly string[] = []): string[] =>
-  changes.map((each) => each.split(" ")[1] ?? "");
+const stagesOf = (changes: readonly string[] = []): string[] => changes.map((each) => each.split(" ")[1] ?? "");
 
 interface Ordered {
   rows: Json[];
@@ -269,10 +256,7 @@ test("the owner hears of the last retry two days before it, by the service's own
     clock.advanceHours(hours);
     await sweep(db, late);
   }
-  expect((await messagesOf(db, key)).slice(-2)).toEqual([
-    "trigger attempt:3",
-    "trigger last-retry:3",
-  ]);
+  expect((await messagesOf(db, key)).slice(-2)).toEqual(["trigger attempt:3", "trigger last-retry:3"]);
 });
 
 test("nothing that the service shows is a novelty", async () => {
@@ -285,33 +269,26 @@ test("nothing that the service shows is a novelty", async () => {
 });
 
 describe("a story of which some is found by reconciliation only", () => {
-  test.each([2, 3])(
-    "ends as if everything had come, though one event of %i was lost",
-    async (n) => {
-      for (const { events } of stories) {
-        // When a chargeback opened, no list shows afterwards.
-        const kept = events.filter(
-          ({ type }, at) => at % n !== n - 1 || type === "order.chargeback",
-        );
-        await deliver(db, alertContext, [kept.slice(0, 2), ...oneByOne(kept.slice(2))]);
-      }
-      await stand.run();
-      await sendDue(db);
-      const own = (await alertRows(db)).filter(({ key }) => !key.startsWith("drift:"));
-      expect(own).toEqual(ordered.rows);
-      for (const { name, key } of stories) {
-        const sent = stagesOf(await messagesOf(db, key));
-        const life = stagesOf(ordered.lives.get(key));
-        expect(isPartOf(sent, life), `${name}: ${sent.join(", ")}`).toBe(true);
-      }
-      const drift = () => db("alerts.alerts").where("rule", "reconcile_drift");
-      expect(await drift()).toMatchObject([
-        { severity: "warning", state: "open", found_by: "reconciliation" },
-      ]);
-      await stand.run();
-      expect(await drift()).toMatchObject([{ state: "resolved" }]);
-    },
-  );
+  test.each([2, 3])("ends as if everything had come, though one event of %i was lost", async (n) => {
+    for (const { events } of stories) {
+      // When a chargeback opened, no list shows afterwards.
+      const kept = events.filter(({ type }, at) => at % n !== n - 1 || type === "order.chargeback");
+      await deliver(db, alertContext, [kept.slice(0, 2), ...oneByOne(kept.slice(2))]);
+    }
+    await stand.run();
+    await sendDue(db);
+    const own = (await alertRows(db)).filter(({ key }) => !key.startsWith("drift:"));
+    expect(own).toEqual(ordered.rows);
+    for (const { name, key } of stories) {
+      const sent = stagesOf(await messagesOf(db, key));
+      const life = stagesOf(ordered.lives.get(key));
+      expect(isPartOf(sent, life), `${name}: ${sent.join(", ")}`).toBe(true);
+    }
+    const drift = () => db("alerts.alerts").where("rule", "reconcile_drift");
+    expect(await drift()).toMatchObject([{ severity: "warning", state: "open", found_by: "reconciliation" }]);
+    await stand.run();
+    expect(await drift()).toMatchObject([{ state: "resolved" }]);
+  });
 });
 
 describe("a first fill", () => {

@@ -1,11 +1,7 @@
 import type { Knex } from "knex";
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
-import {
-  type RunningSender,
-  defaultSenderOptions,
-  startSender,
-} from "../../src/alerts/outbox/sender.ts";
+import { type RunningSender, defaultSenderOptions, startSender } from "../../src/alerts/outbox/sender.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { sweepQuestions } from "../../src/main/alerts.ts";
 import { wallClock } from "../../src/platform/clock.ts";
@@ -62,10 +58,7 @@ async function send(settings: ReturnType<typeof settingsWith>): Promise<void> {
     ALERT_TEAM: `${server.url}/team`,
   };
   const smtp = { url: mail.url, from: "tallyhook@example.com" };
-  const channels = openChannels(
-    settings.channels,
-    channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }),
-  );
+  const channels = openChannels(settings.channels, channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }));
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
   const deps = { db, log, clock: wallClock, random: seededRandom("ends") };
   sender = startSender(deps, channels, { ...defaultSenderOptions, pollMs: 10 });
@@ -92,8 +85,7 @@ const paid = sampleOrder({
 
 test("an incident is resolved in quiet hours as well; where people read, the end waits", async () => {
   const now = Date.now();
-  const timeOfDay = (hours: number) =>
-    new Date(now + hours * 3_600_000).toISOString().slice(11, 16);
+  const timeOfDay = (hours: number) => new Date(now + hours * 3_600_000).toISOString().slice(11, 16);
   const settings = settingsWith({
     defaultChannels: ["page", "team"],
     digests: { when: "off" },
@@ -105,19 +97,14 @@ test("an incident is resolved in quiet hours as well; where people read, the end
   clock.advanceHours(3);
   await applyUnsent(alertContext, event("order.succeeded", paid));
   await send(settings);
-  expect(posted("/page")).toMatchObject([
-    { event_action: "resolve", dedup_key: "dunning:subscription-9:2#1" },
-  ]);
+  expect(posted("/page")).toMatchObject([{ event_action: "resolve", dedup_key: "dunning:subscription-9:2#1" }]);
   expect(posted("/team")).toEqual([]);
   const waiting = await db("alerts.outbox").where("state", "pending").pluck<string[]>("channel");
   expect(waiting).toEqual(["team"]);
 });
 
 /** Applies without a sender: what is queued stays pending. */
-async function applyUnsent(
-  alertContext: ReturnType<typeof testAlertContext>,
-  sent: object,
-): Promise<void> {
+async function applyUnsent(alertContext: ReturnType<typeof testAlertContext>, sent: object): Promise<void> {
   const seqs = await storeBodies(db, [JSON.stringify(sent)]);
   await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, seqs);
 }
@@ -147,9 +134,7 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
   const dashboardUrl = "https://tallyhook.example.com";
   const alertContext = testAlertContext({ settings, clock, dashboardUrl });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, alertContext, [
-    [event("customer.created", sampleCustomer()), event("order.chargeback", disputed)],
-  ]);
+  await deliver(db, alertContext, [[event("customer.created", sampleCustomer()), event("order.chargeback", disputed)]]);
   clock.advanceHours(1);
   await sweepUnsent(alertContext);
   await send(settings);

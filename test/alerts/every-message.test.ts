@@ -7,10 +7,7 @@ import { loadAlertSettings } from "../../src/alerts/settings.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const links = Object.fromEntries(
-  ["order", "subscription", "customer", "transaction"].map((kind) => [
-    kind,
-    `https://admin.example.com/${kind}s/{id}`,
-  ]),
+  ["order", "subscription", "customer", "transaction"].map((kind) => [kind, `https://admin.example.com/${kind}s/{id}`]),
 );
 const alertContext = testAlertContext({
   settings: settingsOf({ links }),
@@ -68,8 +65,7 @@ describe.each(samples)("%s", (_what, message) => {
     expect(advice).toMatch(/^["A-Z1-9].{20,}\.$/s);
     const said = [advice, ...facts.map(({ value }) => value)].join(" ");
     if (action === "trigger") expect(said).toMatch(/node src\/bin\/tallyhook\.js [a-z]+/);
-    else if (pages.length === 0)
-      expect(said).toMatch(/node src\/bin\/tallyhook\.js [a-z]+|Nothing is left to do/);
+    else if (pages.length === 0) expect(said).toMatch(/node src\/bin\/tallyhook\.js [a-z]+|Nothing is left to do/);
   });
 });
 

@@ -67,10 +67,7 @@ test("what a window of this hour usually brings is learned once an hour", async 
   await sweep(db, alertContext);
   expect(await usual(), "the fullest window of the same weekday").toBe(40);
   const dayBefore = new Date(Date.now() - 86_400_000);
-  expect(
-    await usualDeclines(db, alertContext, dayBefore),
-    "another day is counted again",
-  ).toBeLessThan(10);
+  expect(await usualDeclines(db, alertContext, dayBefore), "another day is counted again").toBeLessThan(10);
 });
 
 test("chargebacks near a network's threshold, and over it, are told once an hour at most", async () => {

@@ -1,12 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import {
-  type TestSandbox,
-  aCustomer,
-  aSubscription,
-  startTestSandbox,
-} from "../sandbox/harness.ts";
+import { type TestSandbox, aCustomer, aSubscription, startTestSandbox } from "../sandbox/harness.ts";
 import { advance, deliver, eventsSoFar } from "./timeline-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
@@ -35,9 +30,7 @@ test("the first run tells nothing of a year that was before the first webhook, t
   const events = (await eventsSoFar(sandbox)).slice(old);
   await deliver(db, testAlertContext({ settings }), [events]);
   await advance(sandbox, 31.5);
-  const tried = (await eventsSoFar(sandbox)).filter(
-    ({ data }) => data.object.subscription_id === fresh.id,
-  );
+  const tried = (await eventsSoFar(sandbox)).filter(({ data }) => data.object.subscription_id === fresh.id);
   expect(tried.map(({ type }) => type)).toContain("order.failed");
   await stand.run({ kind: "nightly" });
   const told = await db("alerts.outbox as o")

@@ -1,10 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  type Condition,
-  atRiskIn,
-  conditionTimeline,
-  peakFacts,
-} from "../../src/alerts/timeline.ts";
+import { type Condition, atRiskIn, conditionTimeline, peakFacts } from "../../src/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({
@@ -23,10 +18,7 @@ function told(...rounds: Record<string, number>[]): string[] {
   let facts: Record<string, unknown> | null = null;
   const stages = new Set<string>();
   for (const measures of rounds) {
-    const timeline = conditionTimeline(
-      broken(measures),
-      facts === null ? null : { openedAt: at, facts },
-    );
+    const timeline = conditionTimeline(broken(measures), facts === null ? null : { openedAt: at, facts });
     ({ facts } = { facts: { ...timeline.facts } });
     stages.add(timeline.stages.at(-1)?.name ?? "");
   }
@@ -46,19 +38,13 @@ test.each([
     ],
     ["opened", "grown:1"],
   ],
-  [
-    "a currency that came later",
-    [{ n: 3 }, { n: 3, eur: 1 }, { n: 3, eur: 2 }],
-    ["opened", "grown:1"],
-  ],
+  ["a currency that came later", [{ n: 3 }, { n: 3, eur: 1 }, { n: 3, eur: 2 }], ["opened", "grown:1"]],
 ])("%s", (_, rounds, stages) => {
   expect(told(...(rounds as Record<string, number>[]))).toEqual(stages);
 });
 
 test("what is over says how bad it was, money as money", () => {
   const { facts } = conditionTimeline(broken({ breaches: 3, [atRiskIn("USD")]: 1_250 }), null);
-  expect(peakFacts(facts)).toEqual([
-    { label: "At its worst", value: "3 breaches, 12.50 USD at risk" },
-  ]);
+  expect(peakFacts(facts)).toEqual([{ label: "At its worst", value: "3 breaches, 12.50 USD at risk" }]);
   expect(peakFacts({ title: "x" })).toEqual([]);
 });

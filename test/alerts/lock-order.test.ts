@@ -28,8 +28,7 @@ const storeAlert = (order: string) =>
     found_by: "event",
   });
 
-const lock = (db: Knex, order: string) =>
-  db.raw("select pg_advisory_xact_lock(7255, hashtext(?) & 1023)", [order]);
+const lock = (db: Knex, order: string) => db.raw("select pg_advisory_xact_lock(7255, hashtext(?) & 1023)", [order]);
 
 /** Whether somebody has the lock of an order, or waits for it. */
 async function has(order: string, isGranted: boolean): Promise<boolean> {
@@ -41,8 +40,7 @@ async function has(order: string, isGranted: boolean): Promise<boolean> {
   return rows.length > 0;
 }
 
-const untilAwaited = (order: string) =>
-  eventually(`somebody waits for ${order}`, () => has(order, false));
+const untilAwaited = (order: string) => eventually(`somebody waits for ${order}`, () => has(order, false));
 
 /** Assesses a transaction in which the one order showed a decline and the other was written. */
 const assessing = (declined: string, written: string) =>

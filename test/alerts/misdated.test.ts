@@ -23,8 +23,7 @@ beforeEach(async () => {
 
 const alertContext = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });
 
-const order = (id: string, updatedAt: string) =>
-  sampleOrder({ id, updated_at: updatedAt, transactions: [] });
+const order = (id: string, updatedAt: string) => sampleOrder({ id, updated_at: updatedAt, transactions: [] });
 const misdated = (id: string) => event("order.updated", order(id, "9999-01-01T00:00:00.000Z"));
 /** What a read of the service shows later, when its clock is right again. */
 const readRight = (id: string): Snapshot => ({
@@ -32,15 +31,12 @@ const readRight = (id: string): Snapshot => ({
   receivedAt: canonicalTimestamp(at(120)),
 });
 const ids = Array.from({ length: 40 }, (_, n) => `order-${n}`);
-const alerts = () =>
-  db("alerts.alerts").where("rule", "event_future").orderBy("id").select("key", "state", "facts");
+const alerts = () => db("alerts.alerts").where("rule", "event_future").orderBy("id").select("key", "state", "facts");
 
 test("objects that one wrong clock dates in the future are one alert with count and money, which ends for all", async () => {
   await deliver(db, alertContext, [ids.map(misdated)]);
   await deliver(db, alertContext, [ids.map(misdated)]);
-  expect(await alerts()).toMatchObject([
-    { key: "misdated", state: "open", facts: { objects: 40 } },
-  ]);
+  expect(await alerts()).toMatchObject([{ key: "misdated", state: "open", facts: { objects: 40 } }]);
   expect(await messagesOf(db, "misdated")).toEqual(["trigger opened"]);
   const { message } = await db("alerts.outbox").first("message");
   expect(message).toMatchObject({
@@ -63,10 +59,7 @@ test("an object that is dated in the future again is waited for again", async ()
   await apply(db, readRight("order-1"));
   await sweep(db, alertContext);
   await deliver(db, alertContext, [[misdated("order-1")]]);
-  expect((await alerts()).map(({ state }: { state: string }) => state)).toEqual([
-    "resolved",
-    "open",
-  ]);
+  expect((await alerts()).map(({ state }: { state: string }) => state)).toEqual(["resolved", "open"]);
 });
 
 test("what waits is read again after an hour, and not before", async () => {

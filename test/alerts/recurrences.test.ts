@@ -23,12 +23,7 @@ const hours = (n: number) => n * 3_600;
 
 /** Alerts of a key, oldest first: their states, and when they were opened. */
 const alertsOf = async (key: string) =>
-  (
-    await db("alerts.alerts")
-      .where({ key })
-      .orderBy("occurrence")
-      .select("occurrence", "stage", "opened_at")
-  ).map(
+  (await db("alerts.alerts").where({ key }).orderBy("occurrence").select("occurrence", "stage", "opened_at")).map(
     (row: { occurrence: number; stage: string; opened_at: Date }) =>
       `${row.occurrence} ${row.stage} ${(row.opened_at.getTime() - Date.parse(at(0))) / 3_600_000} h`,
   );
@@ -73,19 +68,13 @@ describe("a chargeback", () => {
 
   test("that is opened again after it was won is told again, as an alert of its own with its own time", async () => {
     await deliver(db, alertContext, oneByOne([opened, won, openedAgain]));
-    expect(await messagesOf(db, key)).toEqual([
-      "trigger opened",
-      "resolve dismissed",
-      "trigger opened",
-    ]);
+    expect(await messagesOf(db, key)).toEqual(["trigger opened", "resolve dismissed", "trigger opened"]);
     expect(await alertsOf(key)).toEqual(["1 dismissed 1 h", "2 opened 3 h"]);
     const { message } = await db("alerts.outbox").orderBy("id", "desc").first("message");
     expect(message).toMatchObject({
       dedupKey: `${key}#2`,
       title: "Chargeback again 10.00 USD, order AB12CD34. Answer before the bank's deadline",
-      facts: expect.arrayContaining([
-        { label: "Opened", value: "2025-03-01 15:00 UTC (2nd time)" },
-      ]),
+      facts: expect.arrayContaining([{ label: "Opened", value: "2025-03-01 15:00 UTC (2nd time)" }]),
     });
     await deliver(db, alertContext, oneByOne([lost]));
     expect((await messagesOf(db, key)).at(-1)).toBe("resolve accepted");
@@ -137,11 +126,7 @@ describe("a chargeback", () => {
 
 describe.each([
   ["a one-time order", {}, "decline:order-1"],
-  [
-    "a renewal",
-    { subscription_id: "subscription-1", subscription_cycle: 2 },
-    "dunning:subscription-1:2",
-  ],
+  ["a renewal", { subscription_id: "subscription-1", subscription_cycle: 2 }, "dunning:subscription-1:2"],
 ] as const)("%s", (_what, fields, key) => {
   const sale = (nth: number, hour: number, status: string) =>
     sampleEntry({
@@ -188,11 +173,7 @@ describe.each([
       created_at: at(hours(1)),
       updated_at: at(hours(4)),
     });
-    await deliver(
-      db,
-      alertContext,
-      oneByOne([state(1, sale(1, 1, "succeeded")), state(4, turned)]),
-    );
+    await deliver(db, alertContext, oneByOne([state(1, sale(1, 1, "succeeded")), state(4, turned)]));
     expect(await messagesOf(db, key)).toEqual(["trigger attempt:1"]);
     const [alert] = await db("alerts.alerts").where({ key }).select("opened_at");
     expect(alert).toEqual({ opened_at: new Date(at(hours(4) + 1)) });

@@ -35,8 +35,7 @@ const end = (key: string) =>
     const over = { title: "It is over", advice: "Do nothing." };
     return clear(trx, alertContext, [{ key, end: over, at: new Date() }], "sweep");
   });
-const messages = () =>
-  database.db("alerts.outbox").orderBy("id").pluck<{ title: string; action: string }[]>("message");
+const messages = () => database.db("alerts.outbox").orderBy("id").pluck<{ title: string; action: string }[]>("message");
 
 describe("a message", () => {
   test("goes with its time once its alert is over", async () => {
@@ -127,11 +126,7 @@ test("who stood in which list is forgotten a month after the end of the alert an
   const { db } = database;
   await begin(condition("storm:dead"), condition("dead:event-1"), condition("dead:event-2"));
   const idOf = async (key: string) => (await db("alerts.alerts").where({ key }).first("id")).id;
-  const [storm_id, over, open] = [
-    await idOf("storm:dead"),
-    await idOf("dead:event-1"),
-    await idOf("dead:event-2"),
-  ];
+  const [storm_id, over, open] = [await idOf("storm:dead"), await idOf("dead:event-1"), await idOf("dead:event-2")];
   for (const alert_id of [over, open]) {
     const item = { channel: "team", alert_id, stage: "opened", told_at: new Date() };
     await db("alerts.digest_items").insert(item);

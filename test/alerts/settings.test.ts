@@ -34,9 +34,7 @@ test("the example is right, shows every rule, and shows it as it is when it is l
     expect(defaults.rules).toHaveProperty(name, rule);
   }
   expect(shown.digests).toMatchObject(defaults.digests);
-  expect(shown.destinations.allowedHosts).toEqual(
-    expect.arrayContaining(defaults.destinations.allowedHosts),
-  );
+  expect(shown.destinations.allowedHosts).toEqual(expect.arrayContaining(defaults.destinations.allowedHosts));
 });
 
 test("names every wrong setting with its place and line, all at once", () => {
@@ -69,10 +67,7 @@ test("names every wrong setting with its place and line, all at once", () => {
 });
 
 test.each([
-  [
-    '{"defaultChannels": ["logg"]}',
-    'defaultChannels.0: there is no channel "logg". Did you mean "log"?',
-  ],
+  ['{"defaultChannels": ["logg"]}', 'defaultChannels.0: there is no channel "logg". Did you mean "log"?'],
   [
     '{"rules": {"chargeback": {"channels": ["log", "on-call"]}}}',
     'rules.chargeback.channels.1: there is no channel "on-call". There are: log.',
@@ -98,10 +93,7 @@ test.each([
   ['{"channels": {"a": {"kind": "slack", "urlFrom": "ALERT_A_FILE"}}}', "without _FILE"],
   ["[", "cannot be read at line 1"],
   ["", "alerts.jsonc) is empty. It should hold an object"],
-  [
-    '{"channels": {"team": "https://hooks.slack.com/hunter2"}}',
-    "team: should be an object such as",
-  ],
+  ['{"channels": {"team": "https://hooks.slack.com/hunter2"}}', "team: should be an object such as"],
 ])("refuses %s", (text, says) => {
   expect(refusal(text)).toContain(says);
   expect(refusal(text)).not.toContain("hunter2");
@@ -184,10 +176,7 @@ test("all mistakes and what is said of them", async () => {
 const noValue = "this word is not a value: keys and texts need double quotes.";
 
 test.each([
-  [
-    '{\n "rules": {"decline": {},\n "decline": {}}}',
-    'line 3, column 2: the key "decline" is repeated.',
-  ],
+  ['{\n "rules": {"decline": {},\n "decline": {}}}', 'line 3, column 2: the key "decline" is repeated.'],
   ['{"rules": {}\n "links": {}}', "line 2, column 2: a comma is expected here."],
   ["{'rules': {}}", `line 1, column 2: ${noValue}`],
   ["{\n\nrules: {}}", `line 3, column 1: ${noValue}`],

@@ -14,12 +14,7 @@ import {
   listSilences,
   silencesSince,
 } from "../../src/alerts/silences.ts";
-import {
-  type AlertFilter,
-  countUnresolved,
-  findAlertByKey,
-  listAlerts,
-} from "../../src/alerts/store.ts";
+import { type AlertFilter, countUnresolved, findAlertByKey, listAlerts } from "../../src/alerts/store.ts";
 import type { Condition } from "../../src/alerts/timeline.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { standingClock } from "./sweep-stand.ts";
@@ -59,19 +54,11 @@ const begin = (key: string, { context = alertContext, ...given }: Given = {}) =>
   );
 const end = (key: string) =>
   database.db.transaction((trx) =>
-    clear(
-      trx,
-      alertContext,
-      [{ key, end: { title: "Over", advice: "" }, at: new Date() }],
-      "sweep",
-    ),
+    clear(trx, alertContext, [{ key, end: { title: "Over", advice: "" }, at: new Date() }], "sweep"),
   );
-const silence = (
-  of: Silenced,
-  { upTo = "error", hours = 1 }: { upTo?: AlertSeverity; hours?: number } = {},
-) => beginSilence(database.db, { of, upTo, hours, by: "Anna", reason: null });
-const unsilence = (id: number) =>
-  database.db.transaction((trx) => endSilence(trx, { id, by: "Ben" }));
+const silence = (of: Silenced, { upTo = "error", hours = 1 }: { upTo?: AlertSeverity; hours?: number } = {}) =>
+  beginSilence(database.db, { of, upTo, hours, by: "Anna", reason: null });
+const unsilence = (id: number) => database.db.transaction((trx) => endSilence(trx, { id, by: "Ben" }));
 
 /** As the sender does: what it sends of what is due, as `key stage`; what it drops in brackets. */
 async function sent(): Promise<string[]> {
@@ -86,9 +73,7 @@ async function sent(): Promise<string[]> {
       await recordOutcome(
         database.db,
         row.id,
-        decision.send
-          ? { state: "sent" }
-          : { state: "dropped", reason: decision.reason, maybeSent: false },
+        decision.send ? { state: "sent" } : { state: "dropped", reason: decision.reason, maybeSent: false },
       );
     }
   }
@@ -157,10 +142,7 @@ describe("a silence", () => {
   });
 
   test("that ends lets another one hold on", async () => {
-    const [long, short] = [
-      await silence({ rule: "handler_dead" }, { hours: 9 }),
-      await silence({ key: "a" }),
-    ];
+    const [long, short] = [await silence({ rule: "handler_dead" }, { hours: 9 }), await silence({ key: "a" })];
     await begin("a");
     await sent();
     await letPass(1);
@@ -235,9 +217,7 @@ describe("an alert that is silenced", () => {
     await begin("a", { severity: "critical" });
     await begin("b", { severity: "critical" });
     const rows = await listAlerts(database.db, { limit: 9 });
-    expect(
-      rows.map(({ key, state, silenced_until: until }) => [key, state, until !== null]),
-    ).toEqual([
+    expect(rows.map(({ key, state, silenced_until: until }) => [key, state, until !== null])).toEqual([
       ["b", "open", false],
       ["a", "open", true],
     ]);

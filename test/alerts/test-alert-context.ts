@@ -24,8 +24,7 @@ export const toldTo = (alertContext: AlertContext) => ({
 });
 
 /** Settings as a file would give them. */
-export const settingsOf = (file: object): AlertSettings =>
-  loadAlertSettings("test.jsonc", () => JSON.stringify(file));
+export const settingsOf = (file: object): AlertSettings => loadAlertSettings("test.jsonc", () => JSON.stringify(file));
 
 export async function emptyAlerts(db: Knex): Promise<void> {
   await emptyTables(

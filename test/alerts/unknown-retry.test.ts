@@ -33,9 +33,7 @@ test("a decline that says nothing of retries has the subscription read, which co
     id: "order-2",
     transactions: [sampleEntry({ ...entry, id: "sale-2" })],
   });
-  await deliver(db, alertContext, [
-    [event("order.failed", renewal), event("order.failed", oneTime)],
-  ]);
+  await deliver(db, alertContext, [[event("order.failed", renewal), event("order.failed", oneTime)]]);
   const wanted = await db("inbox.fetches").select("resource", "id", "reason");
   expect(wanted).toEqual([{ resource: "subscription", id: "subscription-1", reason: "thin" }]);
   await db("inbox.fetches").delete();

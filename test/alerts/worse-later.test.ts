@@ -43,9 +43,7 @@ test("a renewal that somebody has taken, and that is lost later, stands on the d
   await deliver(db, alertContext, [[event("order.failed", lost, lost.updated_at)]]);
   clock.advanceHours(25);
   await sweep(db, alertContext);
-  expect(await listed()).toEqual([
-    "LOST 10.00 USD renewal: 4 attempts declined. Collect or cancel",
-  ]);
+  expect(await listed()).toEqual(["LOST 10.00 USD renewal: 4 attempts declined. Collect or cancel"]);
   clock.advanceHours(24);
   await sweep(db, alertContext);
   expect(await listed()).toHaveLength(1);
@@ -54,10 +52,7 @@ test("a renewal that somebody has taken, and that is lost later, stands on the d
 test("who takes what is on the list already takes it off", async () => {
   const clock = standingClock(new Date().toISOString());
   const alertContext = testAlertContext({ clock });
-  await deliver(db, alertContext, [
-    [event("order.failed", declined)],
-    [event("order.failed", lost, lost.updated_at)],
-  ]);
+  await deliver(db, alertContext, [[event("order.failed", declined)], [event("order.failed", lost, lost.updated_at)]]);
   await take(clock);
   clock.advanceHours(25);
   await sweep(db, alertContext);

@@ -1,13 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pageTargets } from "../../bench/dashboard.ts";
-import {
-  kindOf,
-  limitsMs,
-  measurePages,
-  pagesOf,
-  signIn,
-} from "../../bench/support/dashboard-pages.ts";
+import { kindOf, limitsMs, measurePages, pagesOf, signIn } from "../../bench/support/dashboard-pages.ts";
 import { fillYear } from "../../bench/support/fill-year.ts";
 import { fillGrownInbox } from "../../bench/support/grown-inbox.ts";
 import { fillTraces, peopleLookAt } from "../../bench/support/grown-traces.ts";
@@ -41,11 +35,7 @@ test(
     const found = await pagesOf(db, dashboard.groups, { url, cookie }, ["page"]);
     expect(found.length).toBeGreaterThan(60);
     const addresses = ["/", "/events", "/admin/users"];
-    const pages = await measurePages(
-      db,
-      { url, pids: {} },
-      { addresses, times: 1, now: peopleLookAt, say: () => {} },
-    );
+    const pages = await measurePages(db, { url, pids: {} }, { addresses, times: 1, now: peopleLookAt, say: () => {} });
     const byAddress = new Map(pages.map((page) => [page.address, page]));
     expect(byAddress.get("/")?.times).toHaveLength(roleNames.length);
     expect(byAddress.get("/admin/users")?.times).toHaveLength(1);
@@ -54,11 +44,12 @@ test(
 );
 
 test("a page that reads a report has the limit of reports, and the service's page has none", () => {
-  expect(
-    ["/reports/month-end?from=2024-10", "/reports/close/2024-10", "/endpoint", "/events"].map(
-      kindOf,
-    ),
-  ).toEqual(["report", "page", "service", "page"]);
+  expect(["/reports/month-end?from=2024-10", "/reports/close/2024-10", "/endpoint", "/events"].map(kindOf)).toEqual([
+    "report",
+    "page",
+    "service",
+    "page",
+  ]);
 });
 
 test("the slowest page decides, and a limit is missed by any of them", () => {

@@ -85,9 +85,7 @@ describe("the events of the rounds", () => {
     const { data } = JSON.parse(body.toString()) as { data: { object: Record<string, unknown> } };
     return { id, object: data.object, body: body.toString() };
   });
-  const ofYear = new Map(
-    Array.from({ length: orders }, (_, n) => [yearId("order", n + 1), yearOrder(orders, n + 1)]),
-  );
+  const ofYear = new Map(Array.from({ length: orders }, (_, n) => [yearId("order", n + 1), yearOrder(orders, n + 1)]));
   const old = events.flatMap(({ object }) => {
     const before = ofYear.get(String(object["id"]));
     return before === undefined ? [] : [{ object, before: JSON.parse(before) as typeof object }];

@@ -38,7 +38,5 @@ test("a repeat that is stored twice ends the benchmark", async () => {
 });
 
 test("an event that no worker applied ends the benchmark", async () => {
-  await expect(checkStored(client, sent, { isApplied: true })).rejects.toThrow(
-    "180 events are not applied",
-  );
+  await expect(checkStored(client, sent, { isApplied: true })).rejects.toThrow("180 events are not applied");
 });

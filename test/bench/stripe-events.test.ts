@@ -10,8 +10,7 @@ interface Envelope {
   data: { object: { id: string; status?: string } };
 }
 
-const read = (n: number): Envelope =>
-  JSON.parse(stripeEvent(stream, n).body.toString()) as Envelope;
+const read = (n: number): Envelope => JSON.parse(stripeEvent(stream, n).body.toString()) as Envelope;
 
 test("the row that is expected of the peer is that of the event's object", () => {
   for (let n = first; n < first + 8; n++) {

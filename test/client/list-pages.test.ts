@@ -18,10 +18,7 @@ afterEach(async () => {
 });
 
 /** A list of the service over given ids; `showCursor` says whether it shows `cursors.next`. */
-function list(
-  ids: string[],
-  showCursor: boolean,
-): RequestListener & { cursors: (string | null)[] } {
+function list(ids: string[], showCursor: boolean): RequestListener & { cursors: (string | null)[] } {
   const cursors: (string | null)[] = [];
   const listener: RequestListener = (request, response) => {
     const query = new URL(request.url ?? "", "http://localhost").searchParams;
@@ -53,20 +50,15 @@ describe("walking a list", () => {
   it("sees every object once, with and without cursors, at any page size", async () => {
     const sizes = fc.integer({ min: 0, max: 30 });
     await fc.assert(
-      fc.asyncProperty(
-        sizes,
-        fc.integer({ min: 1, max: 12 }),
-        fc.boolean(),
-        async (n, limit, c) => {
-          const ids = Array.from({ length: n }, (_, index) => `o${index}`);
-          const made = await standUp(list(ids, c));
-          try {
-            expect(await walk(made, { limit })).toEqual(ids);
-          } finally {
-            await made.close();
-          }
-        },
-      ),
+      fc.asyncProperty(sizes, fc.integer({ min: 1, max: 12 }), fc.boolean(), async (n, limit, c) => {
+        const ids = Array.from({ length: n }, (_, index) => `o${index}`);
+        const made = await standUp(list(ids, c));
+        try {
+          expect(await walk(made, { limit })).toEqual(ids);
+        } finally {
+          await made.close();
+        }
+      }),
       { numRuns: 30 },
     );
   });
@@ -85,8 +77,7 @@ describe("walking a list", () => {
   it("shows where it can be resumed, and that the last page is the last", async () => {
     const made = await stand(list(["a", "b"], false));
     const pages = [];
-    for await (const page of made.client.listPages(listOrders, { query: { limit: "1" } }))
-      pages.push(page);
+    for await (const page of made.client.listPages(listOrders, { query: { limit: "1" } })) pages.push(page);
     expect(pages).toMatchObject([
       { hasMore: true, nextCursor: "a" },
       { hasMore: false, nextCursor: null },

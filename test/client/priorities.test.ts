@@ -8,16 +8,9 @@ function setUp(places: number) {
   const time = createTestTime();
   const pace = createPace();
   const closing = new AbortController();
-  const gate = createCallGate(
-    { clock: time.clock, pace, sleep: time.sleep, closing: closing.signal },
-    places,
-  );
+  const gate = createCallGate({ clock: time.clock, pace, sleep: time.sleep, closing: closing.signal }, places);
   const admitted: string[] = [];
-  const enter = async (
-    name: string,
-    priority: CallPriority,
-    signal = never,
-  ): Promise<() => void> => {
+  const enter = async (name: string, priority: CallPriority, signal = never): Promise<() => void> => {
     const leave = await gate.acquire(priority, signal);
     admitted.push(name);
     return leave;

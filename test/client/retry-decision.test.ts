@@ -1,18 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type FailedCallAttempt,
-  type RetryFacts,
-  decideRetry,
-} from "../../src/client/retry-decision.ts";
+import { type FailedCallAttempt, type RetryFacts, decideRetry } from "../../src/client/retry-decision.ts";
 
 const policy = { maxAttempts: 5, baseDelayMs: 500, maxDelayMs: 4_000 };
 const middle = (): number => 0.5;
 
-function answer(
-  status: number,
-  parts: { code?: string; retryAfterMs?: number } = {},
-): FailedCallAttempt {
+function answer(status: number, parts: { code?: string; retryAfterMs?: number } = {}): FailedCallAttempt {
   return { kind: "answer", status, code: null, retryAfterMs: null, ...parts };
 }
 
@@ -33,12 +26,9 @@ describe("decideRetry", () => {
     expect(decide({ kind: "no_answer" })).toEqual({ retry: true, afterMs: 375 });
   });
 
-  it.each([400, 401, 403, 404, 408, 409, 410, 413, 422, 451, 501])(
-    "gives up after %i",
-    (status) => {
-      expect(decide(answer(status))).toEqual({ retry: false, afterMs: null });
-    },
-  );
+  it.each([400, 401, 403, 404, 408, 409, 410, 413, 422, 451, 501])("gives up after %i", (status) => {
+    expect(decide(answer(status))).toEqual({ retry: false, afterMs: null });
+  });
 
   it("doubles the wait with every try, up to the longest", () => {
     const waits = [1, 2, 3, 4].map((attempt) => decide(answer(500), { attempt }));

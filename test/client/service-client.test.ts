@@ -17,14 +17,7 @@ import {
   deleteWebhookEndpoint,
   updateWebhookEndpoint,
 } from "../../src/contract/resources/webhook-endpoints.ts";
-import {
-  type ServiceStand,
-  apiKey,
-  readText,
-  sendJson,
-  serviceError,
-  standUp,
-} from "./service-stand.ts";
+import { type ServiceStand, apiKey, readText, sendJson, serviceError, standUp } from "./service-stand.ts";
 
 const wanted = { customer_id: "c1", payment_method_id: "p1", items: [] };
 
@@ -121,9 +114,7 @@ describe("a read", () => {
     const idempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
     expect((await client.send(createOrder, { body: wanted }, { idempotencyKey })).status).toBe(200);
     const again = await stand(fails(400, "invalid_api_version"));
-    await expect(again.client.send(createOrder, { body: wanted })).rejects.toThrow(
-      /invalid_api_version/,
-    );
+    await expect(again.client.send(createOrder, { body: wanted })).rejects.toThrow(/invalid_api_version/);
     expect(listener.asked.map(({ headers }) => headers["x-svc-idempotency-key"])).toEqual([
       idempotencyKey,
       idempotencyKey,
@@ -244,8 +235,7 @@ describe("a failing service", () => {
 });
 
 describe("429", () => {
-  const limited = (headers: Record<string, string>): RequestListener =>
-    fails(429, "rate_limit_exceeded", headers);
+  const limited = (headers: Record<string, string>): RequestListener => fails(429, "rate_limit_exceeded", headers);
 
   it("is waited out as many seconds as Retry-After says, plus jitter", async () => {
     const { client, time } = await stand(inTurn(limited({ "retry-after": "7" }), ok));
@@ -317,9 +307,7 @@ describe("a refusal", () => {
         },
       }),
     );
-    const error = await errorOf(
-      client.send(createWebhookEndpoint, { body: { url: "x", enabled_events: ["*"] } }),
-    );
+    const error = await errorOf(client.send(createWebhookEndpoint, { body: { url: "x", enabled_events: ["*"] } }));
     expect(error).toMatchObject({
       param: "url",
       fieldErrors: [{ field: "url", code: "invalid_format", message: "HTTPS only" }],

@@ -5,9 +5,7 @@ import { endpoints } from "../../src/contract/endpoints.ts";
 test("every operation of the interface is listed by its own name", async () => {
   const folder = new URL("../../src/contract/resources/", import.meta.url);
   const modules = await Promise.all(
-    (await readdir(folder)).map(
-      (file) => import(new URL(file, folder).href) as Promise<Record<string, unknown>>,
-    ),
+    (await readdir(folder)).map((file) => import(new URL(file, folder).href) as Promise<Record<string, unknown>>),
   );
   const defined = modules.flatMap(Object.values).filter(isEndpoint);
   expect(Object.values(endpoints)).toHaveLength(defined.length);

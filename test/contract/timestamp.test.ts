@@ -76,10 +76,7 @@ describe("canonicalTimestamp", () => {
   });
 
   it("is its own fixed point and orders as text the way instants order in time", () => {
-    const microseconds = fc.tuple(
-      fc.integer({ min: 0, max: 4_000_000_000 }),
-      fc.integer({ min: 0, max: 999_999 }),
-    );
+    const microseconds = fc.tuple(fc.integer({ min: 0, max: 4_000_000_000 }), fc.integer({ min: 0, max: 999_999 }));
     const write = ([seconds, micros]: [number, number]): string =>
       `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(micros).padStart(6, "0")}Z`;
     fc.assert(
@@ -87,9 +84,7 @@ describe("canonicalTimestamp", () => {
         const first = canonicalTimestamp(write(a)) ?? "";
         const second = canonicalTimestamp(write(b)) ?? "";
         expect(canonicalTimestamp(first)).toBe(first);
-        expect(Math.sign(a[0] - b[0] || a[1] - b[1])).toBe(
-          first < second ? -1 : first > second ? 1 : 0,
-        );
+        expect(Math.sign(a[0] - b[0] || a[1] - b[1])).toBe(first < second ? -1 : first > second ? 1 : 0);
       }),
     );
   });

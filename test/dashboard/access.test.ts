@@ -106,14 +106,10 @@ describe("a request that changes something", () => {
 test("the dashboard answers to no name but its own", async () => {
   const { request } = await import("node:http");
   const status = await new Promise((resolve, reject) => {
-    const sent = request(
-      `${dashboard.url}/sign-in`,
-      { headers: { host: "rebound.example" } },
-      (answer) => {
-        answer.resume();
-        resolve(answer.statusCode);
-      },
-    );
+    const sent = request(`${dashboard.url}/sign-in`, { headers: { host: "rebound.example" } }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
     sent.on("error", reject).end();
   });
   expect(status).toBe(421);

@@ -96,10 +96,7 @@ describe("adding a person", () => {
 
   test("says what is wrong with an address, and that one is there already", async () => {
     const wrong = await post("/admin/users", { email: "no address" });
-    expect([wrong.status, await wrong.text()]).toEqual([
-      400,
-      expect.stringContaining("an e-mail address, such as"),
-    ]);
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("an e-mail address, such as")]);
     const again = await post("/admin/users", { email: admin.email });
     expect([again.status, await again.text()]).toEqual([
       409,
@@ -171,9 +168,7 @@ describe("roles", () => {
       .db("people.accounts")
       .where({ id: own.id })
       .update({ roles: ["admin"] });
-    const left = await Promise.all(
-      [one, two].map(async ({ email }) => (await accountOf(email)).roles),
-    );
+    const left = await Promise.all([one, two].map(async ({ email }) => (await accountOf(email)).roles));
     expect(left.filter((roles) => roles.includes("admin"))).toHaveLength(1);
     // Whose turn comes later is the last one, or has lost the role already. Neither waits for the other in a circle.
     expect([
@@ -270,9 +265,7 @@ describe("the audit", () => {
   test("leads to months and reports those alone who may read them", async () => {
     const actor = { accountId: null, name: "joan", via: "dashboard", address: null } as const;
     const subject = { kind: "month", id: "2026-10" };
-    await database.db.transaction((trx) =>
-      recordAct(trx, actor, { action: "month.prepared", subject }),
-    );
+    await database.db.transaction((trx) => recordAct(trx, actor, { action: "month.prepared", subject }));
     const { cookie } = await signedIn(database.db, ["admin", "finance"]);
     const leads = async (who: string) =>
       (await read("/admin/audit?by=joan", who)).includes('href="/reports/close/2026-10"');

@@ -78,21 +78,14 @@ function versionIn(text: string, action: string): string {
 }
 
 /** Sends the form of that address from a page, as who sees the page now. */
-const submit = async (
-  from: string,
-  action: string,
-  fields: Record<string, string> = {},
-  role: Role = "support",
-) => {
+const submit = async (from: string, action: string, fields: Record<string, string> = {}, role: Role = "support") => {
   const form = { "decided-on": versionIn(await textOf(from, role), action), ...fields };
   return send(`${dashboard.url}${action}`, { cookie: cookies.get(role) ?? "", form });
 };
 
 const acts = () => database.db("people.audit").orderBy("id").pluck<string[]>("action");
 const numbersIn = (text: string) =>
-  [...text.matchAll(/<td class="number"[^>]*><a href="\/alerts\/(\d+)">/g)].map(([, id]) =>
-    Number(id),
-  );
+  [...text.matchAll(/<td class="number"[^>]*><a href="\/alerts\/(\d+)">/g)].map(([, id]) => Number(id));
 
 describe("the list", () => {
   test("has what is not resolved, the newest first, and filters by state, severity, rule and object", async () => {
@@ -198,12 +191,7 @@ describe("acknowledging", () => {
   test("is done once, by the person who is signed in, with its record", async () => {
     const id = await raised("a");
     const before = (await acts()).length;
-    const answer = await submit(
-      `/alerts/${id}`,
-      `/alerts/${id}/acknowledge`,
-      { note: "on it" },
-      "operator",
-    );
+    const answer = await submit(`/alerts/${id}`, `/alerts/${id}/acknowledge`, { note: "on it" }, "operator");
     expect([answer.status, answer.headers.get("location")]).toEqual([303, `/alerts/${id}`]);
     expect((await acts()).slice(before)).toEqual(["alert.acknowledged"]);
     const row = await database.db("alerts.alerts").where({ id }).first();
@@ -288,8 +276,7 @@ describe("sending again", () => {
 });
 
 describe("silencing", () => {
-  const silences = () =>
-    database.db("alerts.silences").orderBy("id").select("key", "rule", "up_to_severity", "reason");
+  const silences = () => database.db("alerts.silences").orderBy("id").select("key", "rule", "up_to_severity", "reason");
 
   test("holds messages of one alert or of its rule, and the alert stays on the list and on home", async () => {
     const id = await raised("a", { severity: "critical" });

@@ -18,9 +18,7 @@ beforeAll(async () => {
   await signedIn(database.db, ["viewer"]);
   routes = await sampleRoutes(database.db, dashboard.groups);
   const passwordHash = await hashPassword(password);
-  await database.db.transaction((trx) =>
-    createAccount(trx, { email, roles: ["viewer"], passwordHash }),
-  );
+  await database.db.transaction((trx) => createAccount(trx, { email, roles: ["viewer"], passwordHash }));
 });
 afterAll(() => dashboard.close());
 
@@ -30,21 +28,18 @@ const lastAct = async (): Promise<number> =>
 const raw = () => openConnection(Number(new URL(dashboard.url).port));
 
 describe("a hand-made address", () => {
-  test.each(roleNames)(
-    "of something real lets the role %s do nothing that is not theirs",
-    async (role) => {
-      const { cookie } = await signedIn(database.db, [role]);
-      const may = permissionsOf([role]);
-      const before = await lastAct();
-      for (const { method, path, access, address } of routes) {
-        if (access === "anyone" || access === "signed-in" || may.has(access as never)) continue;
-        const form = method === "POST" ? { form: { "decided-on": "1" } } : {};
-        const { status } = await send(`${dashboard.url}${address}`, { cookie, ...form });
-        expect([`${method} ${path}`, status]).toEqual([`${method} ${path}`, 403]);
-      }
-      expect(await lastAct()).toBe(before);
-    },
-  );
+  test.each(roleNames)("of something real lets the role %s do nothing that is not theirs", async (role) => {
+    const { cookie } = await signedIn(database.db, [role]);
+    const may = permissionsOf([role]);
+    const before = await lastAct();
+    for (const { method, path, access, address } of routes) {
+      if (access === "anyone" || access === "signed-in" || may.has(access as never)) continue;
+      const form = method === "POST" ? { form: { "decided-on": "1" } } : {};
+      const { status } = await send(`${dashboard.url}${address}`, { cookie, ...form });
+      expect([`${method} ${path}`, status]).toEqual([`${method} ${path}`, 403]);
+    }
+    expect(await lastAct()).toBe(before);
+  });
 
   test("makes no error of the program, whatever its parts are", async () => {
     const { cookie } = await signedIn(database.db, roleNames);
@@ -108,11 +103,7 @@ describe("a method", () => {
           redirect: "manual",
           headers: { cookie, "sec-fetch-site": "same-origin" },
         });
-        expect([address, answer.status, answer.headers.get("allow")]).toEqual([
-          address,
-          405,
-          "GET, POST",
-        ]);
+        expect([address, answer.status, answer.headers.get("allow")]).toEqual([address, 405, "GET, POST"]);
       }
       expect(await lastAct()).toBe(before);
     },
@@ -130,9 +121,7 @@ describe("a method", () => {
 describe("a link that signs in", () => {
   const link = async (): Promise<string> => {
     const { id } = await requireAccount(database.db, email);
-    const token = await database.db.transaction((trx) =>
-      createSignInLink(trx, id, dashboard.clock.now()),
-    );
+    const token = await database.db.transaction((trx) => createSignInLink(trx, id, dashboard.clock.now()));
     return `${dashboard.url}/sign-in/link?token=${token}`;
   };
 
@@ -201,9 +190,7 @@ describe("guessing passwords", () => {
   test("does not stop colleagues behind one address who get theirs right", async () => {
     await database.db("people.attempts").delete();
     expect((await signIn()).status).toBe(303);
-    const { rows } = await database.db.raw(
-      "select key, points from people.attempts where points > 0",
-    );
+    const { rows } = await database.db.raw("select key, points from people.attempts where points > 0");
     expect(rows).toEqual([]);
   });
 });
@@ -238,10 +225,7 @@ test.each([
 
 describe("what is no proper request", () => {
   const refused: [string, string][] = [
-    [
-      "two lengths",
-      "POST /sign-in HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ncontent-length: 30\r\n\r\nabc",
-    ],
+    ["two lengths", "POST /sign-in HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ncontent-length: 30\r\n\r\nabc"],
     [
       "a length and chunks",
       "POST /sign-in HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -255,10 +239,7 @@ describe("what is no proper request", () => {
     ["two hosts", "GET /sign-in HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n"],
     ["a line end in a header", "GET / HTTP/1.1\r\nhost: localhost\r\nx: a\rb\r\n\r\n"],
     ["a method that there is not", "BREW / HTTP/1.1\r\nhost: localhost\r\n\r\n"],
-    [
-      "an address longer than any page's",
-      `GET /${"x".repeat(20_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`,
-    ],
+    ["an address longer than any page's", `GET /${"x".repeat(20_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`],
     [
       "a cookie larger than any of ours",
       `GET /sign-in HTTP/1.1\r\nhost: localhost\r\ncookie: tallyhook=${"x".repeat(20_000)}\r\n\r\n`,
@@ -309,10 +290,7 @@ describe("behind a proxy, the dashboard's name", () => {
     ["host: rebound.example\r\nx-forwarded-host: localhost", null],
     ["host: rebound.example\r\nx-forwarded-host: 127.0.0.1:8788", "https://ops.example.com"],
     ["host: localhost\r\nx-forwarded-host: rebound.example", "https://ops.example.com"],
-    [
-      "host: localhost\r\nx-forwarded-host: rebound.example, ops.example.com",
-      "https://ops.example.com",
-    ],
+    ["host: localhost\r\nx-forwarded-host: rebound.example, ops.example.com", "https://ops.example.com"],
   ])("is not what a client makes the proxy hand on: %j of %s", async (headers, publicUrl) => {
     expect(await status(headers, publicUrl)).toBe(421);
   });

@@ -14,8 +14,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 
 /** The stand's clock shows 12:00 on 22 November. */
-const days = (n: number): string =>
-  new Date(Date.UTC(2026, 10, 22, 12) + n * 86_400_000).toISOString();
+const days = (n: number): string => new Date(Date.UTC(2026, 10, 22, 12) + n * 86_400_000).toISOString();
 
 interface Sold {
   customer?: string;
@@ -51,9 +50,7 @@ async function sold(id: string, sale: Sold = {}): Promise<void> {
         status: now,
         payment_method: card,
         shipping_address: address,
-        items: [
-          { id: `${id}-item`, product_id: "tea", name: "Green tea", quantity: 2, price: 500 },
-        ],
+        items: [{ id: `${id}-item`, product_id: "tea", name: "Green tea", quantity: 2, price: 500 }],
         transactions: [
           sampleEntry({
             id: `${id}-sale`,
@@ -85,10 +82,7 @@ const textOf = (html: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-async function zipOf(
-  id: string,
-  cookie: string,
-): Promise<{ bytes: Buffer; files: Record<string, string> }> {
+async function zipOf(id: string, cookie: string): Promise<{ bytes: Buffer; files: Record<string, string> }> {
   const answer = await send(`${dashboard.url}/chargebacks/${id}/evidence.zip`, { cookie });
   expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/zip"]);
   const bytes = Buffer.from(await answer.arrayBuffer());
@@ -122,17 +116,14 @@ describe("the list", () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page("/chargebacks", cookie));
     expect(text).toMatch(/Up to two weeks 1 10\.00 USD/);
-    expect(text).toMatch(
-      /Order DISPUTED 10\.00 USD visa 10 days since 2026-11-12 12:00 UTC unassigned/,
-    );
+    expect(text).toMatch(/Order DISPUTED 10\.00 USD visa 10 days since 2026-11-12 12:00 UTC unassigned/);
     expect(text).not.toMatch(/Jane|Doe/);
   });
 
   test("has the networks' thresholds once they are summed up", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     await vi.waitFor(
-      async () =>
-        expect(await page("/chargebacks", cookie)).toContain("This month against each network"),
+      async () => expect(await page("/chargebacks", cookie)).toContain("This month against each network"),
       { timeout: 10_000 },
     );
   });
@@ -140,9 +131,7 @@ describe("the list", () => {
   test("has how others ended on a page of its own", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page("/chargebacks?show=ended", cookie));
-    expect(text).toMatch(
-      /last twelve months: 2 chargebacks .* visa USD 1 10\.00 USD 1 10\.00 USD 50 %/,
-    );
+    expect(text).toMatch(/last twelve months: 2 chargebacks .* visa USD 1 10\.00 USD 1 10\.00 USD 50 %/);
     expect(text).toMatch(/Order (WON|LOST) 10\.00 USD visa (won|lost) 2026-11-20/);
     expect(text).not.toMatch(/DISPUTED|Jane|Doe/);
   });
@@ -151,20 +140,15 @@ describe("the list", () => {
     const { cookie, email } = await signedIn(database.db, ["support"]);
     expect(await page("/chargebacks", cookie)).toContain("Jane Doe");
     const acts = await readAudit(database.db, { actor: email, limit: 5 });
-    expect(acts.map(({ action, subject }) => [action, subject?.id])).toEqual([
-      ["person.read", "/chargebacks"],
-    ]);
+    expect(acts.map(({ action, subject }) => [action, subject?.id])).toEqual([["person.read", "/chargebacks"]]);
   });
 
-  test.each(["who=mine", "snoozed=only"])(
-    "shows by the address what is asked for: %s",
-    async (query) => {
-      const { cookie } = await signedIn(database.db, ["viewer"]);
-      const text = await page(`/chargebacks?${query}`, cookie);
-      expect(text).not.toContain("DISPUTED");
-      expect(text).toContain("No open chargeback matches");
-    },
-  );
+  test.each(["who=mine", "snoozed=only"])("shows by the address what is asked for: %s", async (query) => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    const text = await page(`/chargebacks?${query}`, cookie);
+    expect(text).not.toContain("DISPUTED");
+    expect(text).toContain("No open chargeback matches");
+  });
 });
 
 describe("a chargeback's own page", () => {
@@ -199,9 +183,7 @@ describe("a chargeback's own page", () => {
     });
     expect(assigned.status).toBe(303);
     expect((await send(`${url}/note`, { cookie, form: { text: "sent it" } })).status).toBe(303);
-    expect(textOf(await page("/chargebacks/won", cookie))).toMatch(
-      new RegExp(`With ${email} .*sent it`),
-    );
+    expect(textOf(await page("/chargebacks/won", cookie))).toMatch(new RegExp(`With ${email} .*sent it`));
   });
 });
 
@@ -220,8 +202,7 @@ describe("the evidence", () => {
   });
 
   test("says where a list goes on beyond what it shows, on the page and in its data", async () => {
-    const entry = (n: number) =>
-      sampleEntry({ id: `long-${String(n).padStart(3, "0")}`, created_at: days(-30) });
+    const entry = (n: number) => sampleEntry({ id: `long-${String(n).padStart(3, "0")}`, created_at: days(-30) });
     const transactions = Array.from({ length: 201 }, (_, n) => entry(n));
     await sold("long", { customer: "patient", status: "chargeback", order: { transactions } });
     const { cookie } = await signedIn(database.db, ["support"]);
@@ -277,10 +258,7 @@ describe("the evidence", () => {
     const evil = `=HYPERLINK("https://evil.example")<script>alert(1)</script>\u202e`;
     await apply(
       database.db,
-      shown(
-        "customer",
-        sampleCustomer({ id: "mallory", first_name: evil, last_name: "x".repeat(10_000) }),
-      ),
+      shown("customer", sampleCustomer({ id: "mallory", first_name: evil, last_name: "x".repeat(10_000) })),
     );
     await sold("../evil", {
       customer: "mallory",
@@ -306,18 +284,14 @@ describe("the evidence", () => {
       order: { description: evil },
     });
     const answer = await send(`${dashboard.url}/chargebacks/${id}/evidence.zip`, { cookie });
-    expect(answer.headers.get("content-disposition")).toBe(
-      'attachment; filename="evidence-.._evil.zip"',
-    );
+    expect(answer.headers.get("content-disposition")).toBe('attachment; filename="evidence-.._evil.zip"');
   });
 });
 
 test("home says how many are to answer, and that nobody has them", async () => {
   const { cookie } = await signedIn(database.db, ["viewer"]);
   const text = textOf(await page("/", cookie));
-  expect(text).toMatch(
-    /chargebacks? to answer with nobody looking after it: the oldest is open for 10 days/,
-  );
+  expect(text).toMatch(/chargebacks? to answer with nobody looking after it: the oldest is open for 10 days/);
   expect(text).toMatch(/\d to answer Disputed \d+\.00 USD The oldest open for 10 days/);
 });
 
@@ -329,9 +303,7 @@ test("more open chargebacks than a page has go on, the oldest first, until all w
   for (let pages = 0; path !== undefined && pages < 5; pages++) {
     const html = await page(path, cookie);
     expect(html.includes("Up to two weeks")).toBe(pages === 0);
-    seen.push(
-      ...[...textOf(html).matchAll(/Order (MANY-\d+|DISPUTED)/g)].map(([, name]) => name ?? ""),
-    );
+    seen.push(...[...textOf(html).matchAll(/Order (MANY-\d+|DISPUTED)/g)].map(([, name]) => name ?? ""));
     path = /rel="next" href="([^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&");
   }
   expect(path).toBeUndefined();

@@ -35,8 +35,7 @@ afterEach(async () => {
   await database.destroy();
 });
 
-const get = async (path: string, who = ada) =>
-  (await send(`${dashboard.url}${path}`, { cookie: who.cookie })).text();
+const get = async (path: string, who = ada) => (await send(`${dashboard.url}${path}`, { cookie: who.cookie })).text();
 const post = (path: string, who: { cookie: string }, form: Record<string, string>) =>
   send(`${dashboard.url}${path}`, { cookie: who.cookie, form });
 
@@ -65,11 +64,9 @@ const approve = async (who = ben, more: Record<string, string> = {}) =>
     ...more,
   });
 
-const closedMonths = async (): Promise<string[]> =>
-  (await readCloses(database.db)).map(({ facts }) => facts.month);
+const closedMonths = async (): Promise<string[]> => (await readCloses(database.db)).map(({ facts }) => facts.month);
 
-const acts = () =>
-  database.db("people.audit").orderBy("id").select("action", "actor", "via", "subject_id");
+const acts = () => database.db("people.audit").orderBy("id").select("action", "actor", "via", "subject_id");
 
 test("one prepares, sees the hashes, and another closes: hashes are those of the command line", async () => {
   expect(await get(month)).toContain("Prepare May 2025");
@@ -124,9 +121,7 @@ test("what the dashboard froze is byte for byte what the command line freezes on
     await letTimePass(twin.db);
     const env = { DATABASE_URL: twin.url, TALLYHOOK_TIME_ZONE: "UTC" };
     await runCommand(registerClose, ["close", "2025-05", "--yes"], { env });
-    expect(await twin.db("reports.closed_reports").orderBy("report").pluck("sha256")).toEqual(
-      frozen,
-    );
+    expect(await twin.db("reports.closed_reports").orderBy("report").pluck("sha256")).toEqual(frozen);
   } finally {
     await twin.destroy();
   }
@@ -135,9 +130,7 @@ test("what the dashboard froze is byte for byte what the command line freezes on
 describe("four eyes hold against", () => {
   test("the one who prepared, who sends the form by hand", async () => {
     await prepare();
-    expect((await send(`${dashboard.url}${month}/approve`, { cookie: ada.cookie })).status).toBe(
-      403,
-    );
+    expect((await send(`${dashboard.url}${month}/approve`, { cookie: ada.cookie })).status).toBe(403);
     const answer = await approve(ada);
     expect([answer.status, await answer.text()]).toEqual([
       403,
@@ -183,10 +176,7 @@ describe("four eyes hold against", () => {
     expect((await approve(ben, { "decided-on": id })).status).toBe(409);
     expect((await post(`${month}/withdraw`, ben, { "decided-on": id })).status).toBe(409);
     expect(await closedMonths()).toEqual([]);
-    expect((await acts()).map(({ action }) => action)).toEqual([
-      "month.prepared",
-      "month.withdrawn",
-    ]);
+    expect((await acts()).map(({ action }) => action)).toEqual(["month.prepared", "month.withdrawn"]);
   });
 
   test("a month of which more is known than was prepared: 409, and what has changed", async () => {
@@ -216,9 +206,7 @@ describe("four eyes hold against", () => {
       );
       return rows.length > 0;
     });
-    await database.db.transaction((trx) =>
-      changeAccount(trx, account?.id ?? 0, { isDisabled: true, now: new Date() }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, account?.id ?? 0, { isDisabled: true, now: new Date() }));
     await held.rollback();
     expect((await answer).status).toBe(409);
     expect(await closedMonths()).toEqual([]);
@@ -266,13 +254,8 @@ describe("a month that cannot be closed", () => {
     expect(answer.status).toBe(303);
     expect(await get(june, ben)).toContain("The service &lt;b&gt;was&lt;/b&gt; away");
     const [id = ""] = await standingIds();
-    expect((await post(`${june}/approve`, ben, { "decided-on": id, compared: "yes" })).status).toBe(
-      303,
-    );
-    expect(await database.db("reports.closes").orderBy("id").pluck("reason")).toEqual([
-      null,
-      reason,
-    ]);
+    expect((await post(`${june}/approve`, ben, { "decided-on": id, compared: "yes" })).status).toBe(303);
+    expect(await database.db("reports.closes").orderBy("id").pluck("reason")).toEqual([null, reason]);
     // What somebody writes may name a customer, and no erasure reaches the record.
     expect(JSON.stringify(await database.db("people.audit"))).not.toContain("was");
   });
@@ -282,27 +265,18 @@ describe("a month that cannot be closed", () => {
     await approve();
     await letTimePass(database.db);
     const later = await post("/reports/close/2025-07/prepare", ada, { "decided-on": "0" });
-    expect([later.status, await later.text()]).toEqual([
-      409,
-      expect.stringContaining("Close 2025-06 first"),
-    ]);
+    expect([later.status, await later.text()]).toEqual([409, expect.stringContaining("Close 2025-06 first")]);
     const again = await post(`${month}/prepare`, ada, { "decided-on": "0" });
-    expect([again.status, await again.text()]).toEqual([
-      409,
-      expect.stringContaining("closed through 2025-05"),
-    ]);
+    expect([again.status, await again.text()]).toEqual([409, expect.stringContaining("closed through 2025-05")]);
   });
 
-  test.each(["2025-13", "0000-00", "x", "..%2f..", "2025-05-01"])(
-    "%s is no month",
-    async (which) => {
-      const { status } = await send(`${dashboard.url}/reports/close/${which}`, {
-        cookie: ada.cookie,
-      });
-      expect(status).toBe(404);
-      expect((await post(`/reports/close/${which}/prepare`, ada, {})).status).toBe(404);
-    },
-  );
+  test.each(["2025-13", "0000-00", "x", "..%2f..", "2025-05-01"])("%s is no month", async (which) => {
+    const { status } = await send(`${dashboard.url}/reports/close/${which}`, {
+      cookie: ada.cookie,
+    });
+    expect(status).toBe(404);
+    expect((await post(`/reports/close/${which}/prepare`, ada, {})).status).toBe(404);
+  });
 });
 
 test("a form that was filled in before somebody else prepared is refused", async () => {
@@ -344,10 +318,7 @@ describe("who may", () => {
     const { cookie } = await signedIn(database.db, ["support", "operator", "admin"]);
     expect((await of(cookie)).status).toBe(403);
     const bundle = await of(ada.cookie);
-    expect([bundle.status, (await bundle.text()).split("\n", 2)[1]]).toEqual([
-      200,
-      '["tallyhook-close",2]',
-    ]);
+    expect([bundle.status, (await bundle.text()).split("\n", 2)[1]]).toEqual([200, '["tallyhook-close",2]']);
     expect((await acts()).at(-1)).toMatchObject({ action: "month.exported", actor: ada.email });
   });
 });
@@ -360,9 +331,7 @@ test("home says where the month stands, and what hinders", async () => {
   });
   expect(await get("/")).toContain("May 2025 is over and can be prepared for its close.");
   await prepare();
-  expect(await get("/")).toContain(
-    "May 2025 is prepared by ada@example.com and waits for somebody to close it.",
-  );
+  expect(await get("/")).toContain("May 2025 is prepared by ada@example.com and waits for somebody to close it.");
 });
 
 test("work that takes longer than a page waits goes on, shows how far it is, and tells why it failed", async () => {
@@ -382,8 +351,6 @@ test("work that takes longer than a page waits goes on, shows how far it is, and
   fail(new Error("no"));
   await eventually("it has ended", () => work.running() === null);
   expect(work.failure("2025-05")).toMatchObject({ by: "ben", error: new Error("no") });
-  await expect(work.begin(what, () => Promise.reject(new Error("at once")))).rejects.toThrow(
-    "at once",
-  );
+  await expect(work.begin(what, () => Promise.reject(new Error("at once")))).rejects.toThrow("at once");
   expect([await work.begin(what, async () => {}), work.failure("2025-05")]).toEqual(["done", null]);
 });

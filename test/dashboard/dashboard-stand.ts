@@ -47,14 +47,7 @@ interface StandOptions {
 /** The real dashboard on a free port. */
 export async function openDashboard(
   { db, environment }: Pick<TestDatabase, "db" | "environment">,
-  {
-    publicUrl = null,
-    proxies = 0,
-    oidc = null,
-    proxySignIn = null,
-    service,
-    settings = {},
-  }: StandOptions = {},
+  { publicUrl = null, proxies = 0, oidc = null, proxySignIn = null, service, settings = {} }: StandOptions = {},
 ): Promise<DashboardStand> {
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
   const log = createLog({ level: "silent", name: "test" });
@@ -64,22 +57,18 @@ export async function openDashboard(
   };
   const own = createSignIn({ db, clock, encryption: async () => testEncryption });
   const groups = pageGroups(runtime, { own, oidc }, service);
-  const dashboard = await startDashboard(
-    { db, clock, serviceClock: clock, timeZone: "UTC", log },
-    groups,
-    {
-      listen: {
-        host: "127.0.0.1",
-        port: 0,
-        hostVariable: "DASHBOARD_HOST",
-        portVariable: "DASHBOARD_PORT",
-      },
-      publicUrl,
-      proxies,
-      proxySignIn,
-      banner: null,
+  const dashboard = await startDashboard({ db, clock, serviceClock: clock, timeZone: "UTC", log }, groups, {
+    listen: {
+      host: "127.0.0.1",
+      port: 0,
+      hostVariable: "DASHBOARD_HOST",
+      portVariable: "DASHBOARD_PORT",
     },
-  );
+    publicUrl,
+    proxies,
+    proxySignIn,
+    banner: null,
+  });
   return {
     ...dashboard,
     clock,
@@ -95,10 +84,7 @@ export async function openDashboard(
 export async function signedIn(
   db: Knex,
   roles: readonly Role[],
-  {
-    now = new Date("2026-11-22T12:00:00Z"),
-    email = `p${randomBytes(4).toString("hex")}@example.com`,
-  } = {},
+  { now = new Date("2026-11-22T12:00:00Z"), email = `p${randomBytes(4).toString("hex")}@example.com` } = {},
 ): Promise<{ cookie: string; email: string }> {
   const token = await db.transaction(async (trx) => {
     const known = await findAccount(trx, email);

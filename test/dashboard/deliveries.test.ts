@@ -4,13 +4,7 @@ import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, storeEvent } from "../worker/worker-stand.ts";
-import {
-  type DashboardStand,
-  openDashboard,
-  send,
-  signedIn,
-  testEncryption,
-} from "./dashboard-stand.ts";
+import { type DashboardStand, openDashboard, send, signedIn, testEncryption } from "./dashboard-stand.ts";
 import { emptyTables } from "../support/empty-tables.ts";
 
 const database = useTestDatabase();
@@ -56,9 +50,7 @@ test("tells what came, what was refused and why, of a day and a week", async () 
   });
   const text = await page("/deliveries", viewer);
   expect(text).toMatch(/New<\/h3> <p class="stat">40<[^]*Repeats<\/h3> <p class="stat">2</);
-  expect(text).toMatch(
-    /Refused<\/h3> <p class="stat">3<\/p> <p class="hint">in 24 hours; 8 in 7 days/,
-  );
+  expect(text).toMatch(/Refused<\/h3> <p class="stat">3<\/p> <p class="hint">in 24 hours; 8 in 7 days/);
   expect(text).toMatch(/no_match[^]*no secret that is stored here[^]*>3<[^]*>8</);
 });
 
@@ -118,7 +110,5 @@ test("home says that nothing could be stored, or that every signature was refuse
   expect(await page("/", viewer)).toContain("2 deliveries could not be stored at once in 24 hours");
   await database.db("receiver.answers_by_minute").delete();
   await storeAnswers(database.db, new Map([["no_match", 9]]));
-  expect(await page("/", viewer)).toContain(
-    "Every delivery of 24 hours was refused for its signature, 9 in all",
-  );
+  expect(await page("/", viewer)).toContain("Every delivery of 24 hours was refused for its signature, 9 in all");
 });

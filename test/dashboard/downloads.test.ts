@@ -18,11 +18,7 @@ afterAll(() => dashboard.close());
 function cellsOf(csv: string): string[][] {
   const rows: string[][] = [[]];
   const cell = /("(?:[^"]|"")*"|[^",\n]*)(,|\n|$)/gy;
-  for (
-    let found = cell.exec(csv);
-    found !== null && cell.lastIndex <= csv.length;
-    found = cell.exec(csv)
-  ) {
+  for (let found = cell.exec(csv); found !== null && cell.lastIndex <= csv.length; found = cell.exec(csv)) {
     const [, text = "", end] = found;
     rows.at(-1)?.push(text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text);
     if (end === "\n") rows.push([]);

@@ -1,13 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readAudit } from "../../src/people/audit.ts";
-import {
-  apply,
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleSubscription,
-  shown,
-} from "../mirror/samples.ts";
+import { apply, sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 
@@ -19,8 +12,7 @@ beforeAll(async () => {
 afterAll(() => dashboard.close());
 
 /** The stand's clock shows 12:00 on 22 November. */
-const hours = (n: number): string =>
-  new Date(Date.UTC(2026, 10, 22, 12) + n * 3_600_000).toISOString();
+const hours = (n: number): string => new Date(Date.UTC(2026, 10, 22, 12) + n * 3_600_000).toISOString();
 
 interface Renewal {
   attempts?: number;
@@ -51,14 +43,8 @@ async function declined(id: string, renewal: Renewal = {}): Promise<void> {
   );
   await apply(
     database.db,
-    shown(
-      "customer",
-      sampleCustomer({ id: `${id}-customer`, email: `${id}@example.com`, ...customer }),
-    ),
-    shown(
-      "subscription",
-      sampleSubscription({ id: `${id}-sub`, customer_id: `${id}-customer`, status: "past_due" }),
-    ),
+    shown("customer", sampleCustomer({ id: `${id}-customer`, email: `${id}@example.com`, ...customer })),
+    shown("subscription", sampleSubscription({ id: `${id}-sub`, customer_id: `${id}-customer`, status: "past_due" })),
     shown(
       "order",
       sampleOrder({
@@ -123,9 +109,7 @@ describe("the board", () => {
     );
     expect(column(board, "retrying")).toMatch(/RETRYING2 .*card expired .*Ask for another card/);
     expect(column(board, "last-retry")).toMatch(/LAST3 .*in 11 hours .*Write to the customer/);
-    expect(column(board, "final")).toMatch(
-      /50\.00 EUR Order FINAL4 .*none follows .*Collect another way, or cancel/,
-    );
+    expect(column(board, "final")).toMatch(/50\.00 EUR Order FINAL4 .*none follows .*Collect another way, or cancel/);
     expect(column(board, "recovered")).toContain("0");
   });
 
@@ -160,16 +144,13 @@ describe("the board", () => {
   ])("shows by the address what is asked for: %s", async (query, expected) => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page(`/dunning?${query}`, cookie));
-    expect((text.match(/Order [A-Z]+\d/g) ?? []).map((name) => name.slice(6)).sort()).toEqual(
-      expected,
-    );
+    expect((text.match(/Order [A-Z]+\d/g) ?? []).map((name) => name.slice(6)).sort()).toEqual(expected);
   });
 
   test("shows who has a renewal, and what rests; filters find both", async () => {
     const { cookie, email } = await signedIn(database.db, ["support"]);
     const own = decidedOn(await page("/dunning/first1", cookie));
-    const me =
-      /name="assignee" value="(\d+)"/.exec(await page("/dunning/first1", cookie))?.[1] ?? "";
+    const me = /name="assignee" value="(\d+)"/.exec(await page("/dunning/first1", cookie))?.[1] ?? "";
     const assigned = await post("/dunning/first1/assign", cookie, {
       "decided-on": own,
       assignee: me,
@@ -182,9 +163,7 @@ describe("the board", () => {
       /with you snoozed until 2026-11-25 00:00 UTC/,
     );
     const other = await signedIn(database.db, ["viewer"]);
-    expect(column(await page("/dunning?snoozed=only", other.cookie), "first")).toContain(
-      `with ${email}`,
-    );
+    expect(column(await page("/dunning?snoozed=only", other.cookie), "first")).toContain(`with ${email}`);
     expect(await page("/dunning?who=unassigned", other.cookie)).not.toContain("FIRST1");
     expect(await page("/dunning?snoozed=hide", other.cookie)).not.toContain("FIRST1");
   });
@@ -224,9 +203,7 @@ describe("the board", () => {
     expect(column(board, "retrying")).not.toContain("PAID5");
     expect(column(board, "recovered")).toMatch(/PAID5 .*Paid 2026-11-22 12:00 UTC/);
     expect(board).not.toContain("CANCELED6");
-    expect(textOf(await page("/dunning/canceled6", cookie))).toContain(
-      "its subscription ended, or it was voided",
-    );
+    expect(textOf(await page("/dunning/canceled6", cookie))).toContain("its subscription ended, or it was voided");
   });
 
   test("takes names that a customer chose for text, whatever is in them", async () => {
@@ -247,12 +224,8 @@ describe("a renewal's own page", () => {
   test("has the attempts and the advice that the alert gives", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page("/dunning/last3", cookie));
-    expect(text).toContain(
-      "their account had too little money. The service retries this card one last",
-    );
-    expect(text).toMatch(
-      /Attempts .* 1 2026-11-19 12:00 UTC declined: insufficient funds – 2 .* 3 /,
-    );
+    expect(text).toContain("their account had too little money. The service retries this card one last");
+    expect(text).toMatch(/Attempts .* 1 2026-11-19 12:00 UTC declined: insufficient funds – 2 .* 3 /);
   });
 
   test.each(["nobody", "order-1%2F.."])("is not there for %s", async (id) => {
@@ -271,8 +244,7 @@ describe("the form of a case", () => {
       await signedIn(database.db, ["support"], { email: "bob@example.com" }),
     ];
     const seenByBob = decidedOn(await page("/dunning/case8", bob.cookie));
-    const me =
-      /name="assignee" value="(\d+)"/.exec(await page("/dunning/case8", ada.cookie))?.[1] ?? "";
+    const me = /name="assignee" value="(\d+)"/.exec(await page("/dunning/case8", ada.cookie))?.[1] ?? "";
     await post("/dunning/case8/assign", ada.cookie, { "decided-on": seenByBob, assignee: me });
     await post("/dunning/case8/snooze", ada.cookie, { "decided-on": "1", until: "2026-12-01" });
 
@@ -328,9 +300,7 @@ describe("the form of a case", () => {
 test("home says what is at stake, what falls due today, and what nobody looks after", async () => {
   const { cookie } = await signedIn(database.db, ["viewer"]);
   const text = textOf(await page("/", cookie));
-  expect(text).toMatch(
-    /1 renewal without anybody looking after it: the last retry is within 48 hours/,
-  );
+  expect(text).toMatch(/1 renewal without anybody looking after it: the last retry is within 48 hours/);
   expect(text).toMatch(/1 renewal with no retry left: nobody looks after it yet/);
   expect(text).toMatch(/At stake 50\.00 EUR .* USD Falls due today 7\.00 USD/);
 });

@@ -36,8 +36,7 @@ async function page(path: string, cookie = operator): Promise<{ status: number; 
 const post = (path: string, form: Record<string, string>) =>
   send(`${dashboard.url}${path}`, { cookie: operator, form });
 
-const versionIn = ({ text }: { text: string }): string =>
-  /name="decided-on" value="([^"]*)"/.exec(text)?.[1] ?? "";
+const versionIn = ({ text }: { text: string }): string => /name="decided-on" value="([^"]*)"/.exec(text)?.[1] ?? "";
 
 test("shows the endpoint as the service has it, and its buttons to those who may use them", async () => {
   const [theirs, mine] = [await page("/endpoint", viewer), await page("/endpoint")];
@@ -66,15 +65,8 @@ test("rotates the secret once it was confirmed, stores it and records who did it
   });
   expect([answer.status, answer.headers.get("location")]).toEqual([303, "/endpoint"]);
   const [secret] = await stand.secrets();
-  expect([secret?.value, stand.service.given.at(-1)]).toEqual([
-    stand.service.given.at(-1),
-    secret?.value,
-  ]);
-  const recorded = await stand
-    .db("people.audit")
-    .where({ action: "endpoint.rotated" })
-    .orderBy("id", "desc")
-    .first();
+  expect([secret?.value, stand.service.given.at(-1)]).toEqual([stand.service.given.at(-1), secret?.value]);
+  const recorded = await stand.db("people.audit").where({ action: "endpoint.rotated" }).orderBy("id", "desc").first();
   expect(recorded).toMatchObject({
     subject_id: id,
     before: { secret: former?.id },
@@ -92,10 +84,7 @@ test("rotates once by a double click", async () => {
   expect(statuses).toContain(303);
   expect(statuses.filter((status) => status !== 303 && status !== 409)).toEqual([]);
   const secrets = await stand.secrets();
-  expect([secrets.length, secrets[0]?.value]).toEqual([
-    former.length + 1,
-    stand.service.given.at(-1),
-  ]);
+  expect([secrets.length, secrets[0]?.value]).toEqual([former.length + 1, stand.service.given.at(-1)]);
 });
 
 test("rotates nothing on an earlier state, nor with a grace period that is none", async () => {
@@ -142,9 +131,7 @@ test("has the service send an event, and leads to where it arrives", async () =>
   });
   expect(answer.status).toBe(303);
   expect(answer.headers.get("location")).toMatch(/^\/events\?id=.{10}/);
-  expect(await stand.db("people.audit").where({ action: "endpoint.tested" }).first()).toMatchObject(
-    { subject_id: id },
-  );
+  expect(await stand.db("people.audit").where({ action: "endpoint.tested" }).first()).toMatchObject({ subject_id: id });
   expect((await post(`/endpoint/${id}/test`, {})).status).toBe(409);
 });
 
@@ -155,13 +142,8 @@ test("says that the service does not answer, and shows what it can", async () =>
   });
   try {
     const answer = await send(`${away.url}/endpoint`, { cookie: operator });
-    expect([answer.status, (await answer.text()).includes("The service does not answer")]).toEqual([
-      200,
-      true,
-    ]);
-    expect(
-      (await send(`${away.url}/endpoint/${id}/rotate/confirm`, { cookie: operator })).status,
-    ).toBe(502);
+    expect([answer.status, (await answer.text()).includes("The service does not answer")]).toEqual([200, true]);
+    expect((await send(`${away.url}/endpoint/${id}/rotate/confirm`, { cookie: operator })).status).toBe(502);
   } finally {
     await away.close();
   }

@@ -34,9 +34,7 @@ const post = (path: string, form: Record<string, string>, cookie = operator) =>
 
 /** The numbers of the events that a list shows. */
 const listed = ({ text }: { text: string }): number[] =>
-  [...text.matchAll(/<td class="number"[^>]*><a href="\/events\/(\d+)"/g)].map(([, seq]) =>
-    Number(seq),
-  );
+  [...text.matchAll(/<td class="number"[^>]*><a href="\/events\/(\d+)"/g)].map(([, seq]) => Number(seq));
 
 const fieldOf = (text: string, name: string): string =>
   new RegExp(`name="${name}"\\s+value="([^"]*)"`).exec(text)?.[1] ?? "";
@@ -135,10 +133,7 @@ describe("the list of events", () => {
 
   test("shows boxes to choose by and the replay of all only to who may replay", async () => {
     await storeRow(database.db);
-    const [theirs, mine] = [
-      await page("/events?state=received", viewer),
-      await page("/events?state=received"),
-    ];
+    const [theirs, mine] = [await page("/events?state=received", viewer), await page("/events?state=received")];
     expect(theirs.text).not.toMatch(/checkbox|replay\/confirm/);
     expect(mine.text).toMatch(/type="checkbox"[^]*replay\/confirm\?state=received&amp;all=yes/);
   });
@@ -163,10 +158,7 @@ describe("the page of an event", () => {
 
   test("tells against which event a stale one was late", async () => {
     const later = await applied("order.succeeded", sampleOrder({ id: "ord_1", updated_at: at(9) }));
-    const late = await applied(
-      "order.created",
-      sampleOrder({ id: "ord_1", status: "pending", updated_at: at(1) }),
-    );
+    const late = await applied("order.created", sampleOrder({ id: "ord_1", status: "pending", updated_at: at(1) }));
     const { text } = await page(`/events/${late}`);
     expect(text).toMatch(new RegExp(`came late[^]*href="/events/${later}"[^]*stood\\s+already`));
   });
@@ -188,21 +180,13 @@ describe("the page of an event", () => {
   });
 
   test("shows personal fields to who may see them, and records it; nobody else sees them, nor the bytes", async () => {
-    const seq = await applied(
-      "customer.created",
-      sampleCustomer({ email: "jane.doe@example.com" }),
-    );
-    const [theirs, operators] = [
-      await page(`/events/${seq}`, viewer),
-      await page(`/events/${seq}`),
-    ];
+    const seq = await applied("customer.created", sampleCustomer({ email: "jane.doe@example.com" }));
+    const [theirs, operators] = [await page(`/events/${seq}`, viewer), await page(`/events/${seq}`)];
     expect(theirs.text).not.toContain("jane.doe@example.com");
     expect(theirs.text).toContain("hidden: personal");
     expect(operators.text.split("jane.doe@example.com").length - 1).toBe(2);
     expect(await audited("event.read")).toMatchObject({ after: { shown: ["bytes"] } });
-    expect(
-      (await page(`/events/${seq}`, support)).text.split("jane.doe@example.com").length,
-    ).toBeGreaterThan(3);
+    expect((await page(`/events/${seq}`, support)).text.split("jane.doe@example.com").length).toBeGreaterThan(3);
     expect(await audited("event.read")).toMatchObject({
       subject_id: String(seq),
       after: { shown: ["bytes", "personal fields"] },
@@ -217,9 +201,7 @@ describe("the page of an event", () => {
     ["marks of direction", Buffer.from('{"id":"evt_1","type":"order.\u202egnp.exe"}')],
     [
       "names of Object",
-      Buffer.from(
-        '{"id":"e","type":"order.created","data":{"object":{"__proto__":{"a":1},"id":"constructor"}}}',
-      ),
+      Buffer.from('{"id":"e","type":"order.created","data":{"object":{"__proto__":{"a":1},"id":"constructor"}}}'),
     ],
   ])("stands hostile bytes: %s", async (_, raw) => {
     const seq = await storeBody(database.db, raw);
@@ -273,10 +255,7 @@ async function everything(): Promise<Record<string, string>> {
 
 describe("the preview of a replay", () => {
   test("shows rows, changes and alerts that would come, and leaves no trace", async () => {
-    await applied(
-      "order.created",
-      sampleOrder({ id: "ord_1", status: "pending", subscription_id: "sub_1" }),
-    );
+    await applied("order.created", sampleOrder({ id: "ord_1", status: "pending", subscription_id: "sub_1" }));
     const seq = await storeEvent(
       database.db,
       "order.failed",
@@ -331,11 +310,7 @@ describe("the preview of a replay", () => {
   });
 
   test("hides personal values from who may not see them", async () => {
-    const seq = await storeEvent(
-      database.db,
-      "customer.created",
-      sampleCustomer({ email: "jane.doe@example.com" }),
-    );
+    const seq = await storeEvent(database.db, "customer.created", sampleCustomer({ email: "jane.doe@example.com" }));
     expect((await page(`/events/${seq}/preview`)).text).not.toContain("jane.doe@example.com");
     expect((await page(`/events/${seq}/preview`, support)).text).toContain("jane.doe@example.com");
     expect(await audited("event.read")).toMatchObject({ after: { shown: ["personal fields"] } });
@@ -372,10 +347,7 @@ describe("a replay", () => {
   });
 
   test("of chosen events names each before it is done", async () => {
-    const seqs = [
-      await storeRow(database.db, { state: "dead" }),
-      await storeRow(database.db, { state: "dead" }),
-    ];
+    const seqs = [await storeRow(database.db, { state: "dead" }), await storeRow(database.db, { state: "dead" })];
     const asked = await page(`/events/replay/confirm?seq=${seqs[0]}&seq=${seqs[1]}`);
     expect(listed(asked)).toEqual(seqs);
     const form = new URLSearchParams([
@@ -439,9 +411,7 @@ describe("a replay", () => {
     await lock.rollback();
     const statuses = (await Promise.all(clicks)).map(({ status }) => status);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([303, 409]);
-    expect(await db("people.audit").where("id", ">", before).pluck("action")).toEqual([
-      "events.replayed",
-    ]);
+    expect(await db("people.audit").where("id", ">", before).pluck("action")).toEqual(["events.replayed"]);
   });
 
   test("of a filter is refused where it finds others by then, after ten minutes, and without a filter", async () => {
@@ -471,9 +441,10 @@ const sendForm = (path: string, form: URLSearchParams) =>
 
 const formOf = (text: string): Record<string, string> =>
   Object.fromEntries(
-    [...text.matchAll(/type="hidden"\s+name="([^"]*)"\s+value="([^"]*)"/g)].map(
-      ([, name = "", value = ""]) => [name, value],
-    ),
+    [...text.matchAll(/type="hidden"\s+name="([^"]*)"\s+value="([^"]*)"/g)].map(([, name = "", value = ""]) => [
+      name,
+      value,
+    ]),
   );
 
 test("home says what waits, what is dead and why", async () => {

@@ -112,11 +112,7 @@ interface Runs {
 }
 
 /** Finds what got lost, and heals it; with `reportOnly` it only finds. */
-export async function reconcileAll(
-  db: Knex,
-  baseUrl: string,
-  { kinds, reportOnly = false }: Runs,
-): Promise<void> {
+export async function reconcileAll(db: Knex, baseUrl: string, { kinds, reportOnly = false }: Runs): Promise<void> {
   const random = seededRandom("dashboard");
   // A story moves the service's clock, and the run's goes with it.
   const serviceClock = createServiceClock(filledClock);
@@ -274,10 +270,7 @@ async function people(db: Knex): Promise<void> {
       .orderBy("created_at", "desc")
       .limit(1)
       .pluck("id");
-    const [disputed] = await trx("mirror.orders")
-      .where({ status: "chargeback" })
-      .limit(1)
-      .pluck("id");
+    const [disputed] = await trx("mirror.orders").where({ status: "chargeback" }).limit(1).pluck("id");
     const subjects = [
       { kind: "dunning", id: declined },
       { kind: "chargeback", id: disputed },

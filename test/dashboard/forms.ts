@@ -18,15 +18,14 @@ const filledIn: Readonly<Record<string, string>> = {
 
 /** The forms of a page, whose markup is the dashboard's own, that are sent with POST. Pure. */
 const formsOn = (page: string): Form[] =>
-  [...page.matchAll(/<form\b([^>]*\smethod="post"[^>]*)>(.*?)<\/form>/gs)].map(
-    ([, tag = "", body = ""]) => ({ action: attribute(tag, "action"), fields: fieldsIn(body) }),
-  );
+  [...page.matchAll(/<form\b([^>]*\smethod="post"[^>]*)>(.*?)<\/form>/gs)].map(([, tag = "", body = ""]) => ({
+    action: attribute(tag, "action"),
+    fields: fieldsIn(body),
+  }));
 
 function fieldsIn(body: string): Form["fields"] {
   const fields: Record<string, string> = {};
-  const found = body.matchAll(
-    /<(input|button)\b([^>]*)>|<(?:textarea|select)\b([^>]*)>(.*?)<\/(?:textarea|select)>/gs,
-  );
+  const found = body.matchAll(/<(input|button)\b([^>]*)>|<(?:textarea|select)\b([^>]*)>(.*?)<\/(?:textarea|select)>/gs);
   for (const [, , empty, tag = empty ?? "", content = ""] of found) {
     const name = attribute(tag, "name");
     const chosen = /<option\b[^>]*\svalue="([^"]+)"/.exec(content)?.[1];
@@ -36,8 +35,7 @@ function fieldsIn(body: string): Form["fields"] {
   return fields;
 }
 
-const attribute = (tag: string, name: string): string =>
-  new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1] ?? "";
+const attribute = (tag: string, name: string): string => new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1] ?? "";
 
 /** A route that takes a form, with the form that a page shows for it, and that page; null where none shows one. */
 export interface FormTarget {

@@ -49,8 +49,7 @@ const submit = async (from: string, action: string, fields: Record<string, strin
   post(action, { "decided-on": versionIn(await textOf(from), action), ...fields });
 
 const acts = () => database.db("people.audit").orderBy("id").pluck<string[]>("action");
-const runs = () =>
-  database.db("dispatch.runs").orderBy("seq").select("seq", "state", "attempts", "is_first");
+const runs = () => database.db("dispatch.runs").orderBy("seq").select("seq", "state", "attempts", "is_first");
 const shownIn = (text: string) =>
   [...text.matchAll(/<tr>\s*<td class="number"[^>]*>(\d+)<\/td>/g)].map(([, seq]) => Number(seq));
 
@@ -69,9 +68,7 @@ test("the list has handlers and destinations, and how each does", async () => {
   expect(text).toMatch(/<bdi class="outside">crm<\/bdi><\/a\s*>\s*<span class="hint">destination/);
   expect(text).toContain("paused");
   expect(text).toContain("node src/bin/tallyhook.js handlers list");
-  expect(await textOf("/handlers/forward%3Acrm")).toContain(
-    "node src/bin/tallyhook.js forward show crm",
-  );
+  expect(await textOf("/handlers/forward%3Acrm")).toContain("node src/bin/tallyhook.js forward show crm");
 });
 
 test("the list begins with files that are down, and why, as text", async () => {
@@ -149,12 +146,7 @@ describe("pausing and resuming", () => {
     const text = await textOf(at);
     expect(text).toMatch(/<\/time\s*> by <bdi class="outside">p\w+@example\.com/);
     expect((await submit(at, `${at}/resume`)).status).toBe(303);
-    expect((await acts()).slice(before)).toEqual([
-      "handler.paused",
-      "notes.read",
-      "notes.read",
-      "handler.resumed",
-    ]);
+    expect((await acts()).slice(before)).toEqual(["handler.paused", "notes.read", "notes.read", "handler.resumed"]);
     expect(await database.db("dispatch.handlers").pluck("paused_by")).toEqual([null]);
   });
 
@@ -170,14 +162,11 @@ describe("pausing and resuming", () => {
     expect(await database.db("dispatch.handlers").pluck("pause_reason")).toEqual(["by Anna"]);
   });
 
-  test.each([[""], ["two\nlines"], ["x".repeat(201)]])(
-    "need a reason in one line: %j",
-    async (reason) => {
-      const at = "/handlers/receipts";
-      expect((await submit(at, `${at}/pause`, { reason })).status).toBe(400);
-      expect(await database.db("dispatch.handlers").pluck("paused_by")).toEqual([null]);
-    },
-  );
+  test.each([[""], ["two\nlines"], ["x".repeat(201)]])("need a reason in one line: %j", async (reason) => {
+    const at = "/handlers/receipts";
+    expect((await submit(at, `${at}/pause`, { reason })).status).toBe(400);
+    expect(await database.db("dispatch.handlers").pluck("paused_by")).toEqual([null]);
+  });
 });
 
 describe("retrying", () => {
@@ -295,9 +284,7 @@ describe("the card of home", () => {
       [{ dead: 1_000 }],
       "bad",
       "1000 or more dead",
-      [
-        "The handler receipts has given up 1000 or more changes; later ones of the same objects wait.",
-      ],
+      ["The handler receipts has given up 1000 or more changes; later ones of the same objects wait."],
     ],
     [
       "one is behind",

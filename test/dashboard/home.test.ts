@@ -58,9 +58,7 @@ describe("home", () => {
   test("says first until when each list is proved, and that something needs somebody while no worker runs", async () => {
     await stand.run();
     const text = await home();
-    expect(text).toMatch(
-      /Home Proved equal until \d{4}-\d\d-\d\d \d\d:\d\d UTC Customers : proved equal until/,
-    );
+    expect(text).toMatch(/Home Proved equal until \d{4}-\d\d-\d\d \d\d:\d\d UTC Customers : proved equal until/);
     expect(text).toContain("2 things need somebody No webhook has ever come");
     expect(text).toContain("No worker runs");
     expect(text).not.toContain(quiet);
@@ -88,9 +86,7 @@ describe("home", () => {
       "update receiver.heartbeats set ready_at = now() - interval '6 minutes', beat_at = now() - interval '6 minutes'",
     );
     const text = await home();
-    expect(text).toContain(
-      "No receiver takes webhooks: none runs. The last one could 6 minutes ago.",
-    );
+    expect(text).toContain("No receiver takes webhooks: none runs. The last one could 6 minutes ago.");
     expect(text).not.toContain(quiet);
     await db("receiver.heartbeats").delete();
     await leave(db);
@@ -153,8 +149,7 @@ describe("a card", () => {
 test("home says that there is more than this person may see", () => {
   const trust = { tone: "good", headline: html`Proved`, lists: [], reasons: [] } as const;
   const beginning = { hasWorker: true, hasEvents: true, hasObjects: true, hasRun: true };
-  const shown = (seesAll: boolean) =>
-    words(renderHome({ trust, beginning, cards: [], seesAll }).markup);
+  const shown = (seesAll: boolean) => words(renderHome({ trust, beginning, cards: [], seesAll }).markup);
   expect(shown(true)).toContain(`${quiet}.`);
   expect(shown(false)).toContain(`${quiet}, of what your roles let you see.`);
 });

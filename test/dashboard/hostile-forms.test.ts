@@ -51,8 +51,7 @@ const otherNames = ["decided-on", "email", "password", "code", "token", "next", 
 /** A month is prepared in seconds: what it refuses is quick. */
 const isSlow = (path: string): boolean => path.endsWith("/prepare");
 
-const lastAct = async (): Promise<unknown> =>
-  (await database.db("people.audit").max("id as max").first())?.max;
+const lastAct = async (): Promise<unknown> => (await database.db("people.audit").max("id as max").first())?.max;
 
 test("no form makes an error of the program, whatever is in its fields; what is refused leaves no act, and says why; a text that is taken is stored whole", async () => {
   const wrong: unknown[] = [];
@@ -66,11 +65,9 @@ test("no form makes an error of the program, whatever is in its fields; what is 
         const answer = await send(`${dashboard.url}${action}`, { cookie, form });
         const text = await answer.text();
         const { status } = answer;
-        const report = (what: string) =>
-          wrong.push([what, status, `${path} ${spoiled.join()}`, value.slice(0, 40)]);
+        const report = (what: string) => wrong.push([what, status, `${path} ${spoiled.join()}`, value.slice(0, 40)]);
         if (status >= 500) report("an error");
-        if (answer.headers.get("location")?.startsWith("/sign-in?unsaved") === true)
-          report("signed out");
+        if (answer.headers.get("location")?.startsWith("/sign-in?unsaved") === true) report("signed out");
         if (status >= 400 && before !== (await lastAct())) report("half done");
         if (status >= 400 && !/<p class="problem"[^>]*>[^<]{10}/.test(text)) report("no reason");
         if (page === null || status >= 400) continue;

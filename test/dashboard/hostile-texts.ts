@@ -60,9 +60,7 @@ export async function spoilTexts(db: Knex, text: string): Promise<void> {
                '"\\1": ' || replace(to_json(?::text)::text, '\\', '\\\\'), 'g')::jsonb`;
       // Some texts are checked by the table itself: those cannot be hostile.
       await trx
-        .transaction((own) =>
-          own.raw(`update ${place} set ${name} = ${value} where ${name} is not null`, [text]),
-        )
+        .transaction((own) => own.raw(`update ${place} set ${name} = ${value} where ${name} is not null`, [text]))
         .catch(() => {});
     }
   });

@@ -50,12 +50,7 @@ const find = (q: string, cookie = support, more: Record<string, string> = {}): P
 
 /** What this test did, the newest first. */
 const acts = (action: string) =>
-  database
-    .db("people.audit")
-    .where({ action })
-    .where("id", ">", lastAct)
-    .orderBy("id", "desc")
-    .select("*");
+  database.db("people.audit").where({ action }).where("id", ">", lastAct).orderBy("id", "desc").select("*");
 
 const byEvent = (snapshot: Snapshot, seq: number): Snapshot => ({
   ...snapshot,
@@ -80,11 +75,7 @@ describe("search", () => {
     ["an id", "order-1", "/objects/order/order-1"],
     ["an id in capitals", "ORDER-1", "/objects/order/order-1"],
     ["an order number", "AB12CD34", "/objects/order/order-1"],
-    [
-      "an order number in small letters, as customers write it",
-      " #ab12cd34 ",
-      "/objects/order/order-1",
-    ],
+    ["an order number in small letters, as customers write it", " #ab12cd34 ", "/objects/order/order-1"],
     ["an e-mail address in any case", "JANE@Example.com", "/objects/customer/customer-1"],
     ["the last four digits of a card", "4242", "/objects/order/order-1"],
     ["a transaction's id", "sale-1", "/objects/transaction/sale-1"],
@@ -200,9 +191,7 @@ describe("the page of an object", () => {
     const customer = (await open("/objects/customer/customer-1")).text;
     expect(customer).toContain('href="/objects/order/order-1"');
     expect(customer).toContain('href="/objects/subscription/subscription-1"');
-    expect((await open("/objects/subscription/subscription-1")).text).toContain(
-      'href="/objects/order/order-1"',
-    );
+    expect((await open("/objects/subscription/subscription-1")).text).toContain('href="/objects/order/order-1"');
   });
 
   test("shows ten of what belongs to it, and all of them page by page", async () => {
@@ -286,10 +275,7 @@ describe("the page of an object", () => {
           metadata: { [script]: script, [long]: 1 },
         }),
       ),
-      shown(
-        "order",
-        sampleOrder({ order_number: script, currency: "<b>", description: long, status: script }),
-      ),
+      shown("order", sampleOrder({ order_number: script, currency: "<b>", description: long, status: script })),
     );
     for (const path of ["/objects/customer/customer-1", "/objects/order/order-1", "/objects"]) {
       const { status, text } = await open(path);
@@ -343,9 +329,7 @@ describe("an event that could not be applied", () => {
     expect(wordsOf(many)).not.toContain("is not tried any more");
     expect(wordsOf(many)).toContain("4 things are not right here");
     expect(wordsOf(many)).toContain("More of its events were not applied");
-    expect(
-      (await open("/objects/order/order-1?as-of=2001-01-01T00:00", viewer)).text,
-    ).not.toContain("not applied");
+    expect((await open("/objects/order/order-1?as-of=2001-01-01T00:00", viewer)).text).not.toContain("not applied");
   });
 
   test("is named where nothing else is known of its object", async () => {
@@ -443,10 +427,8 @@ describe("the timeline and the blame", () => {
     const second = (await open(`/objects/order/order-1?before=${older}`, viewer)).text;
     expect(entries(second)).toBe(25);
     expect(wordsOf(second)).toContain("0.33 USD → 0.34 USD");
-    const last =
-      /\?before=([^"#]+)#timeline" *>? *Older|rel="next" href="[^"]*before=([^"#]+)/.exec(second);
-    const third = (await open(`/objects/order/order-1?before=${last?.[1] ?? last?.[2]}`, viewer))
-      .text;
+    const last = /\?before=([^"#]+)#timeline" *>? *Older|rel="next" href="[^"]*before=([^"#]+)/.exec(second);
+    const third = (await open(`/objects/order/order-1?before=${last?.[1] ?? last?.[2]}`, viewer)).text;
     expect(entries(third)).toBe(10);
     expect(third).not.toContain('rel="next"');
   });

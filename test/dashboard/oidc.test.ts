@@ -142,11 +142,7 @@ test("roles follow the groups at the next sign-in, and the change is recorded", 
 
 test.each([
   ["none of their groups has a role", { groups: ["lunch"] }, /None of your groups has a role/],
-  [
-    "their address is not verified",
-    { email_verified: false },
-    /has not verified your e-mail address/,
-  ],
+  ["their address is not verified", { email_verified: false }, /has not verified your e-mail address/],
   ["there is no address", { email: undefined }, /gives no e-mail address/],
 ])("a person is refused where %s", async (_, claims, says) => {
   person = { ...person, sub: `x${Math.abs(JSON.stringify(claims).length)}`, ...claims };
@@ -160,10 +156,7 @@ test("a person cannot become another one by taking their address at the provider
   await visit();
   person = { ...person, sub: "mallory", groups: ["on-call"] };
   const { answer } = await visit();
-  expect([answer.status, await answer.text()]).toEqual([
-    403,
-    expect.stringContaining("another person"),
-  ]);
+  expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("another person")]);
 });
 
 test("an account that was added by hand becomes that of the person with its address", async () => {
@@ -210,9 +203,7 @@ test("a disabled account is let in by no provider", async () => {
   person = { ...person, sub: "bob", email: "bob@example.com" };
   await visit();
   const { id } = await requireAccount(database.db, "bob@example.com");
-  await database.db.transaction((trx) =>
-    changeAccount(trx, id, { isDisabled: true, now: new Date() }),
-  );
+  await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: true, now: new Date() }));
   const { answer } = await visit();
   expect([answer.status, cookieOf(answer)]).toEqual([403, null]);
 });
@@ -250,10 +241,7 @@ test("a provider that is away is said to be, and a password still works", async 
   );
   const other = await openDashboard(database, { oidc: away });
   const answer = await send(`${other.url}/sign-in/oidc`);
-  expect([answer.status, await answer.text()]).toEqual([
-    502,
-    expect.stringContaining("sign in with a password"),
-  ]);
+  expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining("sign in with a password")]);
   expect((await send(`${other.url}/sign-in`)).status).toBe(200);
   await other.close();
 });

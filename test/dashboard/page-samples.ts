@@ -11,30 +11,24 @@ type Sample = (db: Knex) => Promise<string>;
  */
 const pageSamples: Readonly<Record<string, Sample>> = {
   "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
-  "/admin/sessions/:id/end": async (db) =>
-    `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
+  "/admin/sessions/:id/end": async (db) => `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
   "/chargebacks/:id": async (db) => `/chargebacks/${await newest(db, "mirror.chargebacks", "key")}`,
   "/dunning/:id": async (db) =>
     `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,
-  "/events/replay/confirm": async (db) =>
-    `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
+  "/events/replay/confirm": async (db) => `/events/replay/confirm?seq=${await newest(db, "inbox.events", "seq")}`,
   "/endpoint/:id/rotate/confirm": async (db) =>
     `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate/confirm`,
-  "/endpoint/:id/rotate": async (db) =>
-    `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate`,
-  "/endpoint/:id/test": async (db) =>
-    `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/test`,
-  "/reconciliation/runs/:id": async (db) =>
-    `/reconciliation/runs/${await newest(db, "reconcile.runs", "id")}`,
+  "/endpoint/:id/rotate": async (db) => `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/rotate`,
+  "/endpoint/:id/test": async (db) => `/endpoint/${await newest(db, "reconcile.endpoints", "id")}/test`,
+  "/reconciliation/runs/:id": async (db) => `/reconciliation/runs/${await newest(db, "reconcile.runs", "id")}`,
   "/reconciliation/findings/:id": async (db) =>
     `/reconciliation/findings/${await newest(db, "reconcile.findings", "id", { state: "open" })}`,
   "/reconciliation/heal/:resource/:id": async (db) =>
     `/reconciliation/heal/order/${await newest(db, "mirror.orders", "id")}`,
   "/reconciliation/orders/:order/withdraw": async () => "/reconciliation/orders/1/withdraw",
   "/reports/:name": async () => "/reports/month-end?from=2026-10-01&to=2026-10-31",
-  "/reports/:name/download": async () =>
-    "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
+  "/reports/:name/download": async () => "/reports/month-end/download?from=2026-10-01&to=2026-10-31&format=csv",
   "/reports/close/:month": async () => "/reports/close/2026-10",
   "/reports/close/:month/bundle": async () => "/reports/close/2026-09/bundle",
   "/reports/close/:month/approve": async () => "/reports/close/2026-10/approve",
@@ -47,19 +41,15 @@ const pageSamples: Readonly<Record<string, Sample>> = {
       .select("id", "alert_id");
     return `/alerts/${alert_id}/messages/${id}/resend`;
   },
-  "/alerts/silences/:silence/end": async (db) =>
-    `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
+  "/alerts/silences/:silence/end": async (db) => `/alerts/silences/${await newest(db, "alerts.silences", "id")}/end`,
   "/handlers/:recipient": async () => "/handlers/receipts",
   "/handlers/:recipient/runs/:seq/skip": async () => "/handlers/receipts/runs/1/skip",
   "/handlers/:recipient/runs/:seq/retry": async () => "/handlers/receipts/runs/1/retry",
-  "/objects/chargeback/:id": async (db) =>
-    `/objects/chargeback/${await newest(db, "mirror.chargebacks", "key")}`,
-  "/objects/:resource/:id": async (db) =>
-    `/objects/order/${await newest(db, "mirror.orders", "id")}`,
+  "/objects/chargeback/:id": async (db) => `/objects/chargeback/${await newest(db, "mirror.chargebacks", "key")}`,
+  "/objects/:resource/:id": async (db) => `/objects/order/${await newest(db, "mirror.orders", "id")}`,
   "/objects/:resource/:id/:relation": async (db) =>
     `/objects/customer/${await newest(db, "mirror.orders", "customer_id")}/orders`,
-  "/me/sessions/:id/end": async (db) =>
-    `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
+  "/me/sessions/:id/end": async (db) => `/me/sessions/${await newest(db, "people.sessions", "id")}/end`,
 };
 
 /** Addresses under which a page looks different by what is asked of it, such as by a filter or another state. */
@@ -112,10 +102,7 @@ export interface SampledRoute {
 }
 
 /** Every route of the groups with an address on the filled database. */
-export async function sampleRoutes(
-  db: Knex,
-  groups: readonly PageGroup[],
-): Promise<SampledRoute[]> {
+export async function sampleRoutes(db: Knex, groups: readonly PageGroup[]): Promise<SampledRoute[]> {
   const addresses = new Map<string, string>();
   for (const [path, sample] of Object.entries(pageSamples)) {
     addresses.set(shapeOf(path), await sample(db));

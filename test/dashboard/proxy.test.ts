@@ -62,8 +62,6 @@ test("a session that the proxy began is over when the proxy names nobody, or ano
 
 test("a disabled person is let in by no proxy", async () => {
   const { id } = await requireAccount(database.db, "bob@example.com");
-  await database.db.transaction((trx) =>
-    changeAccount(trx, id, { isDisabled: true, now: new Date() }),
-  );
+  await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: true, now: new Date() }));
   expect((await account(dashboard, as("bob@example.com"))).status).toBe(303);
 });

@@ -20,12 +20,7 @@ beforeAll(async () => {
     service: { baseUrl: service.url, apiKey: testKey },
   });
   dashboard.clock.set(new Date());
-  for (const roles of [
-    ["viewer"],
-    ["support"],
-    ["operator"],
-    ["operator", "support"],
-  ] as Role[][]) {
+  for (const roles of [["viewer"], ["support"], ["operator"], ["operator", "support"]] as Role[][]) {
     const { cookie } = await signedIn(db, roles, { now: new Date() });
     cookies.set(roles.join("+"), cookie);
   }
@@ -61,8 +56,7 @@ const words = (text: string): string =>
     .replaceAll("&#39;", "'")
     .replaceAll(/\s+/g, " ");
 
-const order = (n: number) =>
-  service.objects["orders"]?.[n] as { id: string } & Record<string, unknown>;
+const order = (n: number) => service.objects["orders"]?.[n] as { id: string } & Record<string, unknown>;
 const monthOf = (at: string) => String(at).slice(0, 7);
 
 describe("coverage", () => {
@@ -82,18 +76,12 @@ describe("coverage", () => {
       .where({ resource: "order", run: 1 })
       .first(db.raw("created_before as bounds"));
     const from = new Date(bounds.getTime() - 40 * 86_400_000);
-    await db("reconcile.coverage")
-      .where({ resource: "order", run: 1 })
-      .update({ created_from: from });
+    await db("reconcile.coverage").where({ resource: "order", run: 1 }).update({ created_from: from });
     const month = await page(`/reconciliation?month=${from.toISOString().slice(0, 7)}`);
     expect(words(month.text)).toMatch(/Orders: nothing proves .*\d{4}-\d\d-01 00:00 UTC to /);
     expect(words(month.text)).toContain("Proved in part");
-    expect(words((await page("/")).text)).toContain(
-      "Orders: nothing proves what was created before",
-    );
-    await db("reconcile.coverage")
-      .where({ resource: "order", run: 1 })
-      .update({ created_from: null });
+    expect(words((await page("/")).text)).toContain("Orders: nothing proves what was created before");
+    await db("reconcile.coverage").where({ resource: "order", run: 1 }).update({ created_from: null });
   });
 
   test("says nothing of a proof in a month that began after the last one, however it is cut", async () => {
@@ -142,13 +130,7 @@ describe("a finding", () => {
 
   test("stands on the board with its money and fields, by its object, its order number and its list", async () => {
     const number = String(order(2)["order_number"]);
-    for (const query of [
-      "",
-      `?object=${order(2).id}`,
-      `?object=${number}`,
-      "?list=order",
-      "?severity=high",
-    ]) {
+    for (const query of ["", `?object=${order(2).id}`, `?object=${number}`, "?list=order", "?severity=high"]) {
       const { text } = await page(`/reconciliation/findings${query}`);
       expect([query, words(text).includes("9.95 USD")], query).toEqual([query, true]);
       expect(text).toContain(`href="/reconciliation/findings/${finding}"`);
@@ -170,9 +152,7 @@ describe("a finding", () => {
     expect(words(known.text)).toContain("Grace called");
     expect(known.text).toContain("quotes Grace Hopper");
     for (const action of ["finding.read", "notes.read"]) {
-      expect(await readAudit(db, { action, limit: 5 })).toMatchObject([
-        { subject: { kind: "finding", id: finding } },
-      ]);
+      expect(await readAudit(db, { action, limit: 5 })).toMatchObject([{ subject: { kind: "finding", id: finding } }]);
     }
   });
 
@@ -197,22 +177,12 @@ describe("a finding", () => {
   test("is acknowledged with a note, by whoever is signed in, on what they saw", async () => {
     const path = `/reconciliation/findings/${finding}`;
     const seen = decidedOn((await page(path, "operator")).text, `${path}/acknowledge`);
-    const stale = await post(
-      `${path}/acknowledge`,
-      { note: "known", "decided-on": "0" },
-      "operator",
-    );
+    const stale = await post(`${path}/acknowledge`, { note: "known", "decided-on": "0" }, "operator");
     expect(stale.status).toBe(409);
-    expect(
-      (await post(`${path}/acknowledge`, { note: " ", "decided-on": seen }, "operator")).status,
-    ).toBe(400);
-    expect(
-      (await post(`${path}/acknowledge`, { note: "known", "decided-on": seen }, "operator")).status,
-    ).toBe(303);
+    expect((await post(`${path}/acknowledge`, { note: " ", "decided-on": seen }, "operator")).status).toBe(400);
+    expect((await post(`${path}/acknowledge`, { note: "known", "decided-on": seen }, "operator")).status).toBe(303);
     const [act] = await readAudit(db, { action: "finding.acknowledged", limit: 1 });
-    expect(
-      await db("reconcile.findings").where({ id: finding }).first("state", "ack_by", "ack_note"),
-    ).toEqual({
+    expect(await db("reconcile.findings").where({ id: finding }).first("state", "ack_by", "ack_note")).toEqual({
       state: "acknowledged",
       ack_by: act?.actor,
       ack_note: "known",
@@ -224,8 +194,7 @@ describe("a finding", () => {
 
 describe("a heal", () => {
   const path = () => `/reconciliation/heal/order/${order(2).id}`;
-  const total = async () =>
-    (await db("mirror.orders").where("id", order(2).id).first("total")).total;
+  const total = async () => (await db("mirror.orders").where("id", order(2).id).first("total")).total;
 
   test("shows both sides as they are now; personal values to whoever may see them, recorded", async () => {
     const seen = await page(path());
@@ -252,9 +221,7 @@ describe("a heal", () => {
     expect(stale.text).toContain("spoiled</textarea");
     await db("mirror.orders").where("id", order(2).id).update({ total: 7 });
     Object.assign(order(2), { coupon_code: null, subtotal: 1_001 });
-    expect(words((await post(path(), form, "operator")).text)).toContain(
-      "Changed since: what the service shows.",
-    );
+    expect(words((await post(path(), form, "operator")).text)).toContain("Changed since: what the service shows.");
     Object.assign(order(2), { subtotal: 1_002 });
     expect(await total()).toBe("7");
     expect(await db("mirror.heals")).toEqual([]);
@@ -292,10 +259,7 @@ describe("a heal", () => {
     expect(words((await page(path(), "operator")).text)).toContain("check SVC_API_KEY");
     service.quirks = {};
     const unknown = await page("/reconciliation/heal/order/nobody-knows", "operator");
-    expect([unknown.status, words(unknown.text).includes("does not know the order")]).toEqual([
-      404,
-      true,
-    ]);
+    expect([unknown.status, words(unknown.text).includes("does not know the order")]).toEqual([404, true]);
     expect((await page("/reconciliation/heal/planet/x", "operator")).status).toBe(404);
     expect((await page("/reconciliation/heal/order/..%2F..%2Fx", "operator")).status).toBe(404);
   });
@@ -311,19 +275,13 @@ describe("a run", () => {
   });
 
   test("that has not ended shows how far it is, and that nobody is at work on it", async () => {
-    await db("reconcile.coverage")
-      .where({ run: 1, resource: "order" })
-      .update({ state: "pending" });
+    await db("reconcile.coverage").where({ run: 1, resource: "order" }).update({ state: "pending" });
     await db("reconcile.runs").where({ id: 1 }).update({ state: "running", finished_at: null });
     const { text } = await page("/reconciliation/runs/1");
     expect(words(text)).toContain("3 of 4 parts read");
     expect(words(text)).toContain("It was interrupted");
-    await db("reconcile.coverage")
-      .where({ run: 1, resource: "order" })
-      .update({ state: "complete" });
-    await db("reconcile.runs")
-      .where({ id: 1 })
-      .update({ state: "complete", finished_at: db.fn.now() });
+    await db("reconcile.coverage").where({ run: 1, resource: "order" }).update({ state: "complete" });
+    await db("reconcile.runs").where({ id: 1 }).update({ state: "complete", finished_at: db.fn.now() });
   });
 
   test("that is ordered while no worker runs says so, waits, and can be taken back", async () => {
@@ -341,9 +299,7 @@ describe("a run", () => {
     expect(await readAudit(db, { action: "run.ordered", limit: 5 })).toMatchObject([
       { actor: open.ordered_by, subject: { id: open.id } },
     ]);
-    expect((await post(`/reconciliation/orders/${open.id}/withdraw`, {}, "operator")).status).toBe(
-      303,
-    );
+    expect((await post(`/reconciliation/orders/${open.id}/withdraw`, {}, "operator")).status).toBe(303);
     expect(await db("reconcile.run_orders").pluck("outcome")).toEqual(["withdrawn"]);
     const again = await post(`/reconciliation/orders/${open.id}/withdraw`, {}, "operator");
     expect(again.status).toBe(409);
@@ -362,11 +318,7 @@ describe("a run", () => {
     const [run] = await db("reconcile.runs")
       .insert({ run_key: order.run_key, kind: "full", t0: new Date(0), state: "abandoned" })
       .returning("id");
-    const { status, text } = await post(
-      `/reconciliation/orders/${order.id}/withdraw`,
-      {},
-      "operator",
-    );
+    const { status, text } = await post(`/reconciliation/orders/${order.id}/withdraw`, {}, "operator");
     expect(status).toBe(409);
     expect(words(text)).toContain(`A worker was faster: run ${run.id} has begun for this order`);
     expect(text).toContain(`href="/reconciliation/runs/${run.id}"`);

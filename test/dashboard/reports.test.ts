@@ -70,9 +70,7 @@ describe("a download has the bytes of the command line", () => {
     const folder = await mkdtemp(join(tmpdir(), "tallyhook-download-"));
     const at = await asOf();
     const query = new URLSearchParams({ from: "2025-05", "as-of": at, currency: "usd", format });
-    const names = ["month-end", "refunds", "journal"].filter((name) =>
-      formatsOf(findReport(name)).includes(format),
-    );
+    const names = ["month-end", "refunds", "journal"].filter((name) => formatsOf(findReport(name)).includes(format));
     for (const name of names) {
       const answer = await get(`/reports/${name}/download?${query}`);
       expect(answer.headers.get("content-disposition")).toMatch(
@@ -81,20 +79,7 @@ describe("a download has the bytes of the command line", () => {
       const out = join(folder, name);
       const { error } = await runCommand(
         registerReport,
-        [
-          "report",
-          name,
-          "--from",
-          "2025-05",
-          "--as-of",
-          at,
-          "--currency",
-          "usd",
-          "--format",
-          format,
-          "--out",
-          out,
-        ],
+        ["report", name, "--from", "2025-05", "--as-of", at, "--currency", "usd", "--format", format, "--out", out],
         { env: { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "UTC" } },
       );
       expect(error).toBeNull();
@@ -112,10 +97,7 @@ describe("options are those of the command, with its words where they are wrong"
     ["from=2025-05&to=2025-04", /is after --to/],
     ["as-of=yesterday", /--as-of &quot;yesterday&quot; is no time\. Use a time with its offset/],
     ["as-of=2999-01-01T00:00:00Z", /later than a minute ago/],
-    [
-      "currency=zzz",
-      /No transaction is in the currency &quot;zzz&quot;. The mirror holds jpy, usd/,
-    ],
+    ["currency=zzz", /No transaction is in the currency &quot;zzz&quot;. The mirror holds jpy, usd/],
     [`from=${encodeURIComponent("'; drop table mirror.orders; --")}`, /is not a day/],
     [`currency=${encodeURIComponent("<script>alert(1)</script>")}`, /&lt;script&gt;/],
     [`from=${"9".repeat(10_000)}`, /is not a day/],
@@ -141,8 +123,7 @@ describe("options are those of the command, with its words where they are wrong"
   });
 
   test("the journal takes accounts from its form, and never a file of the server", async () => {
-    const accounts =
-      "account-clearing=1000&account-sales=2000&account-refunds=3000&account-chargebacks=4000";
+    const accounts = "account-clearing=1000&account-sales=2000&account-refunds=3000&account-chargebacks=4000";
     const read = await page(`/reports/journal?from=2025-05&${accounts}`);
     expect(read).toContain("<bdi>2000</bdi>");
     expect(read).toContain("--accounts FILE");
@@ -154,16 +135,15 @@ describe("options are those of the command, with its words where they are wrong"
 });
 
 describe("who may read", () => {
-  test.each([
-    "/reports",
-    "/reports/month-end?from=2025-05",
-    "/reports/month-end/download?format=csv",
-  ])("%s is for those with report:read", async (path) => {
-    for (const role of ["viewer", "support", "operator", "admin"] as const) {
-      const { cookie } = await signedIn(database.db, [role]);
-      expect([role, (await get(path, cookie)).status]).toEqual([role, 403]);
-    }
-  });
+  test.each(["/reports", "/reports/month-end?from=2025-05", "/reports/month-end/download?format=csv"])(
+    "%s is for those with report:read",
+    async (path) => {
+      for (const role of ["viewer", "support", "operator", "admin"] as const) {
+        const { cookie } = await signedIn(database.db, [role]);
+        expect([role, (await get(path, cookie)).status]).toEqual([role, 403]);
+      }
+    },
+  );
 
   test("notes of staff are read by those who sign them, and it is on record", async () => {
     const address = "/reports/exceptions?from=2025-05";

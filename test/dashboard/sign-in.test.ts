@@ -6,14 +6,7 @@ import { hashPassword } from "../../src/people/password.ts";
 import { createSignInLink } from "../../src/people/sign-in-links.ts";
 import { newTotpSecret } from "../../src/people/totp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import {
-  type DashboardStand,
-  cookieOf,
-  openDashboard,
-  send,
-  signedIn,
-  testEncryption,
-} from "./dashboard-stand.ts";
+import { type DashboardStand, cookieOf, openDashboard, send, signedIn, testEncryption } from "./dashboard-stand.ts";
 
 const database = useTestDatabase();
 const [email, password] = ["ada@example.com", "four words do not belong"];
@@ -57,19 +50,11 @@ test("a person signs in with password, is let to the page they wanted, and out a
 
 test("the record of a sign-in says how: a link asks for no password and no code", async () => {
   const lastMethod = async () =>
-    (
-      await database
-        .db("people.audit")
-        .where({ action: "sign-in.done" })
-        .orderBy("id", "desc")
-        .first()
-    )?.after;
+    (await database.db("people.audit").where({ action: "sign-in.done" }).orderBy("id", "desc").first())?.after;
   await signIn();
   expect(await lastMethod()).toEqual({ method: "password" });
   const { id } = await account();
-  const token = await database.db.transaction((trx) =>
-    createSignInLink(trx, id, dashboard.clock.now()),
-  );
+  const token = await database.db.transaction((trx) => createSignInLink(trx, id, dashboard.clock.now()));
   await send(`${dashboard.url}/sign-in/link`, { form: { token } });
   expect(await lastMethod()).toEqual({ method: "link" });
 });
@@ -78,24 +63,16 @@ test("the answer is the same for an unknown address, a wrong password and a disa
   const { id } = await account();
   const wrong = await signIn({ password: "not this one at all" });
   const unknown = await signIn({ email: "nobody@example.com" });
-  await database.db.transaction((trx) =>
-    changeAccount(trx, id, { isDisabled: true, now: new Date() }),
-  );
+  await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: true, now: new Date() }));
   const disabled = await signIn();
-  await database.db.transaction((trx) =>
-    changeAccount(trx, id, { isDisabled: false, now: new Date() }),
-  );
+  await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: false, now: new Date() }));
   const said = await Promise.all(
-    [wrong, unknown, disabled].map(async (answer) => [
-      answer.status,
-      problemOf(await answer.text()),
-    ]),
+    [wrong, unknown, disabled].map(async (answer) => [answer.status, problemOf(await answer.text())]),
   );
   expect(said).toEqual(Array(3).fill([401, "E-mail address, password or code is wrong."]));
 });
 
-const problemOf = (page: string): string =>
-  /class="problem"[^>]*>([^<]*)</.exec(page)?.[1]?.trim() ?? "";
+const problemOf = (page: string): string => /class="problem"[^>]*>([^<]*)</.exec(page)?.[1]?.trim() ?? "";
 
 test("after ten failures an account is let in no more, also with the right password, until the time is over", async () => {
   await signIn({ password: "wrong password" });
@@ -129,9 +106,7 @@ describe("with an app that shows codes", () => {
 
   beforeAll(async () => {
     const { id } = await account();
-    await database.db.transaction((trx) =>
-      changeAccount(trx, id, { totp: testEncryption.encrypt(secret) }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, id, { totp: testEncryption.encrypt(secret) }));
   });
   afterAll(async () => {
     const { id } = await account();
@@ -158,8 +133,7 @@ describe("with an app that shows codes", () => {
 
 describe("a link to an account with an app that shows codes", () => {
   const secret = newTotpSecret();
-  const code = () =>
-    generate({ secret, epoch: Math.floor(dashboard.clock.now().getTime() / 1_000) });
+  const code = () => generate({ secret, epoch: Math.floor(dashboard.clock.now().getTime() / 1_000) });
   const newLink = async () => {
     const { id } = await account();
     return database.db.transaction((trx) => createSignInLink(trx, id, dashboard.clock.now()));
@@ -168,9 +142,7 @@ describe("a link to an account with an app that shows codes", () => {
 
   beforeEach(async () => {
     const { id } = await account();
-    await database.db.transaction((trx) =>
-      changeAccount(trx, id, { totp: testEncryption.encrypt(secret) }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, id, { totp: testEncryption.encrypt(secret) }));
   });
   afterAll(async () => {
     const { id } = await account();
@@ -235,9 +207,7 @@ describe("a session", () => {
   test("gets another token when roles change, and the old one ends", async () => {
     const old = cookieOf(await signIn()) ?? "";
     const { id } = await account();
-    await database.db.transaction((trx) =>
-      changeAccount(trx, id, { roles: ["viewer", "operator"] }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, id, { roles: ["viewer", "operator"] }));
     const answer = await send(`${dashboard.url}/`, { cookie: old });
     const next = cookieOf(answer);
     expect([answer.status, next === old]).toEqual([200, false]);
@@ -247,13 +217,9 @@ describe("a session", () => {
   test("ends at once when its account is disabled", async () => {
     const cookie = cookieOf(await signIn());
     const { id } = await account();
-    await database.db.transaction((trx) =>
-      changeAccount(trx, id, { isDisabled: true, now: new Date() }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: true, now: new Date() }));
     expect(await isIn(cookie)).toBe(false);
-    await database.db.transaction((trx) =>
-      changeAccount(trx, id, { isDisabled: false, now: new Date() }),
-    );
+    await database.db.transaction((trx) => changeAccount(trx, id, { isDisabled: false, now: new Date() }));
   });
 
   test("of another person cannot be ended by its id", async () => {

@@ -20,28 +20,21 @@ async function choose(theme: string): Promise<{ status: number; set: string; coo
 }
 
 const headOf = async (cookies: string, path = "/me"): Promise<string> =>
-  (await (await send(`${dashboard.url}${path}`, { cookie: cookies })).text()).split("</head>")[0] ??
-  "";
+  (await (await send(`${dashboard.url}${path}`, { cookie: cookies })).text()).split("</head>")[0] ?? "";
 
-test.each(["light", "dark"])(
-  "%s is in the first bytes of each page, so that nothing flashes",
-  async (theme) => {
-    const { status, set, cookies } = await choose(theme);
-    expect([status, set]).toEqual([
-      303,
-      expect.stringMatching(/Max-Age=31536000; Path=\/; HttpOnly; SameSite=Lax$/),
-    ]);
-    for (const path of ["/me", "/", "/no/such/page"]) {
-      const head = await headOf(cookies, path);
-      expect(head, path).toContain(`<html lang="en" class="${theme}">`);
-      expect(head, path).toContain(`<meta name="color-scheme" content="${theme}" />`);
-    }
-    // Also for somebody who has signed out.
-    expect(await headOf(cookies.replace(/^[^;]+; /, ""), "/sign-in")).toContain(`class="${theme}"`);
-    const page = await (await send(`${dashboard.url}/me`, { cookie: cookies })).text();
-    expect(page).toMatch(new RegExp(`value="${theme}"\\s+checked`));
-  },
-);
+test.each(["light", "dark"])("%s is in the first bytes of each page, so that nothing flashes", async (theme) => {
+  const { status, set, cookies } = await choose(theme);
+  expect([status, set]).toEqual([303, expect.stringMatching(/Max-Age=31536000; Path=\/; HttpOnly; SameSite=Lax$/)]);
+  for (const path of ["/me", "/", "/no/such/page"]) {
+    const head = await headOf(cookies, path);
+    expect(head, path).toContain(`<html lang="en" class="${theme}">`);
+    expect(head, path).toContain(`<meta name="color-scheme" content="${theme}" />`);
+  }
+  // Also for somebody who has signed out.
+  expect(await headOf(cookies.replace(/^[^;]+; /, ""), "/sign-in")).toContain(`class="${theme}"`);
+  const page = await (await send(`${dashboard.url}/me`, { cookie: cookies })).text();
+  expect(page).toMatch(new RegExp(`value="${theme}"\\s+checked`));
+});
 
 test("as the system is forgets the choice", async () => {
   const { set } = await choose("system");
@@ -49,11 +42,8 @@ test("as the system is forgets the choice", async () => {
   expect(await headOf(cookie)).toContain('content="light dark"');
 });
 
-test.each(["blue", "", '"><script>'])(
-  "%j is no choice, and as a cookie it changes nothing",
-  async (theme) => {
-    expect((await choose(theme)).status).toBe(400);
-    const head = await headOf(`${cookie}; tallyhook-theme=${encodeURIComponent(theme)}`);
-    expect(head).toMatch(/<html lang="en"\s*>/);
-  },
-);
+test.each(["blue", "", '"><script>'])("%j is no choice, and as a cookie it changes nothing", async (theme) => {
+  expect((await choose(theme)).status).toBe(400);
+  const head = await headOf(`${cookie}; tallyhook-theme=${encodeURIComponent(theme)}`);
+  expect(head).toMatch(/<html lang="en"\s*>/);
+});

@@ -12,13 +12,7 @@ import { settings } from "../../src/main/config/variables.ts";
 import { openOwnDestinations } from "../../src/main/forward.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { projectRoot } from "../support/project-root.ts";
-import {
-  createDatabaseSql,
-  readCompose,
-  readEnvExample,
-  serverSettings,
-  service,
-} from "./compose-file.ts";
+import { createDatabaseSql, readCompose, readEnvExample, serverSettings, service } from "./compose-file.ts";
 
 const baseUrl = "https://api.example.com";
 const variables = readEnvExample({ SVC_BASE_URL: baseUrl });
@@ -40,10 +34,7 @@ const pinned = /^[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z-]+@sha256:[0-9a-f]{64}$/;
 function validateCompose(file: unknown): string[] {
   const dclint = dirname(fileURLToPath(import.meta.resolve("dclint/package.json")));
   const path = join(dclint, "schemas", "compose.schema.json");
-  const { $schema: _, ...schema } = JSON.parse(readFileSync(path, "utf8")) as Record<
-    string,
-    unknown
-  >;
+  const { $schema: _, ...schema } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
   const ajv = new Ajv({ allErrors: true, strict: false });
   ajv.validate(schema, file);
   return (ajv.errors ?? []).map(
@@ -80,9 +71,7 @@ describe("docker-compose.yml", () => {
 
   test("writes its durations as the specification asks", () => {
     const text = JSON.stringify(compose.services);
-    const durations = [
-      ...text.matchAll(/"(?:interval|timeout|\w+_period|start_interval)":"([^"]*)"/g),
-    ];
+    const durations = [...text.matchAll(/"(?:interval|timeout|\w+_period|start_interval)":"([^"]*)"/g)];
     expect(durations.length).toBeGreaterThan(10);
     for (const [, duration] of durations) expect(duration).toMatch(/^(?:\d+(?:ms|s|m|h))+$/);
   });
@@ -157,9 +146,7 @@ describe("docker-compose.yml", () => {
     ]
       .map((file) => readFileSync(join(projectRoot, file), "utf8"))
       .join("\n");
-    const used = new Set(
-      [...text.matchAll(/\$\{(\w+)|^ +([A-Z_]+):$/gm)].map(([, name, bare]) => name ?? bare ?? ""),
-    );
+    const used = new Set([...text.matchAll(/\$\{(\w+)|^ +([A-Z_]+):$/gm)].map(([, name, bare]) => name ?? bare ?? ""));
     // Read by Compose itself.
     used.add("COMPOSE_FILE");
     expect([...used].toSorted()).toEqual(Object.keys(variables).toSorted());
@@ -173,8 +160,7 @@ describe("docker-compose.yml", () => {
   });
 
   test.each(ours)("gives %s an environment that the configuration takes as it is", (name) => {
-    const readSecret = (path: string): string =>
-      secretValues[path.replace("/run/secrets/", "")] ?? "";
+    const readSecret = (path: string): string => secretValues[path.replace("/run/secrets/", "")] ?? "";
     const loaded = loadConfig(service(compose, name).environment ?? {}, readSecret);
     expect(loaded.warnings).toEqual([]);
     expect(loaded.config).toMatchObject({ database: "external", queueBackend: "redis" });
@@ -203,9 +189,7 @@ describe("docker-compose.yml", () => {
       // For who has a collector of traces (docs/tracing.md).
       "OTEL_EXPORTER_OTLP_HEADERS",
     ]);
-    const [, outside = ""] = readFileSync(join(projectRoot, ".env.example"), "utf8").split(
-      "\n# ====",
-    );
+    const [, outside = ""] = readFileSync(join(projectRoot, ".env.example"), "utf8").split("\n# ====");
     for (const name of left.filter((each) => !isSecret(each))) {
       expect(outside).toContain(`\n#${name}=`);
     }
@@ -215,9 +199,7 @@ describe("docker-compose.yml", () => {
     for (const name of ours) {
       const { mem_limit: limit, command = [] } = service(compose, name);
       expect(limit, name).toBe("1g");
-      const heap = command
-        .map((word) => /^--max-old-space-size=(\d+)$/.exec(word)?.[1])
-        .find(Boolean);
+      const heap = command.map((word) => /^--max-old-space-size=(\d+)$/.exec(word)?.[1]).find(Boolean);
       expect(Number(heap ?? 0), name).toBeLessThanOrEqual(512);
     }
   });
@@ -236,9 +218,7 @@ describe("docker-compose.yml", () => {
   test("runs no container as root, and none with a capability or a way to gain one", () => {
     const dockerfile = readFileSync(join(projectRoot, "Dockerfile"), "utf8");
     for (const [name, each] of Object.entries(compose.services)) {
-      const imageUser = each.image.startsWith("tallyhook:")
-        ? /^USER (\S+)$/m.exec(dockerfile)?.[1]
-        : undefined;
+      const imageUser = each.image.startsWith("tallyhook:") ? /^USER (\S+)$/m.exec(dockerfile)?.[1] : undefined;
       const user = each.user ?? imageUser ?? "root";
       expect(user, name).toBe({ postgres: "postgres", redis: "redis" }[name] ?? "node");
       expect(each.cap_drop, name).toEqual(["ALL"]);
@@ -248,27 +228,15 @@ describe("docker-compose.yml", () => {
   });
 
   test("limits the memory and the processes of every container", () => {
-    const limits = Object.entries(compose.services).map(([name, each]) => [
-      name,
-      each.mem_limit,
-      each.pids_limit,
-    ]);
-    expect(limits).toEqual([
-      ["postgres", "2g", 512],
-      ["redis", "1g", 128],
-      ...ours.map((name) => [name, "1g", 256]),
-    ]);
+    const limits = Object.entries(compose.services).map(([name, each]) => [name, each.mem_limit, each.pids_limit]);
+    expect(limits).toEqual([["postgres", "2g", 512], ["redis", "1g", 128], ...ours.map((name) => [name, "1g", 256])]);
     // Part of its 2 GiB.
     expect(service(compose, "postgres").shm_size).toBe("256m");
   });
 
   test("makes every container read-only but the one that Compose copies a config into", () => {
-    for (const [name, { read_only: readOnly = false, configs = [], tmpfs }] of Object.entries(
-      compose.services,
-    )) {
-      const copied = configs.filter(
-        ({ source }) => compose.configs?.[source]?.content !== undefined,
-      );
+    for (const [name, { read_only: readOnly = false, configs = [], tmpfs }] of Object.entries(compose.services)) {
+      const copied = configs.filter(({ source }) => compose.configs?.[source]?.content !== undefined);
       expect(readOnly, name).toBe(copied.length === 0);
       expect(tmpfs, name).toContain("/tmp");
     }
@@ -361,10 +329,7 @@ describe("docker-compose.alerts.yml", () => {
       ...service(compose, "worker").environment,
       ...worker?.environment,
     };
-    const { config, secrets } = loadConfig(
-      environment,
-      (path) => values[path.replace("/run/secrets/", "")] ?? "",
-    );
+    const { config, secrets } = loadConfig(environment, (path) => values[path.replace("/run/secrets/", "")] ?? "");
     expect(config.alerts.settingsFile).toBe("/etc/tallyhook/alerts.jsonc");
     const settings = loadAlertSettings(join(projectRoot, "alerts.example.jsonc"));
     const channels = openAlertChannels({ config, secrets, wallClock }, settings);
@@ -419,57 +384,43 @@ describe("docker-compose.monitoring.yml", () => {
     }
   });
 
-  test.each(serving)(
-    "has %s serve its metrics on a network without a way out, behind a token",
-    (name) => {
-      const { environment, secrets, networks } = service(monitoring, name);
-      expect(secrets).toEqual(["metrics_token"]);
-      expect(networks).toEqual(["metrics"]);
-      expect(monitoring.networks["metrics"]).toEqual({ internal: true });
-      const loaded = loadConfig(
-        { ...service(compose, name).environment, ...environment },
-        (path) =>
-          ({ ...secretValues, metrics_token: "0123456789abcdef".repeat(4) })[
-            path.replace("/run/secrets/", "")
-          ] ?? "",
-      );
-      expect(loaded.warnings).toEqual([]);
-      expect(loaded.config.admin).toEqual({ host: "0.0.0.0", port: 3001 });
-    },
-  );
+  test.each(serving)("has %s serve its metrics on a network without a way out, behind a token", (name) => {
+    const { environment, secrets, networks } = service(monitoring, name);
+    expect(secrets).toEqual(["metrics_token"]);
+    expect(networks).toEqual(["metrics"]);
+    expect(monitoring.networks["metrics"]).toEqual({ internal: true });
+    const loaded = loadConfig(
+      { ...service(compose, name).environment, ...environment },
+      (path) =>
+        ({ ...secretValues, metrics_token: "0123456789abcdef".repeat(4) })[path.replace("/run/secrets/", "")] ?? "",
+    );
+    expect(loaded.warnings).toEqual([]);
+    expect(loaded.config.admin).toEqual({ host: "0.0.0.0", port: 3001 });
+  });
 
   test("keeps Prometheus and Grafana away from PostgreSQL and Redis, and publishes both on loopback", () => {
     const of = (name: string) => service(monitoring, name);
     expect(of("prometheus").networks).toEqual(["metrics", "monitoring"]);
     expect(of("grafana").networks).toEqual(["monitoring"]);
-    expect([of("prometheus").secrets, of("grafana").secrets]).toEqual([
-      ["metrics_token"],
-      ["grafana_password"],
-    ]);
-    expect(added.flatMap((name) => of(name).ports)).toEqual([
-      "127.0.0.1:9090:9090",
-      "127.0.0.1:3006:3000",
-    ]);
+    expect([of("prometheus").secrets, of("grafana").secrets]).toEqual([["metrics_token"], ["grafana_password"]]);
+    expect(added.flatMap((name) => of(name).ports)).toEqual(["127.0.0.1:9090:9090", "127.0.0.1:3006:3000"]);
   });
 
-  test.each(added)(
-    "runs %s with few rights, limits and a pinned image, and brings it back",
-    (name) => {
-      const each = service(monitoring, name);
-      expect(each.image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}$/);
-      expect(each).toMatchObject({
-        user: expect.stringMatching(/^[1-9]\d+$/) as string,
-        read_only: true,
-        tmpfs: ["/tmp"],
-        cap_drop: ["ALL"],
-        security_opt: ["no-new-privileges:true"],
-        restart: "unless-stopped",
-        mem_limit: "512m",
-        pids_limit: 128,
-      });
-      expect(each.healthcheck?.test?.[0]).toBe("CMD");
-    },
-  );
+  test.each(added)("runs %s with few rights, limits and a pinned image, and brings it back", (name) => {
+    const each = service(monitoring, name);
+    expect(each.image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}$/);
+    expect(each).toMatchObject({
+      user: expect.stringMatching(/^[1-9]\d+$/) as string,
+      read_only: true,
+      tmpfs: ["/tmp"],
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+      restart: "unless-stopped",
+      mem_limit: "512m",
+      pids_limit: 128,
+    });
+    expect(each.healthcheck?.test?.[0]).toBe("CMD");
+  });
 
   test("mounts files that are there, and nothing that can be written but its volumes", () => {
     const mounts = added.flatMap((name) => service(monitoring, name).volumes ?? []);
@@ -504,16 +455,12 @@ describe("Dockerfile", () => {
   const lastStage = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
 
   test("runs the receiver, as the compose file does, and not as root", () => {
-    expect(lastStage).toContain(
-      `CMD ${JSON.stringify(service(compose, "receiver").command)}`.replaceAll(",", ", "),
-    );
+    expect(lastStage).toContain(`CMD ${JSON.stringify(service(compose, "receiver").command)}`.replaceAll(",", ", "));
     expect(lastStage).toMatch(/^USER node$/m);
   });
 
   test("begins both stages with the same image, named by version and digest", () => {
-    const [build, run, ...more] = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(
-      ([, image]) => image,
-    );
+    const [build, run, ...more] = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
     expect(build).toMatch(pinned);
     expect([run, more]).toEqual([build, []]);
   });

@@ -42,10 +42,7 @@ export interface ComposeFile {
 }
 
 /** A compose file as `docker compose` reads it; `variables` are those of .env and of the shell. */
-export function readCompose(
-  variables: Readonly<Record<string, string>>,
-  file = "docker-compose.yml",
-): ComposeFile {
+export function readCompose(variables: Readonly<Record<string, string>>, file = "docker-compose.yml"): ComposeFile {
   const text = readFileSync(join(projectRoot, file), "utf8");
   const compose = interpolate(parse(text, { merge: true }), variables) as ComposeFile;
   for (const each of Object.values(compose.services)) passThrough(each, variables);
@@ -65,21 +62,16 @@ function passThrough(each: Service, variables: Readonly<Record<string, string>>)
 /** The forms of the compose specification that the file uses: `${A}`, `${A:-default}`, `${A:?message}`. */
 function interpolate(node: unknown, variables: Readonly<Record<string, string>>): unknown {
   if (typeof node === "string") {
-    return node.replace(
-      /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
-      (_, name: string, sign?: string, text?: string) => {
-        const value = variables[name] ?? "";
-        if (value !== "" || sign === undefined) return value;
-        if (sign === "-") return text ?? "";
-        throw new Error(`${name}: ${text}`);
-      },
-    );
+    return node.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, sign?: string, text?: string) => {
+      const value = variables[name] ?? "";
+      if (value !== "" || sign === undefined) return value;
+      if (sign === "-") return text ?? "";
+      throw new Error(`${name}: ${text}`);
+    });
   }
   if (Array.isArray(node)) return node.map((item) => interpolate(item, variables));
   if (typeof node !== "object" || node === null) return node;
-  return Object.fromEntries(
-    Object.entries(node).map(([key, value]) => [key, interpolate(value, variables)]),
-  );
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, interpolate(value, variables)]));
 }
 
 /** The service of that name; a test that asks for one that is not there has failed. */
@@ -123,7 +115,5 @@ export function durationMs(text: string): number {
 export function readEnvExample(given: Readonly<Record<string, string>>): Record<string, string> {
   const [text = ""] = readFileSync(join(projectRoot, ".env.example"), "utf8").split("\n# ====");
   const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
-  return Object.fromEntries(
-    lines.map(([, name = "", value = ""]) => [name, given[name] ?? value] as const),
-  );
+  return Object.fromEntries(lines.map(([, name = "", value = ""]) => [name, given[name] ?? value] as const));
 }

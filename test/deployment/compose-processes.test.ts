@@ -86,15 +86,11 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
   });
 
   /** Starts a service with the file's command and environment; only addresses become those of this machine. */
-  const run = async (
-    name: string,
-    ports: { port: number; adminPort: number },
-  ): Promise<Container> => {
+  const run = async (name: string, ports: { port: number; adminPort: number }): Promise<Container> => {
     const { environment = {}, secrets = [] } = service(compose, name);
     const directory = join(secretsDir, name);
     await mkdir(directory);
-    for (const secret of secrets)
-      await writeFile(join(directory, secret), secretValues[secret] ?? "");
+    for (const secret of secrets) await writeFile(join(directory, secret), secretValues[secret] ?? "");
     const inContainer = Object.entries(environment).map(([key, value]) => [
       key,
       value.replace("/run/secrets", directory).replace("/app/handlers", handlersDir),

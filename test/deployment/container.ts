@@ -61,10 +61,7 @@ export function runContainer(
     },
     stop: async () => {
       child.kill("SIGTERM");
-      const grace = setTimeout(
-        () => child.kill("SIGKILL"),
-        durationMs(service.stop_grace_period ?? "10s"),
-      );
+      const grace = setTimeout(() => child.kill("SIGKILL"), durationMs(service.stop_grace_period ?? "10s"));
       const exit = await exited;
       clearTimeout(grace);
       return exit;

@@ -21,9 +21,7 @@ test("the dashboard brings no id of an instance, and takes its data source from 
   expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(39);
   expect(dashboard.templating.list).toMatchObject([{ name: "datasource", type: "datasource" }]);
   for (const { title, datasource, targets = [] } of panels) {
-    const uids = [datasource, ...targets.map((target) => target.datasource)].map(
-      (source) => source?.uid,
-    );
+    const uids = [datasource, ...targets.map((target) => target.datasource)].map((source) => source?.uid);
     expect(new Set(uids), title).toEqual(new Set(["${datasource}"]));
   }
 });
@@ -48,20 +46,17 @@ test("panels have an id each and do not overlap", () => {
   }
 });
 
-test.each(expressions)(
-  "$title: the program has what $expr names",
-  async ({ expr, legendFormat }) => {
-    const known = await knownMetrics();
-    const promql = readPromql(expr);
-    expect(unknownNames(known, promql)).toEqual([]);
-    const labels = promql.selectors.flatMap(({ metric }) => Object.keys(known.get(metric) ?? {}));
-    for (const [, label = ""] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
-      expect(labels, legendFormat).toContain(label);
-      // What an aggregation leaves out stands in no legend.
-      if (promql.grouped.length > 0) expect(promql.grouped, legendFormat).toContain(label);
-    }
-  },
-);
+test.each(expressions)("$title: the program has what $expr names", async ({ expr, legendFormat }) => {
+  const known = await knownMetrics();
+  const promql = readPromql(expr);
+  expect(unknownNames(known, promql)).toEqual([]);
+  const labels = promql.selectors.flatMap(({ metric }) => Object.keys(known.get(metric) ?? {}));
+  for (const [, label = ""] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
+    expect(labels, legendFormat).toContain(label);
+    // What an aggregation leaves out stands in no legend.
+    if (promql.grouped.length > 0) expect(promql.grouped, legendFormat).toContain(label);
+  }
+});
 
 test("would find a metric, a label and a value that no process has", async () => {
   const expr =
@@ -90,9 +85,7 @@ test.skipIf(!prometheusAvailable)("every expression of a panel is PromQL to Prom
 
 test("every metric of the catalogue is on a panel", () => {
   const shown = new Set(
-    expressions.flatMap(({ expr }) =>
-      readPromql(expr).selectors.map(({ metric }) => metric.replace(/_bucket$/, "")),
-    ),
+    expressions.flatMap(({ expr }) => readPromql(expr).selectors.map(({ metric }) => metric.replace(/_bucket$/, ""))),
   );
   expect(entries.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
 });
@@ -111,31 +104,23 @@ describe("alerts on the dashboard", () => {
       ).toEqual(urls);
     }
     const named = panels.flatMap(({ description }) => namedBy(description));
-    expect([...new Set(named)].toSorted()).toEqual(
-      [...new Set(rules.map(({ alert }) => alert))].toSorted(),
-    );
+    expect([...new Set(named)].toSorted()).toEqual([...new Set(rules.map(({ alert }) => alert))].toSorted());
   });
 
-  test.each(panels)(
-    "$title: a threshold is that of an alert",
-    ({ description, fieldConfig, title }) => {
-      const limits = rules
-        .filter(({ alert }) => namedBy(description).includes(alert))
-        .flatMap(({ expr }) => readPromql(expr).limits)
-        // A step of Grafana begins at its value: above 0 of what is counted is from 1 on.
-        .map(({ operator, value }) => (operator === ">" && value === 0 ? 1 : value));
-      const steps = (fieldConfig?.defaults.thresholds?.steps ?? []).flatMap(
-        ({ value }) => value ?? [],
-      );
-      if (namedBy(description).length > 0) for (const step of steps) expect(limits).toContain(step);
-      else for (const step of steps) expect(step, title).toBe(1);
-    },
-  );
+  test.each(panels)("$title: a threshold is that of an alert", ({ description, fieldConfig, title }) => {
+    const limits = rules
+      .filter(({ alert }) => namedBy(description).includes(alert))
+      .flatMap(({ expr }) => readPromql(expr).limits)
+      // A step of Grafana begins at its value: above 0 of what is counted is from 1 on.
+      .map(({ operator, value }) => (operator === ">" && value === 0 ? 1 : value));
+    const steps = (fieldConfig?.defaults.thresholds?.steps ?? []).flatMap(({ value }) => value ?? []);
+    if (namedBy(description).length > 0) for (const step of steps) expect(limits).toContain(step);
+    else for (const step of steps) expect(step, title).toBe(1);
+  });
 });
 
 test("Grafana of the compose file finds its data source and the dashboard where they are mounted", () => {
-  const read = <T>(name: string) =>
-    readYaml<T>(join(projectRoot, "deploy/grafana/provisioning", name));
+  const read = <T>(name: string) => readYaml<T>(join(projectRoot, "deploy/grafana/provisioning", name));
   const { datasources } = read<{ datasources: { type: string; url: string; jsonData: object }[] }>(
     "datasources/prometheus.yml",
   );
@@ -149,9 +134,7 @@ test("Grafana of the compose file finds its data source and the dashboard where 
       jsonData: { timeInterval: global.scrape_interval },
     },
   ]);
-  const { providers } = read<{ providers: { options: { path: string } }[] }>(
-    "dashboards/tallyhook.yml",
-  );
+  const { providers } = read<{ providers: { options: { path: string } }[] }>("dashboards/tallyhook.yml");
   const { services } = readYaml<{ services: { grafana: { volumes: string[] } } }>(
     join(projectRoot, "docker-compose.monitoring.yml"),
   );

@@ -76,8 +76,5 @@ export function unknownNames(known: KnownMetrics, { selectors, grouped }: Promql
       }
     }
   }
-  return [
-    ...wrong,
-    ...grouped.filter((label) => !labels.has(label)).map((label) => `by (${label})`),
-  ];
+  return [...wrong, ...grouped.filter((label) => !labels.has(label)).map((label) => `by (${label})`)];
 }

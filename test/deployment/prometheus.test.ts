@@ -156,15 +156,11 @@ describe("the configurations of Prometheus", () => {
     authorization: { credentials_file: string };
   }
   const read = (name: string) =>
-    readYaml<{ scrape_configs: Job[]; rule_files: string[] }>(
-      join(projectRoot, "deploy/prometheus", name),
-    );
+    readYaml<{ scrape_configs: Job[]; rule_files: string[] }>(join(projectRoot, "deploy/prometheus", name));
 
   test("name each process where it serves its metrics by default", () => {
     const found = read("prometheus.yml").scrape_configs[0]?.static_configs ?? [];
-    expect(
-      Object.fromEntries(found.map(({ targets, labels }) => [labels.process, targets])),
-    ).toEqual(
+    expect(Object.fromEntries(found.map(({ targets, labels }) => [labels.process, targets]))).toEqual(
       Object.fromEntries(
         (["receiver", "worker", "dashboard", "handlers"] as const).map((name) => [
           name,

@@ -53,10 +53,7 @@ function selectorOf(node: SyntaxNode, text: (node: SyntaxNode) => string): Selec
   };
 }
 
-function limitOf(
-  node: SyntaxNode,
-  text: (node: SyntaxNode) => string,
-): { operator: string; value: number }[] {
+function limitOf(node: SyntaxNode, text: (node: SyntaxNode) => string): { operator: string; value: number }[] {
   const [, operator, right] = [node.firstChild, node.firstChild?.nextSibling, node.lastChild];
   if (operator === undefined || operator === null || right === null) return [];
   const isLimit = /^(?:Gtr|Gte|Lss|Lte|Eql|Neq)$/.test(operator.name);

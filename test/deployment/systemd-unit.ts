@@ -27,8 +27,7 @@ export function readUnit(name: string): Unit {
     name,
     all,
     one: (key) => all(key).at(-1),
-    credentials: () =>
-      Object.fromEntries(all("LoadCredential").map((text) => text.split(":") as [string, string])),
+    credentials: () => Object.fromEntries(all("LoadCredential").map((text) => text.split(":") as [string, string])),
     environment(settings) {
       const own = all("Environment").map((text) => {
         const [, variable = "", value = ""] = /^(\w+)=(.*)$/.exec(text) ?? [];
@@ -36,9 +35,7 @@ export function readUnit(name: string): Unit {
       });
       const unset = new Set(all("UnsetEnvironment").flatMap((names) => names.split(" ")));
       return Object.fromEntries(
-        Object.entries({ ...Object.fromEntries(own), ...settings }).filter(
-          ([variable]) => !unset.has(variable),
-        ),
+        Object.entries({ ...Object.fromEntries(own), ...settings }).filter(([variable]) => !unset.has(variable)),
       );
     },
   };

@@ -34,9 +34,7 @@ const dropIn: Readonly<Record<string, Record<string, string>>> = {
 function everySetting(): Record<string, string> {
   const text = readFileSync(join(projectRoot, ".env.example"), "utf8");
   const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
-  const plain = lines.filter(
-    ([, name = ""]) => name in settings && !settings[name as keyof typeof settings].isSecret,
-  );
+  const plain = lines.filter(([, name = ""]) => name in settings && !settings[name as keyof typeof settings].isSecret);
   return {
     ...Object.fromEntries(plain.map(([, name = "", value]) => [name, value || baseUrl])),
     // It needs no password.
@@ -74,9 +72,7 @@ describe.each(units)("$name.service", (unit) => {
   });
 
   test("runs node itself, which gets every signal, and is held to memory, processes and a user of its own", () => {
-    expect(unit.one("ExecStart")).toMatch(
-      /^\/usr\/bin\/node --max-old-space-size=512 src\/bin\/tallyhook\.js \w/,
-    );
+    expect(unit.one("ExecStart")).toMatch(/^\/usr\/bin\/node --max-old-space-size=512 src\/bin\/tallyhook\.js \w/);
     expect([unit.one("MemoryMax"), unit.one("TasksMax")]).toEqual(["1G", "256"]);
     expect(unit.one("DynamicUser") ?? unit.one("User")).toMatch(/^(yes|tallyhook)$/);
     expect(unit.one("InaccessiblePaths")).toBe("/etc/tallyhook/secrets");
@@ -90,9 +86,7 @@ describe.each(longRunning)("the unit of the %s", (name) => {
   test("runs what its container runs, with its secrets and its time to end", () => {
     expect(unit.one("ExecStart")).toBe(`/usr/bin/${container.command?.join(" ")}`);
     expect(Object.keys(unit.credentials()).toSorted()).toEqual(container.secrets?.toSorted());
-    expect(durationMs(unit.one("TimeoutStopSec") ?? "")).toBe(
-      durationMs(container.stop_grace_period ?? ""),
-    );
+    expect(durationMs(unit.one("TimeoutStopSec") ?? "")).toBe(durationMs(container.stop_grace_period ?? ""));
   });
 
   test("starts again whatever it failed of, however often, but for wrong usage", () => {
@@ -108,10 +102,7 @@ describe("the script for commands by hand, and the line of the backup", () => {
   beforeAll(async () => {
     machine = await mkdtemp(join(tmpdir(), "tallyhook-machine-"));
     await mkdir(join(machine, "secrets"));
-    await writeFile(
-      join(machine, "tallyhook.env"),
-      "SVC_BASE_URL=https://api.example.com\nRECONCILE_CRON=0 4 * * *\n",
-    );
+    await writeFile(join(machine, "tallyhook.env"), "SVC_BASE_URL=https://api.example.com\nRECONCILE_CRON=0 4 * * *\n");
     for (const [name, value] of Object.entries(secretValues)) {
       await writeFile(join(machine, "secrets", name), `${value}\n`);
     }
@@ -138,11 +129,7 @@ describe("the script for commands by hand, and the line of the backup", () => {
     });
 
   test("a command by hand has the machine's settings and all its secrets", async () => {
-    const { code, stdout, stderr } = await run("sh", [
-      join(machine, "tallyhook"),
-      "settings",
-      "--json",
-    ]);
+    const { code, stdout, stderr } = await run("sh", [join(machine, "tallyhook"), "settings", "--json"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const inForce = JSON.parse(stdout) as { name: string; value: string; source: string }[];
     const given = inForce.filter(({ source }) => source !== "default");
@@ -166,9 +153,7 @@ describe("the script for commands by hand, and the line of the backup", () => {
   });
 
   test("the backup's line can be typed, and asks the database", async () => {
-    const [program = "", ...args] = onThisMachine(
-      readUnit("tallyhook-backup").one("ExecStart") ?? "",
-    ).split(" ");
+    const [program = "", ...args] = onThisMachine(readUnit("tallyhook-backup").one("ExecStart") ?? "").split(" ");
     const { code, stderr } = await run(program, args, {
       DATABASE_URL: secretValues["database_url"] ?? "",
     });

@@ -4,11 +4,7 @@ import type { Handler } from "../../src/dispatch/define-handler.ts";
 import { feedSource } from "../../src/dispatch/feed-source.ts";
 import { handlerWork } from "../../src/dispatch/handler-work.ts";
 import { registerRecipient } from "../../src/dispatch/plan-runs.ts";
-import {
-  type DispatchOptions,
-  type RunningDispatch,
-  startDispatch,
-} from "../../src/dispatch/start-dispatch.ts";
+import { type DispatchOptions, type RunningDispatch, startDispatch } from "../../src/dispatch/start-dispatch.ts";
 import { applySnapshots } from "../../src/mirror/write/apply.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -60,22 +56,13 @@ export function openDispatch(
 
 /** As a process does that begins to run it. */
 export const registerHandler = (db: Knex, handler: { name: string; from: string }): Promise<void> =>
-  registerRecipient(
-    db,
-    handler,
-    feedSource({ name: handler.name, kinds: null, includeImport: false }),
-  );
+  registerRecipient(db, handler, feedSource({ name: handler.name, kinds: null, includeImport: false }));
 
 export async function emptyDispatch(db: Knex): Promise<void> {
   await emptyMirror(db);
   // What happened before the first event would be history.
   await emptyTables(db, ["inbox.receipts", "inbox.progress", "inbox.seen"]);
-  await emptyTables(db, [
-    "dispatch.handlers",
-    "dispatch.counts",
-    "dispatch.runs",
-    "feed.consumers",
-  ]);
+  await emptyTables(db, ["dispatch.handlers", "dispatch.counts", "dispatch.runs", "feed.consumers"]);
 }
 
 /** A state of an order, with a total that tells it. Each makes one change or more. */

@@ -39,9 +39,7 @@ test("what a killed process was running is taken up again: each change in its or
     await untilMidway(db, (await countBegun(db)) + 3 + Math.floor(random() * 20));
     await program.kill();
     // As if the deadline and the time beyond it had passed.
-    await db("dispatch.runs")
-      .whereNotNull("claimed_until")
-      .update({ claimed_until: db.fn.now(), due_at: db.fn.now() });
+    await db("dispatch.runs").whereNotNull("claimed_until").update({ claimed_until: db.fn.now(), due_at: db.fn.now() });
     program = start();
   }
   await untilHandled(db);

@@ -3,12 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from "vitest";
 import { type Change } from "../../src/feed/changes.ts";
-import {
-  type Order,
-  type Subscription,
-  defineHandler,
-  isMarked,
-} from "../../src/dispatch/define-handler.ts";
+import { type Order, type Subscription, defineHandler, isMarked } from "../../src/dispatch/define-handler.ts";
 import { loadHandlers } from "../../src/dispatch/load-handlers.ts";
 import { postponementOf } from "../../src/dispatch/postpone.ts";
 
@@ -25,10 +20,7 @@ async function load(files: Record<string, string>) {
   for (const [name, text] of Object.entries(files)) {
     const usable = `defineHandler({ name: "receipts", on: ["order.refunded"], run() {} })`;
     const body = text.replace("HANDLER", usable);
-    await writeFile(
-      join(folder, name),
-      `import { defineHandler } from ${JSON.stringify(definition)};\n${body}\n`,
-    );
+    await writeFile(join(folder, name), `import { defineHandler } from ${JSON.stringify(definition)};\n${body}\n`);
   }
   const importFile = (url: string): Promise<unknown> => import(/* @vite-ignore */ url);
   const { handlers, problem } = await loadHandlers({ importFile }, [folder]);

@@ -118,9 +118,7 @@ test("a change that is skipped while the one before it is being marked done leav
   });
   await skipping.commit();
   expect(await marked).toEqual(new Set([4]));
-  expect(await db("dispatch.runs").select("seq", "is_first")).toEqual([
-    { seq: "8", is_first: true },
-  ]);
+  expect(await db("dispatch.runs").select("seq", "is_first")).toEqual([{ seq: "8", is_first: true }]);
 });
 
 test("a paused handler begins nothing, and loses nothing", async () => {
@@ -130,9 +128,7 @@ test("a paused handler begins nothing, and loses nothing", async () => {
   // What was planned before it saw the pause is over with this one.
   await applyAs(db, "event:1", orderAt("order-1", 1));
   await applyAs(db, "event:2", orderAt("order-1", 2));
-  expect(await readHandlers(db)).toMatchObject([
-    { paused_by: "person", pause_reason: "the mail server moves" },
-  ]);
+  expect(await readHandlers(db)).toMatchObject([{ paused_by: "person", pause_reason: "the mail server moves" }]);
   const begun = dispatch.sinceProgressMs();
   await eventually("it has looked twice", () => dispatch.sinceProgressMs() < begun);
   expect(seen).toEqual([]);
@@ -150,8 +146,7 @@ test("a change waits for the oldest one of its object, and for no other", async 
   await storeRun(db, { seq: 5, id: "order-2" });
   await storeRun(db, { seq: 6, id: "order-1", isFirst: false });
   await storeRun(db, { seq: 8, id: "order-1", isFirst: false });
-  const before = (seq: number) =>
-    changeBefore(db, "receipts", { seq, resource: "order", id: "order-1" });
+  const before = (seq: number) => changeBefore(db, "receipts", { seq, resource: "order", id: "order-1" });
   expect([await before(4), await before(8)]).toEqual([null, 4]);
 });
 

@@ -79,15 +79,9 @@ export async function expectAllHandled(db: Knex): Promise<{ changes: number; rep
     }
     return byId;
   };
-  const told = await db("feed.changes")
-    .whereIn("kind", kinds)
-    .orderBy("seq")
-    .select<Told[]>("seq", "id");
+  const told = await db("feed.changes").whereIn("kind", kinds).orderBy("seq").select<Told[]>("seq", "id");
   const doneBy = (handler: string) =>
-    db("own.done")
-      .where({ handler })
-      .orderBy("n")
-      .select<(Told & { key: string })[]>("seq", "id", "key");
+    db("own.done").where({ handler }).orderBy("n").select<(Told & { key: string })[]>("seq", "id", "key");
   const [exact, plain] = [await doneBy("exact"), await doneBy("plain")];
   expect(exact).toHaveLength(told.length);
   expect(ordered(exact)).toEqual(ordered(told));

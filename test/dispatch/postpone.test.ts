@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { RetryLater as OwnRetryLater } from "../../src/dispatch/define-handler.ts";
 import { mostPostponements, postponementOf } from "../../src/dispatch/postpone.ts";
 
-const { RetryLater: PackedRetryLater } = (await import(
-  new URL("../../src/bin/handlers.js", import.meta.url).href
-)) as { RetryLater: typeof OwnRetryLater };
+const { RetryLater: PackedRetryLater } = (await import(new URL("../../src/bin/handlers.js", import.meta.url).href)) as {
+  RetryLater: typeof OwnRetryLater;
+};
 
 const now = new Date("2026-03-01T12:00:00Z");
 const answer = (headers: Record<string, string>) => ({ headers: new Headers(headers) });
@@ -44,9 +44,7 @@ test.each([
 
 test("each time that a change is put off the shortest wait grows, up to a minute", () => {
   const waitAfter = (times: number) => postponementOf(new OwnRetryLater(0), times, now)?.delayMs;
-  expect([0, 1, 9, 59, 60, 999].map(waitAfter)).toEqual([
-    1_000, 2_000, 10_000, 60_000, 60_000, 60_000,
-  ]);
+  expect([0, 1, 9, 59, 60, 999].map(waitAfter)).toEqual([1_000, 2_000, 10_000, 60_000, 60_000, 60_000]);
 });
 
 test("a change that was put off a thousand times loses an attempt with each further one", () => {

@@ -22,18 +22,14 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((dispatch) => dispatch.close()));
 });
 
-async function dispatchOf(
-  handler: Handler,
-  options: Parameters<typeof openDispatch>[2] = {},
-): Promise<TestDispatch> {
+async function dispatchOf(handler: Handler, options: Parameters<typeof openDispatch>[2] = {}): Promise<TestDispatch> {
   const dispatch = openDispatch(database.url, [handler], options);
   opened.push(dispatch);
   await untilRegistered(database.db, handler.name);
   return dispatch;
 }
 
-const runs = () =>
-  database.db("dispatch.runs").orderBy("seq").select("id", "kind", "state", "attempts", "error");
+const runs = () => database.db("dispatch.runs").orderBy("seq").select("id", "kind", "state", "attempts", "error");
 
 test("a process that is stopped while it marks a change done holds up its handler alone", async () => {
   const { db } = database;
@@ -80,10 +76,7 @@ describe("order and repetition", () => {
             await new Promise((resolve) => setImmediate(resolve));
             begun.set(order.id, 0);
             if (random() < 0.3) throw new Error("by chance");
-            done.set(order.id, [
-              ...(done.get(order.id) ?? []),
-              { seq: change.seq, total: order.total },
-            ]);
+            done.set(order.id, [...(done.get(order.id) ?? []), { seq: change.seq, total: order.total }]);
           },
         });
         const all = Array.from({ length: processes }, () => openDispatch(database.url, [handler]));
@@ -184,10 +177,7 @@ describe("order and repetition", () => {
     const ids = Array.from({ length: 12 }, (_, n) => orderAt(`order-${n}`, 1));
     await applyAs(db, "event:1", ...ids);
     await untilHandled(db);
-    const created = await db("feed.changes")
-      .where({ kind: "order.created" })
-      .orderBy("seq")
-      .pluck("seq");
+    const created = await db("feed.changes").where({ kind: "order.created" }).orderBy("seq").pluck("seq");
     expect(created).toHaveLength(12);
     expect(await db("own.seen").orderBy("seq").pluck("seq")).toEqual(created.map(Number));
   });
@@ -473,8 +463,7 @@ describe("a handler whose runs all fail", () => {
     expect(before).toBeLessThan(40);
 
     const probe = () => db("dispatch.handlers").update({ probe_at: db.fn.now() });
-    const tokens = async () =>
-      Number((await db("dispatch.runs").sum({ n: "token" }).first())?.["n"]);
+    const tokens = async () => Number((await db("dispatch.runs").sum({ n: "token" }).first())?.["n"]);
     const tried = await tokens();
     await probe();
     await eventually("one is tried", async () => (await tokens()) === tried + 1);
@@ -486,9 +475,7 @@ describe("a handler whose runs all fail", () => {
 
     isBroken = false;
     await probe();
-    await eventually("it resumed", () =>
-      db("dispatch.handlers").whereNull("paused_at").first("name"),
-    );
+    await eventually("it resumed", () => db("dispatch.handlers").whereNull("paused_at").first("name"));
     await db("dispatch.runs").update({ due_at: db.fn.now() });
     await untilHandled(db);
     expect(done).toEqual(new Set(ids));
@@ -510,9 +497,7 @@ describe("a handler whose runs all fail", () => {
     const states = Array.from({ length: 50 }, (_, n) => orderAt(`order-${n}`, 1));
     await applyAs(db, "event:1", ...states);
     await untilHandled(db, { dead: 45 });
-    await eventually("all were tried", async () =>
-      (await runs()).every(({ state }) => state === "dead"),
-    );
+    await eventually("all were tried", async () => (await runs()).every(({ state }) => state === "dead"));
     expect(await db("dispatch.handlers").pluck("paused_by")).toEqual([null]);
   });
 });

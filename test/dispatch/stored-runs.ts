@@ -15,17 +15,7 @@ interface StoredRun {
 /** Writes a run, of the handler "receipts" if no other is named, as it stands after planning, claims and failures. */
 export async function storeRun(
   db: Knex,
-  {
-    handler = "receipts",
-    seq,
-    id,
-    state,
-    isFirst = true,
-    error,
-    failedAt,
-    dueAt,
-    claimedUntil,
-  }: StoredRun,
+  { handler = "receipts", seq, id, state, isFirst = true, error, failedAt, dueAt, claimedUntil }: StoredRun,
 ): Promise<void> {
   await db("dispatch.runs").insert({
     handler,

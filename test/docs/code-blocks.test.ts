@@ -47,9 +47,7 @@ test("every block of code of every page is run by a test, and every fence names 
     .filter(({ language }) => !notCode.includes(language))
     .map(({ page, language }) => `${page} ${language}`);
   expect([...new Set(found)].toSorted()).toEqual(Object.keys(runBy).toSorted());
-  const missing = Object.values(runBy).filter(
-    (path) => path.includes("/") && !existsSync(join(projectRoot, path)),
-  );
+  const missing = Object.values(runBy).filter((path) => path.includes("/") && !existsSync(join(projectRoot, path)));
   expect(missing).toEqual([]);
 });
 

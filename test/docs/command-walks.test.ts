@@ -19,8 +19,7 @@ const pagesWithCommands: Readonly<Record<string, string>> = {
   "README.md: Try it": "installs packages; test/e2e/start.test.ts and demo.test.ts run the rest",
   "README.md: Point it at the real service": walked,
   "CONTRIBUTING.md: Contributing": "runs all tests",
-  "docs/backup.md: Make one":
-    "test/main/cli/backup/backup.test.ts, where PostgreSQL has its programs",
+  "docs/backup.md: Make one": "test/main/cli/backup/backup.test.ts, where PostgreSQL has its programs",
   "docs/contributing.md: First steps": "runs all tests",
   "docs/dashboard.md: People": walked,
   "docs/deployment.md: Set it up": walked,
@@ -107,10 +106,10 @@ async function walk(
   const sandbox = await startTestSandbox("walk");
   closing.push(() => sandbox.close());
   const port = await freePort();
-  const script = [
-    ["https://hooks.example.com", `http://127.0.0.1:${port}`] as const,
-    ...replace,
-  ].reduce((text, [from, to]) => text.replaceAll(from, to), commands);
+  const script = [["https://hooks.example.com", `http://127.0.0.1:${port}`] as const, ...replace].reduce(
+    (text, [from, to]) => text.replaceAll(from, to),
+    commands,
+  );
   const child: ChildProcess = spawn("bash", ["-c", `${prelude}\n${script}`], {
     cwd: folder,
     env: {

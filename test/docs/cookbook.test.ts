@@ -38,9 +38,7 @@ beforeAll(async () => {
   const server = inject("serverUrl");
   await withServer(server, (client) => client.query(`create database ${name} template template0`));
   const dump = gunzipSync(await readFile(history)).toString();
-  await withServer(databaseUrl(server, name), (client) =>
-    client.query(dump.replace("CREATE SCHEMA public;", "")),
-  );
+  await withServer(databaseUrl(server, name), (client) => client.query(dump.replace("CREATE SCHEMA public;", "")));
   db = createDatabase({
     url: databaseUrl(server, name),
     poolMax: 1,

@@ -27,8 +27,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = readPage("docs/extend.md");
 /** Every block of TypeScript of every page, and the SQL of this one. */
 const files = codeBlocks.filter(
-  ({ language, page: of }) =>
-    ["ts", "js"].includes(language) || (language === "sql" && of === "docs/extend.md"),
+  ({ language, page: of }) => ["ts", "js"].includes(language) || (language === "sql" && of === "docs/extend.md"),
 );
 const database = useTestDatabase();
 let project: string;
@@ -40,9 +39,7 @@ function filesOfExample(title: string): Pick<CodeBlock, "path" | "text">[] {
   const first = before.split("\n").length;
   const last = first + (section.split("\n## ")[0] ?? "").split("\n").length;
   return files
-    .filter(
-      (block) => block.page === "docs/extend.md" && block.line > first && block.line <= last + 1,
-    )
+    .filter((block) => block.page === "docs/extend.md" && block.line > first && block.line <= last + 1)
     .map(({ path, text }) => ({ path, text }));
 }
 
@@ -142,9 +139,7 @@ describe("the example of a merchant's own report", () => {
 
 describe("the example of an alert channel", () => {
   test("is one file", () => {
-    expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual([
-      "src/alerts/channels/board.ts",
-    ]);
+    expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual(["src/alerts/channels/board.ts"]);
   });
 
   test("has its settings, and messages arrive there", async () => {
@@ -271,9 +266,7 @@ describe("the examples of handlers", () => {
     const change = (await trigger("order.refunded")).at(-1)?.change;
     const { amount, currency } = change ?? {};
     const post = await eventually("it is told", () =>
-      shop.posts.find(
-        ({ path, body }) => path.startsWith("/refunds/") && body.includes(change?.id ?? "-"),
-      ),
+      shop.posts.find(({ path, body }) => path.startsWith("/refunds/") && body.includes(change?.id ?? "-")),
     );
     expect(JSON.parse(post.body)).toEqual({ order: change?.id, amount, currency });
   });
@@ -284,17 +277,9 @@ describe("the examples of handlers", () => {
     const wanted = await db("feed.changes")
       .whereIn("kind", ["order.paid", "order.refunded"])
       .orderBy("seq")
-      .select<{ seq: string; kind: string; amount: string | null; id: string }[]>(
-        "seq",
-        "kind",
-        "amount",
-        "id",
-      );
+      .select<{ seq: string; kind: string; amount: string | null; id: string }[]>("seq", "kind", "amount", "id");
     await eventually("all is posted", async () => {
-      const posted = await db("books.entries")
-        .where({ account: "cash" })
-        .orderBy("change")
-        .pluck("change");
+      const posted = await db("books.entries").where({ account: "cash" }).orderBy("change").pluck("change");
       return posted.join() === wanted.map(({ seq }) => seq).join();
     });
     const { rows } = await db.raw<{ rows: { account: string; sum: number }[] }>(
@@ -309,15 +294,10 @@ describe("the examples of handlers", () => {
 
   test("the ledger is written by the worker's role, with the rights that the page grants", async () => {
     // A change that is in the ledger already would be refused as a duplicate.
-    const [entry] = await database
-      .db("books.entries")
-      .del()
-      .returning<{ change: string }[]>("change");
+    const [entry] = await database.db("books.entries").del().returning<{ change: string }[]>("change");
     const asWorker = { ...environment, DATABASE_URL: roles.urlOf("worker") };
     const test = ["handlers", "test", "post-to-ledger", "--change", entry?.change ?? ""];
-    await expect(tallyhookWith(asWorker, ...test)).rejects.toThrow(
-      "permission denied for schema books",
-    );
+    await expect(tallyhookWith(asWorker, ...test)).rejects.toThrow("permission denied for schema books");
     await grantRights("ledger");
     const { stdout } = await tallyhookWith(asWorker, ...test);
     expect(stdout).toContain("as a test");
@@ -332,9 +312,7 @@ describe("the examples of handlers", () => {
     const lost: Scenario = {
       does: "a renewal that is never paid",
       async run({ shop: { passDay, ...sandbox }, step }) {
-        const { id } = await step("subscription.started", () =>
-          sandbox.subscription("card_renewal_declined"),
-        );
+        const { id } = await step("subscription.started", () => sandbox.subscription("card_renewal_declined"));
         await eventually("the first charge gives access", isToldSo(true));
         const before = told().length;
         await passDay(id);

@@ -119,8 +119,7 @@ function balancesOf(printed: string): Balances {
   const found: (readonly [string, bigint])[] = [];
   let amounts: [string, string][] = [];
   for (const line of printed.split("\n")) {
-    const [, number, commodity, account] =
-      /^\s*(-?[\d.,]+) ("[^"]+"|[A-Z.]+)(?:  (\S.*))?$/.exec(line) ?? [];
+    const [, number, commodity, account] = /^\s*(-?[\d.,]+) ("[^"]+"|[A-Z.]+)(?:  (\S.*))?$/.exec(line) ?? [];
     if (number === undefined || commodity === undefined) continue;
     amounts.push([number, commodity]);
     if (account === undefined) continue;
@@ -134,12 +133,9 @@ test("the clearing account moves as month-end says, in each currency", async () 
   expect(Object.keys(expected)).toHaveLength(4 * currencies.length);
   const days = { from: "2026-10-01", to: "2026-10-31", timeZone };
   const { rows } = await ask(database.db, "month-end", days);
-  expect(
-    rows.map(({ currency, cumulative_gross_closing: closing }) => [
-      currency,
-      BigInt(closing ?? ""),
-    ]),
-  ).toEqual(currencies.toSorted().map((code) => [code, expected[`Assets:Clearing ${code}`]]));
+  expect(rows.map(({ currency, cumulative_gross_closing: closing }) => [currency, BigInt(closing ?? "")])).toEqual(
+    currencies.toSorted().map((code) => [code, expected[`Assets:Clearing ${code}`]]),
+  );
 });
 
 describe("the page's recipes take the journal in, to the last minor unit, in currencies of 0, 2, 3 and unknown decimals", () => {
@@ -168,9 +164,7 @@ describe("the page's recipes take the journal in, to the last minor unit, in cur
 
   test.skipIf(!isInstalled("soffice"))("a spreadsheet", async () => {
     await printedBy("A spreadsheet");
-    const [head = "", ...lines] = (await readFile(join(folder, "2026-10.csv"), "utf8"))
-      .trim()
-      .split("\n");
+    const [head = "", ...lines] = (await readFile(join(folder, "2026-10.csv"), "utf8")).trim().split("\n");
     const names = head.split(",");
     const found = lines.flatMap((line) => {
       const cells = line.split(",");

@@ -56,10 +56,7 @@ test("the page's subscriber compiles in strict mode", () => expect(typeErrors).t
 
 test("it takes every webhook that the receiver takes: the largest, an empty one, no JSON, no text", async () => {
   const { db } = database;
-  const forward: RunningDispatch = openForward(
-    database.url,
-    settingsFor(url, { send: "webhooks", from: "beginning" }),
-  );
+  const forward: RunningDispatch = openForward(database.url, settingsFor(url, { send: "webhooks", from: "beginning" }));
   closing.push(() => forward.close());
   await untilRegistered(db, "forward:crm");
   const bodies = {

@@ -20,9 +20,7 @@ test("the table has every alert as the rules have it: severity, threshold, time,
     readAlertRules().map(({ alert, expr, labels, for: lasting }) => ({
       alert,
       severity: labels["severity"],
-      limits: [
-        ...new Set(readPromql(expr).limits.map(({ operator, value }) => `${operator} ${value}`)),
-      ],
+      limits: [...new Set(readPromql(expr).limits.map(({ operator, value }) => `${operator} ${value}`))],
       lasting,
       own: labels["own_rule"] ?? "",
     })),

@@ -45,11 +45,7 @@ interface InboxRow {
  * Compares the database with what the sender knows: all that was acknowledged is stored once and applied once, and
  * the mirror equals the model. All taken events must be acknowledged and all stored ones settled.
  */
-export async function audit(
-  db: Knex,
-  acknowledged: ReadonlyMap<string, Acknowledged>,
-  model: Model,
-): Promise<Audit> {
+export async function audit(db: Knex, acknowledged: ReadonlyMap<string, Acknowledged>, model: Model): Promise<Audit> {
   const found: Audit = structuredClone(faultless);
   const copies = new Map<string, number>();
   for (const row of await inboxRows(db)) {
@@ -117,9 +113,7 @@ async function differences(db: Knex, model: Model): Promise<string[]> {
   const subscriptions: Rows = new Map(
     [...model.subscriptions].map(([id, data]) => [id, { status: data.status, data }]),
   );
-  const customers: Rows = new Map(
-    [...model.customers].map(([id, data]) => [id, { email: data.email, data }]),
-  );
+  const customers: Rows = new Map([...model.customers].map(([id, data]) => [id, { email: data.email, data }]));
   const chargebacks: Rows = new Map(
     [...model.chargebacks].map(([id, { state, amount }]) => [id, { state, amount: `${amount}` }]),
   );

@@ -107,12 +107,7 @@ interface Stage {
   sender: Sender | null;
 }
 
-async function killAndRestart(
-  stage: Stage,
-  deployment: Deployment,
-  victim: Victim,
-  random: Random,
-): Promise<void> {
+async function killAndRestart(stage: Stage, deployment: Deployment, victim: Victim, random: Random): Promise<void> {
   switch (victim) {
     case "receiver":
       await stage.receiver?.kill();

@@ -33,9 +33,7 @@ export async function layOutDeployment(servers: {
     HOST: "127.0.0.1",
     PORT: String(port),
     ADMIN_PORT: "0",
-    ...(servers.databaseDirectUrl === undefined
-      ? {}
-      : { DATABASE_DIRECT_URL: servers.databaseDirectUrl }),
+    ...(servers.databaseDirectUrl === undefined ? {} : { DATABASE_DIRECT_URL: servers.databaseDirectUrl }),
     ...(servers.redisUrl === undefined ? {} : { REDIS_URL: servers.redisUrl }),
   };
   return {

@@ -92,8 +92,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
       "every event and read is settled",
       async () =>
         (await database.db("inbox.progress").where({ state: "received" }).first()) === undefined &&
-        (await database.db("inbox.fetches").where("due_at", "<=", database.db.fn.now()).first()) ===
-          undefined,
+        (await database.db("inbox.fetches").where("due_at", "<=", database.db.fn.now()).first()) === undefined,
       { withinMs: 240_000 },
     );
   const command = async (register: Parameters<typeof runCommand>[0], ...args: string[]) => {
@@ -138,9 +137,7 @@ async function writeNotes(db: Knex, people: readonly (Person & { digits: string 
     address: null,
   } as const;
   for (const { digits, email, mark } of people) {
-    const [finding] = await db("reconcile.findings")
-      .where("object_id", "like", `%${digits}`)
-      .pluck("id");
+    const [finding] = await db("reconcile.findings").where("object_id", "like", `%${digits}`).pluck("id");
     const [alert] = await db("alerts.alerts").where("order_id", "like", `%${digits}`).pluck("id");
     const subjects = [
       { kind: "dunning", id: `order-of-${digits}` },
@@ -149,9 +146,7 @@ async function writeNotes(db: Knex, people: readonly (Person & { digits: string 
       { kind: "alert", id: String(alert) },
     ] as const;
     for (const subject of subjects) {
-      await db.transaction((trx) =>
-        addNote(trx, actor, subject, { text: mark(), now: wallClock.now() }),
-      );
+      await db.transaction((trx) => addNote(trx, actor, subject, { text: mark(), now: wallClock.now() }));
     }
     const other = { kind: "alert", id: "0" } as const;
     const text = `wrote to ${email}`;
@@ -161,9 +156,7 @@ async function writeNotes(db: Knex, people: readonly (Person & { digits: string 
 
 /** Those of a person's markers that stand somewhere in any form, with their places. */
 function found(places: ReadonlyMap<string, string>, { markers }: Person): string[] {
-  return [...places].flatMap(([place, text]) =>
-    heldIn(text, markers).map((marker) => `${place}: ${marker}`),
-  );
+  return [...places].flatMap(([place, text]) => heldIn(text, markers).map((marker) => `${place}: ${marker}`));
 }
 
 const eventOf = ({ type, object }: { type: string; object: object }): object => ({
@@ -174,101 +167,92 @@ const strayOf = (stray: object | string): object | string =>
   typeof stray === "string" ? stray : eventOf(stray as { type: string; object: object });
 
 describe.each(testBackends)("an erased person, with jobs in $name", (backend) => {
-  test(
-    "is found nowhere, whatever arrives later, and nobody else is touched",
-    { timeout: 900_000 },
-    async () => {
-      const { service, stand, db, deliver, settled, sweep, command, everything } =
-        await deploy(backend);
-      const [jane, joe] = [createPerson("jane", "555123"), createPerson("joe", "777456")];
-      const people = [jane, joe];
-      let shownOfJoe = joe.objects(0);
-      const show = (version: number): void => {
-        if (version < 2) shownOfJoe = joe.objects(version);
-        const shown = [jane.objects(version), shownOfJoe];
-        for (const list of ["customers", "orders", "subscriptions", "transactions"] as const) {
-          service.objects[list] = shown.flatMap((objects) => objects[list]);
-        }
-      };
-
-      // Everything that makes the program write: events, reads, an import, drift, alerts, notes, a close.
-      show(0);
-      await sweep();
-      const first = await deliver([
-        ...people.flatMap((person) => person.events(0)).map(eventOf),
-        ...people.flatMap((person) => person.strays()).map(strayOf),
-      ]);
-      await stand.run();
-      show(1);
-      await stand.run();
-      const noted = [];
-      for (const { id } of await db("reconcile.findings").whereNot({ state: "healed" })) {
-        noted.push(command(registerFindings, "findings", "ack", String(id), "--note", "known"));
+  test("is found nowhere, whatever arrives later, and nobody else is touched", { timeout: 900_000 }, async () => {
+    const { service, stand, db, deliver, settled, sweep, command, everything } = await deploy(backend);
+    const [jane, joe] = [createPerson("jane", "555123"), createPerson("joe", "777456")];
+    const people = [jane, joe];
+    let shownOfJoe = joe.objects(0);
+    const show = (version: number): void => {
+      if (version < 2) shownOfJoe = joe.objects(version);
+      const shown = [jane.objects(version), shownOfJoe];
+      for (const list of ["customers", "orders", "subscriptions", "transactions"] as const) {
+        service.objects[list] = shown.flatMap((objects) => objects[list]);
       }
-      await Promise.all(noted);
-      for (const person of people) {
-        const of = person === jane ? "555123" : "777456";
-        await db("reconcile.findings")
-          .where("object_id", "like", `%${of}`)
-          .update({ ack_note: person.mark() });
-        const [alert] = await db("alerts.alerts").where("order_id", "like", `%${of}`).pluck("id");
-        await command(registerAlerts, "alerts", "ack", String(alert), "--note", person.mark());
-      }
-      await writeNotes(db, [
-        { ...jane, digits: "555123" },
-        { ...joe, digits: "777456" },
-      ]);
-      await sweep();
-      await letTimePass(db);
-      const close = {
-        month: "2025-05",
-        timeZone: "UTC",
-        accounts: defaultAccounts,
-        reason: "test",
-        by: "anna",
-      };
-      await closeMonth(db, close);
-      const before = await everything();
-      const kept = found(before, joe);
-      const all = new Set(found(before, jane).map((each) => each.split(": ").at(-1)));
-      // What an answer embeds beyond what is mirrored (payment methods, cycles) is nowhere before either.
-      expect(all.size).toBeGreaterThan(jane.markers.size / 2);
-      expect(before.get("reports.closed_rows")).not.toBe("");
-      // No closed month holds anything personal, so that its hash stands for ever.
-      const frozen = [...before].filter(([place]) => place.startsWith("reports."));
-      expect(found(new Map(frozen), jane)).toEqual([]);
+    };
 
-      await command(registerCustomers, "customers", "erase", "customer-of-555123", "--yes");
-      expect(found(await everything(), jane)).toEqual([]);
+    // Everything that makes the program write: events, reads, an import, drift, alerts, notes, a close.
+    show(0);
+    await sweep();
+    const first = await deliver([
+      ...people.flatMap((person) => person.events(0)).map(eventOf),
+      ...people.flatMap((person) => person.strays()).map(strayOf),
+    ]);
+    await stand.run();
+    show(1);
+    await stand.run();
+    const noted = [];
+    for (const { id } of await db("reconcile.findings").whereNot({ state: "healed" })) {
+      noted.push(command(registerFindings, "findings", "ack", String(id), "--note", "known"));
+    }
+    await Promise.all(noted);
+    for (const person of people) {
+      const of = person === jane ? "555123" : "777456";
+      await db("reconcile.findings").where("object_id", "like", `%${of}`).update({ ack_note: person.mark() });
+      const [alert] = await db("alerts.alerts").where("order_id", "like", `%${of}`).pluck("id");
+      await command(registerAlerts, "alerts", "ack", String(alert), "--note", person.mark());
+    }
+    await writeNotes(db, [
+      { ...jane, digits: "555123" },
+      { ...joe, digits: "777456" },
+    ]);
+    await sweep();
+    await letTimePass(db);
+    const close = {
+      month: "2025-05",
+      timeZone: "UTC",
+      accounts: defaultAccounts,
+      reason: "test",
+      by: "anna",
+    };
+    await closeMonth(db, close);
+    const before = await everything();
+    const kept = found(before, joe);
+    const all = new Set(found(before, jane).map((each) => each.split(": ").at(-1)));
+    // What an answer embeds beyond what is mirrored (payment methods, cycles) is nowhere before either.
+    expect(all.size).toBeGreaterThan(jane.markers.size / 2);
+    expect(before.get("reports.closed_rows")).not.toBe("");
+    // No closed month holds anything personal, so that its hash stands for ever.
+    const frozen = [...before].filter(([place]) => place.startsWith("reports."));
+    expect(found(new Map(frozen), jane)).toEqual([]);
 
-      // Later events, a replay, what the service still shows, and what it shows next.
-      await deliver([...jane.events(2).map(eventOf), ...jane.strays().map(strayOf)]);
-      await command(registerEvents, "events", "replay", ...first.slice(0, 3).map(String));
-      await settled();
-      show(2);
-      const findings = await db("reconcile.findings").where("object_id", "like", "%555123").count();
-      expect(await stand.run()).toMatchObject({ complete: true });
-      await stand.run();
-      await sweep();
-      const after = await everything();
-      expect(found(after, jane)).toEqual([]);
-      expect(found(after, joe)).toEqual(kept);
-      expect(await db("reconcile.findings").where("object_id", "like", "%555123").count()).toEqual(
-        findings,
-      );
-      // The books are as they were.
-      expect(await db("mirror.orders").where({ id: "order-of-555123" }).first()).toMatchObject({
-        customer_id: "customer-of-555123",
-        status: "failed",
-        total: "1000",
-        failure_code: "insufficient_funds",
-        failure_reason: "[redacted]",
-        coupon_code: "SPRING",
-        card_brand: "visa",
-      });
-      show(3);
-      await stand.run();
-      expect(found(await everything(), jane)).toEqual([]);
-    },
-  );
+    await command(registerCustomers, "customers", "erase", "customer-of-555123", "--yes");
+    expect(found(await everything(), jane)).toEqual([]);
+
+    // Later events, a replay, what the service still shows, and what it shows next.
+    await deliver([...jane.events(2).map(eventOf), ...jane.strays().map(strayOf)]);
+    await command(registerEvents, "events", "replay", ...first.slice(0, 3).map(String));
+    await settled();
+    show(2);
+    const findings = await db("reconcile.findings").where("object_id", "like", "%555123").count();
+    expect(await stand.run()).toMatchObject({ complete: true });
+    await stand.run();
+    await sweep();
+    const after = await everything();
+    expect(found(after, jane)).toEqual([]);
+    expect(found(after, joe)).toEqual(kept);
+    expect(await db("reconcile.findings").where("object_id", "like", "%555123").count()).toEqual(findings);
+    // The books are as they were.
+    expect(await db("mirror.orders").where({ id: "order-of-555123" }).first()).toMatchObject({
+      customer_id: "customer-of-555123",
+      status: "failed",
+      total: "1000",
+      failure_code: "insufficient_funds",
+      failure_reason: "[redacted]",
+      coupon_code: "SPRING",
+      card_brand: "visa",
+    });
+    show(3);
+    await stand.run();
+    expect(found(await everything(), jane)).toEqual([]);
+  });
 });

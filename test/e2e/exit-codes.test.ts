@@ -74,9 +74,7 @@ interface Case {
 
 /** One order of the service is not in the mirror any more. */
 const forget = () =>
-  database.db
-    .raw("delete from mirror.orders where id = (select min(id) from mirror.orders)")
-    .then(() => {});
+  database.db.raw("delete from mirror.orders where id = (select min(id) from mirror.orders)").then(() => {});
 let hidden: (typeof service.objects)[string] = [];
 
 const readerName = () => `${new URL(database.url).pathname.slice(1)}_reader`;
@@ -123,8 +121,7 @@ const ofReconcile: Case[] = [
   {
     code: exitCodes.differs,
     when: "the endpoint is not in order, with --strict",
-    ends: (run) =>
-      run(["reconcile", "--full", "--strict"], { PUBLIC_URL: "https://hooks.example.com" }),
+    ends: (run) => run(["reconcile", "--full", "--strict"], { PUBLIC_URL: "https://hooks.example.com" }),
     says: /exit code 3, because --strict counts 1 open finding that is no drift \(endpoint 1\)/,
   },
   {
@@ -132,8 +129,7 @@ const ofReconcile: Case[] = [
     when: "the service refuses a list",
     alone: true,
     async given() {
-      service.quirks.instead = ({ list }) =>
-        list === "customers" ? refusal(400, "invalid_value") : undefined;
+      service.quirks.instead = ({ list }) => (list === "customers" ? refusal(400, "invalid_value") : undefined);
     },
     async after() {
       delete service.quirks.instead;
@@ -174,8 +170,7 @@ const ofEveryCommand: Case[] = [
   {
     code: exitCodes.configuration,
     when: "the database is away",
-    ends: async (run) =>
-      run(["events", "list"], { DATABASE_URL: `postgres://a:b@127.0.0.1:${await freePort()}/c` }),
+    ends: async (run) => run(["events", "list"], { DATABASE_URL: `postgres://a:b@127.0.0.1:${await freePort()}/c` }),
     says: /DATABASE_URL: nothing listens/,
   },
   {
@@ -224,8 +219,7 @@ const ofEveryCommand: Case[] = [
   {
     code: exitCodes.usage,
     when: "nobody can answer the question",
-    ends: (run) =>
-      run(["endpoint", "remove", "we_1"], { TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) }),
+    ends: (run) => run(["endpoint", "remove", "we_1"], { TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) }),
     says: /Add --yes/,
   },
   {

@@ -21,9 +21,7 @@ afterAll(async () => {
 
 /** Delivers one event as the service does, again and again until it is acknowledged. */
 async function deliver(id: string): Promise<void> {
-  const body = Buffer.from(
-    JSON.stringify({ id, type: "order.paid", created_at: "2026-03-01T12:00:00Z", data: {} }),
-  );
+  const body = Buffer.from(JSON.stringify({ id, type: "order.paid", created_at: "2026-03-01T12:00:00Z", data: {} }));
   await eventually(
     `${id} is acknowledged`,
     async () => {
@@ -41,16 +39,12 @@ async function deliver(id: string): Promise<void> {
   );
 }
 
-const linesOf = (program: Program): number =>
-  program.output().match(/^ +\d+ .* received +order\.paid/gm)?.length ?? 0;
+const linesOf = (program: Program): number => program.output().match(/^ +\d+ .* received +order\.paid/gm)?.length ?? 0;
 
 test("events list --follow prints what arrives as lines, over a restart of the database, until Ctrl-C", async () => {
   await deliver("evt_before");
   const json = runTallyhook(["events", "list", "--follow", "--json"], deployment.environment);
-  const lines = runTallyhook(
-    ["events", "list", "--follow", "--type", "order.paid"],
-    deployment.environment,
-  );
+  const lines = runTallyhook(["events", "list", "--follow", "--type", "order.paid"], deployment.environment);
   await json.printed("evt_before", withinMs);
   await lines.printed("order.paid", withinMs);
   await deliver("evt_while");

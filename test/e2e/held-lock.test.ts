@@ -78,15 +78,12 @@ test("a row that is locked for over a minute holds up its own event alone; ready
   // One lock time-out takes two seconds.
   expect(performance.now() - sentMs).toBeLessThan(10_000);
   expect(await readiness()).toEqual({ status: "ok", reasons: [] });
-  const details = await eventually(
-    "readyz says what waits",
-    async () => (await readiness()).details,
-    { withinMs: 90_000, everyMs: 1_000 },
-  );
+  const details = await eventually("readyz says what waits", async () => (await readiness()).details, {
+    withinMs: 90_000,
+    everyMs: 1_000,
+  });
   expect(performance.now() - sentMs).toBeGreaterThan(59_000);
-  expect(details).toEqual([
-    expect.stringMatching(`^1 event waits for a lock, the first for .* of process ${pid}$`),
-  ]);
+  expect(details).toEqual([expect.stringMatching(`^1 event waits for a lock, the first for .* of process ${pid}$`)]);
   const said = await inboxOfDoctor();
   expect(said).toMatch(new RegExp(`1 event waits for a lock, .* of process ${pid} \\(.*query`));
   await session.rollback();

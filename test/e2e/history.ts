@@ -211,9 +211,7 @@ export function createHistory(random: Random, { hotRate = 0 } = {}): History {
       else if (following !== null) alive.push(following);
       const id = `evt_${uuid()}`;
       const created_at = now();
-      const body = Buffer.from(
-        JSON.stringify({ id, type, created_at, api_version: "2026-01-01", data: { object } }),
-      );
+      const body = Buffer.from(JSON.stringify({ id, type, created_at, api_version: "2026-01-01", data: { object } }));
       const sha256 = createHash("sha256").update(body).digest("hex");
       return { id, sha256, body, resource, objectId: object.id, updatedAt: object.updated_at };
     },

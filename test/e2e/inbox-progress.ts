@@ -10,11 +10,10 @@ export async function storedAreSettled(db: Knex, withinMs = 60_000): Promise<num
   const open = db("inbox.progress")
     .whereIn("state", openStates)
     .where("seq", "<=", newest?.max ?? 0);
-  await eventually(
-    "every stored event is settled",
-    async () => (await open.clone().first("seq")) === undefined,
-    { withinMs, everyMs: 50 },
-  );
+  await eventually("every stored event is settled", async () => (await open.clone().first("seq")) === undefined, {
+    withinMs,
+    everyMs: 50,
+  });
   return Math.round(performance.now() - startedMs);
 }
 
@@ -35,15 +34,12 @@ export async function settledFromNow(
   if (options.afterArrivalMs !== undefined) {
     void settled
       .where("received_at", ">", since)
-      .whereRaw("settled_at - received_at < make_interval(secs => ?::float8 / 1000)", [
-        options.afterArrivalMs,
-      ]);
+      .whereRaw("settled_at - received_at < make_interval(secs => ?::float8 / 1000)", [options.afterArrivalMs]);
   }
-  await eventually(
-    "events are settled",
-    async () => (await settled.clone().first("seq")) !== undefined,
-    { withinMs: options.withinMs, everyMs: 50 },
-  );
+  await eventually("events are settled", async () => (await settled.clone().first("seq")) !== undefined, {
+    withinMs: options.withinMs,
+    everyMs: 50,
+  });
 }
 
 /** The longest time between an event's arrival and its end, by the server's clock. */

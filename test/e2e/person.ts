@@ -7,9 +7,7 @@ export interface Person {
   email: string;
   phone: string;
   /** As the service shows them. A version later than the first is a minute younger, with other texts. */
-  objects(
-    version: number,
-  ): Record<"customers" | "orders" | "subscriptions" | "transactions", Wire[]>;
+  objects(version: number): Record<"customers" | "orders" | "subscriptions" | "transactions", Wire[]>;
   /** What events show: with what they embed, and with fields that the interface lacks. */
   events(version: number): { type: string; object: object }[];
   /** Events that name no customer, or are none at all. */
@@ -116,9 +114,7 @@ export function createPerson(name: string, digits: string): Person {
     order_number: `N${digits}`,
     customer_id: id("customer"),
     status: "failed",
-    items: [
-      { id: "i-1", product_id: "p-1", name: mark(), quantity: 1, price: 1_200, engraving: mark() },
-    ],
+    items: [{ id: "i-1", product_id: "p-1", name: mark(), quantity: 1, price: 1_200, engraving: mark() }],
     subtotal: 1_200,
     discount_amount: 200,
     total: 1_000,

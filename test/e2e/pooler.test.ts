@@ -134,8 +134,7 @@ describe.runIf(pgbouncerInstalled)("behind PgBouncer", () => {
 
   test("roles without the history's triggers are refused through it as well", async () => {
     const name = new URL(database.url).pathname.slice(1);
-    const set = (what: string) =>
-      withServer(database.url, (client) => client.query(`alter database ${name} ${what}`));
+    const set = (what: string) => withServer(database.url, (client) => client.query(`alter database ${name} ${what}`));
     await set("set session_replication_role = replica");
     const pooler = await start(database.url, "transaction");
     const attempt = assertReachable(pooler.url, { pooling: "transaction" });

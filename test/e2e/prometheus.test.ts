@@ -4,22 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { event } from "../alerts/sweep-stand.ts";
-import {
-  readAlertRules,
-  readDashboard,
-  rulesFile,
-  withoutVariables,
-} from "../deployment/monitoring-files.ts";
+import { readAlertRules, readDashboard, rulesFile, withoutVariables } from "../deployment/monitoring-files.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { signatureOf } from "../receiver/receiver-stand.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { projectRoot } from "../support/project-root.ts";
-import {
-  type PrometheusServer,
-  prometheusAvailable,
-  startPrometheus,
-} from "../support/prometheus.ts";
+import { type PrometheusServer, prometheusAvailable, startPrometheus } from "../support/prometheus.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { type Program, killPrograms } from "./program.ts";
@@ -89,16 +80,15 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
       if (errors.length > 0) throw new Error(errors.join("\n"));
       return activeTargets.filter(({ health }) => health === "up").length === 2 && activeTargets;
     });
-    expect(targets.map(({ labels }) => `${labels["job"]} ${labels["process"]}`).toSorted()).toEqual(
-      ["tallyhook receiver", "tallyhook worker"],
-    );
+    expect(targets.map(({ labels }) => `${labels["job"]} ${labels["process"]}`).toSorted()).toEqual([
+      "tallyhook receiver",
+      "tallyhook worker",
+    ]);
     expect(await query("tallyhook_build_info")).toHaveLength(2);
   });
 
   test("counts the webhooks that were sent, and what became of them", async () => {
-    const bodies = [1, 2, 3].map((n) =>
-      JSON.stringify(event("order.failed", sampleOrder({ id: `ord_${n}` }))),
-    );
+    const bodies = [1, 2, 3].map((n) => JSON.stringify(event("order.failed", sampleOrder({ id: `ord_${n}` }))));
     for (const body of [...bodies, ...bodies.slice(0, 1)]) {
       expect(await send(deployment.webhooksUrl, body, webhookSecret)).toBe(200);
     }
@@ -108,17 +98,13 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
       const found = await query("sum by (outcome, reason) (tallyhook_receiver_requests_total) > 0");
       return found.length === 3 && found;
     });
-    expect(
-      outcomes.map(({ metric, value: [, n] }) => `${metric["outcome"]} ${metric["reason"]} ${n}`),
-    ).toEqual(
+    expect(outcomes.map(({ metric, value: [, n] }) => `${metric["outcome"]} ${metric["reason"]} ${n}`)).toEqual(
       expect.arrayContaining(["accepted none 3", "duplicate none 1", "rejected no_match 1"]),
     );
     await eventually("three are applied", async () => {
       return (await value("sum(tallyhook_apply_lag_seconds_count)")) === 3;
     });
-    expect(
-      await value('sum(http_server_request_duration_seconds_count{http_route="/webhooks"})'),
-    ).toBe(5);
+    expect(await value('sum(http_server_request_duration_seconds_count{http_route="/webhooks"})')).toBe(5);
     expect(await value("max(tallyhook_worker_alive)")).toBe(1);
   });
 
@@ -133,9 +119,7 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
     expect(evaluated).toHaveLength(readAlertRules().length);
     expect(evaluated.filter(({ health }) => health !== "ok")).toEqual([]);
 
-    const expected = ["customer", "order", "subscription", "transaction"].map(
-      (list) => `TallyhookNotProved ${list}`,
-    );
+    const expected = ["customer", "order", "subscription", "transaction"].map((list) => `TallyhookNotProved ${list}`);
     let found: string[] = [];
     // A scrape that took too long, on a busy machine, passes by itself.
     await eventually("these fire, and no other", async () => {

@@ -111,14 +111,7 @@ test.runIf(debianPostgresInstalled)(
     await withServer(server.url, (client) => client.query("drop database shop"));
 
     const after = await createdDatabase("again");
-    const printed = await tallyhook(
-      "restore",
-      made.folder,
-      "--by",
-      "Ada",
-      "--ran-until",
-      new Date().toISOString(),
-    );
+    const printed = await tallyhook("restore", made.folder, "--by", "Ada", "--ran-until", new Date().toISOString());
     expect(printed).toContain("neither announced nor given to handlers and destinations again");
     expect(await months(after)).toEqual([september]);
     const second = await started();

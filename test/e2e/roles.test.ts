@@ -24,12 +24,7 @@ import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { declined, event } from "../alerts/sweep-stand.ts";
-import {
-  type DashboardStand,
-  cookieOf,
-  openDashboard,
-  send,
-} from "../dashboard/dashboard-stand.ts";
+import { type DashboardStand, cookieOf, openDashboard, send } from "../dashboard/dashboard-stand.ts";
 import { filledClock } from "../dashboard/fill-database.ts";
 import { useFilledDatabase } from "../dashboard/filled-database.ts";
 import { untilRegistered } from "../dispatch/dispatch-stand.ts";
@@ -79,8 +74,7 @@ const environmentOf = (role: RoleName): Record<string, string> => ({
 });
 
 /** Statements that the server refused, in what was logged. */
-const refusals = (text: string): string[] =>
-  text.match(/permission denied[^"]*|must be owner[^"]*/g) ?? [];
+const refusals = (text: string): string[] => text.match(/permission denied[^"]*|must be owner[^"]*/g) ?? [];
 
 describe("receiver and worker, each under its role", () => {
   let receiving: Deployment;
@@ -92,14 +86,9 @@ describe("receiver and worker, each under its role", () => {
     ];
     receiving = ofReceiver;
     Object.assign(ofWorker.environment, environmentOf("worker"), { TALLYHOOK_HANDLERS: folder });
-    const [receiver, worker] = await Promise.all([
-      ofReceiver.startReceiver(),
-      ofWorker.startWorker(),
-    ]);
+    const [receiver, worker] = await Promise.all([ofReceiver.startReceiver(), ofWorker.startWorker()]);
     await untilRegistered(database.db, "win-back");
-    const body = JSON.stringify(
-      event("order.failed", sampleOrder({ ...declined, id: "ord_roles" })),
-    );
+    const body = JSON.stringify(event("order.failed", sampleOrder({ ...declined, id: "ord_roles" })));
     const answer = await fetch(receiving.webhooksUrl, {
       method: "POST",
       headers: {
@@ -110,13 +99,8 @@ describe("receiver and worker, each under its role", () => {
     });
     expect(answer.status).toBe(200);
     expect(await (await fetch(receiving.readyUrl)).json()).toEqual({ status: "ok", reasons: [] });
-    await Promise.all([
-      worker.printed("an alert was sent"),
-      worker.printed("a word of the handler"),
-    ]);
-    expect(await database.db("mirror.orders").where({ id: "ord_roles" }).pluck("status")).toEqual([
-      "failed",
-    ]);
+    await Promise.all([worker.printed("an alert was sent"), worker.printed("a word of the handler")]);
+    expect(await database.db("mirror.orders").where({ id: "ord_roles" }).pluck("status")).toEqual(["failed"]);
     const exits = await Promise.all([receiver.stop(), worker.stop()]);
     expect(exits.map(({ code }) => code)).toEqual([0, 0]);
     // What the receiver counted is stored at its end.
@@ -151,9 +135,7 @@ describe("receiver and worker, each under its role", () => {
         ...(await retentionTasks(runtime)),
       };
       for (const task of Object.values(tasks)) await task.run(new AbortController().signal);
-      expect(Object.keys(tasks)).toEqual(
-        expect.arrayContaining(["reconcile", "inbox-partitions", "feed-partitions"]),
-      );
+      expect(Object.keys(tasks)).toEqual(expect.arrayContaining(["reconcile", "inbox-partitions", "feed-partitions"]));
       expect(logged).toContain('"the nightly run is done"');
       expect(mails.mails).not.toEqual([]);
       expect(refusals(logged)).toEqual([]);
@@ -170,10 +152,7 @@ describe("the dashboard under its role", () => {
   beforeAll(async () => {
     const url = roles.urlOf("dashboard");
     db = createDatabase({ url, poolMax: 4, applicationName: "tallyhook test" });
-    dashboard = await openDashboard(
-      { db, environment: { DATABASE_URL: url } },
-      { service: database.service },
-    );
+    dashboard = await openDashboard({ db, environment: { DATABASE_URL: url } }, { service: database.service });
   });
   afterAll(async () => {
     await dashboard.close();
@@ -252,15 +231,7 @@ describe("reports under their role", () => {
 
   test("every report is printed", async () => {
     for (const { name } of allReports) {
-      const { error } = await run(
-        registerReport,
-        "report",
-        name,
-        "--from",
-        "2026-10",
-        "--format",
-        "csv",
-      );
+      const { error } = await run(registerReport, "report", name, "--from", "2026-10", "--format", "csv");
       expect([name, error]).toEqual([name, null]);
     }
   });
@@ -362,9 +333,7 @@ describe("what no role may do", () => {
     "what a role must be able to lock or to write once, its triggers keep, also with that setting: %s",
     async (sql) => {
       for (const role of ["reports", "dashboard"] as const) {
-        const change = withServer(roles.urlOf(role), (client) =>
-          client.query(`set tallyhook.erasure = 'on'; ${sql}`),
-        );
+        const change = withServer(roles.urlOf(role), (client) => client.query(`set tallyhook.erasure = 'on'; ${sql}`));
         await expect(change).rejects.toThrow(/append-only/);
       }
     },

@@ -46,10 +46,7 @@ const answerTimeoutMs = 12_000;
  * Delivers the events of a history as the service does: signed, over a few connections at an even pace, again and
  * again until each is answered 2xx. Only 200, 503 and broken connections may happen; anything else ends it.
  */
-export function startSender(
-  { history, random }: { history: History; random: Random },
-  options: SenderOptions,
-): Sender {
+export function startSender({ history, random }: { history: History; random: Random }, options: SenderOptions): Sender {
   const { url, secret, eventsPerSecond, connections = 24, repeatRate = 0.05 } = options;
   const agent = new Agent({
     connections,
@@ -155,10 +152,7 @@ export function startSender(
         if (failure !== undefined) settle(() => reject(failure ?? new Error("unknown")));
         else if (isDone()) settle(resolve);
       };
-      const timer = setTimeout(
-        () => settle(() => reject(new Error(`not within ${withinMs} ms: ${what}`))),
-        withinMs,
-      );
+      const timer = setTimeout(() => settle(() => reject(new Error(`not within ${withinMs} ms: ${what}`))), withinMs);
       watchers.add(watch);
       watch();
     });
@@ -195,10 +189,5 @@ export function startSender(
 /** The process went away under a request, or does not listen (yet). */
 function isBrokenConnection(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
-  return (
-    code === "ECONNREFUSED" ||
-    code === "ECONNRESET" ||
-    code === "EPIPE" ||
-    code === "UND_ERR_SOCKET"
-  );
+  return code === "ECONNREFUSED" || code === "ECONNRESET" || code === "EPIPE" || code === "UND_ERR_SOCKET";
 }

@@ -49,10 +49,7 @@ describe("tallyhook start", () => {
   };
 
   /** Ctrl-C in a terminal, or its end: every process of the foreground group gets it. */
-  const interrupted = async (
-    program: Program,
-    signal: NodeJS.Signals = "SIGINT",
-  ): Promise<void> => {
+  const interrupted = async (program: Program, signal: NodeJS.Signals = "SIGINT"): Promise<void> => {
     const beganMs = performance.now();
     program.signalGroup(signal);
     expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
@@ -121,35 +118,32 @@ describe("tallyhook start", () => {
   test.each([
     ["SIGTERM to npm alone, as a service manager may send it", "SIGTERM", 1],
     ["Ctrl-C, which a terminal sends to npm and to the program", "SIGINT", -1],
-  ] as const)(
-    "npm start ends by %s, and leaves no process and no server behind",
-    async (_, signal, group) => {
-      const npm = spawn("npm", ["start"], {
-        cwd: inject("image"),
-        env: { PATH: process.env["PATH"], HOME: dataDir, ...environment },
-        detached: true,
-        stdio: ["ignore", "pipe", "pipe"],
+  ] as const)("npm start ends by %s, and leaves no process and no server behind", async (_, signal, group) => {
+    const npm = spawn("npm", ["start"], {
+      cwd: inject("image"),
+      env: { PATH: process.env["PATH"], HOME: dataDir, ...environment },
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [npm.stdout, npm.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+    }
+    // The program holds the pipes until it ends, also where npm ends before it.
+    const closed = once(npm, "close");
+    try {
+      await eventually("it runs", () => output.includes("Stop with Ctrl-C"), {
+        withinMs: 120_000,
       });
-      let output = "";
-      for (const stream of [npm.stdout, npm.stderr]) {
-        stream.setEncoding("utf8").on("data", (text: string) => (output += text));
-      }
-      // The program holds the pipes until it ends, also where npm ends before it.
-      const closed = once(npm, "close");
-      try {
-        await eventually("it runs", () => output.includes("Stop with Ctrl-C"), {
-          withinMs: 120_000,
-        });
-        process.kill(group * (npm.pid ?? 0), signal);
-        await closed;
-        expect(output).toContain("Stopped. Nothing that was acknowledged is lost.");
-        expect(leftRunning()).toEqual([]);
-        await expect(fetch(readyUrl)).rejects.toThrow();
-      } finally {
-        if (isGroupAlive(npm.pid ?? 0)) process.kill(-(npm.pid ?? 0), "SIGKILL");
-      }
-    },
-  );
+      process.kill(group * (npm.pid ?? 0), signal);
+      await closed;
+      expect(output).toContain("Stopped. Nothing that was acknowledged is lost.");
+      expect(leftRunning()).toEqual([]);
+      await expect(fetch(readyUrl)).rejects.toThrow();
+    } finally {
+      if (isGroupAlive(npm.pid ?? 0)) process.kill(-(npm.pid ?? 0), "SIGKILL");
+    }
+  });
 
   test("--reset is refused beside a sandbox that runs on another database, and removes nothing", async () => {
     const seed = await seedKept();

@@ -135,9 +135,7 @@ test("after the loss of the database without a backup, webhooks and the mirror a
     .pluck<string[]>("a.key");
   const open = await db("mirror.chargebacks").where({ state: "opened" }).pluck<string[]>("key");
   expect(open).not.toEqual([]);
-  expect(told.filter((key) => key.startsWith("chargeback:"))).toEqual(
-    open.map((key) => `chargeback:${key}`).sort(),
-  );
+  expect(told.filter((key) => key.startsWith("chargeback:"))).toEqual(open.map((key) => `chargeback:${key}`).sort());
   expect(told.filter((key) => /^(drift|refund|identity)/.test(key))).toEqual([]);
   // Nothing is taken for broken since its history is gone.
   expect(await db("reconcile.findings").pluck("key")).toEqual([]);
@@ -162,9 +160,7 @@ test("after the loss of the encryption key no webhook is taken until the secret 
 
   environment["TALLYHOOK_ENCRYPTION_KEY"] = "cd".repeat(32);
   expect(await tallyhook(registerSecrets, "secrets", "list")).toMatch(/db:\w+ │ unusable/);
-  await expect(receiving(newCustomer)).rejects.toThrow(
-    /db:\w+ cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY/,
-  );
+  await expect(receiving(newCustomer)).rejects.toThrow(/db:\w+ cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY/);
   await expect(signIn()).rejects.toThrow("Set TALLYHOOK_ENCRYPTION_KEY");
   // Strangers do not learn by it who has an account.
   expect(await signIn("a guess")).toBe("wrong");

@@ -8,11 +8,7 @@ import { type ChannelServer, startChannelServer } from "../alerts/channels/chann
 import { sampleOrder } from "../mirror/samples.ts";
 import { signatureOf } from "../receiver/receiver-stand.ts";
 import { untilRegistered } from "../dispatch/dispatch-stand.ts";
-import {
-  type OtlpReceiver,
-  type ReceivedSpan,
-  startOtlpReceiver,
-} from "../support/otlp-receiver.ts";
+import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from "../support/otlp-receiver.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { type Program, killPrograms } from "./program.ts";
@@ -108,9 +104,7 @@ test("without the variable no module of the SDK is loaded", async () => {
 const contextOf = ({ traceId, spanId }: ReceivedSpan) => ({ traceId, spanId });
 
 describe("the traces of a webhook, from its arrival to what came of it", () => {
-  const body = JSON.stringify(
-    event("order.failed", sampleOrder({ ...declined, number: "secret" })),
-  );
+  const body = JSON.stringify(event("order.failed", sampleOrder({ ...declined, number: "secret" })));
   const forged = JSON.stringify(event("order.failed", sampleOrder({ id: "ord_forged" })));
   let statuses: number[];
   const one = (name: string): ReceivedSpan => {
@@ -120,10 +114,7 @@ describe("the traces of a webhook, from its arrival to what came of it", () => {
   };
 
   beforeAll(async () => {
-    statuses = [
-      await send(forged, { traceparent, "svc-signature": "t=1,v1=00" }),
-      await send(body, { traceparent }),
-    ];
+    statuses = [await send(forged, { traceparent, "svc-signature": "t=1,v1=00" }), await send(body, { traceparent })];
     await Promise.all([
       worker.printed("an alert was sent"),
       worker.printed("a word of the handler"),
@@ -156,11 +147,7 @@ describe("the traces of a webhook, from its arrival to what came of it", () => {
   });
 
   test("its event was applied in a trace of its own, which links to the webhook and the batch, and the batch to it", () => {
-    const [webhook, batch, applied] = [
-      one("POST /webhooks"),
-      one("apply batch"),
-      one("apply event"),
-    ];
+    const [webhook, batch, applied] = [one("POST /webhooks"), one("apply batch"), one("apply event")];
     expect(applied).toMatchObject({
       service: "tallyhook-worker",
       parentSpanId: null,

@@ -48,10 +48,7 @@ test.each(changeKinds)("the sandbox brings %s about, and the feed tells of it", 
 });
 
 test("trigger order.refunded --amount refunds that part, and prints both changes", async () => {
-  const program = runTallyhook(
-    ["trigger", "order.refunded", "--amount", "6100", "--json"],
-    environment,
-  );
+  const program = runTallyhook(["trigger", "order.refunded", "--amount", "6100", "--json"], environment);
   expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
   const { steps } = JSON.parse(program.output()) as { steps: { change: object }[] };
   expect(steps.map(({ change }) => change)).toMatchObject([

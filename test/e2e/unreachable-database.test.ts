@@ -31,8 +31,6 @@ test("a database that refuses, or never answers, ends a command in time with cod
   expect(unanswered.output()).toContain(
     `tallyhook: DATABASE_URL: 127.0.0.1:${port} does not answer as PostgreSQL within 6 s.`,
   );
-  expect(refused.output()).toContain(
-    `tallyhook: DATABASE_URL: nothing listens on 127.0.0.1:${closedPort}.`,
-  );
+  expect(refused.output()).toContain(`tallyhook: DATABASE_URL: nothing listens on 127.0.0.1:${closedPort}.`);
   expect(unanswered.output() + refused.output()).not.toContain("hunter2");
 });

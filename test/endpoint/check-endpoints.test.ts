@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type EndpointFacts, checkEndpoints } from "../../src/endpoint/watch-endpoint.ts";
-import {
-  type WebhookEndpoint,
-  coversEvent,
-} from "../../src/contract/resources/webhook-endpoints.ts";
+import { type WebhookEndpoint, coversEvent } from "../../src/contract/resources/webhook-endpoints.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 
@@ -56,9 +53,7 @@ describe("the endpoint watch", () => {
   it("minds that an event is not asked for", () => {
     const needed = ["order.*", "subscription.*", "customer.created"];
     expect(checkOne({ enabled_events: needed })).toEqual([]);
-    expect(checkOne({ enabled_events: ["order.*", "customer.*"] })).toEqual([
-      ["not_subscribed", "high"],
-    ]);
+    expect(checkOne({ enabled_events: ["order.*", "customer.*"] })).toEqual([["not_subscribed", "high"]]);
   });
 
   it.each([

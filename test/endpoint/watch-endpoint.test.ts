@@ -33,10 +33,7 @@ beforeEach(() => clearEndpoints(stand));
 
 const watch = () => watchEndpoint({ db: stand.db, client }, { url, run: null });
 const findings = () =>
-  stand
-    .db("reconcile.findings")
-    .orderBy("key")
-    .select("key", "class", "severity", "state", "object_id");
+  stand.db("reconcile.findings").orderBy("key").select("key", "class", "severity", "state", "object_id");
 
 async function doctor(): Promise<CheckResult | undefined> {
   const run = await runCommand(registerDoctor, ["doctor", "--json"], { env: stand.environment });
@@ -102,9 +99,7 @@ it.each([
   for (const each of [first, second]) ids[each] = await registerAt(each);
   const report = await inspectEndpoint({ db: stand.db, client }, at);
   expect(report?.endpoints.map((each) => each.url).toSorted()).toEqual([first, second]);
-  expect(report?.problems).toMatchObject([
-    { code: "other_address", subject: ids[other], severity: "warning" },
-  ]);
+  expect(report?.problems).toMatchObject([{ code: "other_address", subject: ids[other], severity: "warning" }]);
   expect(report?.problems[0]?.says).toContain(other);
   expect(report?.problems[0]?.says).toContain(served);
   await stand.sandbox.ok("PATCH", `/v1/webhook_endpoints/${ids[other]}`, { status: "disabled" });

@@ -91,11 +91,7 @@ describe("a reader of the feed", () => {
       return pages;
     };
     expect((await read(4)).map(({ length }) => length)).toEqual([4, 2]);
-    expect((await read(4, ["order.paid"])).flat().map(({ id }) => id)).toEqual([
-      "order-1",
-      "order-2",
-      "order-3",
-    ]);
+    expect((await read(4, ["order.paid"])).flat().map(({ id }) => id)).toEqual(["order-1", "order-2", "order-3"]);
   });
 
   const writers = inject("isTorture") ? 40 : 12;
@@ -124,24 +120,18 @@ describe("a reader of the feed", () => {
             const trx = await db.transaction();
             // One object of its own, and one that all of them change.
             const seconds = n * 1_000 + writer;
-            await applySnapshots(trx, [
-              orderAt(`order-${writer}-${n}`, 0),
-              orderAt("order-hot", seconds),
-            ]).catch(() => {});
+            await applySnapshots(trx, [orderAt(`order-${writer}-${n}`, 0), orderAt("order-hot", seconds)]).catch(
+              () => {},
+            );
             await (random() < 0.3 ? trx.rollback() : trx.commit()).catch(() => {});
           }
         };
         await Promise.all(Array.from({ length: 3 }, (_, lane) => lanes(lane, write)));
         isWriting = false;
         await reader;
-        const stored = await db("feed.changes")
-          .where("seq", ">", start)
-          .orderBy("seq")
-          .pluck("seq");
+        const stored = await db("feed.changes").where("seq", ">", start).orderBy("seq").pluck("seq");
         expect(seen.map(({ seq }) => seq)).toEqual(stored.map(Number));
-        const times = seen.flatMap(({ id, state }) =>
-          id === "order-hot" ? [state?.at.getTime()] : [],
-        );
+        const times = seen.flatMap(({ id, state }) => (id === "order-hot" ? [state?.at.getTime()] : []));
         expect(times).toEqual(times.toSorted((a = 0, b = 0) => a - b));
       }),
       { numRuns: 3 },
@@ -205,9 +195,7 @@ test("a dispute that is learned late is told as superseded, and changes nothing 
   const after = await readableUntil(db);
   await apply(db, orderAt("order-1", 10, { status: "chargeback" }));
   const { changes } = await readChanges(db, { after, limit: 10 });
-  expect(changes).toMatchObject([
-    { id: "order-1", kind: "order.disputed", isSuperseded: true, state: null },
-  ]);
+  expect(changes).toMatchObject([{ id: "order-1", kind: "order.disputed", isSuperseded: true, state: null }]);
 });
 
 describe("states of one object that come together are told as if they had come one by one", () => {
@@ -315,9 +303,7 @@ describe("states of one object that come together are told as if they had come o
     const { db } = database;
     await apply(db, ...orders([20, {}]));
     const rest = orders([10, { status: "failed" }], [30, { description: "a" }], [40, {}]);
-    expect(await toldOf(() => apply(db, ...rest))).toEqual([
-      "order.updated succeeded → succeeded at 40",
-    ]);
+    expect(await toldOf(() => apply(db, ...rest))).toEqual(["order.updated succeeded → succeeded at 40"]);
     const late = orders([5, { status: "chargeback" }], [50, { description: "b" }]);
     expect(await toldOf(() => apply(db, ...late))).toEqual([
       "order.updated succeeded → succeeded at 50",

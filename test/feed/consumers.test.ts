@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { positionAt, readChanges, readableUntil } from "../../src/feed/changes.ts";
-import {
-  createConsumer,
-  listConsumers,
-  moveConsumer,
-  readConsumer,
-  removeConsumer,
-} from "../../src/feed/consumers.ts";
+import { createConsumer, listConsumers, moveConsumer, readConsumer, removeConsumer } from "../../src/feed/consumers.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { storeChange } from "./stored-changes.ts";
 
@@ -78,9 +72,7 @@ test("a consumer that is there already keeps its position", async () => {
 test("of two that move a consumer from one position, one does, and the other is told", async () => {
   const { db } = database;
   await createConsumer(db, "receipts", "beginning");
-  const moves = await Promise.all(
-    [5, 7].map((to) => moveConsumer(db, { name: "receipts", from: 0, to })),
-  );
+  const moves = await Promise.all([5, 7].map((to) => moveConsumer(db, { name: "receipts", from: 0, to })));
   expect(moves.filter((moved) => moved)).toHaveLength(1);
   expect([5, 7]).toContain((await readConsumer(db, "receipts"))?.position);
 });

@@ -70,11 +70,7 @@ test("an old subscription did not start now, and is canceled now", async () => {
       shown("subscription", sampleSubscription({ id: "late", status: "past_due", ...changed })),
       shown("subscription", sampleSubscription({ id: "over", status: "canceled", ...changed })),
       shown("subscription", sampleSubscription({ id: "paid", status: "active", ...changed })),
-      seen(
-        "subscription",
-        sampleSubscription({ id: "was", status: "canceled", ...old, updated_at: at(-9 * day) }),
-        20,
-      ),
+      seen("subscription", sampleSubscription({ id: "was", status: "canceled", ...old, updated_at: at(-9 * day) }), 20),
     ),
   ).toEqual([
     "subscription.created: import",
@@ -100,9 +96,7 @@ test("what is known already is news, however old the object is", async () => {
 test("what the first event itself tells is news: clocks may differ by an hour", async () => {
   await firstEvent();
   const made = { created_at: at(-3_000), updated_at: at(-3_000) };
-  expect(await toldOf(shown("customer", sampleCustomer(made)))).toEqual([
-    "customer.created: event:1",
-  ]);
+  expect(await toldOf(shown("customer", sampleCustomer(made)))).toEqual(["customer.created: event:1"]);
 });
 
 test("where no event has ever come, only an import is history", async () => {

@@ -10,23 +10,18 @@ let db: Knex;
 let written = 0;
 
 const write = () =>
-  db.transaction((trx) =>
-    applySnapshots(trx, [shown("order", sampleOrder({ id: `order-${++written}` }), at(0))]),
-  );
+  db.transaction((trx) => applySnapshots(trx, [shown("order", sampleOrder({ id: `order-${++written}` }), at(0))]));
 const next = async (on: Knex) =>
-  (
-    await on.raw<{ rows: { seq: string }[] }>("select seq from feed.next_changes('shop', 500)")
-  ).rows.map(({ seq }) => Number(seq));
+  (await on.raw<{ rows: { seq: string }[] }>("select seq from feed.next_changes('shop', 500)")).rows.map(({ seq }) =>
+    Number(seq),
+  );
 const done = (on: Knex, seq: number) => on.raw("select feed.done('shop', ?)", [seq]);
-const position = async () =>
-  Number((await db("feed.consumers").where({ name: "shop" }).first("position")).position);
+const position = async () => Number((await db("feed.consumers").where({ name: "shop" }).first("position")).position);
 
 beforeEach(async () => {
   db = database.db;
   await db("feed.consumers").delete();
-  await db.raw(
-    "insert into feed.consumers (name, position) values ('shop', feed.readable_until())",
-  );
+  await db.raw("insert into feed.consumers (name, position) values ('shop', feed.readable_until())");
 });
 
 test("before the first change of all, a reader begins at 0, also while its writer takes its turn", async () => {

@@ -103,13 +103,8 @@ test.skipIf(!psqlAvailable)(
                       create table ${schema}.seen (seq bigint primary key, id text, kind text);
                       alter table ${schema}.seen owner to ${role}`);
       }
-      const [reader, second, naive] = [1, 2, 3].map(() => startPsql(directUrl)) as [
-        Psql,
-        Psql,
-        Psql,
-      ];
-      for (const psql of [reader, second, naive])
-        await psql.run(`set session authorization ${role};`);
+      const [reader, second, naive] = [1, 2, 3].map(() => startPsql(directUrl)) as [Psql, Psql, Psql];
+      for (const psql of [reader, second, naive]) await psql.run(`set session authorization ${role};`);
       await reader.run(create);
       const round = roundOfPage();
       let isWritten = false;

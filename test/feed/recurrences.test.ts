@@ -48,12 +48,7 @@ test("the states of a dispute that is opened again tell the same where they come
 
 test("a state that comes late and divides a dispute tells its end, and the opening that is open now", async () => {
   const { db } = database;
-  const [paid, opened, won, openedAgain] = disputedAgain as [
-    Snapshot,
-    Snapshot,
-    Snapshot,
-    Snapshot,
-  ];
+  const [paid, opened, won, openedAgain] = disputedAgain as [Snapshot, Snapshot, Snapshot, Snapshot];
   for (const state of [paid, opened, openedAgain]) await apply(db, state);
   const after = await readableUntil(db);
   await apply(db, won);
@@ -80,12 +75,7 @@ test("an opening that a late state divides is told, although it has ended by the
 
 test("a dispute that a release before told is not told again, and its second opening is", async () => {
   const { db } = database;
-  const [paid, opened, won, openedAgain] = disputedAgain as [
-    Snapshot,
-    Snapshot,
-    Snapshot,
-    Snapshot,
-  ];
+  const [paid, opened, won, openedAgain] = disputedAgain as [Snapshot, Snapshot, Snapshot, Snapshot];
   for (const state of [paid, opened, won]) await apply(db, state);
   expect(await db("feed.facts").orderBy("kind").select("kind", "subject")).toEqual([
     { kind: "order.dispute_won", subject: "" },
@@ -98,13 +88,7 @@ test("a dispute that a release before told is not told again, and its second ope
 
 test("what the mirror had before there was a feed is not told, and what follows is", async () => {
   const { db } = database;
-  const [paid, opened, won, openedAgain, lost] = disputedAgain as [
-    Snapshot,
-    Snapshot,
-    Snapshot,
-    Snapshot,
-    Snapshot,
-  ];
+  const [paid, opened, won, openedAgain, lost] = disputedAgain as [Snapshot, Snapshot, Snapshot, Snapshot, Snapshot];
   for (const state of [paid, opened, won, openedAgain]) await apply(db, state);
   await emptyTables(db, ["feed.changes", "feed.facts"]);
   const after = await readableUntil(db);

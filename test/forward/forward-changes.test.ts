@@ -7,23 +7,10 @@ import {
   answering,
   startChannelServer,
 } from "../alerts/channels/channel-server.ts";
-import {
-  applyAs,
-  emptyDispatch,
-  orderAt,
-  untilHandled,
-  untilRegistered,
-} from "../dispatch/dispatch-stand.ts";
+import { applyAs, emptyDispatch, orderAt, untilHandled, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import {
-  type ForwardOptions,
-  openForward,
-  runsOf,
-  secret,
-  settingsFor,
-  verified,
-} from "./forward-stand.ts";
+import { type ForwardOptions, openForward, runsOf, secret, settingsFor, verified } from "./forward-stand.ts";
 
 const database = useTestDatabase();
 const opened: RunningDispatch[] = [];
@@ -66,8 +53,7 @@ interface SentChange {
 const sent = (post: ReceivedPost) => verified(post) as SentChange;
 const runs = () => runsOf(database.db);
 /** The error of the first run, once it has failed. */
-const failure = () =>
-  eventually("it failed", async () => (await runs())[0]?.error as string | null | undefined);
+const failure = () => eventually("it failed", async () => (await runs())[0]?.error as string | null | undefined);
 
 test("each change arrives once, signed as Standard Webhooks, in the order of its object, with the object as it left it", async () => {
   const { db } = database;
@@ -79,20 +65,13 @@ test("each change arrives once, signed as Standard Webhooks, in the order of its
   const bodies = subscriber.posts.map(sent);
   for (const id of ["order-1", "order-2"]) {
     const own = bodies.filter(({ data }) => data.change["id"] === id);
-    expect(own.map(({ type }) => type)).toEqual([
-      "order.created",
-      "order.updated",
-      "order.updated",
-    ]);
+    expect(own.map(({ type }) => type)).toEqual(["order.created", "order.updated", "order.updated"]);
     expect(own.map(({ data }) => data.object?.["total"])).toEqual([1, 2, 3]);
   }
-  const stored = await db("feed.changes")
-    .whereNot({ kind: "order.paid" })
-    .orderBy("seq")
-    .select("seq", "recorded_at");
-  expect(
-    bodies.map(({ data }) => data.change["seq"]).toSorted((a, b) => Number(a) - Number(b)),
-  ).toEqual(stored.map(({ seq }) => Number(seq)));
+  const stored = await db("feed.changes").whereNot({ kind: "order.paid" }).orderBy("seq").select("seq", "recorded_at");
+  expect(bodies.map(({ data }) => data.change["seq"]).toSorted((a, b) => Number(a) - Number(b))).toEqual(
+    stored.map(({ seq }) => Number(seq)),
+  );
   const [first] = subscriber.posts;
   expect(first?.path).toBe("/in?k=1");
   expect(first?.headers["content-type"]).toBe("application/json");
@@ -157,9 +136,7 @@ test("a name that resolves to a private address is refused, and nothing is sent 
     },
   );
   await applyAs(db, "event:1", orderAt("order-1", 1));
-  expect(await failure()).toBe(
-    "crm.example.com is at a private address: add it to privateHosts if that is meant",
-  );
+  expect(await failure()).toBe("crm.example.com is at a private address: add it to privateHosts if that is meant");
 });
 
 test("a subscriber that answers 410 is paused at once, until a person resumes it", async () => {
@@ -168,9 +145,7 @@ test("a subscriber that answers 410 is paused at once, until a person resumes it
   await forward({ concurrency: 1 });
   await applyAs(db, "event:1", orderAt("order-1", 1), orderAt("order-2", 1));
   const paused = await eventually("it is paused", () =>
-    db("dispatch.handlers")
-      .whereNotNull("paused_at")
-      .first("paused_by", "pause_reason", "probe_at"),
+    db("dispatch.handlers").whereNotNull("paused_at").first("paused_by", "pause_reason", "probe_at"),
   );
   expect(paused).toEqual({
     paused_by: "subscriber",
@@ -182,9 +157,9 @@ test("a subscriber that answers 410 is paused at once, until a person resumes it
   expect(count).toBeLessThanOrEqual(2);
   await resumeHandler(db, "forward:crm");
   await untilHandled(db);
-  expect(
-    new Set(subscriber.posts.slice(count).map((post) => sent(post).data.change["id"])),
-  ).toEqual(new Set(["order-1", "order-2"]));
+  expect(new Set(subscriber.posts.slice(count).map((post) => sent(post).data.change["id"]))).toEqual(
+    new Set(["order-1", "order-2"]),
+  );
 });
 
 test("a subscriber that answers 429 gets nothing at all until its Retry-After is over", async () => {

@@ -10,10 +10,7 @@ import {
   loadForwardSettings,
 } from "../../src/forward/settings.ts";
 import { wallClock } from "../../src/platform/clock.ts";
-import {
-  type ResolveHost,
-  createDestinationGuard,
-} from "../../src/platform/http/destination-guard.ts";
+import { type ResolveHost, createDestinationGuard } from "../../src/platform/http/destination-guard.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -29,9 +26,7 @@ export const settingsFor = (
   privateHosts = ["127.0.0.1"],
 ): ForwardSettings => {
   const crm = { url, send: "changes", secretFrom: "FORWARD_CRM", ...given };
-  return loadForwardSettings("forward.jsonc", () =>
-    JSON.stringify({ destinations: { crm }, privateHosts }),
-  );
+  return loadForwardSettings("forward.jsonc", () => JSON.stringify({ destinations: { crm }, privateHosts }));
 };
 
 export interface ForwardOptions {

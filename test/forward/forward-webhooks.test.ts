@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { RunningDispatch } from "../../src/dispatch/start-dispatch.ts";
-import {
-  type ChannelServer,
-  type ReceivedPost,
-  startChannelServer,
-} from "../alerts/channels/channel-server.ts";
+import { type ChannelServer, type ReceivedPost, startChannelServer } from "../alerts/channels/channel-server.ts";
 import { emptyDispatch, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { type GivenRow, emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { eventually } from "../support/eventually.ts";
@@ -52,22 +48,14 @@ const bodies = () => subscriber.posts.map(({ body }) => body);
 
 test("each webhook arrives once, byte for byte, under its event's id, in the order of its object", async () => {
   await forward();
-  const texts = [
-    '{ "id":"evt_1",\n "total": 1.50 }',
-    '{"id":"evt_2","name":"Zoë \\u0000"}',
-    "{}  ",
-  ];
+  const texts = ['{ "id":"evt_1",\n "total": 1.50 }', '{"id":"evt_2","name":"Zoë \\u0000"}', "{}  "];
   for (const [n, text] of texts.entries()) {
     await store("order-1", text, { eventId: `evt_${n + 1}`, type: "order.succeeded" });
     await store("order-2", `{"n":${n}}`);
   }
   await untilSent();
   expect(bodies().filter((body) => texts.includes(body))).toEqual(texts);
-  expect(bodies().filter((body) => !texts.includes(body))).toEqual([
-    '{"n":0}',
-    '{"n":1}',
-    '{"n":2}',
-  ]);
+  expect(bodies().filter((body) => !texts.includes(body))).toEqual(['{"n":0}', '{"n":1}', '{"n":2}']);
   for (const post of subscriber.posts) verified(post);
   const first = subscriber.posts.find(({ body }) => body === texts[0]) as ReceivedPost;
   const { received_at: receivedAt } = await database

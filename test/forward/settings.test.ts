@@ -35,15 +35,9 @@ test("the example is right, and shows each setting as it is when it is left out"
 });
 
 test.each([
-  [
-    { urll: "x" },
-    'line 1, destinations.crm.urll: there is no setting "urll" here. Did you mean "url"?',
-  ],
+  [{ urll: "x" }, 'line 1, destinations.crm.urll: there is no setting "urll" here. Did you mean "url"?'],
   [{ kinds: ["order.refund"] }, 'Did you mean "order.refunded"?'],
-  [
-    { kinds: [] },
-    "destinations.crm.kinds: an empty list should be a list with at least one element",
-  ],
+  [{ kinds: [] }, "destinations.crm.kinds: an empty list should be a list with at least one element"],
   [
     { send: "change" },
     'destinations.crm.send: "change" should be one of "changes", "webhooks". Did you mean "changes"?',
@@ -52,40 +46,19 @@ test.each([
     { send: "webhooks", types: ["order.suceeded"] },
     '"order.suceeded" is no type of an event. Did you mean "order.succeeded"?',
   ],
-  [
-    { send: "webhooks", kinds: ["order.paid"] },
-    'destinations.crm.kinds: there is no setting "kinds" here',
-  ],
-  [
-    { secretFrom: undefined },
-    "destinations.crm.secretFrom: is missing: should be the name of an environment variable",
-  ],
-  [
-    { secretFrom: secret },
-    "that begins with FORWARD_; the secret itself does not stand in this file",
-  ],
+  [{ send: "webhooks", kinds: ["order.paid"] }, 'destinations.crm.kinds: there is no setting "kinds" here'],
+  [{ secretFrom: undefined }, "destinations.crm.secretFrom: is missing: should be the name of an environment variable"],
+  [{ secretFrom: secret }, "that begins with FORWARD_; the secret itself does not stand in this file"],
   [{ secretFrom: "FORWARD_CRM_FILE" }, "without _FILE"],
   [{ secretFrom: "FORWARD_SETTINGS" }, "without _FILE"],
   [{ url: "crm.example.com" }, "destinations.crm.url: should be an address such as https://"],
   [{ url: "https://hunter2:hunter2@crm.example.com/" }, "without user name and password"],
-  [
-    { url: "http://crm.example.com/in" },
-    "crm.example.com must be reached by https (http is for privateHosts alone)",
-  ],
-  [
-    { url: "https://10.0.0.5/in" },
-    "10.0.0.5 is at a private address: add it to privateHosts if that is meant",
-  ],
+  [{ url: "http://crm.example.com/in" }, "crm.example.com must be reached by https (http is for privateHosts alone)"],
+  [{ url: "https://10.0.0.5/in" }, "10.0.0.5 is at a private address: add it to privateHosts if that is meant"],
   [{ url: "https://169.254.169.254/" }, "is at an address that nothing may be sent to"],
-  [
-    { from: "yesterday" },
-    'destinations.crm.from: "yesterday" should be "now", "beginning" or a time with its offset',
-  ],
+  [{ from: "yesterday" }, 'destinations.crm.from: "yesterday" should be "now", "beginning" or a time with its offset'],
   [{ concurrency: 0 }, "destinations.crm.concurrency: 0 should be a whole number from 1 to 50"],
-  [
-    { timeoutSeconds: 31 },
-    "destinations.crm.timeoutSeconds: 31 should be a whole number from 1 to 30",
-  ],
+  [{ timeoutSeconds: 31 }, "destinations.crm.timeoutSeconds: 31 should be a whole number from 1 to 30"],
 ])("refuses %j, and says where and what to do", (given, says) => {
   const message = refusal(() => load(withCrm(given)));
   expect(message).toContain("FORWARD_SETTINGS_FILE (forward.jsonc): ");
@@ -95,14 +68,8 @@ test.each([
 });
 
 test.each([
-  [
-    `{"destinations": {"crm": ${JSON.stringify(crm)}, "crm": ${JSON.stringify(crm)}}}`,
-    'the key "crm" is repeated',
-  ],
-  [
-    `{"destinations": {"Crm": ${JSON.stringify(crm)}}}`,
-    "is a wrong name: should be at most 40 lower-case letters",
-  ],
+  [`{"destinations": {"crm": ${JSON.stringify(crm)}, "crm": ${JSON.stringify(crm)}}}`, 'the key "crm" is repeated'],
+  [`{"destinations": {"Crm": ${JSON.stringify(crm)}}}`, "is a wrong name: should be at most 40 lower-case letters"],
   ['{"destination": {}}', 'Did you mean "destinations"?'],
   ['{"destinations": {"crm": "https://hunter2"}}', "destinations.crm: should be an object such as"],
   ["", "is empty"],

@@ -98,9 +98,7 @@ describe("storing an event", () => {
     await Promise.all(bodies.map((body, n) => appender.append(anEvent(`evt_${n}`, body))));
     const rows = await database.db("inbox.receipts").orderBy("event_id");
     expect(rows.map(({ raw }) => sha256(raw as Buffer))).toEqual(bodies.map(sha256));
-    expect(rows.map(({ raw_sha256 }) => (raw_sha256 as Buffer).toString("hex"))).toEqual(
-      bodies.map(sha256),
-    );
+    expect(rows.map(({ raw_sha256 }) => (raw_sha256 as Buffer).toString("hex"))).toEqual(bodies.map(sha256));
   });
 
   test("leaves out what could not be extracted", async () => {
@@ -111,9 +109,7 @@ describe("storing an event", () => {
       apiVersion: null,
       createdAt: null,
     });
-    expect(await stored()).toMatchObject([
-      { type: null, api_version: null, event_created_at: null },
-    ]);
+    expect(await stored()).toMatchObject([{ type: null, api_version: null, event_created_at: null }]);
   });
 });
 
@@ -136,14 +132,9 @@ describe("repeats", () => {
 
   test("of one id with other bytes are stored as well", async () => {
     const { appender } = inbox();
-    const answers = await Promise.all(
-      ["a", "b", "a"].map((body) => appender.append(anEvent("evt_1", body))),
-    );
+    const answers = await Promise.all(["a", "b", "a"].map((body) => appender.append(anEvent("evt_1", body))));
     expect(answers.map(({ duplicate }) => duplicate)).toEqual([false, false, true]);
-    expect((await findEvents(database.db, "evt_1")).map(({ raw }) => String(raw)).sort()).toEqual([
-      "a",
-      "b",
-    ]);
+    expect((await findEvents(database.db, "evt_1")).map(({ raw }) => String(raw)).sort()).toEqual(["a", "b"]);
   });
 
   test("of a row that a worker holds do not wait for it", async () => {
@@ -186,9 +177,7 @@ describe("group commit", () => {
     const first = appender.append(anEvent("evt_first"));
     await untilInserting();
     const sizes = [600, 300, 300, 5_000, 10];
-    const rest = sizes.map((size, n) =>
-      appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))),
-    );
+    const rest = sizes.map((size, n) => appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))));
     await release();
     await Promise.all([first, ...rest]);
     expect(batches.map(({ length }) => length)).toEqual([1, 2, 1, 1, 1]);
@@ -197,25 +186,18 @@ describe("group commit", () => {
   test.each([
     ["rows", { maxWaitingRows: 3 }, 10],
     ["bytes", { maxWaitingBytes: 350 }, 100],
-  ])(
-    "refuses what would wait past the bound in %s, and nothing else",
-    async (_name, limits, size) => {
-      const { appender } = inbox(undefined, limits);
-      const release = await holdInserts();
-      const first = appender.append(anEvent("evt_first", Buffer.alloc(size)));
-      await untilInserting();
-      const waiting = [1, 2, 3].map((n) =>
-        appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))),
-      );
-      await expect(appender.append(anEvent("evt_4", Buffer.alloc(size, 4)))).rejects.toThrow(
-        InboxUnavailable,
-      );
-      await release();
-      expect(await Promise.all([first, ...waiting])).toHaveLength(4);
-      expect(await appender.append(anEvent("evt_5"))).toMatchObject({ duplicate: false });
-      expect(await stored()).toHaveLength(5);
-    },
-  );
+  ])("refuses what would wait past the bound in %s, and nothing else", async (_name, limits, size) => {
+    const { appender } = inbox(undefined, limits);
+    const release = await holdInserts();
+    const first = appender.append(anEvent("evt_first", Buffer.alloc(size)));
+    await untilInserting();
+    const waiting = [1, 2, 3].map((n) => appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))));
+    await expect(appender.append(anEvent("evt_4", Buffer.alloc(size, 4)))).rejects.toThrow(InboxUnavailable);
+    await release();
+    expect(await Promise.all([first, ...waiting])).toHaveLength(4);
+    expect(await appender.append(anEvent("evt_5"))).toMatchObject({ duplicate: false });
+    expect(await stored()).toHaveLength(5);
+  });
 
   test("stores what it took before it closes, and takes nothing after", async () => {
     const { appender } = inbox();

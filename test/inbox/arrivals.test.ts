@@ -88,14 +88,11 @@ test("of a flood nothing is left out, however it is cut", async () => {
   for (let came = await arrivals.next(); came.length > 0; came = await arrivals.next()) {
     all.push(...came);
   }
-  expect(all).toEqual(
-    (await database.db("inbox.receipts").orderBy("seq").pluck("seq")).map(Number),
-  );
+  expect(all).toEqual((await database.db("inbox.receipts").orderBy("seq").pluck("seq")).map(Number));
 });
 
 /** The numbers go on to the next partition, as they do every week. */
-const jump = () =>
-  database.db.raw("select setval('inbox.event_numbers', nextval('inbox.event_numbers') + 5000000)");
+const jump = () => database.db.raw("select setval('inbox.event_numbers', nextval('inbox.event_numbers') + 5000000)");
 
 test("an event that was under way when the numbers jumped is not left out", async () => {
   await storeRow(database.db);

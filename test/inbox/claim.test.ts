@@ -49,12 +49,9 @@ describe("claiming", () => {
     ]);
   });
 
-  test.each(["applied", "stale", "ignored", "dead"] as const)(
-    "leaves an event that is %s alone",
-    async (state) => {
-      expect(await claim([await storeRow(database.db, { state })])).toEqual([]);
-    },
-  );
+  test.each(["applied", "stale", "ignored", "dead"] as const)("leaves an event that is %s alone", async (state) => {
+    expect(await claim([await storeRow(database.db, { state })])).toEqual([]);
+  });
 
   test("leaves an event that failed alone until it is due, however often a job names it", async () => {
     const early = await storeRow(database.db, { state: "failed", dueInSeconds: 60, attempts: 1 });
@@ -111,35 +108,24 @@ describe("claiming", () => {
 });
 
 test.each([
-  [
-    "these",
-    (trx: Knex.Transaction, seq: number) => claimEvents(trx, [seq], { bytes: enough, idleMs: 50 }),
-  ],
-  [
-    "the next",
-    (trx: Knex.Transaction) => claimNext(trx, 0, { ...any, rows: 1, bytes: enough, idleMs: 50 }),
-  ],
-])(
-  "a worker that stops after it claimed %s events keeps them for a while only",
-  async (_, take) => {
-    const seq = await storeRow(database.db);
-    const stopped = await database.db.transaction();
-    onTestFinished(async () => void (await stopped.rollback().catch(() => {})));
-    expect((await take(stopped, seq)).events.map((each) => each.seq)).toEqual([seq]);
-    const others = () =>
-      database.db.transaction((trx) => claimNext(trx, 0, { ...any, rows: 1, bytes: 1 }));
-    const taken = await eventually("another worker has it", async () => {
-      const { leads, events } = await others();
-      return leads && events.length > 0 && events;
-    });
-    expect(taken.map((each) => each.seq)).toEqual([seq]);
-  },
-);
+  ["these", (trx: Knex.Transaction, seq: number) => claimEvents(trx, [seq], { bytes: enough, idleMs: 50 })],
+  ["the next", (trx: Knex.Transaction) => claimNext(trx, 0, { ...any, rows: 1, bytes: enough, idleMs: 50 })],
+])("a worker that stops after it claimed %s events keeps them for a while only", async (_, take) => {
+  const seq = await storeRow(database.db);
+  const stopped = await database.db.transaction();
+  onTestFinished(async () => void (await stopped.rollback().catch(() => {})));
+  expect((await take(stopped, seq)).events.map((each) => each.seq)).toEqual([seq]);
+  const others = () => database.db.transaction((trx) => claimNext(trx, 0, { ...any, rows: 1, bytes: 1 }));
+  const taken = await eventually("another worker has it", async () => {
+    const { leads, events } = await others();
+    return leads && events.length > 0 && events;
+  });
+  expect(taken.map((each) => each.seq)).toEqual([seq]);
+});
 
 describe("claiming the next", () => {
   const limits = { ...any, rows: 3, bytes: enough };
-  const numbersOf = ({ events }: { events: readonly { seq: number }[] }) =>
-    events.map(({ seq }) => seq);
+  const numbersOf = ({ events }: { events: readonly { seq: number }[] }) => events.map(({ seq }) => seq);
 
   test("gives the oldest that nobody has tried, above a number, and says that nobody else is at work", async () => {
     const seqs: number[] = [];
@@ -194,8 +180,7 @@ describe("settling", () => {
   test("marks each event with its own end, in one go", async () => {
     const states = ["applied", "stale", "ignored", "dead"] as const;
     const seqs: number[] = [];
-    for (const _ of states)
-      seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
+    for (const _ of states) seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
     await database.db.transaction((trx) =>
       completeEvents(
         trx,
@@ -230,10 +215,7 @@ describe("settling", () => {
        where seq = ?`,
       [seqs[0]!],
     );
-    await database.db.raw(
-      "update inbox.receipts set type = null, event_created_at = null where seq = ?",
-      [seqs[1]!],
-    );
+    await database.db.raw("update inbox.receipts set type = null, event_created_at = null where seq = ?", [seqs[1]!]);
     await database.db.transaction((trx) =>
       completeEvents(
         trx,

@@ -34,8 +34,7 @@ describe("the partitions of a database", () => {
     );
     return rows.map(({ name }) => name);
   };
-  const keep = (now: Date, keepDays = 90) =>
-    keepPartitions({ db: database.db, log }, { now, keepDays });
+  const keep = (now: Date, keepDays = 90) => keepPartitions({ db: database.db, log }, { now, keepDays });
 
   /** A day in torture; the rest of a week passes in one step otherwise, and two years are one. */
   const stepDays = inject("isTorture") ? 1 : 7;
@@ -106,9 +105,7 @@ describe("the partitions of a database", () => {
 
   test("an event whose number was given by hand, ahead of all others, is taken into its partition", async () => {
     const { db } = database;
-    const until = Math.max(
-      ...(await partitions()).map((name) => Number(/\d+$/.exec(name)?.[0] ?? 0)),
-    );
+    const until = Math.max(...(await partitions()).map((name) => Number(/\d+$/.exec(name)?.[0] ?? 0)));
     const from = until + 30_000_000;
     const seq = String(from + 5);
     await db("inbox.receipts").insert({
@@ -229,9 +226,7 @@ describe("the partitions of a database", () => {
     await db.raw("select setval('inbox.event_numbers', ?)", [far]);
     await others.rollback();
     await keeping;
-    const { rows } = await db.raw<{ rows: [{ n: string }] }>(
-      "select nextval('inbox.event_numbers') as n",
-    );
+    const { rows } = await db.raw<{ rows: [{ n: string }] }>("select nextval('inbox.event_numbers') as n");
     expect(Number(rows[0].n)).toBe(far + 1);
   });
 
@@ -239,10 +234,7 @@ describe("the partitions of a database", () => {
     const seq = await oldEvent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 4_000 * dayMs });
     try {
-      await keepPartitions(
-        { db: database.db, log },
-        { now: await databaseNow(database.db), keepDays: 400 },
-      );
+      await keepPartitions({ db: database.db, log }, { now: await databaseNow(database.db), keepDays: 400 });
     } finally {
       vi.useRealTimers();
     }

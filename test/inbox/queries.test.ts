@@ -1,12 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { requestRefetches } from "../../src/inbox/refetch.ts";
-import {
-  countByState,
-  countOpenWork,
-  failedEventsOf,
-  findEvents,
-  listEvents,
-} from "../../src/inbox/queries.ts";
+import { countByState, countOpenWork, failedEventsOf, findEvents, listEvents } from "../../src/inbox/queries.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
@@ -71,10 +65,7 @@ describe("finding", () => {
   test("an id made of digits and a number that is the same are both found", async () => {
     const seq = await storeRow(database.db);
     const other = await storeRow(database.db, { eventId: String(seq) });
-    expect((await findEvents(database.db, String(seq))).map((row) => row.seq)).toEqual([
-      seq,
-      other,
-    ]);
+    expect((await findEvents(database.db, String(seq))).map((row) => row.seq)).toEqual([seq, other]);
   });
 
   test.each(["evt_none", "", "-1", "1.5", "1e3", "99999999999999999999", "' or true --", "ü"])(
@@ -105,8 +96,6 @@ test("open work is what is received or failed, and every read that is wanted", a
   for (const state of ["received", "failed", "dead", "applied", "stale", "ignored"] as const) {
     await storeRow(database.db, { state });
   }
-  await requestRefetches(database.db, [
-    { resource: "order", id: "ord_1", reason: "thin", notBefore: null },
-  ]);
+  await requestRefetches(database.db, [{ resource: "order", id: "ord_1", reason: "thin", notBefore: null }]);
   expect(await countOpenWork(database.db)).toEqual({ events: 2, fetches: 1 });
 });

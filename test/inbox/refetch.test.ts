@@ -21,8 +21,7 @@ const wanted = (given: Partial<RefetchRequest> = {}): RefetchRequest => ({
   ...given,
 });
 const want = (...fetches: RefetchRequest[]) => requestRefetches(database.db, fetches);
-const take = ({ limit = 10, leaseSeconds = 60 } = {}) =>
-  takeDueRefetches(database.db, { limit, leaseSeconds });
+const take = ({ limit = 10, leaseSeconds = 60 } = {}) => takeDueRefetches(database.db, { limit, leaseSeconds });
 const takeOne = async () => {
   const [fetch] = await take();
   if (fetch === undefined) throw new Error("no read is due");
@@ -93,9 +92,7 @@ describe("ordering reads", () => {
     const ids = Array.from({ length: 50 }, (_, n) => wanted({ id: `ord_${n}` }));
     await Promise.all(
       Array.from({ length: 8 }, (_, n) =>
-        database.db.transaction((trx) =>
-          requestRefetches(trx, n % 2 === 0 ? ids : ids.toReversed()),
-        ),
+        database.db.transaction((trx) => requestRefetches(trx, n % 2 === 0 ? ids : ids.toReversed())),
       ),
     );
     expect(new Set((await stored()).map(({ generation }) => generation))).toEqual(new Set([8]));

@@ -36,13 +36,10 @@ test("finds what failed and is due, the longest due first, and nothing that wait
   expect(await findOverdue(database.db, limits)).toEqual({ isLate: false, due: [longDue] });
 });
 
-test.each(["applied", "stale", "ignored", "dead"] as const)(
-  "never finds an event that is %s",
-  async (state) => {
-    await storeRow(database.db, { state, receivedAgoSeconds: 900, dueInSeconds: -900 });
-    expect(await findOverdue(database.db)).toEqual(nothing);
-  },
-);
+test.each(["applied", "stale", "ignored", "dead"] as const)("never finds an event that is %s", async (state) => {
+  await storeRow(database.db, { state, receivedAgoSeconds: 900, dueInSeconds: -900 });
+  expect(await findOverdue(database.db)).toEqual(nothing);
+});
 
 test("does not wait for rows that a worker holds", { timeout: 20_000 }, async () => {
   const held = await storeRow(database.db, { receivedAgoSeconds: 6 });

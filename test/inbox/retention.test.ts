@@ -1,12 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { eventStates } from "../../src/inbox/claim.ts";
 import { findOverdue } from "../../src/inbox/relay.ts";
-import {
-  countPrunable,
-  pruneEvents,
-  replayEvents,
-  rewriteBodies,
-} from "../../src/inbox/retention.ts";
+import { countPrunable, pruneEvents, replayEvents, rewriteBodies } from "../../src/inbox/retention.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -16,9 +11,7 @@ const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
 
 const withBytes = async (): Promise<number[]> =>
-  (
-    await database.db("inbox.receipts").whereNotNull("raw").orderBy("seq").pluck<string[]>("seq")
-  ).map(Number);
+  (await database.db("inbox.receipts").whereNotNull("raw").orderBy("seq").pluck<string[]>("seq")).map(Number);
 
 describe("pruning", () => {
   test("empties what is applied, stale or ignored, and never what is received, failed or dead", async () => {
@@ -28,9 +21,7 @@ describe("pruning", () => {
     }
     expect(await countPrunable(database.db, 90)).toBe(3);
     expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(3);
-    expect(await withBytes()).toEqual(
-      ["received", "failed", "dead"].map((state) => seqs.get(state)),
-    );
+    expect(await withBytes()).toEqual(["received", "failed", "dead"].map((state) => seqs.get(state)));
     expect(await countPrunable(database.db, 90)).toBe(0);
     expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(0);
   });

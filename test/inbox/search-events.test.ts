@@ -52,10 +52,7 @@ describe("a search for events", () => {
   test("finds both ends of a span of time exactly", async () => {
     const seqs = await several([600, 400, 200, 0].map((ago) => ({ receivedAgoSeconds: ago })));
     const ago = (seconds: number) => new Date(Date.now() - seconds * 1_000);
-    expect((await found({ receivedFrom: ago(500), receivedUntil: ago(100) })).seqs).toEqual([
-      seqs[2],
-      seqs[1],
-    ]);
+    expect((await found({ receivedFrom: ago(500), receivedUntil: ago(100) })).seqs).toEqual([seqs[2], seqs[1]]);
   });
 
   test("for a replay is decided on the events that it finds", async () => {
@@ -73,8 +70,7 @@ test("a position at a time is before every event of it or later, and behind near
   const seqs = await several([900, 700, 500, 300, 0].map((ago) => ({ receivedAgoSeconds: ago })));
   // Numbers between them were never stored.
   await database.db.raw("delete from inbox.receipts where seq = ?", [seqs[1]!]);
-  const at = async (ago: number) =>
-    eventPositionAt(database.db, new Date(Date.now() - ago * 1_000));
+  const at = async (ago: number) => eventPositionAt(database.db, new Date(Date.now() - ago * 1_000));
   expect(await at(1_000)).toBeLessThan(seqs[0]!);
   for (const ago of [600, 650]) {
     expect(await at(ago)).toBeGreaterThanOrEqual(seqs[0]!);

@@ -27,9 +27,7 @@ async function waitFor(name: string): Promise<void> {
     // Sessions know the setting before commits follow it: the checkpointer begins and ends the waiting.
     await eventually("commits follow the setting", async () => {
       const { rows } = await client.query("show synchronous_standby_names");
-      return (
-        rows[0].synchronous_standby_names === name && (await commitWaits(client)) === (name !== "")
-      );
+      return rows[0].synchronous_standby_names === name && (await commitWaits(client)) === (name !== "");
     });
   });
 }

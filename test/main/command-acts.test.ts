@@ -68,9 +68,7 @@ test("each act that a command records is in a test", async () => {
   const files = (await readdir("test", { recursive: true })).filter((file) => file.endsWith(".ts"));
   const texts = await Promise.all(files.map((file) => readFile(join("test", file), "utf8")));
   const names = new Set(recording.flatMap(([, acts]) => acts));
-  expect([...names].filter((name) => !texts.some((text) => text.includes(`"${name}"`)))).toEqual(
-    [],
-  );
+  expect([...names].filter((name) => !texts.some((text) => text.includes(`"${name}"`)))).toEqual([]);
 });
 
 const arguments_: Readonly<Record<string, string>> = {

@@ -34,9 +34,7 @@ test.each([
   [["report", ""], "name"],
 ])("an empty value is refused before anything is done: %j", async (argv, which) => {
   let said = "";
-  const program = new Command()
-    .exitOverride()
-    .configureOutput({ writeErr: (text) => (said += text) });
+  const program = new Command().exitOverride().configureOutput({ writeErr: (text) => (said += text) });
   await registerCommands(program, createContext("1.2.3"), argv);
   await expect(program.parseAsync(argv, { from: "user" })).rejects.toMatchObject({
     code: "commander.invalidArgument",

@@ -14,12 +14,7 @@ import type { Field } from "../../src/people/fields.ts";
 import { roleNames } from "../../src/people/permissions.ts";
 import { UnreachableError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
-import {
-  type DashboardStand,
-  openDashboard,
-  send,
-  signedIn,
-} from "../dashboard/dashboard-stand.ts";
+import { type DashboardStand, openDashboard, send, signedIn } from "../dashboard/dashboard-stand.ts";
 import { type FilledDatabase, openFilled } from "../dashboard/filled-database.ts";
 import { type Form, formTargets } from "../dashboard/forms.ts";
 import { everyRow } from "../support/everything-stored.ts";
@@ -50,18 +45,14 @@ beforeAll(async () => {
 afterAll(() => refusing.close());
 
 const pairs = routes.flatMap(({ act, path }) => {
-  const both = commands.filter(
-    (command) => command.act.name === act.name && canSay(command, act, path),
-  );
+  const both = commands.filter((command) => command.act.name === act.name && canSay(command, act, path));
   return both.map((command) => ({ name: act.name, words: command.words.join(" "), path, command }));
 });
 
 test("every act that has both doors is played through both", () => {
   const played = new Set(pairs.map(({ name }) => name));
   const both = [...acts.values()].filter(
-    (act) =>
-      commands.some((each) => each.act.name === act.name) &&
-      routes.some((each) => each.act.name === act.name),
+    (act) => commands.some((each) => each.act.name === act.name) && routes.some((each) => each.act.name === act.name),
   );
   expect(both.map(({ name }) => name).filter((name) => !played.has(name))).toEqual([]);
   expect(played.size).toBeGreaterThan(3);
@@ -131,11 +122,7 @@ async function commandDoors(): Promise<CommandDoor[]> {
   const collect = (command: Command, words: string[]): void => {
     const door = doorOf(command);
     const besides = command.options.flatMap(({ long, mandatory, required, negate }) =>
-      long === "--wait"
-        ? [long, "1"]
-        : long === "--yes" || negate || (mandatory && !required)
-          ? [long ?? ""]
-          : [],
+      long === "--wait" ? [long, "1"] : long === "--yes" || negate || (mandatory && !required) ? [long ?? ""] : [],
     );
     if (door !== undefined) found.push({ ...door, words, besides });
     for (const each of command.commands) collect(each, [...words, each.name()]);
@@ -161,11 +148,7 @@ function isGiven(path: string, field: string): boolean {
 }
 
 /** Whether a command can name what the address of a form names. Forwarding has its recipients under other names. */
-function canSay(
-  { words, takes }: CommandDoor,
-  { fields }: CommandDoor["act"],
-  path: string,
-): boolean {
+function canSay({ words, takes }: CommandDoor, { fields }: CommandDoor["act"], path: string): boolean {
   const required = Object.entries<Field<unknown>>(fields).flatMap(([name, { absent }]) =>
     absent === undefined ? [name] : [],
   );
@@ -183,8 +166,7 @@ function canBe(field: Field<unknown> | undefined, typed: string): boolean {
 /** What is typed into each field that both doors have: as the page fills its form in. */
 function typedInto(path: string, { act, takes }: CommandDoor): Map<string, string> {
   const form = forms.get(path);
-  if (form === undefined)
-    throw new Error(`no page of the filled database shows the form of ${path}`);
+  if (form === undefined) throw new Error(`no page of the filled database shows the form of ${path}`);
   const pattern = new RegExp(`^${path.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
   const params = pattern.exec(form.action)?.groups ?? {};
   const { given } = routes.find((route) => route.path === path) as DoorOfAct;
@@ -213,9 +195,7 @@ async function throughForm(
   const { act } = routes.find((route) => route.path === path) as DoorOfAct;
   const shown = forms.get(path)?.fields ?? {};
   const own = Object.keys(act.fields).map((name) => [formName(name), typed.get(name) ?? ""]);
-  const address = path.replaceAll(/:(\w+)/g, (_, name: string) =>
-    encodeURIComponent(typed.get(name) ?? ""),
-  );
+  const address = path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(typed.get(name) ?? ""));
   return recordedBy(database, async () => {
     const form = { ...shown, ...Object.fromEntries(own) };
     const answer = await send(`${dashboard.url}${address}`, { cookie, form });
@@ -250,10 +230,7 @@ async function throughCommand(
   });
 }
 
-async function recordedBy(
-  { db }: FilledDatabase,
-  play: () => Promise<Omit<Outcome, "acts">>,
-): Promise<Outcome> {
+async function recordedBy({ db }: FilledDatabase, play: () => Promise<Omit<Outcome, "acts">>): Promise<Outcome> {
   const newest = (await readAudit(db, { limit: 1 }))[0]?.id ?? 0;
   const played = await play();
   const recorded = (await readAudit(db, { limit: 100 })).filter(({ id }) => id > newest);

@@ -6,9 +6,7 @@ import { runCommand } from "./cli/command-line.ts";
 
 const [serverUrl, name] = [inject("serverUrl"), `${inject("templateDatabase")}_not_migrated`];
 beforeAll(() => withServer(serverUrl, (client) => client.query(`CREATE DATABASE ${name}`)));
-afterAll(() =>
-  withServer(serverUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`)),
-);
+afterAll(() => withServer(serverUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`)));
 
 async function run(args: string[], env: Readonly<Record<string, string>>) {
   const module = commandModules.find(({ names }) => names.includes(args[0] ?? ""));
@@ -56,24 +54,13 @@ test.each([
 
 describe("on a database that a newer version migrated", () => {
   const database = useTestDatabase();
-  const has = (...rows: { name: string; needs: string | null }[]) =>
-    database.db("tallyhook_migrations").insert(rows);
+  const has = (...rows: { name: string; needs: string | null }[]) => database.db("tallyhook_migrations").insert(rows);
   afterEach(() => database.db("tallyhook_migrations").where("name", ">", "9").delete());
 
-  test.each([
-    ["receiver"],
-    ["worker"],
-    ["dashboard"],
-    ["handlers", "run"],
-    ["report", "month-end"],
-    ["reconcile"],
-  ])(
+  test.each([["receiver"], ["worker"], ["dashboard"], ["handlers", "run"], ["report", "month-end"], ["reconcile"]])(
     "%s %s does not start where something it may need was taken away, and says what to do",
     async (...args) => {
-      await has(
-        { name: "9001_expand", needs: null },
-        { name: "9002_contract", needs: "9001_expand" },
-      );
+      await has({ name: "9001_expand", needs: null }, { name: "9002_contract", needs: "9001_expand" });
       const { out, error } = await run(args, database.environment);
       expect(out).toBe("");
       expect(error).toMatchObject({
@@ -98,10 +85,7 @@ describe("on a database that a newer version migrated", () => {
   });
 
   test("a process starts beside what only adds, and beside what takes away only what it has ceased to use", async () => {
-    await has(
-      { name: "9001_expand", needs: null },
-      { name: "9002_contract", needs: "0029_awaiting" },
-    );
+    await has({ name: "9001_expand", needs: null }, { name: "9002_contract", needs: "0029_awaiting" });
     const { error } = await run(["events", "list"], database.environment);
     expect(error).toBeNull();
   });

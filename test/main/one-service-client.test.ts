@@ -35,10 +35,7 @@ afterAll(async () => {
 });
 
 test("what one reader of a process is told of the pace, another keeps to", async () => {
-  const [events, nightly] = [
-    runtime.serviceClient(location),
-    runtime.serviceClient({ ...location }),
-  ];
+  const [events, nightly] = [runtime.serviceClient(location), runtime.serviceClient({ ...location })];
   const refused = events.get(getOrder, { params: { id: "1" } }, { deadlineMs: 500 });
   await expect(refused).rejects.toThrow(ServiceUnavailableError);
   await nightly.get(getOrder, { params: { id: "2" } });

@@ -5,20 +5,10 @@ import { reconcileDeps, reconcileSettings } from "../../src/main/reconciliation.
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { inTransaction } from "../../src/platform/postgres/transactions.ts";
-import {
-  lastOrder,
-  orderRun,
-  orderTakers,
-  withdrawOrder,
-} from "../../src/reconcile/runs/run-orders.ts";
+import { lastOrder, orderRun, orderTakers, withdrawOrder } from "../../src/reconcile/runs/run-orders.ts";
 import { readRunLease } from "../../src/reconcile/runs/run-lease.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
-import {
-  type HostileService,
-  never,
-  refusal,
-  startHostileService,
-} from "../reconcile/hostile-service.ts";
+import { type HostileService, never, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -89,9 +79,9 @@ test("an order that is taken back after a worker has seen it is not begun", asyn
   service.quirks = { instead: () => ({ body: never }) };
   const made = await order("full");
   await eventually("a worker asks the service", async () => service.requests.length > asked);
-  expect(
-    await inTransaction(database.db, (trx) => withdrawOrder(trx, made?.id ?? 0)),
-  ).toMatchObject({ outcome: "withdrawn" });
+  expect(await inTransaction(database.db, (trx) => withdrawOrder(trx, made?.id ?? 0))).toMatchObject({
+    outcome: "withdrawn",
+  });
   service.quirks = {};
   service.breakConnections();
   await eventually("the worker is done with it", async () => {
@@ -114,10 +104,7 @@ test("an order that the service refuses ends as failed, and says why", async () 
 test("an order that the service asks to come later stays open, asks nothing meanwhile, and is done then", async () => {
   let isBusy = true;
   service.quirks = {
-    instead: () =>
-      isBusy
-        ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "660" } }
-        : undefined,
+    instead: () => (isBusy ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "660" } } : undefined),
   };
   const asked = service.requests.length;
   await order("full");
@@ -128,9 +115,7 @@ test("an order that the service asks to come later stays open, asks nothing mean
   isBusy = false;
   expect(service.requests.length).toBe(asked + 1);
   expect(await lastOrder(database.db)).toMatchObject({ endedAt: null });
-  await database
-    .db("reconcile.runs")
-    .update({ resume_after: database.db.raw("clock_timestamp()") });
+  await database.db("reconcile.runs").update({ resume_after: database.db.raw("clock_timestamp()") });
   await eventually("a worker asks again", async () => {
     const row = await database.db("reconcile.runs").whereNotNull("resume_after").first();
     return row !== undefined;

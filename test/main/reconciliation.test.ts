@@ -74,9 +74,7 @@ test("a night that was interrupted is gone on with", async () => {
   const last = await db("reconcile.runs").max<{ max: string }[]>("id as max");
   const id = last[0]?.max;
   await db("reconcile.runs").where({ id }).update({ state: "running" });
-  await db("reconcile.coverage")
-    .where({ run: id, slice: 2 })
-    .update({ state: "pending", pages: 0, rows: 0 });
+  await db("reconcile.coverage").where({ run: id, slice: 2 }).update({ state: "pending", pages: 0, rows: 0 });
   await db("reconcile.daily_sums").where({ run: id, slice: 2 }).delete();
   await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
@@ -104,14 +102,11 @@ test("a night during whose confirmation the service was away is gone on with", a
 
 test("a night on which the service refuses its first call is told once, and done once it answers", async () => {
   const { db } = database;
-  const alerts = () =>
-    db("alerts.alerts").where({ rule: "reconcile_incomplete" }).pluck<string[]>("state");
+  const alerts = () => db("alerts.alerts").where({ rule: "reconcile_incomplete" }).pluck<string[]>("state");
   await emptyTables(db, ["reconcile.runs"]);
   await emptyTables(db, ["alerts.alerts"]);
   await (await tasksOf(0))["reconcile"]?.run(untilStopped);
-  await db.raw(
-    "update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'",
-  );
+  await db.raw("update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'");
   const tasks = await tasksOf(0);
   service.quirks = { instead: () => refusal(401, "invalid_api_key") };
   try {
@@ -132,12 +127,9 @@ test("a night on which the service refuses its first call is told once, and done
 const busy = {
   instead: () => ({ ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "86400" } }),
 };
-const endWait = () =>
-  database.db("reconcile.runs").update({ resume_after: database.db.raw("clock_timestamp()") });
+const endWait = () => database.db("reconcile.runs").update({ resume_after: database.db.raw("clock_timestamp()") });
 /** The tasks of a process that the service has not asked to wait. */
-async function inFreshProcess<T>(
-  use: (tasks: Awaited<ReturnType<typeof nightlyTasks>>) => Promise<T>,
-): Promise<T> {
+async function inFreshProcess<T>(use: (tasks: Awaited<ReturnType<typeof nightlyTasks>>) => Promise<T>): Promise<T> {
   const runtime = createRuntime(loadConfig(env()), createLog({ level: "silent", name: "test" }));
   try {
     return await use(await nightlyTasks(runtime));
@@ -149,43 +141,38 @@ async function inFreshProcess<T>(
 test.each([
   ["its first call", 0],
   ["a page", 1],
-])(
-  "a night whose service asks at %s to come later is taken up then, and not before",
-  async (_, from) => {
-    await emptyTables(database.db, ["reconcile.runs"]);
-    service.requests.length = 0;
-    service.quirks = {
-      instead: ({ nth }) => (nth >= from ? busy.instead() : undefined),
-    };
-    try {
-      await inFreshProcess(async (tasks) => tasks["reconcile"]?.run(untilStopped));
-      const asked = service.requests.length;
-      // Neither the schedule nor the check of any process asks before.
-      await inFreshProcess(async (tasks) => {
-        await tasks["reconcile"]?.run(untilStopped);
-        await tasks["reconcile-catch-up"]?.run(untilStopped);
-      });
-      expect(service.requests.length).toBe(asked);
-      await endWait();
-      await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
-      expect(service.requests.length).toBeGreaterThan(asked);
-      const askedAgain = service.requests.length;
-      await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
-      expect(service.requests.length).toBe(askedAgain);
-    } finally {
-      service.quirks = {};
-    }
+])("a night whose service asks at %s to come later is taken up then, and not before", async (_, from) => {
+  await emptyTables(database.db, ["reconcile.runs"]);
+  service.requests.length = 0;
+  service.quirks = {
+    instead: ({ nth }) => (nth >= from ? busy.instead() : undefined),
+  };
+  try {
+    await inFreshProcess(async (tasks) => tasks["reconcile"]?.run(untilStopped));
+    const asked = service.requests.length;
+    // Neither the schedule nor the check of any process asks before.
+    await inFreshProcess(async (tasks) => {
+      await tasks["reconcile"]?.run(untilStopped);
+      await tasks["reconcile-catch-up"]?.run(untilStopped);
+    });
+    expect(service.requests.length).toBe(asked);
     await endWait();
     await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
-    const nights = (await runs()).filter(({ run_key: key }) => key.startsWith("nightly"));
-    expect(nights).toMatchObject([{ state: "complete" }]);
-  },
-);
+    expect(service.requests.length).toBeGreaterThan(asked);
+    const askedAgain = service.requests.length;
+    await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+    expect(service.requests.length).toBe(askedAgain);
+  } finally {
+    service.quirks = {};
+  }
+  await endWait();
+  await inFreshProcess(async (tasks) => tasks["reconcile-catch-up"]?.run(untilStopped));
+  const nights = (await runs()).filter(({ run_key: key }) => key.startsWith("nightly"));
+  expect(nights).toMatchObject([{ state: "complete" }]);
+});
 
 test("a wait that reaches further than any is believed, as after a change of the clock, keeps nobody", async () => {
-  await database
-    .db("reconcile.runs")
-    .update({ resume_after: new Date(Date.now() + 30 * 86_400_000) });
+  await database.db("reconcile.runs").update({ resume_after: new Date(Date.now() + 30 * 86_400_000) });
   const asked = service.requests.length;
   await database.db.raw(
     "update reconcile.runs set started_at = started_at - interval '3 days', run_key = 'x' || run_key",

@@ -30,10 +30,7 @@ const environment = (more: Record<string, string> = {}) => ({
 const untilStopped = new AbortController().signal;
 
 /** A worker's tasks at a moment of the service's clock. */
-async function tasksAt(
-  moment: string,
-  more: Record<string, string> = {},
-): Promise<Record<string, ScheduledTask>> {
+async function tasksAt(moment: string, more: Record<string, string> = {}): Promise<Record<string, ScheduledTask>> {
   const log = createLog({ level: "silent", name: "test" });
   const runtime = createRuntime(loadConfig(environment(more)), log);
   runtime.serviceClock.observe(new Date(moment));
@@ -41,10 +38,8 @@ async function tasksAt(
   return reportMailTasks(runtime);
 }
 
-const mailings = () =>
-  database.db("reports.mailings").orderBy("key").select("key", "state", "attempts", "error");
-const makeDue = () =>
-  database.db("reports.mailings").where({ state: "due" }).update({ next_attempt_at: "2020-01-01" });
+const mailings = () => database.db("reports.mailings").orderBy("key").select("key", "state", "attempts", "error");
+const makeDue = () => database.db("reports.mailings").where({ state: "due" }).update({ next_attempt_at: "2020-01-01" });
 const headerOf = (source: string, name: string): string | undefined =>
   new RegExp(`^${name}: (.*)$`, "im").exec(source.replaceAll(/\r\n[ \t]+/g, " "))?.[1]?.trim();
 
@@ -85,22 +80,16 @@ test("yesterday and last month are mailed once each, however many workers fire",
   });
   expect(headerOf(day?.source ?? "", "Subject")).toMatch(/^INCOMPLETE: finance reports of/);
   expect(day?.source).toContain("filename=daily-control_2025-05-31_2025-05-31.html");
-  const csv = /filename=daily-control_\S+\.csv[\s\S]*?\r\n\r\n([\s\S]*?)\r\n--/.exec(
-    day?.source ?? "",
-  )?.[1];
+  const csv = /filename=daily-control_\S+\.csv[\s\S]*?\r\n\r\n([\s\S]*?)\r\n--/.exec(day?.source ?? "")?.[1];
   // The last two sales belong to two days in Berlin.
-  expect(Buffer.from(csv ?? "", "base64").toString()).toContain(
-    "2025-05-31,usd,sale,succeeded,,,2,24.99",
-  );
+  expect(Buffer.from(csv ?? "", "base64").toString()).toContain("2025-05-31,usd,sale,succeeded,,,2,24.99");
 });
 
 test("a mail server that is away costs a later try of the same mail, with the same id", async () => {
   const tasks = await tasksAt("2025-06-02T05:00:00Z", { REPORTS_MAIL: "daily-control" });
   server.refuseWith(451);
   await tasks["report-mail"]?.run(untilStopped);
-  expect(await mailings()).toEqual([
-    { key: "day:2025-06-01", state: "due", attempts: 1, error: "451" },
-  ]);
+  expect(await mailings()).toEqual([{ key: "day:2025-06-01", state: "due", attempts: 1, error: "451" }]);
   server.refuseWith(null);
   const ids = await database.db("reports.mailings").pluck("message_id");
   await tasks["report-mail-catch-up"]?.run(untilStopped);
@@ -183,8 +172,7 @@ test("report --mail-to mails one report now, which tries the settings", async ()
   });
   server.refuseWith(550);
   expect((await send("--mail-to", "ann@example.com")).error).toMatchObject({
-    message:
-      "The mail server did not take the mail (550). Check SMTP_URL, MAIL_FROM and the addresses.",
+    message: "The mail server did not take the mail (550). Check SMTP_URL, MAIL_FROM and the addresses.",
     exitCode: 2,
   });
 });

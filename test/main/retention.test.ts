@@ -180,10 +180,7 @@ async function live(db: Knex, now: Date, step: number): Promise<void> {
      select id, 'order', 'o' || n, 'open_item', :now, :now, :now, 'settled', 'equal' from run, generate_series(1, 20) n`,
     bindings,
   );
-  await db.raw(
-    "update reconcile.doubts set settled_at = recorded_at where recorded_at = :now",
-    bindings,
-  );
+  await db.raw("update reconcile.doubts set settled_at = recorded_at where recorded_at = :now", bindings);
   await db.raw(
     `with account as (
        insert into people.accounts (email, roles) values ('p' || :step || '@example.com', '{}') returning id

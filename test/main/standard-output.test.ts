@@ -35,19 +35,16 @@ test("a reader who has seen enough is no failure, and no stack trace", async () 
   expect(await exited).toEqual([0, null]);
 });
 
-test.skipIf(!existsSync("/dev/full"))(
-  "a full disk is told in words, with exit code 2",
-  async () => {
-    const child = spawn(process.execPath, help, {
-      stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
-    });
-    const exited = once(child, "exit");
-    expect(child.stderr === null ? null : await text(child.stderr)).toBe(
-      "tallyhook: Standard output cannot be written (the disk is full), so the output is incomplete. Make room, or write it elsewhere.\n",
-    );
-    expect(await exited).toEqual([2, null]);
-  },
-);
+test.skipIf(!existsSync("/dev/full"))("a full disk is told in words, with exit code 2", async () => {
+  const child = spawn(process.execPath, help, {
+    stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
+  });
+  const exited = once(child, "exit");
+  expect(child.stderr === null ? null : await text(child.stderr)).toBe(
+    "tallyhook: Standard output cannot be written (the disk is full), so the output is incomplete. Make room, or write it elsewhere.\n",
+  );
+  expect(await exited).toEqual([2, null]);
+});
 
 test("what a command that prints has to log stands beside what it prints, not in it", async () => {
   const child = runScript(`

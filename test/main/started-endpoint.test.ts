@@ -31,11 +31,7 @@ test("the endpoint that a start makes at its sandbox is known here, and stays on
         const report = await inspectEndpoint({ db: database.db, client }, null);
         expect(report).toMatchObject({ endpoints: [{ url }], problems: [] });
         const [known, ...others] = await listKnownEndpoints(database.db);
-        expect([known?.url, known?.secretId, others]).toEqual([
-          url,
-          expect.stringMatching(/^db:/),
-          [],
-        ]);
+        expect([known?.url, known?.secretId, others]).toEqual([url, expect.stringMatching(/^db:/), []]);
         seen.push(known?.id);
       } finally {
         await runtime.close();

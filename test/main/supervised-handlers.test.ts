@@ -211,9 +211,7 @@ test("handlers run does not start with a file that is not usable, and says why",
   await writeFile(join(folder, "wrong.mjs"), "export {};");
   const program = start("handlers", "run");
   expect(await program.exited).toEqual({ code: 2, signal: null });
-  expect(program.output()).toMatch(
-    /tallyhook: One handler is not usable:\n.*wrong\.mjs: it has no/,
-  );
+  expect(program.output()).toMatch(/tallyhook: One handler is not usable:\n.*wrong\.mjs: it has no/);
 });
 
 test("a file that ends the command that lists handlers is named, with exit code 2", async () => {

@@ -167,9 +167,6 @@ test("a fork with its own handler, report, table and settings merges a release w
   expect(report).toMatch(/^before\r?\nafter\r?$|^after\r?\nbefore\r?$/m);
 
   // A table of theirs takes their next number, whatever ours are.
-  await write(
-    join(fork, "migrations/own/0002_note.sql"),
-    "alter table shop.declines add note text;",
-  );
+  await write(join(fork, "migrations/own/0002_note.sql"), "alter table shop.declines add note text;");
   expect(await printedBy("migrate")).toContain("Migrated: own/0002_note.");
 });

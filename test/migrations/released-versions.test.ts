@@ -14,11 +14,7 @@ import { runCommand } from "../main/cli/command-line.ts";
 import { ask } from "../reports/ask.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { debianPostgresInstalled, startDebianServer } from "../support/debian-postgres.ts";
-import {
-  type ReleasedDatabase,
-  createReleasedDatabase,
-  releasedVersions,
-} from "../support/released-database.ts";
+import { type ReleasedDatabase, createReleasedDatabase, releasedVersions } from "../support/released-database.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 /** What the reports and the close of the released databases said in version 0.1. */
@@ -133,9 +129,7 @@ describe.each(releasedVersions)("a database of version %s", (version) => {
 
   test("has its closed month under the same hash", async () => {
     const { closes, problems } = await verifyCloses(former);
-    expect(
-      closes.map(({ month, sha256, problems: own }) => ({ month, sha256, problems: own })),
-    ).toEqual(told.closes);
+    expect(closes.map(({ month, sha256, problems: own }) => ({ month, sha256, problems: own }))).toEqual(told.closes);
     expect(problems).toEqual(told.problems);
   });
 });
@@ -147,20 +141,17 @@ describe.skipIf(!debianPostgresInstalled)("on a server of which pg_dump is here"
   });
   afterAll(() => server.destroy());
 
-  test.each(releasedVersions)(
-    "a database of version %s is backed up before its upgrade",
-    async (version) => {
-      const { url, destroy } = await createReleasedDatabase(version, server.url);
-      const folder = join(dataDir, version);
-      const { out, error } = await runCommand(registerBackup, ["backup", folder, "--json"], {
-        env: { DATABASE_URL: url, TALLYHOOK_DATA_DIR: dataDir },
-      });
-      expect(error).toBeNull();
-      const { manifest } = JSON.parse(out) as { manifest: Manifest };
-      expect(manifest.migrations.at(-1)).toBe("0006_alerts");
-      await destroy();
-    },
-  );
+  test.each(releasedVersions)("a database of version %s is backed up before its upgrade", async (version) => {
+    const { url, destroy } = await createReleasedDatabase(version, server.url);
+    const folder = join(dataDir, version);
+    const { out, error } = await runCommand(registerBackup, ["backup", folder, "--json"], {
+      env: { DATABASE_URL: url, TALLYHOOK_DATA_DIR: dataDir },
+    });
+    expect(error).toBeNull();
+    const { manifest } = JSON.parse(out) as { manifest: Manifest };
+    expect(manifest.migrations.at(-1)).toBe("0006_alerts");
+    await destroy();
+  });
 });
 
 const ourSchemas = `(${migratedSchemas.map((name) => `'${name}'`).join(", ")})`;
@@ -174,10 +165,7 @@ async function eventsOf(db: Knex): Promise<unknown[]> {
 }
 
 /** A hash of all rows of each table. */
-async function rowsOf(
-  db: Knex,
-  columns: Readonly<Record<string, string>>,
-): Promise<Record<string, string>> {
+async function rowsOf(db: Knex, columns: Readonly<Record<string, string>>): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {};
   for (const [table, names] of Object.entries(columns)) {
     const { rows } = await db.raw<{ rows: { hash: string }[] }>(

@@ -37,10 +37,7 @@ describe("in a transaction", () => {
     ["alter table mirror.orders add constraint c check (a > 0);", /not valid/],
     ["alter table mirror.orders add check (a > 0);", /not valid/],
     ["alter table mirror.orders add constraint c foreign key (a) references b (c);", /not valid/],
-    [
-      "alter table mirror.orders add constraint c check (a > 0) not valid, add unique (a);",
-      /using index/,
-    ],
+    ["alter table mirror.orders add constraint c check (a > 0) not valid, add unique (a);", /using index/],
     ["alter table mirror.orders add column a int references b (c);", /constraint of its own/],
     ["alter table mirror.orders add column a int not null;", /give it a default/],
     ["alter table mirror.orders add a uuid default gen_random_uuid();", /differs from row to row/],
@@ -78,12 +75,8 @@ describe("in a transaction", () => {
   });
 
   test("harmless without a reason, or a reason at another statement, excuses nothing", () => {
-    const sql =
-      "-- harmless:\ndrop table a.b;\n-- harmless: it is small\ndrop table a.c;\ndrop table a.d;";
-    expect(migrationProblems(sql).map((problem) => problem.slice(0, 6))).toEqual([
-      "line 2",
-      "line 5",
-    ]);
+    const sql = "-- harmless:\ndrop table a.b;\n-- harmless: it is small\ndrop table a.c;\ndrop table a.d;";
+    expect(migrationProblems(sql).map((problem) => problem.slice(0, 6))).toEqual(["line 2", "line 5"]);
   });
 });
 

@@ -76,19 +76,13 @@ test(
   `${shuffles * shuffledHistories} shuffles with duplicates leave one mirror each, the last state of the service`,
   async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 5, max: 8 }).chain(histories),
-        fc.integer(),
-        async (history, chance) => {
-          const random = seededRandom(chance);
-          await provesOneMirror(
-            history,
-            Array.from({ length: shuffles }, () =>
-              inBatches(random, shuffledWithRepeats(random, history)),
-            ),
-          );
-        },
-      ),
+      fc.asyncProperty(fc.integer({ min: 5, max: 8 }).chain(histories), fc.integer(), async (history, chance) => {
+        const random = seededRandom(chance);
+        await provesOneMirror(
+          history,
+          Array.from({ length: shuffles }, () => inBatches(random, shuffledWithRepeats(random, history))),
+        );
+      }),
       { ...settings, numRuns: shuffledHistories * longer },
     );
   },
@@ -125,8 +119,7 @@ test(
         async (history, chance) => {
           const { db } = database;
           const inOrder = history.deliveries.map((_, n) => n);
-          const inOneBatch = (order: readonly number[]): Arrival[] =>
-            order.map((delivery) => ({ delivery, batch: 0 }));
+          const inOneBatch = (order: readonly number[]): Arrival[] => order.map((delivery) => ({ delivery, batch: 0 }));
           const arrivals = [
             inOrder.map((delivery, batch) => ({ delivery, batch })),
             inOneBatch(inOrder),
@@ -162,10 +155,7 @@ async function kindsOfCopies(db: Knex, copies: number): Promise<string[][]> {
 
 const richHistories = (count: number) => histories(count).filter(({ isRich }) => isRich);
 
-async function provesOneMirror(
-  history: History,
-  arrivals: readonly (readonly Arrival[])[],
-): Promise<void> {
+async function provesOneMirror(history: History, arrivals: readonly (readonly Arrival[])[]): Promise<void> {
   const { db } = database;
   await emptyMirror(db);
   const wanted = await deliverCopies(db, history, arrivals);
@@ -199,9 +189,7 @@ function expectToldOnce(rows: readonly SharedRow[], { transactions, orders }: Ex
     ([, row]) => row["type"] === "refund" && row["status"] === "succeeded",
   );
   expect(told("order.refunded", "transaction_id")).toEqual(refunds.map(([id]) => id).sort());
-  const disputed = Object.entries(orders).filter(([, row]) =>
-    String(row["status"]).startsWith("chargeback"),
-  );
+  const disputed = Object.entries(orders).filter(([, row]) => String(row["status"]).startsWith("chargeback"));
   expect(told("order.disputed", "id")).toEqual(expect.arrayContaining(disputed.map(([id]) => id)));
 }
 
@@ -235,10 +223,7 @@ async function expectLastChanges(db: Knex): Promise<void> {
 /** Only a status that some delivery showed is told, and last the one that the row has. */
 async function expectKinds(db: Knex, { deliveries, expected }: History): Promise<void> {
   const last = Object.entries(expected.orders).map(([id, row]) => ({ ...row, id }));
-  const all: Readonly<Record<string, unknown>>[] = [
-    ...last,
-    ...deliveries.map(({ object }) => object),
-  ];
+  const all: Readonly<Record<string, unknown>>[] = [...last, ...deliveries.map(({ object }) => object)];
   const possible = new Set(all.map((order) => `${order["id"]} ${kindOfStatus(order["status"])}`));
   const { rows } = await db.raw<{ rows: { id: string; kind: string; status: string }[] }>(
     `select split_part(o.id, '~', 1) || :copyMark as id, o.status, c.kind
@@ -288,9 +273,7 @@ const asText = (row: Record<string, unknown>): Record<string, unknown> =>
 
 function permutations(items: readonly number[]): number[][] {
   if (items.length <= 1) return [[...items]];
-  return items.flatMap((first, n) =>
-    permutations(items.filter((_, m) => m !== n)).map((rest) => [first, ...rest]),
-  );
+  return items.flatMap((first, n) => permutations(items.filter((_, m) => m !== n)).map((rest) => [first, ...rest]));
 }
 
 /** Every delivery at least once, some again, in any order. */

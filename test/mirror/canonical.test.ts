@@ -12,16 +12,13 @@ import { inRecord } from "../../src/mirror/compare/stored-rows.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { anyText } from "../support/any-text.ts";
 
-const parse = (json: string): Record<string, unknown> =>
-  JSON.parse(json) as Record<string, unknown>;
+const parse = (json: string): Record<string, unknown> => JSON.parse(json) as Record<string, unknown>;
 
 describe("the canonical form of content", () => {
   test("does not depend on the order of keys, at any depth", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
-        expect(canonicalJson(reversed(object) as Record<string, unknown>)).toBe(
-          canonicalJson(object),
-        );
+        expect(canonicalJson(reversed(object) as Record<string, unknown>)).toBe(canonicalJson(object));
       }),
     );
   });
@@ -41,11 +38,7 @@ describe("the canonical form of content", () => {
     ["such a key", { a: { "\ud800": 1 } }, true],
     ["a U+FFFD that came as such", { a: "\ufffd" }, false],
     ["a pair of surrogates", { a: "\u{1f375}" }, false],
-    [
-      "a NUL where the content is not the object's own, beside U+FFFD",
-      { own: "\ufffd", items: "\0" },
-      false,
-    ],
+    ["a NUL where the content is not the object's own, beside U+FFFD", { own: "\ufffd", items: "\0" }, false],
   ])("says whether it replaced text: %s", (_, object, isReplaced) => {
     expect(canonicalContent(object, new Set(["items"]))).toEqual({
       json: canonicalJson(object, new Set(["items"])),
@@ -58,11 +51,7 @@ describe("the canonical form of content", () => {
     ["digits in a free text", { metadata: { note: ["4242 4242 4242 4242"] } }, true],
     ["a long number", { metadata: { note: 4242424242424242 } }, true],
     ["a key of digits", { metadata: { "4242424242424242": 1 } }, true],
-    [
-      "ids, times and short texts",
-      { id: "4242424242424242", created_at: "2025-03-01", a: "12" },
-      false,
-    ],
+    ["ids, times and short texts", { id: "4242424242424242", created_at: "2025-03-01", a: "12" }, false],
     ["what is not the object's own", { items: "4242424242424242" }, false],
   ])("says whether card numbers are to be looked for: %s", (_, object, expected) => {
     const { mayHoldCardNumber } = canonicalContent(object, new Set(["items"]));
@@ -91,9 +80,7 @@ describe("the canonical form of content", () => {
       text: "a\ufffdb\ufffdc\ufffd \u{1f600}",
     });
     expect(canonicalJson({ "k\u0000": 1 })).toBe('{"k\ufffd": 1}');
-    expect(canonicalJson({ z: 1, "\ud800": 2, "\uffff": 3 })).toBe(
-      canonicalJson({ "\uffff": 3, "\ufffd": 2, z: 1 }),
-    );
+    expect(canonicalJson({ z: 1, "\ud800": 2, "\uffff": 3 })).toBe(canonicalJson({ "\uffff": 3, "\ufffd": 2, z: 1 }));
   });
 
   test("writes texts as JSON does", () => {
@@ -126,10 +113,10 @@ describe("beside the database", () => {
   test("the canonical form is what Postgres prints of it", async () => {
     const odd = ["a,b", "b\u0000", "\ud800", "é", "\u{1f600}", "\uffff", "__proto__", ""];
     const key = fc.oneof(anyText(), fc.constantFrom(...odd));
-    const objects = fc.sample(
-      fc.dictionary(key, fc.oneof(fc.jsonValue(), fc.double(), anyText())),
-      { numRuns: 500, seed: 1 },
-    );
+    const objects = fc.sample(fc.dictionary(key, fc.oneof(fc.jsonValue(), fc.double(), anyText())), {
+      numRuns: 500,
+      seed: 1,
+    });
     const given = objects.map((object) => canonicalJson(object));
     const { rows } = await database.db.raw<{ rows: { printed: string }[] }>(
       "select json::jsonb::text as printed from unnest(?::text[]) with ordinality as t(json, n) order by n",
@@ -139,23 +126,7 @@ describe("beside the database", () => {
   });
 
   test("the text of a row is what Postgres prints of it", async () => {
-    const odd = [
-      "",
-      " ",
-      "a,b",
-      '"',
-      "\\",
-      "(",
-      ")",
-      "\t",
-      "\n",
-      "\v",
-      "\r",
-      "\u00a0",
-      "\u2028",
-      "é",
-      "null",
-    ];
+    const odd = ["", " ", "a,b", '"', "\\", "(", ")", "\t", "\n", "\v", "\r", "\u00a0", "\u2028", "é", "null"];
     const value = fc.oneof(
       fc.constant(null),
       fc.constantFrom(...odd),
@@ -167,9 +138,7 @@ describe("beside the database", () => {
       [0, 1, 2].map((n) => sqlArray(given.map((values) => values[n] ?? null))),
     );
     expect(rows.map(({ printed }) => printed)).toEqual(
-      given.map(
-        (values) => `(${values.map((each) => (each === null ? "" : inRecord(each))).join(",")})`,
-      ),
+      given.map((values) => `(${values.map((each) => (each === null ? "" : inRecord(each))).join(",")})`),
     );
   });
 });
@@ -184,9 +153,7 @@ test("whatever keys senders choose, few are remembered, and the content stays ri
 });
 
 test("equal content has one hash, other content another", () => {
-  expect(contentHash(canonicalJson({ a: 1, b: [2] }))).toBe(
-    contentHash(canonicalJson({ b: [2], a: 1 })),
-  );
+  expect(contentHash(canonicalJson({ a: 1, b: [2] }))).toBe(contentHash(canonicalJson({ b: [2], a: 1 })));
   expect(contentHash(canonicalJson({ a: 1 }))).not.toBe(contentHash(canonicalJson({ a: "1" })));
   expect(contentHash("{}")).toMatch(/^[0-9a-f]{32}$/);
 });

@@ -44,30 +44,18 @@ describe("a chargeback that order and sale show", () => {
   });
 
   test.each([
-    [
-      "chargeback_accepted",
-      "chargeback",
-      { state: "accepted", accepted_at: time(9), dismissed_at: null },
-    ],
-    [
-      "chargeback_dismissed",
-      "succeeded",
-      { state: "dismissed", dismissed_at: time(9), accepted_at: null },
-    ],
+    ["chargeback_accepted", "chargeback", { state: "accepted", accepted_at: time(9), dismissed_at: null }],
+    ["chargeback_dismissed", "succeeded", { state: "dismissed", dismissed_at: time(9), accepted_at: null }],
     ["chargeback_dismissed", "chargeback", { state: "dismissed", dismissed_at: time(9) }],
   ])("ends with the order's %s, whatever the sale (%s) says", async (status, sale, expected) => {
     await apply(database.db, order("chargeback", 5, "chargeback"));
     await apply(database.db, order(status, 9, sale));
-    expect(await chargebacks()).toMatchObject([
-      { opened_at: time(5), resolved_at: time(9), ...expected },
-    ]);
+    expect(await chargebacks()).toMatchObject([{ opened_at: time(5), resolved_at: time(9), ...expected }]);
   });
 
   test("is known with its end also where the opening was never seen", async () => {
     await apply(database.db, order("chargeback_accepted", 9, "chargeback"));
-    expect(await chargebacks()).toMatchObject([
-      { state: "accepted", opened_at: time(9), accepted_at: time(9) },
-    ]);
+    expect(await chargebacks()).toMatchObject([{ state: "accepted", opened_at: time(9), accepted_at: time(9) }]);
   });
 
   test("is opened again when the order says so, and closed again", async () => {
@@ -78,9 +66,7 @@ describe("a chargeback that order and sale show", () => {
       { state: "opened", opened_at: time(7), dismissed_at: null, resolved_at: null },
     ]);
     await apply(db, order("chargeback_accepted", 8, "chargeback"));
-    expect(await chargebacks()).toMatchObject([
-      { state: "accepted", opened_at: time(7), resolved_at: time(8) },
-    ]);
+    expect(await chargebacks()).toMatchObject([{ state: "accepted", opened_at: time(7), resolved_at: time(8) }]);
   });
 
   test("counts as dismissed when the order leaves it without a word, and stays accepted once it was", async () => {
@@ -94,11 +80,7 @@ describe("a chargeback that order and sale show", () => {
 
   test("follows the order's row where a read settled a tie", async () => {
     const { db } = database;
-    await apply(
-      db,
-      order("chargeback_dismissed", 5),
-      order("chargeback_accepted", 5, "chargeback"),
-    );
+    await apply(db, order("chargeback_dismissed", 5), order("chargeback_accepted", 5, "chargeback"));
     for (const state of ["accepted", "dismissed"]) {
       const seconds = state === "accepted" ? 10 : 20;
       const object = sampleOrder({ status: `chargeback_${state}`, updated_at: at(5) });
@@ -138,9 +120,7 @@ test("what happened to a disputed sale has each state again that came again", as
   }
   const found = await findChargeback(db, "order-1");
   const { timeline } = await readDisputeFacts(db, found!);
-  expect(timeline.map((state) => [state.at, state.status])).toEqual(
-    states.map((status, n) => [time(n * 60), status]),
-  );
+  expect(timeline.map((state) => [state.at, state.status])).toEqual(states.map((status, n) => [time(n * 60), status]));
 });
 
 describe("a chargeback that only one of them shows", () => {
@@ -158,10 +138,7 @@ describe("a chargeback that only one of them shows", () => {
   test("the sale alone: opened, then dismissed when it leaves", async () => {
     const { db } = database;
     await apply(db, order("succeeded", 0));
-    await apply(
-      db,
-      seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(3) }), 9),
-    );
+    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(3) }), 9));
     expect(await chargebacks()).toMatchObject([
       { key: "order-1", transaction_id: "sale-1", state: "opened", opened_at: time(3) },
     ]);
@@ -186,10 +163,7 @@ describe("a chargeback that only one of them shows", () => {
 
   test("a sale seen before its order moves to the order's key when that is known", async () => {
     const { db } = database;
-    await apply(
-      db,
-      seen("transaction", sampleTransaction({ order_id: null, status: "chargeback" }), 9),
-    );
+    await apply(db, seen("transaction", sampleTransaction({ order_id: null, status: "chargeback" }), 9));
     await apply(db, order("succeeded", 0));
     expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
   });
@@ -199,9 +173,7 @@ test("a chargeback never ends before it was opened, though the order's row was s
   const { db } = database;
   await apply(db, order("succeeded", 0), order("chargeback", 5, "chargeback"));
   await db("mirror.orders").update({ status: "succeeded", source_updated_at: time(0) });
-  expect(await chargebacks()).toMatchObject([
-    { state: "dismissed", opened_at: time(5), resolved_at: time(5) },
-  ]);
+  expect(await chargebacks()).toMatchObject([{ state: "dismissed", opened_at: time(5), resolved_at: time(5) }]);
 });
 
 test("a refund's failure and another order's chargeback do not mix in", async () => {
@@ -209,10 +181,7 @@ test("a refund's failure and another order's chargeback do not mix in", async ()
   const refund = sampleEntry({ id: "refund-1", type: "refund", amount: 10 });
   const other = sampleOrder({ id: "order-2", transactions: [sampleEntry({ id: "sale-2" })] });
   await apply(db, shown("order", other));
-  await apply(
-    db,
-    shown("order", sampleOrder({ status: "chargeback", transactions: [refund, sampleEntry()] })),
-  );
+  await apply(db, shown("order", sampleOrder({ status: "chargeback", transactions: [refund, sampleEntry()] })));
   expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
   expect(await db("mirror.chargebacks").where("key", "order-2")).toEqual([]);
 });
@@ -225,9 +194,7 @@ describe("the list of what is to answer", () => {
         id,
         status,
         updated_at: at(seconds),
-        transactions: [
-          sampleEntry({ id: `${id}-sale`, status: "chargeback", updated_at: at(seconds) }),
-        ],
+        transactions: [sampleEntry({ id: `${id}-sale`, status: "chargeback", updated_at: at(seconds) })],
       }),
     );
   const keysOf = async (after?: Parameters<typeof listOpenKeys>[1]["after"], limit = 10) =>

@@ -88,11 +88,7 @@ const distinct = (objects: readonly ObjectKey[]): ObjectKey[] => [
   ...new Map(objects.map((object) => [`${object.resource}|${object.id}`, object])).values(),
 ];
 
-async function atOnce<T>(
-  lanes: number,
-  items: readonly T[],
-  work: (item: T) => Promise<void>,
-): Promise<void> {
+async function atOnce<T>(lanes: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = items.values();
   await Promise.all(
     Array.from({ length: lanes }, async () => {
@@ -176,11 +172,7 @@ async function sharedFacts(db: Knex): Promise<{ name: string; row: string; copie
 }
 
 /** The whole mirror in one text, as one order of arrival leaves it; nothing of it stays. */
-export async function mirrorAfter(
-  db: Knex,
-  history: History,
-  arrivals: readonly Arrival[],
-): Promise<string> {
+export async function mirrorAfter(db: Knex, history: History, arrivals: readonly Arrival[]): Promise<string> {
   const trx = await db.transaction();
   try {
     for (let batch = 0; batch <= (arrivals.at(-1)?.batch ?? 0); batch++) {
@@ -224,9 +216,7 @@ export async function emptyMirror(db: Knex): Promise<void> {
 export async function withoutLog(db: Knex): Promise<void> {
   await db.raw(
     [
-      ...["orders", "transactions", "subscriptions", "customers", "versions"].map(
-        (name) => `mirror.${name}`,
-      ),
+      ...["orders", "transactions", "subscriptions", "customers", "versions"].map((name) => `mirror.${name}`),
       ...["facts", "changes_1"].map((name) => `feed.${name}`),
     ]
       .map((table) => `alter table ${table} set unlogged`)

@@ -23,18 +23,18 @@ const statesOf = (resource: Resource, object: Record<string, unknown>): GroupSta
   if (!decoded.ok) throw new Error(JSON.stringify(decoded));
   return decoded.states;
 };
-const groupsOf = (object: Record<string, unknown>) =>
-  statesOf("order", object).map(({ group }) => group);
+const groupsOf = (object: Record<string, unknown>) => statesOf("order", object).map(({ group }) => group);
 
 describe("money that cannot be read makes an object dead, with a reason that names the field", () => {
   const bad = [12.5, -1, "1000", 2 ** 53, null, {}, true, Number.POSITIVE_INFINITY];
-  test.each(
-    ["subtotal", "discount_amount", "total"].flatMap((field) => bad.map((value) => [field, value])),
-  )("an order's %s of %j", (field, value) => {
-    const decoded = decode(shown("order", sampleOrder({ [String(field)]: value })));
-    expect(decoded).toMatchObject({ ok: false, partial: false });
-    expect(decoded).toHaveProperty("reason", expect.stringMatching(`^${String(field)}: `));
-  });
+  test.each(["subtotal", "discount_amount", "total"].flatMap((field) => bad.map((value) => [field, value])))(
+    "an order's %s of %j",
+    (field, value) => {
+      const decoded = decode(shown("order", sampleOrder({ [String(field)]: value })));
+      expect(decoded).toMatchObject({ ok: false, partial: false });
+      expect(decoded).toHaveProperty("reason", expect.stringMatching(`^${String(field)}: `));
+    },
+  );
   test.each(bad)("a transaction's amount of %j", (amount) => {
     const decoded = decode(shown("transaction", sampleTransaction({ amount })));
     expect(decoded).toHaveProperty("reason", expect.stringMatching(/^amount: /));
@@ -45,33 +45,25 @@ describe("money that cannot be read makes an object dead, with a reason that nam
     expect(decoded).toHaveProperty("reason", expect.stringMatching(/^plan\.amount: /));
   });
   test("but a refund's may be negative, since its sign is not shown", () => {
-    expect(statesOf("transaction", sampleTransaction({ type: "refund", amount: -5 }))).toHaveLength(
-      1,
-    );
+    expect(statesOf("transaction", sampleTransaction({ type: "refund", amount: -5 }))).toHaveLength(1);
   });
 });
 
 describe("an id or a version that cannot be read makes an object dead", () => {
-  test.each([7, "", "a\u0000b", "a\ud800", "x".repeat(256), null, {}, ["a"]])(
-    "an id of %j",
-    (id) => {
-      expect(decode(shown("order", sampleOrder({ id })))).toMatchObject({
-        ok: false,
-        partial: false,
-        reason: expect.stringMatching(/^id: /) as string,
-      });
-    },
-  );
-  test.each(["yesterday", "2025-02-30T00:00:00Z", "2025-03-01", 1_740_000_000])(
-    "an updated_at of %j",
-    (updated_at) => {
-      expect(decode(shown("order", sampleOrder({ updated_at })))).toMatchObject({
-        ok: false,
-        partial: false,
-        reason: expect.stringMatching(/^updated_at: /) as string,
-      });
-    },
-  );
+  test.each([7, "", "a\u0000b", "a\ud800", "x".repeat(256), null, {}, ["a"]])("an id of %j", (id) => {
+    expect(decode(shown("order", sampleOrder({ id })))).toMatchObject({
+      ok: false,
+      partial: false,
+      reason: expect.stringMatching(/^id: /) as string,
+    });
+  });
+  test.each(["yesterday", "2025-02-30T00:00:00Z", "2025-03-01", 1_740_000_000])("an updated_at of %j", (updated_at) => {
+    expect(decode(shown("order", sampleOrder({ updated_at })))).toMatchObject({
+      ok: false,
+      partial: false,
+      reason: expect.stringMatching(/^updated_at: /) as string,
+    });
+  });
   test("and a reason never shows the value", () => {
     const decoded = decode(shown("customer", sampleCustomer({ id: 4_111_111_111 })));
     expect(JSON.stringify(decoded)).not.toContain("4111");
@@ -92,17 +84,18 @@ describe("an object without a required key is thin", () => {
     subscription: ["status", "customer_id", "created_at"],
     customer: ["email", "created_at"],
   } as const;
-  test.each(
-    Object.entries(required).flatMap(([resource, keys]) => keys.map((key) => [resource, key])),
-  )("%s without %s", (resource, key) => {
-    const { [String(key)]: _gone, ...object } = samples[resource as keyof typeof samples]();
-    expect(decode(shown(resource as Resource, object))).toEqual({
-      ok: false,
-      partial: true,
-      id: object["id"],
-      states: [],
-    });
-  });
+  test.each(Object.entries(required).flatMap(([resource, keys]) => keys.map((key) => [resource, key])))(
+    "%s without %s",
+    (resource, key) => {
+      const { [String(key)]: _gone, ...object } = samples[resource as keyof typeof samples]();
+      expect(decode(shown(resource as Resource, object))).toEqual({
+        ok: false,
+        partial: true,
+        id: object["id"],
+        states: [],
+      });
+    },
+  );
 });
 
 describe("what the service may extend is kept as it comes", () => {
@@ -158,9 +151,7 @@ describe("the groups of an order", () => {
 
 describe("a transaction inside an order", () => {
   const inline = (entry: unknown) => {
-    const decoded = decode(
-      shown("order", sampleOrder({ updated_at: at(9), transactions: [entry] })),
-    );
+    const decoded = decode(shown("order", sampleOrder({ updated_at: at(9), transactions: [entry] })));
     if (!decoded.ok) throw new Error("not read");
     return { state: decoded.states[1], unread: decoded.unread };
   };
@@ -175,30 +166,20 @@ describe("a transaction inside an order", () => {
   });
   test("is as new as the order, or newer by its own time", () => {
     expect(inline(sampleEntry()).state?.version).toMatch(/^2025-03-01T12:00:09/);
-    expect(inline(sampleEntry({ updated_at: at(20) })).state?.version).toMatch(
-      /^2025-03-01T12:00:20/,
-    );
-    expect(inline(sampleEntry({ updated_at: null })).state?.updatedAt).toMatch(
-      /^2025-03-01T12:00:09/,
-    );
+    expect(inline(sampleEntry({ updated_at: at(20) })).state?.version).toMatch(/^2025-03-01T12:00:20/);
+    expect(inline(sampleEntry({ updated_at: null })).state?.updatedAt).toMatch(/^2025-03-01T12:00:09/);
   });
-  test.each([
-    { status: undefined },
-    { amount: undefined },
-    { amount: "10" },
-    { amount: -1 },
-    { status: 3 },
-  ])("is to be read itself where its state is not all there: %j", (fields) => {
-    const { state, unread } = inline(sampleEntry(fields));
-    expect(state).toBeUndefined();
-    expect(unread).toEqual([{ resource: "transaction", id: "sale-1" }]);
-  });
-  test.each([null, 7, "sale-1", ["sale-1"], {}, { id: 7 }])(
-    "that cannot be named is left alone: %j",
-    (entry) => {
-      expect(inline(entry)).toEqual({ state: undefined, unread: [] });
+  test.each([{ status: undefined }, { amount: undefined }, { amount: "10" }, { amount: -1 }, { status: 3 }])(
+    "is to be read itself where its state is not all there: %j",
+    (fields) => {
+      const { state, unread } = inline(sampleEntry(fields));
+      expect(state).toBeUndefined();
+      expect(unread).toEqual([{ resource: "transaction", id: "sale-1" }]);
     },
   );
+  test.each([null, 7, "sale-1", ["sale-1"], {}, { id: 7 }])("that cannot be named is left alone: %j", (entry) => {
+    expect(inline(entry)).toEqual({ state: undefined, unread: [] });
+  });
 });
 
 test("an object's own time is its version, and the event's only where it has none", () => {

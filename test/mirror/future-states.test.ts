@@ -48,8 +48,7 @@ async function rows(): Promise<string> {
   return found[0]?.all ?? "";
 }
 
-const unbelieved = () =>
-  database.db("mirror.unbelieved").orderBy(["resource", "id"]).select("resource", "id");
+const unbelieved = () => database.db("mirror.unbelieved").orderBy(["resource", "id"]).select("resource", "id");
 
 test.each([
   ["order", "orders", sampleOrder],
@@ -69,14 +68,9 @@ test.each([
     expect(kept).toHaveLength(1);
     expect(await rows()).toBe(before);
     expect(await unbelieved()).toEqual([{ resource, id: now["id"] }]);
-    const { outcomes: later } = await apply(
-      db,
-      received(shown(resource, sample({ updated_at: at(9) })), 9),
-    );
+    const { outcomes: later } = await apply(db, received(shown(resource, sample({ updated_at: at(9) })), 9));
     expect(later).toMatchObject([{ outcome: "applied" }]);
-    expect((await rowOf(db, table, String(now["id"])))["source_updated_at"]).toEqual(
-      new Date(at(9)),
-    );
+    expect((await rowOf(db, table, String(now["id"])))["source_updated_at"]).toEqual(new Date(at(9)));
   },
 );
 
@@ -114,10 +108,7 @@ describe("whatever the order, the batches and the repeats", () => {
     received(shown("order", sampleOrder({ status: "pending" })), 1),
     received(shown("order", sampleOrder({ status: "succeeded", updated_at: at(5) })), 6),
     received(shown("order", sampleOrder({ status: "canceled", updated_at: never })), 7),
-    received(
-      seen("order", sampleOrder({ status: "voided", updated_at: at(90_000), total: 7 }), 60),
-      60,
-    ),
+    received(seen("order", sampleOrder({ status: "voided", updated_at: at(90_000), total: 7 }), 60), 60),
     received(shown("order", sampleOrder({ status: "refunded", updated_at: at(86_400) })), 9),
     received(shown("order", sampleOrder({ status: "refunded", updated_at: at(86_400) })), 86_400),
   ];
@@ -133,9 +124,7 @@ describe("whatever the order, the batches and the repeats", () => {
       for (const one of all.slice(2)) await apply(db, one);
       await apply(db, ...all.slice(3));
       left.add(await rows());
-      apart.add(
-        JSON.stringify(await db("mirror.unbelieved").orderBy("content_hash").pluck("content_hash")),
-      );
+      apart.add(JSON.stringify(await db("mirror.unbelieved").orderBy("content_hash").pluck("content_hash")));
     }
     expect(left.size).toBe(1);
     expect(apart.size).toBe(1);
@@ -148,9 +137,7 @@ describe("whatever the order, the batches and the repeats", () => {
 
 function permutations(items: readonly number[]): number[][] {
   if (items.length <= 1) return [[...items]];
-  return items.flatMap((first, n) =>
-    permutations(items.filter((_, m) => m !== n)).map((rest) => [first, ...rest]),
-  );
+  return items.flatMap((first, n) => permutations(items.filter((_, m) => m !== n)).map((rest) => [first, ...rest]));
 }
 
 test("of an erased person nothing stays or comes that was not believed", async () => {

@@ -9,15 +9,7 @@ import { overwriteObject, readRowBeforeHeal } from "../../src/mirror/write/overw
 import { useTestDatabase } from "../support/use-database.ts";
 import { readableSql, withoutLayout } from "./readable-sql.ts";
 import { resourcesSql } from "./resources-sql.ts";
-import {
-  apply,
-  at,
-  sampleCustomer,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-  seen,
-} from "./samples.ts";
+import { apply, at, sampleCustomer, sampleOrder, sampleSubscription, sampleTransaction, seen } from "./samples.ts";
 
 const database = useTestDatabase();
 
@@ -57,8 +49,7 @@ const kinds: readonly Kind[] = [
   {
     file: "stored",
     says: "Reads stored rows as few texts, to see that they are equal (compare/stored-rows.ts)",
-    marks: (table) =>
-      new RegExp(`^select t\\.id as id .* from mirror\\.${table} t where t\\.id = any`),
+    marks: (table) => new RegExp(`^select t\\.id as id .* from mirror\\.${table} t where t\\.id = any`),
   },
   {
     file: "compare",
@@ -127,8 +118,6 @@ describe.each(Object.keys(looks))("the generated SQL of %s", (table) => {
     const text = readableSql(sql);
     expect(withoutLayout(text)).toBe(withoutLayout(sql));
     const header = `-- ${says}.\n-- Generated for mirror.${table}; test/mirror/generated-sql.test.ts holds this file against it.\n\n`;
-    await expect(header + text).toMatchFileSnapshot(
-      join(import.meta.dirname, "__sql__", `${table}.${file}.sql`),
-    );
+    await expect(header + text).toMatchFileSnapshot(join(import.meta.dirname, "__sql__", `${table}.${file}.sql`));
   });
 });

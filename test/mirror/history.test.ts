@@ -31,11 +31,7 @@ describe("the history", () => {
     await apply(db, ...states);
     await apply(db, ...states);
     const rows = await db("mirror.versions").orderBy("source_updated_at").pluck("data");
-    expect(rows).toMatchObject([
-      { status: "pending" },
-      { status: "succeeded" },
-      { status: "refunded" },
-    ]);
+    expect(rows).toMatchObject([{ status: "pending" }, { status: "succeeded" }, { status: "refunded" }]);
   });
 
   test("has an unchanged entry of an order once, however often the order changed", async () => {
@@ -44,9 +40,12 @@ describe("the history", () => {
       const order = sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry()] });
       await apply(db, shown("order", order));
     }
-    expect(
-      (await versions(["resource"])).map(({ resource }: { resource: string }) => resource),
-    ).toEqual(["order", "order", "order", "transaction.inline"]);
+    expect((await versions(["resource"])).map(({ resource }: { resource: string }) => resource)).toEqual([
+      "order",
+      "order",
+      "order",
+      "transaction.inline",
+    ]);
   });
 
   test("says who saw a state first", async () => {
@@ -90,14 +89,11 @@ describe("the history", () => {
     ["delete", "delete from mirror.versions"],
   ] as const;
 
-  test.each([...changes, ["truncate", "truncate mirror.versions"] as const])(
-    "refuses to %s",
-    async (_name, sql) => {
-      await apply(database.db, shown("order", sampleOrder()));
-      await expect(database.db.raw(sql)).rejects.toMatchObject({ code: "23001" });
-      expect(await versions()).toHaveLength(1);
-    },
-  );
+  test.each([...changes, ["truncate", "truncate mirror.versions"] as const])("refuses to %s", async (_name, sql) => {
+    await apply(database.db, shown("order", sampleOrder()));
+    await expect(database.db.raw(sql)).rejects.toMatchObject({ code: "23001" });
+    expect(await versions()).toHaveLength(1);
+  });
 
   test.each(changes)("allows an erasure to %s, in its transaction only", async (_name, sql) => {
     const { db } = database;
@@ -161,18 +157,14 @@ describe("a tie", () => {
 
   test("of an entry is settled by reading its order", async () => {
     const order = (status: string, seconds: number) =>
-      shown(
-        "order",
-        sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry({ status })] }),
-      );
+      shown("order", sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry({ status })] }));
     // What orders the entry is its order's time: only an answer dated after that is certain to show it.
     const later = { ...tie, updatedAt: "2025-03-01T12:00:05.000000Z" };
     expect(await tiesOf(order("succeeded", 3), order("chargeback", 5))).toEqual([later]);
   });
 
   test("of fields that no read shows is none", async () => {
-    const failed = (next_retry_at: string) =>
-      shown("order", sampleOrder({ attempt_count: 1, next_retry_at }));
+    const failed = (next_retry_at: string) => shown("order", sampleOrder({ attempt_count: 1, next_retry_at }));
     expect(await tiesOf(failed(at(10)), failed(at(20)))).toEqual([]);
   });
 });
@@ -194,14 +186,11 @@ describe("two workers on one object at the same moment", () => {
 
   test("close no circle of locks where each makes a row that the other has or waits for", async () => {
     const { db } = database;
-    const state = (id: string, seconds: number) =>
-      shown("order", sampleOrder({ id, updated_at: at(seconds) }));
+    const state = (id: string, seconds: number) => shown("order", sampleOrder({ id, updated_at: at(seconds) }));
     const ahead = await db.transaction();
     await applySnapshots(ahead, [state("b", 1)]);
     // It makes "a" and waits for "b"; for it there was no "c" when it began.
-    const maker = apply(db, state("a", 2), state("b", 2), state("c", 2)).catch(
-      (error: unknown) => error,
-    );
+    const maker = apply(db, state("a", 2), state("b", 2), state("c", 2)).catch((error: unknown) => error);
     await untilWaiting(db, 1);
     await apply(db, state("c", 1));
     // It holds "c" and waits for "a".
@@ -219,13 +208,8 @@ describe("two workers on one object at the same moment", () => {
   test("lose nothing of each other, nor of a chargeback that one of them half knows", async () => {
     const { db } = database;
     const slow = await db.transaction();
-    await applySnapshots(slow, [
-      shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) })),
-    ]);
-    await apply(
-      db,
-      seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) }), 60),
-    );
+    await applySnapshots(slow, [shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) }))]);
+    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) }), 60));
     await slow.commit();
     expect(await db("mirror.chargebacks").select("key", "transaction_id", "opened_at")).toEqual([
       { key: "order-1", transaction_id: "sale-1", opened_at: new Date(at(5)) },

@@ -3,16 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
-import {
-  apply,
-  at,
-  rowOf,
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleSubscription,
-  shown,
-} from "./samples.ts";
+import { apply, at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, shown } from "./samples.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
@@ -86,13 +77,9 @@ test("a page keeps room for its rows' next states, one of the history too little
 });
 
 describe("the time at which a failed order's retry is due", () => {
-  const dueAt = async (db: Knex = database.db) =>
-    (await rowOf(db, "orders", "order-1"))?.["retry_due_at"];
+  const dueAt = async (db: Knex = database.db) => (await rowOf(db, "orders", "order-1"))?.["retry_due_at"];
   const failed = (fields: Record<string, unknown> = {}) =>
-    shown(
-      "order",
-      sampleOrder({ status: "failed", attempt_count: 1, next_retry_at: at(3_600), ...fields }),
-    );
+    shown("order", sampleOrder({ status: "failed", attempt_count: 1, next_retry_at: at(3_600), ...fields }));
   const due = new Date(at(3_600));
 
   test("is that of the event that shows the decline", async () => {

@@ -25,10 +25,7 @@ test("an object is found by its id, whatever it is, and nothing by what is no id
     shown("order", sampleOrder({ transactions: [sampleEntry()] })),
     shown("customer", sampleCustomer({ id: "order-1" })),
   );
-  expect((await findById(db, "order-1")).map(({ resource }) => resource)).toEqual([
-    "order",
-    "customer",
-  ]);
+  expect((await findById(db, "order-1")).map(({ resource }) => resource)).toEqual(["order", "customer"]);
   expect(await findById(db, "SALE-1")).toMatchObject([
     { resource: "transaction", id: "sale-1", type: "sale", amount: "1000", currency: "usd" },
   ]);
@@ -49,10 +46,7 @@ test("orders of one card and one moment are each listed once, however the list i
   await apply(
     db,
     ...Array.from({ length: 7 }, (_, n) =>
-      shown(
-        "order",
-        sampleOrder({ id: `o${n}`, payment_method: card, created_at: at(n < 5 ? 0 : 1) }),
-      ),
+      shown("order", sampleOrder({ id: `o${n}`, payment_method: card, created_at: at(n < 5 ? 0 : 1) })),
     ),
   );
   const found: string[] = [];
@@ -78,16 +72,9 @@ test("what belongs to an object is listed, the newest first", async () => {
     return relation;
   };
   const all = { after: null, limit: 9 };
-  expect(idsOf(await listRelated(db, of("orders", "customer"), "customer-1", all))).toEqual([
-    "order-2",
-    "order-1",
-  ]);
-  expect(idsOf(await listRelated(db, of("orders", "subscription"), "s1", all))).toEqual([
-    "order-1",
-  ]);
-  expect(idsOf(await listRelated(db, of("transactions", "order"), "order-1", all))).toEqual([
-    "sale-1",
-  ]);
+  expect(idsOf(await listRelated(db, of("orders", "customer"), "customer-1", all))).toEqual(["order-2", "order-1"]);
+  expect(idsOf(await listRelated(db, of("orders", "subscription"), "s1", all))).toEqual(["order-1"]);
+  expect(idsOf(await listRelated(db, of("transactions", "order"), "order-1", all))).toEqual(["sale-1"]);
 });
 
 test("a chargeback is found by its order", async () => {
@@ -119,10 +106,7 @@ test("each search and each list is answered by an index", async () => {
     const plan = await db.transaction(async (trx) => {
       await trx.raw("set local enable_seqscan = off");
       const numbered = sql.replaceAll(/\$\d+/g, "?");
-      const { rows } = await trx.raw<{ rows: Record<string, string>[] }>(
-        `explain ${numbered}`,
-        bindings,
-      );
+      const { rows } = await trx.raw<{ rows: Record<string, string>[] }>(`explain ${numbered}`, bindings);
       return rows.map((row) => row["QUERY PLAN"]).join("\n");
     });
     expect(plan, sql).not.toContain("Seq Scan");

@@ -20,12 +20,7 @@ import {
   reference,
   time,
 } from "../../src/mirror/resources/resource.ts";
-import {
-  type Decoded,
-  type GroupState,
-  type Snapshot,
-  groupState,
-} from "../../src/mirror/snapshot.ts";
+import { type Decoded, type GroupState, type Snapshot, groupState } from "../../src/mirror/snapshot.ts";
 import { statusRank } from "../../src/mirror/version.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { readProof } from "../../src/reports/base/report-facts.ts";
@@ -119,13 +114,7 @@ const parcel: MirrorResource = {
   keptOnErasure: { number: "fee" },
   openCondition: "m.status = 'in_progress'",
   known: {
-    fields: new Set([
-      ...Object.keys(parcelSchema.shape),
-      "status",
-      "fee",
-      "recipient",
-      "updated_at",
-    ]),
+    fields: new Set([...Object.keys(parcelSchema.shape), "status", "fee", "recipient", "updated_at"]),
     codes: { status: new Set(["in_progress", "succeeded"]) },
   },
   decode(observation: Snapshot): Decoded {
@@ -143,9 +132,7 @@ const parcel: MirrorResource = {
       rank: statusRank(object["status"]),
       content: canonicalContent(object, new Set(["delivery"])),
     };
-    const states: GroupState[] = [
-      groupState(observation, own, readColumns(core, object, read.updatedAt)),
-    ];
+    const states: GroupState[] = [groupState(observation, own, readColumns(core, object, read.updatedAt))];
     if (Object.hasOwn(object, "delivery")) {
       const shown = objectAt(object, "delivery");
       const group = {
@@ -169,8 +156,7 @@ const { applySnapshots, applyStates, newStates } = await import("../../src/mirro
 const { overwriteObject, readRowBeforeHeal } = await import("../../src/mirror/write/overwrite.ts");
 const { compareStates } = await import("../../src/mirror/compare/compare-states.ts");
 const { handEditedRows } = await import("../../src/mirror/compare/hand-edited-rows.ts");
-const { eraseHistory, eraseRows, objectsOf } =
-  await import("../../src/mirror/privacy/erase-mirror.ts");
+const { eraseHistory, eraseRows, objectsOf } = await import("../../src/mirror/privacy/erase-mirror.ts");
 const { isCustomerKnown, markErased } = await import("../../src/mirror/privacy/erased-people.ts");
 const { interpretEvent } = await import("../../src/worker/interpret-event.ts");
 const { makePlan } = await import("../../src/reconcile/plan.ts");
@@ -180,13 +166,11 @@ const { recordUnreadable } = await import("../../src/reconcile/findings/drift-fi
 const { affectedBy } = await import("../../src/alerts/assess.ts");
 const { scanInbox } = await import("../../src/alerts/rules/events.ts");
 const { firstNumberOfPrevious } = await import("../../src/inbox/partitions.ts");
-const { scanStates, unknownValueCondition } =
-  await import("../../src/alerts/rules/unknown-values.ts");
+const { scanStates, unknownValueCondition } = await import("../../src/alerts/rules/unknown-values.ts");
 
 const database = useTestDatabase();
 
-const at = (seconds: number): string =>
-  new Date(Date.UTC(2025, 2, 1, 12) + seconds * 1_000).toISOString();
+const at = (seconds: number): string => new Date(Date.UTC(2025, 2, 1, 12) + seconds * 1_000).toISOString();
 
 const sample = (fields: Record<string, unknown> = {}): Record<string, unknown> => ({
   id: "parcel-1",
@@ -208,8 +192,7 @@ const look = (object: Record<string, unknown>, observedAt: string | null): Snaps
   cause: observedAt === null ? "event:1" : "fetch",
 });
 
-const apply = (...observations: Snapshot[]) =>
-  database.db.transaction((trx) => applySnapshots(trx, observations));
+const apply = (...observations: Snapshot[]) => database.db.transaction((trx) => applySnapshots(trx, observations));
 
 function statesOf(observation: Snapshot): GroupState[] {
   const decoded = parcel.decode(observation);
@@ -217,8 +200,7 @@ function statesOf(observation: Snapshot): GroupState[] {
   return decoded.states;
 }
 
-const row = (db: Knex = database.db) =>
-  db("mirror.parcels").where({ id: "parcel-1" }).first<Record<string, unknown>>();
+const row = (db: Knex = database.db) => db("mirror.parcels").where({ id: "parcel-1" }).first<Record<string, unknown>>();
 
 beforeAll(async () => {
   await database.db.raw(createParcels);
@@ -283,9 +265,7 @@ test("what differs in its money is serious, and what is personal or nobody knows
   expect(JSON.stringify(differences)).not.toMatch(/Jane|Ann|Doe/);
   const classification = { kind: "behind", isYoung: false, differences } as const;
   const { resource, id } = object;
-  expect(await driftFindings(db, [{ resource, id, object, classification }])).toMatchObject([
-    { severity: "high" },
-  ]);
+  expect(await driftFindings(db, [{ resource, id, object, classification }])).toMatchObject([{ severity: "high" }]);
 });
 
 test("it is healed by hand, whatever the mirror holds, and what cannot be deleted bears no mark of it", async () => {
@@ -293,8 +273,7 @@ test("it is healed by hand, whatever the mirror holds, and what cannot be delete
   await apply(look(sample({ fee: 1, updated_at: at(9_999) }), null));
   await db("mirror.parcels").update({ deleted_at: at(0) });
   const faults = [];
-  for await (const rows of handEditedRows(db, canonicalTimestamp(at(9_999)) ?? ""))
-    faults.push(...rows);
+  for await (const rows of handEditedRows(db, canonicalTimestamp(at(9_999)) ?? "")) faults.push(...rows);
   expect(faults).toEqual([{ resource: "parcel", id: "parcel-1", columns: ["deleted_at"] }]);
   const shown = look(sample(), at(120));
   const object = { resource: "parcel", id: "parcel-1" } as const;
@@ -328,8 +307,7 @@ test("a month is not proved before it was read, and a finding about it is dated 
   const { db } = database;
   const period = await resolvePeriod(db, { from: "2025-02-01", to: "2025-02-28" }, "UTC");
   const asOf = new Date().toISOString();
-  const why = () =>
-    whyNotProved(db, { month: "2025-02", period, asOf, abouts: [], differing: new Map() });
+  const why = () => whyNotProved(db, { month: "2025-02", period, asOf, abouts: [], differing: new Map() });
   await coverAll(db, "2025-03-01T00:00:00Z");
   expect(await readProof(db, period, null)).toMatchObject({ verdict: "INCOMPLETE" });
   expect(await why()).toContain("Not read: parcels up to 2025-02-28.");

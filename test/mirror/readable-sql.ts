@@ -41,16 +41,11 @@ export const withoutLayout = (sql: string): string =>
 const tokensOf = (sql: string): string[] =>
   sql
     .replace(/\s+\(/g, " (")
-    .match(/--[^\n]*|'(?:[^']|'')*'|"[^"]*"|::|<>|>=|<=|\|\||->>|->|\w+\.\*|[\w.$]+| ?\(|\S/g) ??
-  [];
+    .match(/--[^\n]*|'(?:[^']|'')*'|"[^"]*"|::|<>|>=|<=|\|\||->>|->|\w+\.\*|[\w.$]+| ?\(|\S/g) ?? [];
 
 const closings: Readonly<Record<string, string>> = { "(": ")", " (": ")", "[": "]", case: "end" };
 
-function nested(
-  tokens: readonly string[],
-  start: number,
-  until = "",
-): { nodes: Node[]; next: number } {
+function nested(tokens: readonly string[], start: number, until = ""): { nodes: Node[]; next: number } {
   const nodes: Node[] = [];
   let at = start;
   for (; at < tokens.length; at++) {
@@ -88,12 +83,7 @@ const fits = (nodes: readonly Node[], indent: number): boolean =>
 const isClause = (nodes: readonly Node[], at: number): number =>
   nodes[at - 1] === "distinct"
     ? 0
-    : Math.max(
-        0,
-        ...clauses.map((words) =>
-          words.every((word, n) => nodes[at + n] === word) ? words.length : 0,
-        ),
-      );
+    : Math.max(0, ...clauses.map((words) => (words.every((word, n) => nodes[at + n] === word) ? words.length : 0)));
 
 /** The clauses of one level, each on lines of its own. */
 function linesOf(nodes: readonly Node[], indent: number): string[] {
@@ -114,10 +104,7 @@ function linesOf(nodes: readonly Node[], indent: number): string[] {
     if (head.length === 0) return brokenUp(rest, indent);
     const items = splitAt(rest, [","]);
     if (items.length === 1 && opensAtEnd(rest)) return brokenUp(whole, indent);
-    return [
-      " ".repeat(indent) + inline(head),
-      ...items.flatMap((item) => itemLines(item, indent + 2)),
-    ];
+    return [" ".repeat(indent) + inline(head), ...items.flatMap((item) => itemLines(item, indent + 2))];
   });
 }
 
@@ -148,9 +135,7 @@ function brokenUp(nodes: readonly Node[], indent: number): string[] {
   for (const words of [[","], ["or"], ["and"], ["when", "else"], ["then"]]) {
     const pieces = splitAt(nodes, words);
     if (pieces.length === 1) continue;
-    return pieces.flatMap((piece, n) =>
-      itemLines(piece, indent + (words[0] === "then" && n > 0 ? 2 : 0)),
-    );
+    return pieces.flatMap((piece, n) => itemLines(piece, indent + (words[0] === "then" && n > 0 ? 2 : 0)));
   }
   return opened(nodes, indent);
 }

@@ -60,12 +60,8 @@ describe("an object's row", () => {
   test("keeps the newer state when an older delivery arrives late, in another batch or in the same", async () => {
     const { db } = database;
     const [old, late] = [sampleOrder({ status: "pending" }), sampleOrder({ updated_at: at(5) })];
-    expect((await apply(db, shown("order", late))).outcomes).toEqual([
-      { outcome: "applied", id: "order-1" },
-    ]);
-    expect((await apply(db, shown("order", old))).outcomes).toEqual([
-      { outcome: "stale", id: "order-1" },
-    ]);
+    expect((await apply(db, shown("order", late))).outcomes).toEqual([{ outcome: "applied", id: "order-1" }]);
+    expect((await apply(db, shown("order", old))).outcomes).toEqual([{ outcome: "stale", id: "order-1" }]);
     expect(await orderRow()).toMatchObject({ status: "succeeded" });
     await emptyMirror(db);
     const both = await apply(db, shown("order", late), shown("order", old));
@@ -99,10 +95,7 @@ describe("an object's row", () => {
 
   test("takes its group whole: a key that the newer state lacks is null", async () => {
     const { db } = database;
-    await apply(
-      db,
-      shown("order", sampleOrder({ failure_code: "expired_card", metadata: { a: 1 } })),
-    );
+    await apply(db, shown("order", sampleOrder({ failure_code: "expired_card", metadata: { a: 1 } })));
     await apply(db, shown("order", sampleOrder({ updated_at: at(5) })));
     const { failure_code, data } = await orderRow();
     expect(failure_code).toBeNull();
@@ -127,9 +120,7 @@ describe("an object's row", () => {
 
   test("survives names that JavaScript and JSON give a meaning", async () => {
     const { db } = database;
-    const metadata = JSON.parse(
-      '{"__proto__":{"a":1},"constructor":"x","":"empty","1":"one"}',
-    ) as unknown;
+    const metadata = JSON.parse('{"__proto__":{"a":1},"constructor":"x","":"empty","1":"one"}') as unknown;
     await apply(db, shown("order", sampleOrder({ metadata })));
     const { rows } = await db.raw<{ rows: { text: string }[] }>(
       "select data->'metadata' as text from mirror.orders where data->'metadata'->'__proto__'->>'a' = '1'",
@@ -170,10 +161,7 @@ describe("an object's row", () => {
 
   test("holds what jsonb refuses as replacement characters", async () => {
     const { db } = database;
-    await apply(
-      db,
-      shown("order", sampleOrder({ description: "a\u0000b\ud800", note: "\udc00\u0000" })),
-    );
+    await apply(db, shown("order", sampleOrder({ description: "a\u0000b\ud800", note: "\udc00\u0000" })));
     expect(await orderRow()).toMatchObject({
       description: "a\ufffdb\ufffd",
       data: { note: "\ufffd\ufffd" },
@@ -312,10 +300,7 @@ describe("a transaction's row", () => {
 
   test("is not moved back by an order's event from before the read", async () => {
     const { db } = database;
-    await apply(
-      db,
-      seen("transaction", sampleTransaction({ status: "voided", updated_at: at(3) }), 9),
-    );
+    await apply(db, seen("transaction", sampleTransaction({ status: "voided", updated_at: at(3) }), 9));
     await apply(db, shown("order", order("succeeded", 5)));
     expect(await saleRow()).toMatchObject({ status: "voided" });
   });
@@ -386,10 +371,7 @@ test("failure details of a subscription stay where a view does not show them", a
   const { db } = database;
   const detail = { failure_reason: "declined", attempt_count: 2, next_retry_at: at(99) };
   await apply(db, seen("subscription", sampleSubscription({ status: "past_due", ...detail }), 5));
-  await apply(
-    db,
-    shown("subscription", sampleSubscription({ status: "past_due", updated_at: at(9) })),
-  );
+  await apply(db, shown("subscription", sampleSubscription({ status: "past_due", updated_at: at(9) })));
   expect(await rowOf(db, "subscriptions", "subscription-1")).toMatchObject({
     failure_reason: "declined",
     attempt_count: 2,
@@ -402,17 +384,14 @@ describe("a customer's tombstone", () => {
     database.db.transaction((trx) =>
       applyStates(
         trx,
-        [
-          customer.absence?.state("customer-1", canonicalTimestamp(at(seconds)) ?? "", "fetch"),
-        ].filter((state) => state !== undefined),
+        [customer.absence?.state("customer-1", canonicalTimestamp(at(seconds)) ?? "", "fetch")].filter(
+          (state) => state !== undefined,
+        ),
       ),
     );
 
   test("comes from a soft deletion, with its time", async () => {
-    await apply(
-      database.db,
-      shown("customer", sampleCustomer({ deleted: true, updated_at: at(7) })),
-    );
+    await apply(database.db, shown("customer", sampleCustomer({ deleted: true, updated_at: at(7) })));
     expect(await customerRow()).toMatchObject({ deleted: true, deleted_at: new Date(at(7)) });
   });
 

@@ -6,8 +6,7 @@ import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 type Wire = Record<string, unknown>;
 
 /** 12:00 on a day in March, so many seconds later. */
-export const at = (seconds: number): string =>
-  new Date(Date.UTC(2025, 2, 1, 12) + seconds * 1_000).toISOString();
+export const at = (seconds: number): string => new Date(Date.UTC(2025, 2, 1, 12) + seconds * 1_000).toISOString();
 
 export const sampleOrder = (fields: Wire = {}): Wire => ({
   id: "order-1",

@@ -306,10 +306,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     event("customer", customer, now, choice);
   }
 
-  function lastRead(
-    resource: "order" | "transaction" | "subscription" | "customer",
-    wanted: string,
-  ): Delivery {
+  function lastRead(resource: "order" | "transaction" | "subscription" | "customer", wanted: string): Delivery {
     const transactions = [...orders.values()].flatMap((order) => order.transactions);
     const found = {
       order: () => orders.get(wanted),

@@ -1,12 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  type VersionParts,
-  confirmableFrom,
-  partsOfVersion,
-  statusRank,
-  versionOf,
-} from "../../src/mirror/version.ts";
+import { type VersionParts, confirmableFrom, partsOfVersion, statusRank, versionOf } from "../../src/mirror/version.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 const time = fc
@@ -56,9 +50,7 @@ describe("the version of a state", () => {
   test("follows the object's own time first, to the microsecond", () => {
     const [earlier, later] = ["2025-03-01T12:00:00.000001Z", "2025-03-01T12:00:00.000002Z"];
     const muchLater = "2026-01-01T00:00:00.000000Z";
-    expect(
-      higher({ updatedAt: later }, { updatedAt: earlier, observedAt: muchLater, rank: 9 }),
-    ).toBe(true);
+    expect(higher({ updatedAt: later }, { updatedAt: earlier, observedAt: muchLater, rank: 9 })).toBe(true);
   });
 
   test("puts what a read saw above events of the same time, and a later read above an earlier one", () => {

@@ -54,16 +54,10 @@ beforeAll(async () => {
   await writeFile(join(shop, "package.json"), '{ "name": "shop", "type": "module" }');
   const modules = join(shop, "node_modules");
   await mkdir(join(modules, "tallyhook"), { recursive: true });
-  await run("tar", [
-    "-xzf",
-    join(tree, filename),
-    "-C",
-    join(modules, "tallyhook"),
-    "--strip-components=1",
-  ]);
-  const { dependencies } = JSON.parse(
-    await readFile(join(modules, "tallyhook", "package.json"), "utf8"),
-  ) as { dependencies: Record<string, string> };
+  await run("tar", ["-xzf", join(tree, filename), "-C", join(modules, "tallyhook"), "--strip-components=1"]);
+  const { dependencies } = JSON.parse(await readFile(join(modules, "tallyhook", "package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
   for (const name of [...Object.keys(dependencies), "@types/node"]) {
     await mkdir(dirname(join(modules, name)), { recursive: true });
     await symlink(join(projectRoot, "node_modules", name), join(modules, name));
@@ -107,11 +101,7 @@ describe("a handler of another project", () => {
   const wrong: Readonly<Record<string, readonly [from: string, to: string, says: string]>> = {
     "misspelt-kind": [`"order.paid"`, `"order.payed"`, `'"order.payed"' is not assignable`],
     "order-of-a-customer": [`"order.paid", `, "", `Property 'order' does not exist`],
-    "unknown-key": [
-      "idempotencyKey,",
-      "idempotenceKey,",
-      `Property 'idempotenceKey' does not exist`,
-    ],
+    "unknown-key": ["idempotencyKey,", "idempotenceKey,", `Property 'idempotenceKey' does not exist`],
   };
 
   test("compiles in strict mode against the package's types, and does not with any of these mistakes", async () => {
@@ -120,15 +110,11 @@ describe("a handler of another project", () => {
       expect(text).toContain(from);
       await writeFile(join(shop, "wrong", `${name}.ts`), text.replace(from, to));
     }
-    const errors = (await compile(["-p", "."], shop))
-      .split("\n")
-      .filter((line) => /^\S/.test(line));
+    const errors = (await compile(["-p", "."], shop)).split("\n").filter((line) => /^\S/.test(line));
     const filesWithErrors = new Set(errors.map((line) => line.split("(")[0]));
     expect(filesWithErrors).toEqual(new Set(Object.keys(wrong).map((name) => `wrong/${name}.ts`)));
     for (const [name, [, , says]] of Object.entries(wrong)) {
-      expect(errors.filter((line) => line.startsWith(`wrong/${name}.ts`)).join("\n")).toContain(
-        says,
-      );
+      expect(errors.filter((line) => line.startsWith(`wrong/${name}.ts`)).join("\n")).toContain(says);
     }
   });
 

@@ -24,9 +24,7 @@ beforeAll(async () => {
 });
 
 const change = (id: string, to: Parameters<typeof changeCase>[3], decidedOn: number) =>
-  database.db.transaction((trx) =>
-    changeCase(trx, actor, { kind: "dunning", id }, to, { decidedOn, now }),
-  );
+  database.db.transaction((trx) => changeCase(trx, actor, { kind: "dunning", id }, to, { decidedOn, now }));
 const subject = (id: string) => ({ kind: "dunning", id }) as const;
 
 describe("a case", () => {
@@ -104,9 +102,7 @@ describe("a note", () => {
   test("that a double click sends stands there once, and may be written again later", async () => {
     await Promise.all([1, 2, 3].map(() => note("ord_twice", "called, no answer")));
     expect(await readNotes(database.db, subject("ord_twice"))).toHaveLength(1);
-    expect(await readAudit(database.db, { subject: subject("ord_twice"), limit: 10 })).toHaveLength(
-      1,
-    );
+    expect(await readAudit(database.db, { subject: subject("ord_twice"), limit: 10 })).toHaveLength(1);
     await note("ord_once", "called, no answer");
     const later = new Date(now.getTime() + 60_000);
     await database.db.transaction((trx) =>

@@ -21,10 +21,7 @@ async function session(name: string, beganAt: Date, lastSeenAt = beganAt): Promi
   const accountId = await account(name);
   const from = { method: "link", address: "127.0.0.1", userAgent: "test", replaces: null } as const;
   await database.db.transaction((trx) => beginSession(trx, { accountId, ...from, now: beganAt }));
-  await database
-    .db("people.sessions")
-    .where({ account_id: accountId })
-    .update({ last_seen_at: lastSeenAt });
+  await database.db("people.sessions").where({ account_id: accountId }).update({ last_seen_at: lastSeenAt });
 }
 
 test("sessions, links and failed attempts that are over are removed, and the others stay", async () => {
@@ -45,9 +42,7 @@ test("sessions, links and failed attempts that are over are removed, and the oth
     { key: "counts", points: 1, expire: now.getTime() + 1 },
   ]);
   expect(await forgetEnded(db, now)).toEqual({ sessions: 2, links: 1, attempts: 1 });
-  const left = await db("people.sessions as s")
-    .join("people.accounts as a", "a.id", "s.account_id")
-    .pluck("email");
+  const left = await db("people.sessions as s").join("people.accounts as a", "a.id", "s.account_id").pluck("email");
   expect(left).toEqual(["fresh@example.com"]);
   expect((await db("people.sign_in_links").pluck("account_id")).map(Number)).toEqual([soon]);
   expect(await db("people.attempts").pluck("key")).toEqual(["counts"]);

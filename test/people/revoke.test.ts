@@ -36,9 +36,7 @@ beforeEach(async () => {
   const { db } = database;
   await emptyTables(db, ["people.accounts", "people.attempts"]);
   admin = (await signedIn(db, ["admin"])).cookie;
-  ({ id: accountId } = await db.transaction((trx) =>
-    createAccount(trx, { email, roles: ["viewer"], passwordHash }),
-  ));
+  ({ id: accountId } = await db.transaction((trx) => createAccount(trx, { email, roles: ["viewer"], passwordHash })));
   mine = (await signedIn(db, [], { email })).cookie;
   other = (await signedIn(db, [], { email })).cookie;
   link = await db.transaction((trx) => createSignInLink(trx, accountId, now));
@@ -47,10 +45,9 @@ beforeEach(async () => {
 /** What of the three is stored: nothing else signs anybody in. */
 async function left(): Promise<string[]> {
   const has = async (table: string, token: string) => {
-    const { rows } = await database.db.raw(
-      `select from ${table} where token_hash = sha256(convert_to(?, 'UTF8'))`,
-      [token],
-    );
+    const { rows } = await database.db.raw(`select from ${table} where token_hash = sha256(convert_to(?, 'UTF8'))`, [
+      token,
+    ]);
     return rows.length > 0;
   };
   const stored = {
@@ -143,9 +140,7 @@ const cases: Readonly<Record<Revoking, Case>> = {
       },
       async "password of somebody else"() {
         const theirs = "bob@example.com";
-        await database.db.transaction((trx) =>
-          createAccount(trx, { email: theirs, roles: ["viewer"], passwordHash }),
-        );
+        await database.db.transaction((trx) => createAccount(trx, { email: theirs, roles: ["viewer"], passwordHash }));
         await post("/sign-in", mine, { email: theirs, password });
       },
     },
@@ -191,9 +186,7 @@ test.each<[string, () => Promise<Response>]>([
 test("a sign-in that began before a new password does not outlive it", async () => {
   const { db } = database;
   const secret = newTotpSecret();
-  await db.transaction((trx) =>
-    changeAccount(trx, accountId, { totp: testEncryption.encrypt(secret) }),
-  );
+  await db.transaction((trx) => changeAccount(trx, accountId, { totp: testEncryption.encrypt(secret) }));
   // Between the reading of the password and the beginning of the session.
   const encryption = async () => {
     await users(`password ${email}`, "another set of four words\n");

@@ -36,9 +36,7 @@ const neverLong = new Map([
 const length = 100_000;
 const pieces = [
   ..."a0 /:@.-_\"'<{([=\n%,|+]*".split(""),
-  ..."://|a.|a-|a |<a|<a |0.|00 |0-|\n    at |a@|t=|ab=|//|/*|*/|\\|é|[0|0]|{a|a}|/**|a_|.a|a,".split(
-    "|",
-  ),
+  ..."://|a.|a-|a |<a|<a |0.|00 |0-|\n    at |a@|t=|ab=|//|/*|*/|\\|é|[0|0]|{a|a}|/**|a_|.a|a,".split("|"),
 ];
 const ends = ["", "!", "\u0000", "x y"];
 

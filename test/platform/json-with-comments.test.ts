@@ -29,9 +29,7 @@ test("takes comments and last commas, but not those inside texts", () => {
 
 test("says on which line a value is, and for one that is not there, where it would be", () => {
   const parsed = parseJsonWithComments('{\n "a": {\n\n "b": [1,\n 2]\n }\n}');
-  expect(
-    parsed.ok && [["a"], ["a", "b"], ["a", "b", 1], ["a", "c"], []].map(parsed.lineOf),
-  ).toEqual([2, 4, 5, 2, 1]);
+  expect(parsed.ok && [["a"], ["a", "b"], ["a", "b", 1], ["a", "c"], []].map(parsed.lineOf)).toEqual([2, 4, 5, 2, 1]);
 });
 
 test.each([

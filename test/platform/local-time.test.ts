@@ -74,20 +74,10 @@ test.each([
   ["a day without midnight", "America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00"],
   ["a day without midnight, east of Greenwich", "Africa/Cairo", "2026-04-24", "2026-04-23T22:00"],
   ["another", "Asia/Beirut", "2026-03-29", "2026-03-28T22:00"],
-  [
-    "a day whose midnight is skipped in the midst of an hour",
-    "America/Toronto",
-    "1919-03-31",
-    "1919-03-31T04:30",
-  ],
+  ["a day whose midnight is skipped in the midst of an hour", "America/Toronto", "1919-03-31", "1919-03-31T04:30"],
   ["a day with two midnights", "America/Havana", "2026-11-01", "2026-11-01T04:00"],
   ["a day whose end is repeated", "America/Sao_Paulo", "2018-02-18", "2018-02-18T03:00"],
-  [
-    "a day whose first hour falls back into the day before",
-    "Asia/Beirut",
-    "2026-10-25",
-    "2026-10-24T22:00",
-  ],
+  ["a day whose first hour falls back into the day before", "Asia/Beirut", "2026-10-25", "2026-10-24T22:00"],
   ["a day that was left out is the next one", "Pacific/Apia", "2011-12-30", "2011-12-30T10:00"],
 ])("%s: in %s %s begins at %s", (_name, timeZone, day, expected) => {
   const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
@@ -100,17 +90,8 @@ test("a day begins at the first moment that the clock shows it, in every zone", 
     min: Date.UTC(1950, 0, 1) / 86_400_000,
     max: Date.UTC(2037, 0) / 86_400_000,
   });
-  const skipping = [
-    "America/Sao_Paulo",
-    "Africa/Cairo",
-    "Asia/Beirut",
-    "America/Havana",
-    "Asia/Gaza",
-  ];
-  const zones = fc.oneof(
-    fc.constantFrom(...skipping),
-    fc.constantFrom(...Intl.supportedValuesOf("timeZone")),
-  );
+  const skipping = ["America/Sao_Paulo", "Africa/Cairo", "Asia/Beirut", "America/Havana", "Asia/Gaza"];
+  const zones = fc.oneof(fc.constantFrom(...skipping), fc.constantFrom(...Intl.supportedValuesOf("timeZone")));
   fc.assert(
     fc.property(zones, days, (timeZone, number) => {
       const wanted = new Date(number * 86_400_000).toISOString().slice(0, 10);

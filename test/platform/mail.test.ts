@@ -34,9 +34,7 @@ const mail: Mail = {
   subject: "Month end: 10,00 €",
   text: "Everything is equal.",
   html: "<p>Everything is equal.</p>",
-  attachments: [
-    { filename: "month-end.csv", contentType: "text/csv", content: Buffer.from("a,b\n") },
-  ],
+  attachments: [{ filename: "month-end.csv", contentType: "text/csv", content: Buffer.from("a,b\n") }],
 };
 
 test("delivers text, HTML and attachments to every recipient, signed in as the URL says", async () => {
@@ -83,9 +81,7 @@ describe("a server is tried without a mail", () => {
   });
 
   test("that is away, or refuses the password", async () => {
-    await expect(open(`smtp://127.0.0.1:${await freePort()}`).verify()).rejects.toThrow(
-      MailNotSent,
-    );
+    await expect(open(`smtp://127.0.0.1:${await freePort()}`).verify()).rejects.toThrow(MailNotSent);
     const { port } = new URL(server.url);
     const refused = open(`smtp://user:hunter22@127.0.0.1:${port}`).verify();
     await expect(refused).rejects.toMatchObject({ code: "535", isRetryable: false });

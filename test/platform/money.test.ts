@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  amountWithoutCode,
-  currencyDigits,
-  minorDigits,
-  moneyText,
-} from "../../src/platform/money.ts";
+import { amountWithoutCode, currencyDigits, minorDigits, moneyText } from "../../src/platform/money.ts";
 import { amountText } from "../../src/reports/base/currencies.ts";
 import { readable } from "../../src/reports/render/rendering.ts";
 import type { Column } from "../../src/reports/base/report.ts";
@@ -43,12 +38,9 @@ describe("decimals of ISO 4217", () => {
     expect([minorDigits(code), minorDigits(code.toUpperCase())]).toEqual([digits, digits]);
   });
 
-  test.each(["xau", "xdr", "xts", "xxx", "zzz", "", "us", "constructor"])(
-    "nothing is guessed of %j",
-    (code) => {
-      expect(minorDigits(code)).toBeNull();
-    },
-  );
+  test.each(["xau", "xdr", "xts", "xxx", "zzz", "", "us", "constructor"])("nothing is guessed of %j", (code) => {
+    expect(minorDigits(code)).toBeNull();
+  });
 });
 
 test.each([...currencyDigits])(
@@ -61,12 +53,8 @@ test.each([...currencyDigits])(
         expect(BigInt(whole + decimals)).toBe(minor);
         expect([decimals.length, whole.length > 0]).toEqual([digits, true]);
         expect(moneyText(minor, currency)).toBe(`${number} ${currency.toUpperCase()}`);
-        expect(moneyText(minor.toString(), currency.toUpperCase())).toBe(
-          moneyText(minor, currency),
-        );
-        expect(amountText(minor, currency, currencyDigits).replaceAll(",", "")).toBe(
-          moneyText(minor, currency),
-        );
+        expect(moneyText(minor.toString(), currency.toUpperCase())).toBe(moneyText(minor, currency));
+        expect(amountText(minor, currency, currencyDigits).replaceAll(",", "")).toBe(moneyText(minor, currency));
       }),
       { numRuns: 50 },
     );

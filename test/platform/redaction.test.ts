@@ -172,9 +172,7 @@ describe("a line of the log", () => {
   it("tells of many errors in one the first, and of causes that go in a circle a few", () => {
     const circle = new Error("round");
     circle.cause = circle;
-    const many = new AggregateError(
-      Array.from({ length: 5_000 }, (_, n) => new Error(`part ${n}`, { cause: circle })),
-    );
+    const many = new AggregateError(Array.from({ length: 5_000 }, (_, n) => new Error(`part ${n}`, { cause: circle })));
     const line = JSON.stringify(lineOf({ err: many, other: [many] }, "many"));
     expect(line).toContain("part 0");
     expect(line.length).toBeLessThan(60_000);

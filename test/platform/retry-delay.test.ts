@@ -40,9 +40,7 @@ describe("the delay after a failure", () => {
   });
 
   test("is spread over the half below it, so that what failed together does not come back together", () => {
-    const delays = [0, 0.25, 0.5, 0.999].map((random) =>
-      retryDelayMs(refetchRetryPolicy, 5, () => random),
-    );
+    const delays = [0, 0.25, 0.5, 0.999].map((random) => retryDelayMs(refetchRetryPolicy, 5, () => random));
     expect(delays).toEqual([16_000, 14_000, 12_000, 8_008]);
   });
 
@@ -62,8 +60,7 @@ test("an event gets 16 attempts over two to four hours, a read goes on for ever"
   expect(delays(0).slice(0, 3)).toEqual([1_000, 2_000, 4_000]);
   expect(delays(0).at(-2)).toBe(3_600_000);
   expect(delays(0).at(-1)).toBeNull();
-  const hours = (random: number) =>
-    delays(random).reduce<number>((sum, delay) => sum + (delay ?? 0), 0) / 3_600_000;
+  const hours = (random: number) => delays(random).reduce<number>((sum, delay) => sum + (delay ?? 0), 0) / 3_600_000;
   expect(hours(0), "the longest").toBeCloseTo(4.14, 2);
   expect(hours(1), "the shortest").toBeCloseTo(2.07, 2);
   expect(retryDelayMs(refetchRetryPolicy, 1_000_000, () => 0)).toBe(600_000);

@@ -1,9 +1,5 @@
 import type { Queue } from "bullmq";
-import {
-  type BackendLocation,
-  createBackend,
-  migrateQueueSchema,
-} from "../../src/queue/backend.ts";
+import { type BackendLocation, createBackend, migrateQueueSchema } from "../../src/queue/backend.ts";
 import type { JobQueue } from "../../src/queue/job-queue.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
@@ -47,10 +43,7 @@ export async function untilWorking(queue: Pick<JobQueue, "roundTrip">): Promise<
 }
 
 /** What BullMQ itself keeps of a queue, for as long as `look` takes. */
-export async function withBareQueue<T>(
-  location: BackendLocation,
-  look: (queue: Queue) => Promise<T>,
-): Promise<T> {
+export async function withBareQueue<T>(location: BackendLocation, look: (queue: Queue) => Promise<T>): Promise<T> {
   const queue = createBackend(location).queue();
   queue.on("error", () => {});
   try {

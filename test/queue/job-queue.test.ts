@@ -2,13 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { eventually } from "../support/eventually.ts";
-import {
-  type TestBackend,
-  testBackends,
-  untilAnswering,
-  untilWorking,
-  withBareQueue,
-} from "./backends.ts";
+import { type TestBackend, testBackends, untilAnswering, untilWorking, withBareQueue } from "./backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 

@@ -9,13 +9,8 @@ import { untilAnswering, untilWorking } from "./backends.ts";
 const log = createLog({ level: "silent", name: "test" });
 
 /** A producer, and a consumer of its own. */
-async function onStage(
-  redis: Pick<ManyRedis, "url">,
-  use: (producer: JobQueue) => Promise<void>,
-): Promise<void> {
-  const [producer, consumer] = [0, 1].map(() =>
-    createJobQueue({ log }, { kind: "redis", url: redis.url }),
-  );
+async function onStage(redis: Pick<ManyRedis, "url">, use: (producer: JobQueue) => Promise<void>): Promise<void> {
+  const [producer, consumer] = [0, 1].map(() => createJobQueue({ log }, { kind: "redis", url: redis.url }));
   if (producer === undefined || consumer === undefined) throw new Error("no queue was made");
   consumer.consume(() => {});
   try {

@@ -8,12 +8,7 @@ import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
-import {
-  type TestBackend,
-  startPostgresBackend,
-  testBackends,
-  untilAnswering,
-} from "./backends.ts";
+import { type TestBackend, startPostgresBackend, testBackends, untilAnswering } from "./backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
@@ -128,38 +123,31 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
 describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () => {
   test.each([
     ["is full", ["maxmemory", "1"], ["maxmemory", "0"]],
-    [
-      "lacks the replicas it must have",
-      ["min-replicas-to-write", "1"],
-      ["min-replicas-to-write", "0"],
-    ],
-  ] as const)(
-    "because it %s is an outage, told of once, until it takes one",
-    async (_, on, off) => {
-      const redis = await startRedis();
-      const admin = new Redis(redis.url);
-      const lines: string[] = [];
-      const destination = { write: (line: string) => void lines.push(line) };
-      const loud = createLog({ level: "info", name: "test", destination });
-      const queue = createJobQueue({ log: loud }, { kind: "redis", url: redis.url });
-      try {
-        await untilAnswering(queue);
-        lines.length = 0;
-        await admin.config("SET", ...on);
-        for (let n = 0; n < 3; n++) await expect(queue.add()).rejects.toThrow(QueueUnavailable);
-        await expect(queue.add()).rejects.toThrow(QueueUnavailable);
-        await untilAnswering(queue);
-        expect(lines).toHaveLength(1);
-        await admin.config("SET", ...off);
-        await eventually("it takes jobs", () => queue.add().then(() => true));
-        expect(lines[1]).toContain("the job queue answers again");
-      } finally {
-        await queue.close();
-        admin.disconnect();
-        await redis.stop();
-      }
-    },
-  );
+    ["lacks the replicas it must have", ["min-replicas-to-write", "1"], ["min-replicas-to-write", "0"]],
+  ] as const)("because it %s is an outage, told of once, until it takes one", async (_, on, off) => {
+    const redis = await startRedis();
+    const admin = new Redis(redis.url);
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const loud = createLog({ level: "info", name: "test", destination });
+    const queue = createJobQueue({ log: loud }, { kind: "redis", url: redis.url });
+    try {
+      await untilAnswering(queue);
+      lines.length = 0;
+      await admin.config("SET", ...on);
+      for (let n = 0; n < 3; n++) await expect(queue.add()).rejects.toThrow(QueueUnavailable);
+      await expect(queue.add()).rejects.toThrow(QueueUnavailable);
+      await untilAnswering(queue);
+      expect(lines).toHaveLength(1);
+      await admin.config("SET", ...off);
+      await eventually("it takes jobs", () => queue.add().then(() => true));
+      expect(lines[1]).toContain("the job queue answers again");
+    } finally {
+      await queue.close();
+      admin.disconnect();
+      await redis.stop();
+    }
+  });
 
   test("because it is a replica now is an outage, after which producer and consumer go on", async () => {
     const redis = await startRedis();

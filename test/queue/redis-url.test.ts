@@ -120,16 +120,14 @@ test("what was written is read again, whatever the names, ports and passwords", 
       fc.boolean(),
       (addresses, given, master, isEncrypted) => {
         const encoded = (text: string | null) => encodeURIComponent(text ?? "");
-        const userInfo =
-          given === null ? "" : `${encoded(given.username)}:${encoded(given.password)}@`;
+        const userInfo = given === null ? "" : `${encoded(given.username)}:${encoded(given.password)}@`;
         const hosts = addresses.map(written).join(",");
         const s = isEncrypted ? "s" : "";
         const credentials = given ?? none;
         expect(readRedisUrl(`redis${s}+cluster://${userInfo}${hosts}`)).toEqual({
           deployment: { kind: "cluster", nodes: addresses, credentials, isEncrypted },
         });
-        const asked =
-          master.password === null ? "" : `?sentinel_password=${encoded(master.password)}`;
+        const asked = master.password === null ? "" : `?sentinel_password=${encoded(master.password)}`;
         const path = `/${master.name}/${master.database}`;
         expect(readRedisUrl(`redis${s}+sentinel://${userInfo}${hosts}${path}${asked}`)).toEqual({
           deployment: {

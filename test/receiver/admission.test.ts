@@ -16,13 +16,7 @@ test.each([
 
 test("places are limited in all and for each address, and come back", () => {
   const places = createWaitingPlaces({ max: 3, maxPerAddress: 2 });
-  expect(["a", "a", "a", "b", "c"].map((address) => places.reserve(address))).toEqual([
-    true,
-    true,
-    false,
-    true,
-    false,
-  ]);
+  expect(["a", "a", "a", "b", "c"].map((address) => places.reserve(address))).toEqual([true, true, false, true, false]);
   places.release("a");
   expect([places.reserve("c"), places.reserve("a")]).toEqual([true, false]);
 });

@@ -1,14 +1,7 @@
 import { afterEach, beforeAll, afterAll, expect, test } from "vitest";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type RawConnection, openConnection, requestBytes } from "./raw-http.ts";
-import {
-  type Stand,
-  delivery,
-  expectRefusal,
-  newEvent,
-  startStand,
-  until,
-} from "./receiver-stand.ts";
+import { type Stand, delivery, expectRefusal, newEvent, startStand, until } from "./receiver-stand.ts";
 
 const maxHeldBodyBytes = 40_000;
 
@@ -39,8 +32,7 @@ async function write(bytes: Buffer): Promise<RawConnection> {
 }
 
 const largeEvent = () => delivery(newEvent({ note: "x".repeat(35_000) }).body);
-const statusOf = async (request: ReturnType<typeof delivery>) =>
-  (await stand.request(request)).status;
+const statusOf = async (request: ReturnType<typeof delivery>) => (await stand.request(request)).status;
 
 /** Only with nothing taken is there room for an event as large as this. */
 const untilAllIsFree = () => until(async () => (await statusOf(largeEvent())) === 200);

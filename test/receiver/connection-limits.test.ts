@@ -45,10 +45,7 @@ async function open(port = stand.port): Promise<RawConnection> {
   return connection;
 }
 
-async function withStand(
-  options: StandOptions,
-  work: (own: Stand) => Promise<void>,
-): Promise<void> {
+async function withStand(options: StandOptions, work: (own: Stand) => Promise<void>): Promise<void> {
   const own = await startStand(database.url, options);
   try {
     await work(own);
@@ -99,17 +96,14 @@ describe("a sender that is slow", () => {
   });
 
   test("with its headers is cut off long before a request with a body is", async () => {
-    await withStand(
-      { options: { limits: { ...limits, requestMs: 10 * slackMs } } },
-      async (own) => {
-        const connection = await open(own.port);
-        connection.write("POST /webhooks HTTP/1.1\r\nHost: a\r\n");
-        drip(connection, "X-Header: x\r\n", 20);
-        const { result, ms } = await timed(() => connection.answer());
-        expect([408, undefined]).toContain(result?.status);
-        expect(ms).toBeLessThan(limits.headersMs + slackMs);
-      },
-    );
+    await withStand({ options: { limits: { ...limits, requestMs: 10 * slackMs } } }, async (own) => {
+      const connection = await open(own.port);
+      connection.write("POST /webhooks HTTP/1.1\r\nHost: a\r\n");
+      drip(connection, "X-Header: x\r\n", 20);
+      const { result, ms } = await timed(() => connection.answer());
+      expect([408, undefined]).toContain(result?.status);
+      expect(ms).toBeLessThan(limits.headersMs + slackMs);
+    });
   });
 
   test("that never sends anything is cut off", async () => {
@@ -178,9 +172,7 @@ describe("a body without end", () => {
 
   test("where it is refused unread ends in time", async () => {
     const connection = await open();
-    connection.write(
-      requestBytes({ path: "/nowhere", headers: [["Transfer-Encoding", "chunked"]] }),
-    );
+    connection.write(requestBytes({ path: "/nowhere", headers: [["Transfer-Encoding", "chunked"]] }));
     drip(connection, `1000\r\n${"x".repeat(0x1000)}\r\n`, 5);
     expect((await connection.answer())?.status).toBe(404);
     const { ms } = await timed(() => connection.closed);
@@ -347,9 +339,7 @@ describe("past the cap on connections", () => {
       const forged = await Promise.all([1, 2, 3].map(() => open(own.port)));
       await whileSecretsAreLocked(async () => {
         for (const connection of forged) {
-          connection.write(
-            requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" })),
-          );
+          connection.write(requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" })));
         }
         await until(() => own.receiver.counters.inFlight === 3);
         const refused = await open(own.port);
@@ -422,19 +412,16 @@ describe("past the cap on connections", () => {
   });
 
   test("of one address's silent ones too, the oldest makes room long before the cap is reached", async () => {
-    await withStand(
-      { options: { limits: { ...patient, answerMs: 30_000, silentPerAddress: 2 } } },
-      async (own) => {
-        const [first, second] = [await open(own.port), await open(own.port)];
-        const third = await open(own.port);
-        await first.closed;
-        for (const connection of [second, third]) {
-          connection.write(health);
-          expect((await connection.answer())?.status).toBe(200);
-        }
-        expect((await own.send(newEvent().body)).status).toBe(200);
-      },
-    );
+    await withStand({ options: { limits: { ...patient, answerMs: 30_000, silentPerAddress: 2 } } }, async (own) => {
+      const [first, second] = [await open(own.port), await open(own.port)];
+      const third = await open(own.port);
+      await first.closed;
+      for (const connection of [second, third]) {
+        connection.write(health);
+        expect((await connection.answer())?.status).toBe(200);
+      }
+      expect((await own.send(newEvent().body)).status).toBe(200);
+    });
   });
 });
 

@@ -52,11 +52,7 @@ const closes = { version: "1.1", headers: ["Connection: close"] };
 const kinds: [string, Sent, number][] = [
   ["HTTP/1.0", { version: "1.0" }, 413],
   ["Connection: close", closes, 413],
-  [
-    "a content encoding",
-    { ...closes, headers: [...closes.headers, "Content-Encoding: gzip"] },
-    415,
-  ],
+  ["a content encoding", { ...closes, headers: [...closes.headers, "Content-Encoding: gzip"] }, 415],
   ["an unknown path", { ...closes, path: "/nothing" }, 404],
   ["another method", { ...closes, method: "PUT" }, 405],
   ["a target that is none", { ...closes, path: "nothing" }, 400],
@@ -85,9 +81,7 @@ test("a sender that never ends its body is let go, and counted once", async () =
   const socket = connect({ port: own.port, host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => {});
   await once(socket, "connect");
-  socket
-    .resume()
-    .write(`POST /webhooks HTTP/1.0\r\nHost: x\r\nContent-Length: ${large.length}\r\n\r\nabc`);
+  socket.resume().write(`POST /webhooks HTTP/1.0\r\nHost: x\r\nContent-Length: ${large.length}\r\n\r\nabc`);
   await once(socket, "end");
   const reset = new Promise((resolve) => socket.once("close", resolve));
   const writing = setInterval(() => socket.write("x"), 20);

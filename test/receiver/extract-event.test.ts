@@ -4,11 +4,9 @@ import { describe, expect, test } from "vitest";
 import { extractEvent } from "../../src/receiver/webhook.ts";
 import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 
-const extract = (body: string | Buffer) =>
-  extractEvent(defaultEnvelopePaths, Buffer.from(body as string));
+const extract = (body: string | Buffer) => extractEvent(defaultEnvelopePaths, Buffer.from(body as string));
 const idOf = (id: unknown) => extract(JSON.stringify({ id })).eventId;
-const sha256 = (bytes: string | Buffer) =>
-  `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+const sha256 = (bytes: string | Buffer) => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
 describe("what is taken out of an authentic event", () => {
   test("id, type, version and time of a usual one", () => {
@@ -88,9 +86,7 @@ describe("what is taken out of an authentic event", () => {
       })
       .map((body) => Buffer.from(safeJson(body)));
     const bytes = fc.uint8Array({ maxLength: 200 }).map((data) => Buffer.from(data));
-    const cut = fc
-      .tuple(envelope, fc.nat(), fc.nat(255))
-      .map(([body, at, byte]) => damaged(body, at, byte));
+    const cut = fc.tuple(envelope, fc.nat(), fc.nat(255)).map(([body, at, byte]) => damaged(body, at, byte));
     fc.assert(
       fc.property(fc.oneof(json, envelope, bytes, cut), (raw) => {
         const found = extractEvent(defaultEnvelopePaths, raw);
@@ -100,9 +96,7 @@ describe("what is taken out of an authentic event", () => {
           expect(text.length).toBeLessThanOrEqual(255);
           expect(text.isWellFormed() && !text.includes("\0")).toBe(true);
         }
-        expect(found.createdAt ?? "0001-01-01T00:00:00.000000Z").toMatch(
-          /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/,
-        );
+        expect(found.createdAt ?? "0001-01-01T00:00:00.000000Z").toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
         expect(extractEvent(defaultEnvelopePaths, Buffer.from(raw))).toEqual(found);
       }),
       { numRuns: 2_000 },

@@ -12,12 +12,7 @@ import {
   type LiveSecretsOptions,
   startLiveSecrets,
 } from "../../src/receiver/live-secrets.ts";
-import {
-  addSecret,
-  environmentSecrets,
-  listSecretRows,
-  retireSecret,
-} from "../../src/receiver/secrets-store.ts";
+import { addSecret, environmentSecrets, listSecretRows, retireSecret } from "../../src/receiver/secrets-store.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });

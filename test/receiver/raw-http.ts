@@ -88,10 +88,7 @@ export function requestBytes(request: {
 }): Buffer {
   const { method = "POST", path = "/webhooks", headers = [], body } = request;
   const lines = [["Host", "127.0.0.1"] as const, ...headers];
-  if (
-    body !== undefined &&
-    !lines.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))
-  ) {
+  if (body !== undefined && !lines.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))) {
     lines.push(["Content-Length", String(body.length)]);
   }
   const head = `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;

@@ -37,15 +37,9 @@ function openConnections(
 }
 
 /** What `GET /readyz` would say, with connections of one's own. */
-async function reportOf(
-  url: string,
-  pooling = testPooling(),
-): Promise<{ report: unknown; ms: number }> {
+async function reportOf(url: string, pooling = testPooling()): Promise<{ report: unknown; ms: number }> {
   const { db, pool, close } = openConnections(url, pooling);
-  const readiness = createReadiness(
-    { db, pool, log: silent, degrading: [] },
-    { timeoutMs: 60_000 },
-  );
+  const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { timeoutMs: 60_000 });
   try {
     const { result, ms } = await timed(readiness);
     return { report: result, ms };
@@ -61,9 +55,7 @@ test("a receiver that takes events says so, and shows nothing else", async () =>
   expect(ready.headers.get("cache-control")).toBe("no-store");
   const alive = await stand.request({ method: "GET", path: "/healthz" });
   expect([alive.status, JSON.parse(alive.body)]).toEqual([200, { status: "ok" }]);
-  expect((await stand.request({ method: "POST", path: "/readyz" })).headers.get("allow")).toBe(
-    "HEAD, GET",
-  );
+  expect((await stand.request({ method: "POST", path: "/readyz" })).headers.get("allow")).toBe("HEAD, GET");
   expect(await database.db("receiver.probes")).toEqual([]);
   await stand.close();
 });
@@ -107,8 +99,7 @@ test.skipIf(!redisAvailable)(
       { db, pool, log: silent, degrading: [{ name: "queue", check: roundTrips.check }] },
       { cacheMs: 0, timeoutMs: 60_000 },
     );
-    const until = (status: string) =>
-      eventually(status, async () => (await readiness()).status === status);
+    const until = (status: string) => eventually(status, async () => (await readiness()).status === status);
     const degraded = { status: "degraded", reasons: ["queue"] };
     expect(await readiness()).toEqual(degraded);
     queue.consume(() => {});
@@ -127,8 +118,7 @@ test.skipIf(!redisAvailable)(
 test("events that wait for a lock for over a minute degrade, and the process is named without what it runs", async () => {
   const { db } = database;
   const seq = await storeRow(db);
-  const holder =
-    "process 4711 (psql, idle in transaction). To end it: select pg_terminate_backend(4711);";
+  const holder = "process 4711 (psql, idle in transaction). To end it: select pg_terminate_backend(4711);";
   await deferLocked(db, [{ seq, holder }], { delayMs: 5_000 });
   const { pool, close } = openConnections();
   onTestFinished(close);
@@ -148,9 +138,7 @@ test("events that wait for a lock for over a minute degrade, and the process is 
   expect(await readiness()).toEqual({
     status: "degraded",
     reasons: ["locks"],
-    details: [
-      expect.stringMatching(/^1 event waits for a lock, the first for .*, of process 4711$/),
-    ],
+    details: [expect.stringMatching(/^1 event waits for a lock, the first for .*, of process 4711$/)],
   });
   await db("inbox.progress").where({ seq }).update({ state: "applied" });
   await pause();
@@ -161,10 +149,7 @@ test("a check that hangs does not hang the answer, and is not started twice", as
   let started = 0;
   const hanging = { name: "queue", check: () => new Promise((): void => void (started += 1)) };
   const { db, pool, close } = openConnections();
-  const readiness = createReadiness(
-    { db, pool, log: silent, degrading: [hanging] },
-    { cacheMs: 0, timeoutMs: 500 },
-  );
+  const readiness = createReadiness({ db, pool, log: silent, degrading: [hanging] }, { cacheMs: 0, timeoutMs: 500 });
   // The time limit is for the check that hangs, not for a first connection.
   await Promise.all([db.raw("select 1"), pool.query("select 1")]);
   for (let n = 0; n < 3; n++) {

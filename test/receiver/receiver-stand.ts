@@ -43,10 +43,7 @@ export interface StandOptions {
   /** Whether an encryption key is configured, without which no stored secret can verify anything. */
   canStoreSecrets?: boolean;
   /** Reads them again at every refusal unless told, so that a refusal does not take a second. */
-  secretsTiming?: Pick<
-    LiveSecretsOptions,
-    "reloadEveryMs" | "reloadAtMostEveryMs" | "refreshWaitMs"
-  >;
+  secretsTiming?: Pick<LiveSecretsOptions, "reloadEveryMs" | "reloadAtMostEveryMs" | "refreshWaitMs">;
   /** For connecting and for a query of the inbox. */
   databaseTimeoutMs?: number;
 }
@@ -143,15 +140,7 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
       return db("inbox.events")
         .where({ raw })
         .orderBy("seq")
-        .select(
-          "event_id",
-          "type",
-          "api_version",
-          "event_created_at",
-          "secret_id",
-          "state",
-          "deliveries",
-        );
+        .select("event_id", "type", "api_version", "event_created_at", "secret_id", "state", "deliveries");
     },
     async close() {
       await receiver.close();
@@ -180,10 +169,7 @@ export function delivery(body: Buffer | string, options: SendOptions = {}) {
   };
 }
 
-export function signatureOf(
-  body: Buffer,
-  { secret: key = secret, t = nowSeconds() }: SendOptions = {},
-) {
+export function signatureOf(body: Buffer, { secret: key = secret, t = nowSeconds() }: SendOptions = {}) {
   return `t=${t},v1=${createHmac("sha256", key).update(`${t}.`).update(body).digest("hex")}`;
 }
 

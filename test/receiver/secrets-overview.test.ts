@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEncryption } from "../../src/platform/encryption.ts";
-import {
-  type OverviewSources,
-  describeSecrets,
-  isUsableRow,
-} from "../../src/receiver/secrets-overview.ts";
+import { type OverviewSources, describeSecrets, isUsableRow } from "../../src/receiver/secrets-overview.ts";
 import type { SecretRow } from "../../src/receiver/secrets-store.ts";
 
 const now = new Date("2026-03-10T12:00:00Z");
@@ -55,9 +51,7 @@ describe("the state of a secret", () => {
       return row("a", { key_id: keyId, ciphertext });
     };
     expect(isUsableRow(encryption, "svc", stored("long-enough-for-a-secret"))).toBe(true);
-    expect(isUsableRow(encryption, "standard-webhooks", stored("long-enough-for-a-secret"))).toBe(
-      false,
-    );
+    expect(isUsableRow(encryption, "standard-webhooks", stored("long-enough-for-a-secret"))).toBe(false);
     expect(isUsableRow(encryption, "svc", row("a"))).toBe(false);
     expect(isUsableRow(null, "svc", stored("long-enough-for-a-secret"))).toBe(false);
   });
@@ -105,9 +99,7 @@ describe("safe to retire", () => {
       ["env:old", hoursAgo(60)],
       ["db:next", hoursAgo(1)],
     ]);
-    expect(retirable([row("db:next")], { environmentIds: ["env:old"], recentUses: uses })).toEqual([
-      "env:old",
-    ]);
+    expect(retirable([row("db:next")], { environmentIds: ["env:old"], recentUses: uses })).toEqual(["env:old"]);
     expect(retirable([row("db:next")], { environmentIds: ["env:unseen"] })).toEqual([]);
   });
 });

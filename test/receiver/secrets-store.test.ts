@@ -62,9 +62,7 @@ describe("adding a secret", () => {
 
     const [row] = await listSecretRows(database.db);
     const { key_id: keyId = "", ciphertext = Buffer.alloc(0) } = row ?? {};
-    expect(createEncryption({ current: "cd".repeat(32) }).decrypt({ keyId, ciphertext })).toBe(
-      value,
-    );
+    expect(createEncryption({ current: "cd".repeat(32) }).decrypt({ keyId, ciphertext })).toBe(value);
     expect({ ...row, key_id: "", ciphertext: "" }).toEqual({
       ...before,
       key_id: "",
@@ -86,9 +84,7 @@ describe("adding a secret", () => {
   });
 
   it("refuses a window that never opens", async () => {
-    await expect(add({ value, notBefore: now, notAfter: now })).rejects.toThrow(
-      "end before it begins",
-    );
+    await expect(add({ value, notBefore: now, notAfter: now })).rejects.toThrow("end before it begins");
   });
 
   it("never shows the value in its refusal", async () => {

@@ -62,12 +62,7 @@ test("connections that idle, or have sent half a request, do not hold it up", as
     options: { limits: { answerMs: 500, tickMs: 50 } },
   });
   const open = () => openConnection(stand.port);
-  const [idle, silent, halfHeaders, halfBody] = [
-    await open(),
-    await open(),
-    await open(),
-    await open(),
-  ];
+  const [idle, silent, halfHeaders, halfBody] = [await open(), await open(), await open(), await open()];
   idle.write(requestBytes({ method: "GET", path: "/healthz" }));
   await idle.answer();
   halfHeaders.write("POST /webhooks HTTP/1.1\r\nHost: a\r\n");

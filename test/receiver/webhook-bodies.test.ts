@@ -4,14 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { type RawAnswer, openConnection, requestBytes } from "./raw-http.ts";
-import {
-  type Stand,
-  expectRefusal,
-  delivery,
-  newEvent,
-  signatureOf,
-  startStand,
-} from "./receiver-stand.ts";
+import { type Stand, expectRefusal, delivery, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
 
 let database: TestDatabase;
 let stand: Stand;
@@ -24,8 +17,7 @@ afterAll(async () => {
   await database.destroy();
 });
 
-const sha256 = (bytes: string | Buffer) =>
-  `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+const sha256 = (bytes: string | Buffer) => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 const object = (fields: Record<string, unknown>) => newEvent({ data: { object: fields } }).body;
 
 describe("authentic bytes are stored as they came and acknowledged, whatever they hold", () => {
@@ -33,11 +25,7 @@ describe("authentic bytes are stored as they came and acknowledged, whatever the
   const longId = `evt_${"9".repeat(10_000)}`;
   const nulId = `evt_\0_${process.pid}`;
   const bom = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(newEvent().body)]);
-  const notUtf8 = Buffer.concat([
-    Buffer.from('{"id":"evt_ff","x":"'),
-    Buffer.from([0xff]),
-    Buffer.from('"}'),
-  ]);
+  const notUtf8 = Buffer.concat([Buffer.from('{"id":"evt_ff","x":"'), Buffer.from([0xff]), Buffer.from('"}')]);
   const nul = Buffer.from('{"id":"evt_nul","x":"\0"}');
 
   test.each<[string, Buffer | string, string?]>([
@@ -53,24 +41,12 @@ describe("authentic bytes are stored as they came and acknowledged, whatever the
     ["an id with a NUL", JSON.stringify({ id: nulId }), sha256(nulId)],
     ["an id that is a number", numberId, sha256(numberId)],
     ["an id with a lone surrogate", '{"id":"evt_\\udfff"}', sha256("evt_\ufffd")],
-    [
-      "__proto__ and constructor",
-      '{"id":"evt_p","__proto__":{"id":"x"},"constructor":{"prototype":{"a":1}}}',
-      "evt_p",
-    ],
-    [
-      "__proto__ as the whole",
-      '{"__proto__":{"id":"evt_inherited"}}',
-      sha256('{"__proto__":{"id":"evt_inherited"}}'),
-    ],
+    ["__proto__ and constructor", '{"id":"evt_p","__proto__":{"id":"x"},"constructor":{"prototype":{"a":1}}}', "evt_p"],
+    ["__proto__ as the whole", '{"__proto__":{"id":"evt_inherited"}}', sha256('{"__proto__":{"id":"evt_inherited"}}')],
     ["amounts as floats", object({ id: "ord_1", total: 10.5 })],
     ["negative amounts", object({ id: "ord_1", total: -1 })],
     ["amounts as text", object({ id: "ord_1", total: "1000" })],
-    [
-      "amounts above 2^53",
-      '{"id":"evt_big","data":{"object":{"id":"ord_1","total":9007199254740993}}}',
-      "evt_big",
-    ],
+    ["amounts above 2^53", '{"id":"evt_big","data":{"object":{"id":"ord_1","total":9007199254740993}}}', "evt_big"],
     ["an unknown currency", object({ id: "ord_1", currency: "XXQ" })],
     ["an unknown status", object({ id: "ord_1", status: "levitating" })],
     ["an unknown type", newEvent({ type: "moon.landed" }).body],
@@ -82,11 +58,7 @@ describe("authentic bytes are stored as they came and acknowledged, whatever the
     ["lone surrogates", newEvent({ note: "\ud800" }).body],
     ["escaped NUL in data", newEvent({ note: "\0" }).body],
     ["a time that is none", newEvent({ created_at: "once upon a time" }).body],
-    [
-      "nesting without end",
-      `{"id":"evt_deep","x":${"[".repeat(20_000)}${"]".repeat(20_000)}}`,
-      "evt_deep",
-    ],
+    ["nesting without end", `{"id":"evt_deep","x":${"[".repeat(20_000)}${"]".repeat(20_000)}}`, "evt_deep"],
     ["one byte below the limit", `"${"x".repeat(65_533)}"`],
     ["just the limit", `"${"x".repeat(65_534)}"`],
   ])("%s", async (_, body, id) => {
@@ -115,9 +87,7 @@ describe("authentic bytes are stored as they came and acknowledged, whatever the
 
   test("chunked bodies are put together", async () => {
     const { id, body } = newEvent();
-    const chunked = [...body.matchAll(/.{1,7}/gs)].map(
-      ([part]) => `${part.length.toString(16)}\r\n${part}\r\n`,
-    );
+    const chunked = [...body.matchAll(/.{1,7}/gs)].map(([part]) => `${part.length.toString(16)}\r\n${part}\r\n`);
     const signed = signatureOf(Buffer.from(body));
     const answer = await stand.request({
       headers: [
@@ -155,9 +125,7 @@ describe("repeats", () => {
     const answers = await Promise.all(Array.from({ length: 200 }, () => stand.send(body)));
     const replies = answers.map((answer) => JSON.parse(answer.body) as { duplicate: boolean });
     expect(answers.every(({ status }) => status === 200)).toBe(true);
-    expect(replies.filter(({ duplicate }) => !duplicate)).toEqual([
-      { received: true, id, duplicate: false },
-    ]);
+    expect(replies.filter(({ duplicate }) => !duplicate)).toEqual([{ received: true, id, duplicate: false }]);
     // Repeats are counted after the answer.
     await eventually("all are counted", async () => {
       const rows = await stand.stored(body);
@@ -202,15 +170,12 @@ describe("what is refused for its form, before any work", () => {
     expectRefusal(answer, 413, "body_too_large");
   });
 
-  test.each(["gzip", "br", "GZIP", "identity, gzip", "x"])(
-    "Content-Encoding: %s",
-    async (encoding) => {
-      const body = gzipSync(newEvent().body);
-      const answer = await stand.send(body, { headers: [["Content-Encoding", encoding]] });
-      expectRefusal(answer, 415, "unsupported_content_encoding");
-      expect(await stand.stored(body)).toEqual([]);
-    },
-  );
+  test.each(["gzip", "br", "GZIP", "identity, gzip", "x"])("Content-Encoding: %s", async (encoding) => {
+    const body = gzipSync(newEvent().body);
+    const answer = await stand.send(body, { headers: [["Content-Encoding", encoding]] });
+    expectRefusal(answer, 415, "unsupported_content_encoding");
+    expect(await stand.stored(body)).toEqual([]);
+  });
 
   test.each(["identity", "Identity", ""])("but not Content-Encoding: '%s'", async (encoding) => {
     const { body } = newEvent();
@@ -226,15 +191,12 @@ describe("what is refused for its form, before any work", () => {
     },
   );
 
-  test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])(
-    "%s",
-    async (method) => {
-      const answer = await stand.request({ method, body: Buffer.from("{}") });
-      expect(answer.status).toBe(405);
-      expect(answer.headers.get("allow")).toBe("POST");
-      if (method !== "HEAD") expectRefusal(answer, 405, "method_not_allowed");
-    },
-  );
+  test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])("%s", async (method) => {
+    const answer = await stand.request({ method, body: Buffer.from("{}") });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get("allow")).toBe("POST");
+    if (method !== "HEAD") expectRefusal(answer, 405, "method_not_allowed");
+  });
 
   test("POST to a path that only shows something", async () => {
     const answer = await stand.request({ path: "/healthz", body: Buffer.from("{}") });
@@ -242,26 +204,17 @@ describe("what is refused for its form, before any work", () => {
     expect(answer.headers.get("allow")).toBe("HEAD, GET");
   });
 
-  test.each([
-    "/",
-    "/webhook",
-    "/webhooks//",
-    "/webhooks/x",
-    "/metrics",
-    "/WEBHOOKS/..",
-    "//webhooks",
-    "/%00",
-  ])("the path %s", async (path) => {
-    const answer = await stand.request({ path, body: Buffer.from("{}") });
-    expectRefusal(answer, 404, "resource_not_found");
-  });
+  test.each(["/", "/webhook", "/webhooks//", "/webhooks/x", "/metrics", "/WEBHOOKS/..", "//webhooks", "/%00"])(
+    "the path %s",
+    async (path) => {
+      const answer = await stand.request({ path, body: Buffer.from("{}") });
+      expectRefusal(answer, 404, "resource_not_found");
+    },
+  );
 
   test.each([
     ["no HTTP at all", "HELLO\r\n\r\n"],
-    [
-      "two lengths",
-      "POST /webhooks HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-    ],
+    ["two lengths", "POST /webhooks HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"],
     [
       "a length and chunks",
       "POST /webhooks HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

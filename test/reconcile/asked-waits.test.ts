@@ -37,28 +37,21 @@ const dayMs = 86_400_000;
 
 test.each([
   ["seconds, on the second page", "86400", 1],
-  [
-    "a date 400 days ahead, on the second page",
-    new Date(Date.now() + 400 * dayMs).toUTCString(),
-    1,
-  ],
+  ["a date 400 days ahead, on the second page", new Date(Date.now() + 400 * dayMs).toUTCString(), 1],
   ["a number without end, on the first call", "9".repeat(400), 0],
-])(
-  "a run that is asked for a long wait (%s) ends at once and says when it may go on",
-  async (_, asked, from) => {
-    service.quirks = {
-      maxLimit: 10,
-      instead: ({ list, nth }) => (list === "orders" && nth >= from ? askingFor(asked) : undefined),
-    };
-    const result = await stand.run();
-    expect(result).toMatchObject({
-      complete: false,
-      error: expect.stringMatching(/answered 429 .*asks to wait 60 minutes/s),
-    });
-    expect(await waitsMs()).toEqual([3_600_000]);
-    expect(await readRunLease(stand.database.db)).toMatchObject({ isOver: true });
-  },
-);
+])("a run that is asked for a long wait (%s) ends at once and says when it may go on", async (_, asked, from) => {
+  service.quirks = {
+    maxLimit: 10,
+    instead: ({ list, nth }) => (list === "orders" && nth >= from ? askingFor(asked) : undefined),
+  };
+  const result = await stand.run();
+  expect(result).toMatchObject({
+    complete: false,
+    error: expect.stringMatching(/answered 429 .*asks to wait 60 minutes/s),
+  });
+  expect(await waitsMs()).toEqual([3_600_000]);
+  expect(await readRunLease(stand.database.db)).toMatchObject({ isOver: true });
+});
 
 test("a recheck that is asked for a long wait ends the run in the same way, to be resumed", async () => {
   await stand.run();
@@ -104,9 +97,7 @@ test("a wait that a run takes is told, with its reason, and a person can end it"
     },
   );
   await expect(run).rejects.toThrow("stopped by a person");
-  expect(told).toMatchObject([
-    { waitMs: 590_000, waitReason: expect.stringContaining("answered 429") },
-  ]);
+  expect(told).toMatchObject([{ waitMs: 590_000, waitReason: expect.stringContaining("answered 429") }]);
 });
 
 const asking = (retryAfterMs: number | null) =>

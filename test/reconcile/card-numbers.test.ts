@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { eventsSoFar, storeBodies } from "../alerts/timeline-stand.ts";
-import {
-  type Json,
-  type TestSandbox,
-  aCustomer,
-  anOrder,
-  startTestSandbox,
-} from "../sandbox/harness.ts";
+import { type Json, type TestSandbox, aCustomer, anOrder, startTestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { none } from "./none.ts";
 import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
@@ -35,11 +29,7 @@ afterAll(async () => {
 });
 
 const cardAlerts = (): Promise<Json[]> =>
-  stand.database
-    .db("alerts.alerts")
-    .where("rule", "card_number")
-    .orderBy("key")
-    .select("key", "found_by");
+  stand.database.db("alerts.alerts").where("rule", "card_number").orderBy("key").select("key", "found_by");
 
 test("a card number that the service shows is masked by the import, told, and no drift ever after", async () => {
   const { db } = stand.database;
@@ -61,8 +51,7 @@ test("a card number that the service shows is masked by the import, told, and no
 test("what events show of it is the same to a reconciliation", async () => {
   const { db } = stand.database;
   const events = (await eventsSoFar(sandbox)).map((event) => JSON.stringify(event));
-  const rows = () =>
-    db("mirror.orders").where("id", order.id).select("description", "data", "content_hash");
+  const rows = () => db("mirror.orders").where("id", order.id).select("description", "data", "content_hash");
   const imported = await rows();
   expect(events.join("")).toContain(number);
   await applyBatch(applyDeps(db), await storeBodies(db, events));

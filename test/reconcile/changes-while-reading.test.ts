@@ -26,10 +26,7 @@ afterAll(async () => {
 
 /** One change to something old: most are announced, an edit of a customer is not. */
 async function changeSomething(random: () => number): Promise<void> {
-  const { orders, customers, subscriptions } = (await snapshotOf(sandbox)) as unknown as Record<
-    string,
-    Json[]
-  >;
+  const { orders, customers, subscriptions } = (await snapshotOf(sandbox)) as unknown as Record<string, Json[]>;
   const pick = (from: Json[] = [], status?: string): Json => {
     const all = status === undefined ? from : from.filter((one) => one.status === status);
     return all[Math.floor(random() * all.length)];
@@ -112,8 +109,6 @@ test("a mirror that is ten days behind is equal after one night", async () => {
   expect((await wrongObjects(stand, sandbox)).length).toBeGreaterThan(2);
   const result = await stand.run({ kind: "nightly" });
   expect(result).toMatchObject({ complete: true, totals: { left: none } });
-  expect(Object.keys(result.totals.healed)).toEqual(
-    expect.arrayContaining(["missing_here", "behind"]),
-  );
+  expect(Object.keys(result.totals.healed)).toEqual(expect.arrayContaining(["missing_here", "behind"]));
   expect(await wrongObjects(stand, sandbox)).toEqual([]);
 });

@@ -10,11 +10,7 @@ export interface Deliveries {
 }
 
 /** Between a sandbox and an inbox: stores and applies every event, but for those that get lost for good. */
-export function startDeliveries(
-  db: Knex,
-  sandbox: TestSandbox,
-  isLost: (event: Json) => boolean,
-): Deliveries {
+export function startDeliveries(db: Knex, sandbox: TestSandbox, isLost: (event: Json) => boolean): Deliveries {
   // A test moves the clock of its sandbox.
   const deps = { ...applyDeps(db), isClockMovable: true };
   const known = new Set<string>();

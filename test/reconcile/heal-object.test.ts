@@ -25,8 +25,7 @@ afterEach(async () => {
   await service.close();
 });
 
-const order = (): Record<string, unknown> & { id: string } =>
-  service.objects["orders"]?.[3] ?? { id: "" };
+const order = (): Record<string, unknown> & { id: string } => service.objects["orders"]?.[3] ?? { id: "" };
 const row = () => db("mirror.orders").where("id", order().id).first();
 const openAlerts = () => db("alerts.alerts").whereNot("state", "resolved").pluck("key");
 /** Later than what wrote the rows: the service's `Date` has whole seconds. */
@@ -105,19 +104,14 @@ describe("a time that cannot be", () => {
 
 describe("heal", () => {
   const poison = () =>
-    db.raw(
-      `update mirror.orders set version = '9999' || substr(version, 5), total = 1 where id = ?`,
-      [order().id],
-    );
+    db.raw(`update mirror.orders set version = '9999' || substr(version, 5), total = 1 where id = ?`, [order().id]);
 
   test("writes what a version of the future keeps out, and says who did it and why", async () => {
     await poison();
     later();
     expect((await stand.run()).totals.left).toEqual({ mismatch: 1, edited_row: 1 });
     const [finding] = await db("reconcile.findings").where({ state: "open", class: "mismatch" });
-    expect(finding.evidence.remedy).toContain(
-      `node src/bin/tallyhook.js heal order ${order().id} --from-service`,
-    );
+    expect(finding.evidence.remedy).toContain(`node src/bin/tallyhook.js heal order ${order().id} --from-service`);
     const { proposal, done } = await heal();
     expect(proposal).toMatchObject({
       differences: [{ field: "total", mirror: 1, service: order()["total"] }, { field: "version" }],
@@ -223,8 +217,6 @@ describe("heal", () => {
 
   test("refuses what the service does not know", async () => {
     const id = "00000000-0000-4000-8000-000000000000";
-    await expect(proposeHeal(stand.deps, { resource: "order", id })).rejects.toThrow(
-      "does not know",
-    );
+    await expect(proposeHeal(stand.deps, { resource: "order", id })).rejects.toThrow("does not know");
   });
 });

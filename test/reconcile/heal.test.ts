@@ -36,8 +36,7 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-const findings = (where: object): Promise<Json[]> =>
-  stand.database.db("reconcile.findings").where(where).orderBy("id");
+const findings = (where: object): Promise<Json[]> => stand.database.db("reconcile.findings").where(where).orderBy("id");
 
 test("a first fill makes the mirror equal, and calls nothing of it drift", async () => {
   expect(await wrongObjects(stand, sandbox)).toEqual([]);
@@ -70,37 +69,29 @@ test.each([
   ["transactions", "order_id", "null", () => order.transactions[0].id],
   ["transactions", "attempt_count", "7", () => order.transactions[0].id],
   ["transactions", "inline", 'inline || \'{"status": "voided"}\'', () => order.transactions[0].id],
-  [
-    "subscriptions",
-    "next_billing_date",
-    "next_billing_date + interval '1 day'",
-    () => subscription.id,
-  ],
+  ["subscriptions", "next_billing_date", "next_billing_date + interval '1 day'", () => subscription.id],
   ["subscriptions", "attempt_count", "3", () => subscription.id],
   ["customers", "email", "'someone@else.test'", () => customer.id],
   ["customers", "deleted_at", "now()", () => customer.id],
-])(
-  "a row of %s whose %s was edited by hand is found and healed",
-  async (table, column, value, id) => {
-    const { db } = stand.database;
-    const read = () => db(`mirror.${table}`).where("id", id()).first(column);
-    const right = await read();
-    // The run must be dated later than what wrote the row.
-    await sandbox.control("POST", "/clock", { advance_seconds: 5 });
-    await db.raw(`update mirror.${table} set ${column} = ${value} where id = ?`, [id()]);
-    const result = await stand.run();
-    expect(await read()).toEqual(right);
-    expect(result).toMatchObject({
-      complete: true,
-      totals: { healed: { mismatch: 1 }, left: none },
-    });
-    const [finding] = await findings({ object_id: id(), run: result.run.id });
-    // Of what an order's lines were before, no history is kept.
-    const cause = column === "items" ? "unexplained" : "out_of_band_edit";
-    expect(finding).toMatchObject({ class: "mismatch", state: "healed", cause });
-    expect(finding.differences.length).toBeGreaterThan(0);
-  },
-);
+])("a row of %s whose %s was edited by hand is found and healed", async (table, column, value, id) => {
+  const { db } = stand.database;
+  const read = () => db(`mirror.${table}`).where("id", id()).first(column);
+  const right = await read();
+  // The run must be dated later than what wrote the row.
+  await sandbox.control("POST", "/clock", { advance_seconds: 5 });
+  await db.raw(`update mirror.${table} set ${column} = ${value} where id = ?`, [id()]);
+  const result = await stand.run();
+  expect(await read()).toEqual(right);
+  expect(result).toMatchObject({
+    complete: true,
+    totals: { healed: { mismatch: 1 }, left: none },
+  });
+  const [finding] = await findings({ object_id: id(), run: result.run.id });
+  // Of what an order's lines were before, no history is kept.
+  const cause = column === "items" ? "unexplained" : "out_of_band_edit";
+  expect(finding).toMatchObject({ class: "mismatch", state: "healed", cause });
+  expect(finding.differences.length).toBeGreaterThan(0);
+});
 
 test("what a run heals is healed, whether or not its alert can be written", async () => {
   const { db } = stand.database;
@@ -125,10 +116,7 @@ test("what a run heals is healed, whether or not its alert can be written", asyn
 
 test("a difference in money comes first, with the amount at risk", async () => {
   await sandbox.control("POST", "/clock", { advance_seconds: 5 });
-  await stand.database
-    .db("mirror.orders")
-    .where("id", order.id)
-    .update({ total: 1, customer_id: "another" });
+  await stand.database.db("mirror.orders").where("id", order.id).update({ total: 1, customer_id: "another" });
   const result = await stand.run();
   const [finding] = await findings({ object_id: order.id, run: result.run.id });
   expect(finding.differences[0]).toEqual({ field: "total", service: order.total, mirror: 1 });

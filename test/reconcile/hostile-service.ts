@@ -149,9 +149,7 @@ function sampleObjects(orders: number): Record<string, Wire[]> {
   const end = Math.floor((Date.now() - 2 * dayMs) / 60_000) * 60_000;
   const start = end - Math.ceil(orders / 3) * 60_000;
   const customer = { id: "customer-1", email: "ada@example.test", ...times(start) };
-  const made = Array.from({ length: orders }, (_, n) =>
-    anOrder(n, start + Math.floor(n / 3) * 60_000),
-  );
+  const made = Array.from({ length: orders }, (_, n) => anOrder(n, start + Math.floor(n / 3) * 60_000));
   return {
     customers: [customer],
     orders: made,

@@ -19,10 +19,7 @@ afterEach(async () => {
 
 /** The causes of all changes, `reconcile:N` without its number, and how many there are of each. */
 async function causes(): Promise<Record<string, number>> {
-  const rows = await stand.database
-    .db("feed.changes")
-    .select<{ cause: string }[]>("cause")
-    .orderBy("seq");
+  const rows = await stand.database.db("feed.changes").select<{ cause: string }[]>("cause").orderBy("seq");
   const counts: Record<string, number> = {};
   for (const { cause } of rows) {
     const [name = ""] = cause.split(":");

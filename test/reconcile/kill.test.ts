@@ -21,9 +21,7 @@ test("a run that is killed three times is gone on with, and ends as one that was
     });
     const runs = await stand.database.db("reconcile.runs").select("id", "state");
     expect(runs).toEqual([{ id: "1", state: "complete" }]);
-    const [sums] = await stand.database
-      .db("reconcile.daily_sums")
-      .sum({ n: "n", minor: "sum_minor" });
+    const [sums] = await stand.database.db("reconcile.daily_sums").sum({ n: "n", minor: "sum_minor" });
     expect(sums).toEqual({ n: "1500", minor: String(1_500 * 1_000 + (1_499 * 1_500) / 2) });
     const second = await stand.run();
     expect(second.totals).toMatchObject({ healed: none, left: none, confirmed: none });

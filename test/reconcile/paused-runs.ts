@@ -16,12 +16,9 @@ export async function pauseAndReplace(
   const { db } = database;
   const run = startRun(service, database.url);
   // After some pages the service answers no more, so that the run is between two transactions.
-  service.quirks.instead = ({ list, nth }) =>
-    list === "orders" && nth >= 8 ? { body: never } : undefined;
+  service.quirks.instead = ({ list, nth }) => (list === "orders" && nth >= 8 ? { body: never } : undefined);
   await eventually("the run waits for a page", async () => {
-    const [{ pages }] = (await db("reconcile.coverage").sum({ pages: "pages" })) as [
-      { pages: string | null },
-    ];
+    const [{ pages }] = (await db("reconcile.coverage").sum({ pages: "pages" })) as [{ pages: string | null }];
     const asked = service.requests.some(({ list, nth }) => list === "orders" && nth >= 8);
     // The first request only finds the size of a page.
     return asked && Number(pages) === service.requests.length - 2;
@@ -35,9 +32,7 @@ export async function pauseAndReplace(
     run.end("SIGCONT");
     const { code, err } = await run.exited;
     const after = await everyRow(db);
-    const changed = [...after].flatMap(([table, rows]) =>
-      rows === before.get(table) ? [] : [table],
-    );
+    const changed = [...after].flatMap(([table, rows]) => (rows === before.get(table) ? [] : [table]));
     return { code, err, changed };
   } finally {
     run.end("SIGKILL");

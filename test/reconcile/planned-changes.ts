@@ -1,15 +1,5 @@
-import {
-  type ResourceComparison,
-  type Snapshot,
-  compareWithSnapshot,
-} from "../../src/main/cli/demo/compare.ts";
-import {
-  type Json,
-  type TestSandbox,
-  aCustomer,
-  aSubscription,
-  anOrder,
-} from "../sandbox/harness.ts";
+import { type ResourceComparison, type Snapshot, compareWithSnapshot } from "../../src/main/cli/demo/compare.ts";
+import { type Json, type TestSandbox, aCustomer, aSubscription, anOrder } from "../sandbox/harness.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 
 export interface Change {
@@ -63,10 +53,7 @@ export interface OldObjects {
   orders: Json[];
   /** Whose the subscriptions are. */
   cardholder: Json;
-  subscriptions: Record<
-    "renewing" | "canceled" | "completing" | "declining" | "rechargeable",
-    Json
-  >;
+  subscriptions: Record<"renewing" | "canceled" | "completing" | "declining" | "rechargeable", Json>;
   /** Its first refund fails. */
   unrefundable: Json;
   customers: Json[];
@@ -283,9 +270,7 @@ export function laterChangesOf(sandbox: TestSandbox, old: OldObjects): Change[] 
   return [
     of("chargeback accepted", accepted, () => control(accepted, "chargeback_accept")),
     of("chargeback dismissed", dismissed, () => control(dismissed, "chargeback_dismiss")),
-    of("refund_failed resolved", refused, () =>
-      sandbox.ok("POST", `/v1/orders/${refused}/retry`, {}),
-    ),
+    of("refund_failed resolved", refused, () => sandbox.ok("POST", `/v1/orders/${refused}/retry`, {})),
   ];
 }
 

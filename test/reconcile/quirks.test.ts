@@ -3,13 +3,7 @@ import { listOrders } from "../../src/contract/resources/orders.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { storeRow } from "../inbox/stored-events.ts";
-import {
-  type HostileService,
-  type Page,
-  never,
-  refusal,
-  startHostileService,
-} from "./hostile-service.ts";
+import { type HostileService, type Page, never, refusal, startHostileService } from "./hostile-service.ts";
 import { none } from "./none.ts";
 import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 
@@ -53,17 +47,13 @@ test("pages that are capped silently are walked to the end", async () => {
 
 test("a limit that is refused is lowered", async () => {
   service.quirks = {
-    instead: ({ query }) =>
-      Number(query.get("limit")) > 50 ? refusal(400, "invalid_value", "limit") : undefined,
+    instead: ({ query }) => (Number(query.get("limit")) > 50 ? refusal(400, "invalid_value", "limit") : undefined),
   };
   await expectEqual();
 });
 
 test.each([
-  [
-    "missing",
-    (page: Page) => Object.fromEntries(Object.entries(page).filter(([key]) => key !== "cursors")),
-  ],
+  ["missing", (page: Page) => Object.fromEntries(Object.entries(page).filter(([key]) => key !== "cursors"))],
   ["null", (page: Page) => ({ ...page, cursors: { next: null } })],
 ])("where cursors.next is %s, the last id serves", async (_, page) => {
   service.quirks = { maxLimit: 4, page };
@@ -119,19 +109,14 @@ test("a list that comes in another order proves nothing", async () => {
   service.quirks = { page: (page) => ({ ...page, data: page.data.toReversed() }) };
   const result = await stand.run();
   expect(result.complete).toBe(false);
-  expect(await slicesOf("failed")).toMatchObject([
-    { resource: "order" },
-    { resource: "transaction" },
-  ]);
+  expect(await slicesOf("failed")).toMatchObject([{ resource: "order" }, { resource: "transaction" }]);
 });
 
 test("a storm of 429 is waited out", async () => {
   let storm = 0;
   service.quirks = {
     instead: () =>
-      storm++ < 3
-        ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "0" } }
-        : undefined,
+      storm++ < 3 ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "0" } } : undefined,
   };
   await expectEqual();
 });
@@ -142,8 +127,7 @@ test("a page that does not come in time is asked for again", async () => {
     let slow = 0;
     service.quirks = {
       maxLimit: 10,
-      instead: ({ list, nth }) =>
-        list === "orders" && nth === 3 && slow++ === 0 ? { body: never } : undefined,
+      instead: ({ list, nth }) => (list === "orders" && nth === 3 && slow++ === 0 ? { body: never } : undefined),
     };
     expect(await impatient.run()).toMatchObject({ complete: true, totals: { left: none } });
     expect(slow).toBe(1);
@@ -430,18 +414,15 @@ test("before events filled the mirror nothing was missed: a first night imports 
 test.each([
   [0.01, 0, false],
   [0.05, 1, true],
-])(
-  "with a share of %d of what was read, %i customer may be gone",
-  async (share, gone, complete) => {
-    await stand.run();
-    service.objects["customers"] = [];
-    const limits = { maxTombstones: 0, maxTombstoneShare: share };
-    service.quirks = { skewMs: 5_000 };
-    expect(await stand.run({ kind: "full" }, limits)).toMatchObject({ complete });
-    const deleted = await stand.database.db("mirror.customers").whereNotNull("deleted_at");
-    expect(deleted).toHaveLength(gone);
-  },
-);
+])("with a share of %d of what was read, %i customer may be gone", async (share, gone, complete) => {
+  await stand.run();
+  service.objects["customers"] = [];
+  const limits = { maxTombstones: 0, maxTombstoneShare: share };
+  service.quirks = { skewMs: 5_000 };
+  expect(await stand.run({ kind: "full" }, limits)).toMatchObject({ complete });
+  const deleted = await stand.database.db("mirror.customers").whereNotNull("deleted_at");
+  expect(deleted).toHaveLength(gone);
+});
 
 test("an absence that cannot be written down is left, and not called healed", async () => {
   await stand.run();
@@ -514,10 +495,7 @@ test("every open item that left its status silently is found by the next night",
   for (let n = 0; n < 10; n++) aSubscription(`ended-${n}`, 30, "canceled");
   for (const status of ["active", "paused", "past_due"]) aSubscription(status, 60, status);
   const open = [
-    ...["pending", "failed", "chargeback", "refund_failed"].map((status, n) => [
-      orders[29 - n],
-      { status },
-    ]),
+    ...["pending", "failed", "chargeback", "refund_failed"].map((status, n) => [orders[29 - n], { status }]),
     ...["pending", "in_progress", "chargeback"].map((status, n) => [sales[29 - n], { status }]),
     [sales[20], { status: "failed", type: "refund" }],
   ] as const;
@@ -526,8 +504,7 @@ test("every open item that left its status silently is found by the next night",
   await stand.run();
 
   const silently = [...open.map(([object]) => object), ...subscriptions.slice(10)];
-  for (const object of silently)
-    Object.assign(object ?? {}, { status: "voided", updated_at: at(40) });
+  for (const object of silently) Object.assign(object ?? {}, { status: "voided", updated_at: at(40) });
   const result = await stand.run({ kind: "nightly" });
   expect(result.totals).toMatchObject({ healed: { behind: 11 }, left: none });
 });

@@ -3,11 +3,7 @@ import type { AlertSettings } from "../../src/alerts/settings.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import {
-  type ReconcileDeps,
-  type ReconcileRequest,
-  reconcile,
-} from "../../src/reconcile/reconcile.ts";
+import { type ReconcileDeps, type ReconcileRequest, reconcile } from "../../src/reconcile/reconcile.ts";
 import type { ReconcileResult } from "../../src/reconcile/runs/finish-run.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
@@ -93,8 +89,7 @@ export async function createReconcileStand(
 export async function fingerprint({ database }: Pick<ReconcileStand, "database">): Promise<string> {
   const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
   const sums = tables.map(
-    (table) =>
-      `(select count(*) || md5(string_agg(xmin::text || ctid::text, ',' order by ctid)) from mirror.${table})`,
+    (table) => `(select count(*) || md5(string_agg(xmin::text || ctid::text, ',' order by ctid)) from mirror.${table})`,
   );
   const { rows } = await database.db.raw<{ rows: { all: string }[] }>(
     `select concat_ws('|', ${sums.join(", ")}) as all`,

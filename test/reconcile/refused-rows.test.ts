@@ -17,13 +17,9 @@ afterEach(async () => {
   await service.close();
 });
 
-const idsOf = (table: string) =>
-  stand.database.db(`mirror.${table}`).orderBy("id").pluck<string[]>("id");
+const idsOf = (table: string) => stand.database.db(`mirror.${table}`).orderBy("id").pluck<string[]>("id");
 const findings = () =>
-  stand.database
-    .db("reconcile.findings")
-    .where({ state: "open" })
-    .select("class", "object_id", "evidence");
+  stand.database.db("reconcile.findings").where({ state: "open" }).select("class", "object_id", "evidence");
 
 test.each(["54000", "22001", "23514"])(
   "an object that the database refuses with %s costs a run no other, and is a finding until it is taken",
@@ -71,9 +67,7 @@ test("a column that was stored before it was cut is no drift", async () => {
   for (const order of service.objects["orders"]!.slice(0, 2)) order["order_number"] = long;
   await stand.run();
   const { db } = stand.database;
-  const changed = await db("mirror.orders")
-    .whereRaw("length(order_number) = 500")
-    .update({ order_number: long });
+  const changed = await db("mirror.orders").whereRaw("length(order_number) = 500").update({ order_number: long });
   expect(changed).toBe(2);
   const again = await stand.run();
   expect(again).toMatchObject({ complete: true, totals: { left: none, healed: none } });

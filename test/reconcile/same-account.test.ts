@@ -30,9 +30,7 @@ test.each(["import", "full", "nightly"] as const)(
     try {
       const result = await stand.run({ kind });
       expect(result).toMatchObject({ complete: false, totals: { rows: {} } });
-      expect(result.error).toMatch(
-        /another account.*none of the objects.*order.*SVC_API_KEY.*DATABASE_URL/s,
-      );
+      expect(result.error).toMatch(/another account.*none of the objects.*order.*SVC_API_KEY.*DATABASE_URL/s);
       expect(service.requests.slice(asked).map(({ list }) => list)).toEqual(["orders", "account"]);
       expect(await fingerprint(stand)).toBe(before);
     } finally {
@@ -65,9 +63,7 @@ test("where the service names its account the name is kept at the first run, and
   account("acct_1");
   expect((await stand.run()).complete).toBe(true);
   account("acct_2");
-  expect((await stand.run()).error).toMatch(
-    /another account: it is acct_2, and the mirror is of acct_1/,
-  );
+  expect((await stand.run()).error).toMatch(/another account: it is acct_2, and the mirror is of acct_1/);
   account("acct_1");
   expect((await stand.run()).complete).toBe(true);
   service.quirks = {};
@@ -111,9 +107,7 @@ test("an account that knows some objects not, and does not answer for the others
   await stand.database.db("reconcile.account").delete();
   service.quirks = {
     object: (object) =>
-      object?.id === "order-0000"
-        ? refusal(404, "resource_not_found")
-        : refusal(403, "insufficient_permissions"),
+      object?.id === "order-0000" ? refusal(404, "resource_not_found") : refusal(403, "insufficient_permissions"),
   };
   try {
     expect((await stand.run()).error).toMatch(/another account.*order order-0000/);

@@ -32,8 +32,7 @@ async function columnsOf(): Promise<ColumnRow[]> {
 }
 
 const otherValue = ({ column, type }: ColumnRow): string => {
-  if (column.endsWith("version"))
-    return `'9999-01-01T00:00:00.000000Z|-|9|ffffffffffffffffffffffffffffffff'`;
+  if (column.endsWith("version")) return `'9999-01-01T00:00:00.000000Z|-|9|ffffffffffffffffffffffffffffffff'`;
   switch (type) {
     case "bigint":
     case "integer":
@@ -73,14 +72,11 @@ test("whatever column of a row is spoiled by hand, two full runs heal it, or the
   const columns = await columnsOf();
   const present = [];
   for (const one of columns) {
-    const row = await db(`mirror.${one.table}`)
-      .orderBy("id")
-      .first<{ id: string } | undefined>("id");
+    const row = await db(`mirror.${one.table}`).orderBy("id").first<{ id: string } | undefined>("id");
     if (row !== undefined) present.push({ ...one, id: row.id });
   }
   // All rows of a table are spoiled at once, a column each, so that the runs are two and not two hundred.
-  const spoiled: { table: string; column: string; id: string; before: Record<string, unknown> }[] =
-    [];
+  const spoiled: { table: string; column: string; id: string; before: Record<string, unknown> }[] = [];
   for (const table of Object.keys(tables)) {
     const ids = await db(`mirror.${table}`).orderBy("id").pluck<string[]>("id");
     const own = present.filter((one) => one.table === table);
@@ -88,9 +84,7 @@ test("whatever column of a row is spoiled by hand, two full runs heal it, or the
       const id = ids[n];
       if (id === undefined) continue;
       spoiled.push({ ...one, id, before: await rowText(table, id) });
-      await db.raw(`update mirror.${table} set ${one.column} = ${otherValue(one)} where id = ?`, [
-        id,
-      ]);
+      await db.raw(`update mirror.${table} set ${one.column} = ${otherValue(one)} where id = ?`, [id]);
     }
   }
   expect(spoiled.length).toBeGreaterThan(50);
@@ -101,15 +95,12 @@ test("whatever column of a row is spoiled by hand, two full runs heal it, or the
   for (const { table, column, id, before } of spoiled) {
     if (JSON.stringify(await rowText(table, id)) === JSON.stringify(before)) continue;
     const resource = tables[table] ?? "order";
-    const [finding] = await db("reconcile.findings")
-      .where({ resource, object_id: id })
-      .whereNot("state", "healed");
+    const [finding] = await db("reconcile.findings").where({ resource, object_id: id }).whereNot("state", "healed");
     if (finding?.evidence.remedy === undefined) silent.push(`${table}.${column}`);
     else byHand.push(`${table}.${column}`);
     const proposal = await proposeHeal(stand.deps, { resource, id });
     expect(await applyHeal(stand.deps, proposal, { by: "ann", reason: "spoiled" })).toBe(true);
-    if (JSON.stringify(await rowText(table, id)) !== JSON.stringify(before))
-      left.push(`${table}.${column}`);
+    if (JSON.stringify(await rowText(table, id)) !== JSON.stringify(before)) left.push(`${table}.${column}`);
   }
   // Neither healed nor told of is nothing.
   expect({ silent, left }).toEqual({ silent: [], left: [] });
@@ -127,10 +118,7 @@ test("a row edited in columns that no read compares stays a finding until all ro
     .where("id", "order-0003")
     .update({ version: db.raw("? || substr(version, 28)", [never]) });
   const states = () =>
-    db("reconcile.findings")
-      .where("class", "edited_row")
-      .orderBy("object_id")
-      .select("object_id", "state");
+    db("reconcile.findings").where("class", "edited_row").orderBy("object_id").select("object_id", "state");
   const open = (n: number) => ({ object_id: `order-000${n}`, state: "open" });
   const healed = (n: number) => ({ object_id: `order-000${n}`, state: "healed" });
   let skewMs = 60_000;

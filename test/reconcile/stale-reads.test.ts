@@ -49,32 +49,26 @@ async function told({ run, complete }: ReconcileResult): Promise<Record<string, 
 const agreed = { run: true, report: true, doctor: true, page: true };
 
 const planned = (run: number) =>
-  db("reconcile.coverage")
-    .where({ run })
-    .orderBy("slice")
-    .select("step", "resource", "created_from", "created_before");
+  db("reconcile.coverage").where({ run }).orderBy("slice").select("step", "resource", "created_from", "created_before");
 
 describe("what was read too long ago to count", () => {
   test.each([
     { resources: ["subscription"] },
     { resources: ["order"] },
     { resources: ["customer", "order", "transaction", "subscription"] },
-  ])(
-    "is read first by the next night ($resources), and then all say that it is proved",
-    async ({ resources }) => {
-      await stand.run();
-      await age(40, resources);
-      const result = await nightly();
-      expect(await told(result)).toEqual(agreed);
-      const slices = await planned(result.run.id);
-      expect(
-        slices.slice(0, resources.length).map(({ step, resource }) => [step, resource]),
-      ).toEqual(resources.map((resource) => ["stale", resource]));
-      // The cycle has begun again: nothing is left for the night after.
-      const next = await planned((await nightly()).run.id);
-      expect(next.filter(({ step }) => step === "stale")).toEqual([]);
-    },
-  );
+  ])("is read first by the next night ($resources), and then all say that it is proved", async ({ resources }) => {
+    await stand.run();
+    await age(40, resources);
+    const result = await nightly();
+    expect(await told(result)).toEqual(agreed);
+    const slices = await planned(result.run.id);
+    expect(slices.slice(0, resources.length).map(({ step, resource }) => [step, resource])).toEqual(
+      resources.map((resource) => ["stale", resource]),
+    );
+    // The cycle has begun again: nothing is left for the night after.
+    const next = await planned((await nightly()).run.id);
+    expect(next.filter(({ step }) => step === "stale")).toEqual([]);
+  });
 
   test("is read as far as it has gone stale, and what goes stale before the next night with it", async () => {
     const { run } = await stand.run();

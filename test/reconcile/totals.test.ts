@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
 import { exitCodeOf, resultJson } from "../../src/main/cli/reconcile.ts";
-import {
-  type Finding,
-  acknowledgeFinding,
-  recordFindings,
-} from "../../src/reconcile/findings/findings.ts";
+import { type Finding, acknowledgeFinding, recordFindings } from "../../src/reconcile/findings/findings.ts";
 import { type ReconcileResult, runTotals } from "../../src/reconcile/runs/finish-run.ts";
 import { none } from "./none.ts";
 import { byCommand } from "../support/by-command.ts";

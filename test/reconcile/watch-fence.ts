@@ -8,9 +8,8 @@ interface Statement {
 }
 
 const isWrite = (sql: string): boolean =>
-  /\b(insert into|delete from|merge into|truncate)\b|\bupdate\s+\S+(\s+(as\s+)?\w+)?\s+set\b/i.test(
-    sql,
-  ) && !/^\s*create temp table/i.test(sql);
+  /\b(insert into|delete from|merge into|truncate)\b|\bupdate\s+\S+(\s+(as\s+)?\w+)?\s+set\b/i.test(sql) &&
+  !/^\s*create temp table/i.test(sql);
 
 /** The proof with which the holder of a lease begins each of its transactions. */
 const isProof = (sql: string): boolean => /from reconcile\.leases\s.*for key share/s.test(sql);

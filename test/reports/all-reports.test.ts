@@ -4,13 +4,7 @@ import { allReports } from "../../src/reports/catalogue/all.ts";
 import { latestAsOf } from "../../src/reports/base/period.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
-import {
-  type ServiceState,
-  type WireObject,
-  letTimePass,
-  mirrorState,
-  playHistory,
-} from "./sandbox-history.ts";
+import { type ServiceState, type WireObject, letTimePass, mirrorState, playHistory } from "./sandbox-history.ts";
 
 let database: TestDatabase;
 let service: ServiceState;
@@ -58,9 +52,7 @@ describe("when every object has changed since", () => {
 
 /** The last sale as the live service shows it for some days. */
 async function withUnsettledSale(db: Knex, state: ServiceState): Promise<ServiceState> {
-  const sale = state.transactions.findLast(
-    (t) => t["type"] === "sale" && t["status"] === "succeeded",
-  );
+  const sale = state.transactions.findLast((t) => t["type"] === "sale" && t["status"] === "succeeded");
   const at = "2026-06-01T00:00:00.000Z";
   const unsettled = { ...sale, status: "in_progress", updated_at: at };
   const none = { orders: [], subscriptions: [], customers: [] };

@@ -107,9 +107,7 @@ function createWorld(db: Knex, random: Random) {
       subtotal: 1_200 + sale.nth,
       payment_method: { id: "card", card_last_four: "1111", card_brand: pick(["visa", "amex"]) },
       ...(sale.status === "failed" ? { failure_code: "do_not_honor" } : {}),
-      ...(sale.nth % 4 === 0
-        ? { subscription_id: `subscription-${sale.nth % 8}`, subscription_cycle: 2 }
-        : {}),
+      ...(sale.nth % 4 === 0 ? { subscription_id: `subscription-${sale.nth % 8}`, subscription_cycle: 2 } : {}),
       created_at: sale.paidAt,
       updated_at: at(),
       ...(transactions === undefined ? {} : { transactions }),
@@ -191,8 +189,7 @@ function createWorld(db: Knex, random: Random) {
     async settle() {
       const sale = pick(sales.filter(({ saleStatus }) => /p/.test(saleStatus)));
       if (sale === undefined) return;
-      sale.saleStatus =
-        sale.saleStatus === "pending" && random() < 0.3 ? "in_progress" : "succeeded";
+      sale.saleStatus = sale.saleStatus === "pending" && random() < 0.3 ? "in_progress" : "succeeded";
       if (random() < 0.5) await readSale(sale);
     },
     async readAgain() {
@@ -269,9 +266,7 @@ function createWorld(db: Knex, random: Random) {
         "select seq, resource_id from inbox.progress where seq = any(?::bigint[])",
         [seqs],
       );
-      waiting.push(
-        ...rows.map(({ seq, resource_id }) => ({ seq: Number(seq), order: resource_id })),
-      );
+      waiting.push(...rows.map(({ seq, resource_id }) => ({ seq: Number(seq), order: resource_id })));
     },
     workOff,
   };
@@ -320,9 +315,6 @@ test("a sale stays in the cut-off of a time at which only its order had shown it
   expect(printed.sales).toMatchObject([{ sale: "sale-1", settled_on: "2025-03-03" }]);
   expect(printed.balance).toMatchObject([{ unsettled_closing: "1000" }]);
   // The nightly run reads the sale itself.
-  await applySamples(
-    db,
-    seen("transaction", sampleTransaction({ updated_at: sampleAt(2 * 86_400) }), 2 * 86_400 + 90),
-  );
+  await applySamples(db, seen("transaction", sampleTransaction({ updated_at: sampleAt(2 * 86_400) }), 2 * 86_400 + 90));
   expect(await print()).toEqual(printed);
 });

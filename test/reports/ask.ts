@@ -3,11 +3,7 @@ import type { ReportFacts } from "../../src/reports/base/report-facts.ts";
 import { type AccountMap, defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { findReport } from "../../src/reports/catalogue/all.ts";
 import { resolvePeriod } from "../../src/reports/base/period.ts";
-import {
-  type NetworkRegion,
-  readReport,
-  readingTransaction,
-} from "../../src/reports/base/read-report.ts";
+import { type NetworkRegion, readReport, readingTransaction } from "../../src/reports/base/read-report.ts";
 
 export type Answer = Record<string, string | null>;
 
@@ -25,15 +21,7 @@ export interface Asked {
 export async function ask(
   db: Knex,
   name: string,
-  {
-    from,
-    to,
-    timeZone = "UTC",
-    asOf = null,
-    currency = null,
-    region = "global",
-    accounts = defaultAccounts,
-  }: Asked,
+  { from, to, timeZone = "UTC", asOf = null, currency = null, region = "global", accounts = defaultAccounts }: Asked,
 ): Promise<{ rows: Answer[]; about: ReportFacts }> {
   const report = findReport(name);
   const period = await resolvePeriod(db, { from, to }, timeZone);
@@ -42,9 +30,7 @@ export async function ask(
   const about = await readingTransaction(db, (trx) =>
     readReport(trx, question, (batch) => {
       for (const row of batch) {
-        rows.push(
-          Object.fromEntries(report.columns.map(({ name: key }, n) => [key, row[n] ?? null])),
-        );
+        rows.push(Object.fromEntries(report.columns.map(({ name: key }, n) => [key, row[n] ?? null])));
       }
     }),
   );

@@ -5,15 +5,7 @@ import { canonicalCurrency } from "../../src/contract/wire-types.ts";
 import { migrationsFolder } from "../../src/platform/postgres/migrations.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
-import {
-  apply,
-  at,
-  rowOf,
-  sampleOrder,
-  sampleSubscription,
-  seen,
-  shown,
-} from "../mirror/samples.ts";
+import { apply, at, rowOf, sampleOrder, sampleSubscription, seen, shown } from "../mirror/samples.ts";
 import { sampleTransaction } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { ask } from "./ask.ts";
@@ -70,8 +62,7 @@ test("a plan's currency has one spelling too", async () => {
 });
 
 describe("rows that a release before wrote", () => {
-  const asBefore = () =>
-    db.raw("update mirror.transactions set currency = 'USD' where id = 'upper'");
+  const asBefore = () => db.raw("update mirror.transactions set currency = 'USD' where id = 'upper'");
 
   test("make no second entry of the journal under one number", async () => {
     await apply(db, ...sale("lower", "usd"), ...sale("upper", "USD"));
@@ -96,9 +87,7 @@ describe("rows that a release before wrote", () => {
     await db.raw("update mirror.transactions set currency = 'usd'");
     const { rows } = await ask(db, "month-end", { from: "2025-03-01", to: "2025-04-30" });
     expect(rows.map(({ currency }) => currency)).toEqual(["usd", "usd"]);
-    expect(
-      (await ask(db, "changes-after-close", { from: "2025-03-01", to: "2025-04-30" })).rows,
-    ).toEqual([]);
+    expect((await ask(db, "changes-after-close", { from: "2025-03-01", to: "2025-04-30" })).rows).toEqual([]);
   });
 
   test("are brought to one spelling by the migration, which can run again", async () => {

@@ -46,9 +46,7 @@ test("before a day that begins at one o'clock a month has no more rows, and what
   const { rows, about } = await ask(db, "month-end", september);
   expect(about.period.toUtc).toBe("2017-10-01T04:00:00Z");
   expect(rows).toMatchObject([{ month: "2017-09-01", sales: "5" }]);
-  expect((await ask(db, "network-monitor", september)).rows.map(({ month }) => month)).toEqual([
-    "2017-09-01",
-  ]);
+  expect((await ask(db, "network-monitor", september)).rows.map(({ month }) => month)).toEqual(["2017-09-01"]);
   await pastDue(db, [{ id: "due", createdAt: "2017-09-23T12:00:00.000Z", total: 700 }]);
   expect((await ask(db, "past-due-aging", september)).rows).toMatchObject([
     { days_past_due: "0-7", orders: "1", amount: "700" },
@@ -74,9 +72,7 @@ test.each([
     to: "2026-11-30",
     timeZone,
   });
-  expect(october.rows).toMatchObject([
-    { cumulative_gross_opening: "0", sales: "10", cumulative_gross_closing: "10" },
-  ]);
+  expect(october.rows).toMatchObject([{ cumulative_gross_opening: "0", sales: "10", cumulative_gross_closing: "10" }]);
   expect(november.rows).toMatchObject([
     { cumulative_gross_opening: "10", sales: "200", cumulative_gross_closing: "210" },
   ]);

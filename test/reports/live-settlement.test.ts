@@ -37,8 +37,7 @@ const period = { from: `${month}-01`, to: lastDay };
 const live = { key: liveKey };
 const call = (method: string, path: string, body?: unknown): Promise<Json> =>
   sandbox.ok(method, `/v1${path}`, body, live);
-const advanceTo = (at: Date): Promise<Json> =>
-  sandbox.control("POST", "/clock", { now: at.toISOString() });
+const advanceTo = (at: Date): Promise<Json> => sandbox.control("POST", "/clock", { now: at.toISOString() });
 
 let delivered = 0;
 
@@ -117,8 +116,7 @@ const isUnsettledAt =
 const sum = (sales: readonly SandboxSale[]): string =>
   String(sales.reduce((all, { amount }) => all + BigInt(amount), 0n));
 
-const nextDay = (day: string): string =>
-  new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
+const nextDay = (day: string): string => new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
 
 /** A day of business: two sales, and now and then what becomes of former ones, settled or not. */
 async function playDay(shop: Shop, start: Date, day: number): Promise<void> {
@@ -237,12 +235,8 @@ describe("a month in which sales settle two business days after they were paid",
     expect(rows.map((row) => [row["currency"], row["corrections"]])).toEqual(
       closed.map((row) => [row["currency"], "0"]),
     );
-    expect(rows.map((row) => row["unsettled_opening"])).toEqual(
-      closed.map((row) => row["unsettled_closing"]),
-    );
-    expect(
-      (await ask(db, "changes-after-close", { from: period.from, to: "2100-01-01" })).rows,
-    ).toEqual([]);
+    expect(rows.map((row) => row["unsettled_opening"])).toEqual(closed.map((row) => row["unsettled_closing"]));
+    expect((await ask(db, "changes-after-close", { from: period.from, to: "2100-01-01" })).rows).toEqual([]);
   });
 
   test("still counts a refund whose event was lost as a missed webhook, settled or not", async () => {
@@ -260,9 +254,7 @@ describe("a month in which sales settle two business days after they were paid",
     await deliverAll();
     const { totals } = await stand.run({ kind: "full" });
     expect(totals.healed).toEqual({ behind: 2, missing_here: 2 });
-    const causes = await db("reconcile.findings")
-      .whereIn("object_id", [unsettled.id, settled.id])
-      .pluck("cause");
+    const causes = await db("reconcile.findings").whereIn("object_id", [unsettled.id, settled.id]).pluck("cause");
     expect(causes).toEqual(["missed_webhook", "missed_webhook"]);
   });
 

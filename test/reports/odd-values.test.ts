@@ -19,35 +19,14 @@ import { letTimePass } from "./sandbox-history.ts";
 const database = useTestDatabase();
 
 const dates = ["2026-01-31", "2024-02-29", "2025-02-29", "2026-04-31", "2026-00-10", "2026-13-01"];
-const oddDates = [
-  "0000-01-01",
-  "0001-01-01",
-  "9999-12-31",
-  "2026-01-00",
-  "2026-1-1",
-  "12026-01-01",
-];
+const oddDates = ["0000-01-01", "0001-01-01", "9999-12-31", "2026-01-00", "2026-1-1", "12026-01-01"];
 const hours = ["00:00:00", "23:59:59", "24:00:00", "12:60:00", "12:00:60", "12:00", "1:00:00"];
 const fractions = ["", ".1", ".123456", ".1234567", ".999999999", ".1234567891", ".", ",5"];
-const zones = [
-  "Z",
-  "z",
-  "+02:00",
-  "-0230",
-  "+14",
-  "+23:59",
-  "-23:59",
-  "+24:00",
-  "+01:60",
-  "",
-  " UTC",
-];
+const zones = ["Z", "z", "+02:00", "-0230", "+14", "+23:59", "-23:59", "+24:00", "+01:60", "", " UTC"];
 const texts = [...dates, ...oddDates].flatMap((date) =>
   ["T", "t", " ", "  "].flatMap((between) =>
     hours.flatMap((time) =>
-      fractions.flatMap((fraction) =>
-        zones.map((zone) => `${date}${between}${time}${fraction}${zone}`),
-      ),
+      fractions.flatMap((fraction) => zones.map((zone) => `${date}${between}${time}${fraction}${zone}`)),
     ),
   ),
 );
@@ -87,10 +66,9 @@ test("ids are told from other texts as the mirror tells them", async () => {
 test.each([["0"], ["-12"], ["9007199254740991"], ["-9007199254740991"]])(
   "a whole number is one that the mirror keeps exactly: %s",
   async (json) => {
-    const { rows } = await database.db.raw<{ rows: { n: string }[] }>(
-      "select reports.whole(cast(? as jsonb)) as n",
-      [json],
-    );
+    const { rows } = await database.db.raw<{ rows: { n: string }[] }>("select reports.whole(cast(? as jsonb)) as n", [
+      json,
+    ]);
     expect(String(rows[0]?.n)).toBe(json);
   },
 );
@@ -114,15 +92,8 @@ test("one odd value in the history stops no report, and as of then each says wha
     const ids = { id: `order-${n}`, customer_id: `customer-${n}` };
     await apply(
       db,
-      shown(
-        "order",
-        sampleOrder({ ...ids, created_at: odd, failure_code: 7, payment_method: "card" }),
-      ),
-      seen(
-        "transaction",
-        sampleTransaction({ id: `sale-${n}`, order_id: ids.id, customer_id: 7 }),
-        5,
-      ),
+      shown("order", sampleOrder({ ...ids, created_at: odd, failure_code: 7, payment_method: "card" })),
+      seen("transaction", sampleTransaction({ id: `sale-${n}`, order_id: ids.id, customer_id: 7 }), 5),
       seen(
         "subscription",
         sampleSubscription({
@@ -146,21 +117,9 @@ test("one odd value in the history stops no report, and as of then each says wha
   for (let n = 0; n < oddTimes.length; n++) {
     await apply(
       db,
-      shown(
-        "order",
-        sampleOrder({ id: `order-${n}`, status: "refunded", updated_at: at(90) }),
-        at(90),
-      ),
-      seen(
-        "transaction",
-        sampleTransaction({ id: `sale-${n}`, status: "voided", updated_at: at(90) }),
-        95,
-      ),
-      seen(
-        "subscription",
-        sampleSubscription({ id: `subscription-${n}`, status: "canceled", updated_at: at(90) }),
-        95,
-      ),
+      shown("order", sampleOrder({ id: `order-${n}`, status: "refunded", updated_at: at(90) }), at(90)),
+      seen("transaction", sampleTransaction({ id: `sale-${n}`, status: "voided", updated_at: at(90) }), 95),
+      seen("subscription", sampleSubscription({ id: `subscription-${n}`, status: "canceled", updated_at: at(90) }), 95),
       seen("customer", sampleCustomer({ id: `customer-${n}`, updated_at: at(90) }), 95),
     );
   }

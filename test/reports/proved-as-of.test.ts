@@ -7,12 +7,7 @@ import {
 } from "../../src/reconcile/findings/findings.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
-import {
-  type HostileService,
-  type Quirks,
-  refusal,
-  startHostileService,
-} from "../reconcile/hostile-service.ts";
+import { type HostileService, type Quirks, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
 import { type Proof, readProof } from "../../src/reports/base/report-facts.ts";
@@ -99,10 +94,7 @@ describe("what a run left to be read again", () => {
   });
 
   test("touches no period that had ended before the object was created", async () => {
-    const [young, old] = [orderOf(3).created_at, orderOf(20).created_at].sort().reverse() as [
-      string,
-      string,
-    ];
+    const [young, old] = [orderOf(3).created_at, orderOf(20).created_at].sort().reverse() as [string, string];
     const n = orderOf(3).created_at === young ? 3 : 20;
     await spoil(n);
     await interruptedRun();
@@ -125,8 +117,7 @@ describe("what a run left to be read again", () => {
 test("a run that stopped for its key proves nothing of what it read, and takes from what was proved before", async () => {
   await spoil();
   later({
-    object: (object) =>
-      object?.id === orderOf(3).id ? refusal(401, "invalid_api_key") : undefined,
+    object: (object) => (object?.id === orderOf(3).id ? refusal(401, "invalid_api_key") : undefined),
   });
   await expect(stand.run()).rejects.toMatchObject({ status: 401 });
   expect(await verdict()).toBe("INCOMPLETE");
@@ -148,8 +139,7 @@ test("an order that only its transaction told of is a hole where its own read sa
     updated_at: created_at,
   });
   later({
-    object: (object, list) =>
-      object === undefined && list === "orders" ? { body: unread } : undefined,
+    object: (object, list) => (object === undefined && list === "orders" ? { body: unread } : undefined),
   });
   const { totals } = await stand.run({ kind: "nightly" });
   expect(totals.left).toMatchObject({ unreadable: 1 });
@@ -180,8 +170,7 @@ test("an object that cannot be read is a hole: for the run, for the reports, and
     [(await stand.run({ kind: "nightly" })).run.id],
   );
   const from = rows[0]?.from;
-  if (from !== null && from !== undefined)
-    expect(from.getTime()).toBeGreaterThan(Date.now() - 3 * dayMs);
+  if (from !== null && from !== undefined) expect(from.getTime()).toBeGreaterThan(Date.now() - 3 * dayMs);
   Object.assign(orderOf(20), { total });
   const advised = /reconcile --from (\S+) --to (\S+)" reads it again/.exec(await whyNot());
   await stand.run({
@@ -207,9 +196,7 @@ test("what a run says of itself, the reports say as well", async () => {
     await at(() => spoil(), { reportOnly: true }),
     await at(() => void Object.assign(orderOf(1), { subtotal: "1" })),
     await at(() => void Object.assign(orderOf(1), { subtotal: 1 })),
-    await at(() =>
-      later({ instead: ({ list }) => (list === "transactions" ? refusal(400, "x") : undefined) }),
-    ),
+    await at(() => later({ instead: ({ list }) => (list === "transactions" ? refusal(400, "x") : undefined) })),
     await at(() => undefined),
   ];
   expect(new Set(heard)).toEqual(new Set(["PASS", "FAIL", "INCOMPLETE"]));
@@ -283,8 +270,7 @@ describe("as of a time", () => {
       "lose rows in a list": async () => {
         later({
           maxLimit: 10,
-          page: (page, { list }) =>
-            list === "orders" ? { ...page, data: page.data.filter((_, n) => n !== 2) } : page,
+          page: (page, { list }) => (list === "orders" ? { ...page, data: page.data.filter((_, n) => n !== 2) } : page),
         });
         await stand.run();
         later();

@@ -16,9 +16,7 @@ test("every failure code of the service has the group that alerts give it, and n
     .db("reports.decline_groups")
     .select<{ code: string; code_group: string }[]>("code", "code_group");
   const inSql = Object.fromEntries(rows.map(({ code, code_group: group }) => [code, group]));
-  expect(inSql).toEqual(
-    Object.fromEntries(failureCodes.map((code) => [code, declineGroupOf(code)])),
-  );
+  expect(inSql).toEqual(Object.fromEntries(failureCodes.map((code) => [code, declineGroupOf(code)])));
 });
 
 test("what is near a threshold in the report is near it in an alert that nobody set", async () => {
@@ -48,20 +46,12 @@ test("figures of the daily control tell sales and refunds apart as the balances 
 
 test("ties of states are settled as the mirror settles them", async () => {
   const known = ["pending", "in_progress", "failed", "active", "succeeded", "paused", "past_due"];
-  const later = [
-    "partially_refunded",
-    "refund_failed",
-    "refunded",
-    "voided",
-    "chargeback",
-    "completed",
-  ];
+  const later = ["partially_refunded", "refund_failed", "refunded", "voided", "chargeback", "completed"];
   const last = ["chargeback_accepted", "chargeback_dismissed", "canceled", "something new"];
   for (const status of [...known, ...later, ...last]) {
-    const { rows } = await database.db.raw<{ rows: { rank: number }[] }>(
-      "select reports.status_rank(?) as rank",
-      [status],
-    );
+    const { rows } = await database.db.raw<{ rows: { rank: number }[] }>("select reports.status_rank(?) as rank", [
+      status,
+    ]);
     expect([status, rows[0]?.rank]).toEqual([status, statusRank(status)]);
   }
 });
@@ -76,24 +66,16 @@ test("the accounts of SQL and of the command line are the same", async () => {
 const byCode = (a: { code: string }, b: { code: string }): number => (a.code < b.code ? -1 : 1);
 
 test("currencies of SQL have the decimals that the program prints", async () => {
-  const rows = await database
-    .db("reports.currencies")
-    .orderBy("code")
-    .select<{ code: string; exponent: number }[]>();
-  expect(rows).toEqual(
-    [...currencyDigits].map(([code, exponent]) => ({ code, exponent })).sort(byCode),
-  );
+  const rows = await database.db("reports.currencies").orderBy("code").select<{ code: string; exponent: number }[]>();
+  expect(rows).toEqual([...currencyDigits].map(([code, exponent]) => ({ code, exponent })).sort(byCode));
 });
 
-test.each(allReports)(
-  "$name shows the columns of its function and no others",
-  async ({ source, columns }) => {
-    const { rows } = await database.db.raw<{ rows: { names: string[] }[] }>(
-      `select array_agg(a.name order by a.n) as names
+test.each(allReports)("$name shows the columns of its function and no others", async ({ source, columns }) => {
+  const { rows } = await database.db.raw<{ rows: { names: string[] }[] }>(
+    `select array_agg(a.name order by a.n) as names
      from pg_proc p, unnest(p.proargnames, p.proargmodes) with ordinality as a(name, mode, n)
      where p.pronamespace = 'reports'::regnamespace and p.proname = ? and a.mode = 't'`,
-      [source],
-    );
-    expect(columns.map(({ name }) => name)).toEqual(rows[0]?.names);
-  },
-);
+    [source],
+  );
+  expect(columns.map(({ name }) => name)).toEqual(rows[0]?.names);
+});

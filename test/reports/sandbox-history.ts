@@ -28,11 +28,7 @@ export interface Traffic {
  * Plays a merchant's life in a sandbox of its own and brings the mirror up to it, through the one writer: after each
  * part of the traffic every object as the service shows it. Gives back the service's last state.
  */
-export async function playHistory(
-  db: Knex,
-  { seed, startsAt, ...traffic }: Traffic,
-  parts = 2,
-): Promise<ServiceState> {
+export async function playHistory(db: Knex, { seed, startsAt, ...traffic }: Traffic, parts = 2): Promise<ServiceState> {
   const log = createLog({ level: "silent", name: "test" });
   const sandbox = await startSandbox({ port: 0, host: "127.0.0.1", seed, log });
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey);

@@ -11,9 +11,7 @@ const all = { from: "2026-01-01", to: "2026-12-31" };
 /** Rows as `key → "count sum"`, as the service's sums are told. */
 const told = (rows: readonly Answer[], key: (row: Answer) => string, n: string, sum: string) =>
   Object.fromEntries(
-    rows
-      .map((row) => [key(row), `${row[n]} ${row[sum]}`])
-      .sort(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
+    rows.map((row) => [key(row), `${row[n]} ${row[sum]}`]).sort(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
   );
 const big = (cell: string | null | undefined): bigint => BigInt(cell ?? "0");
 
@@ -21,8 +19,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
   let database: TestDatabase;
   let service: ServiceState;
   let orders: Map<string, WireObject>;
-  const query = (name: string, timeZone: string = "UTC") =>
-    ask(database.db, name, { ...all, timeZone });
+  const query = (name: string, timeZone: string = "UTC") => ask(database.db, name, { ...all, timeZone });
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -41,41 +38,34 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
     expect(told(rows, key, "mirror_count", "mirror_sum")).toEqual(
       sumBy(
         service.transactions,
-        (t) =>
-          `${dayOf(zone, text(t, "created_at"))} ${text(t, "currency")} ${text(t, "type")} ${text(t, "status")}`,
+        (t) => `${dayOf(zone, text(t, "created_at"))} ${text(t, "currency")} ${text(t, "type")} ${text(t, "status")}`,
       ),
     );
   });
 
-  test.each(zones)(
-    "rolls forward in every month of %s and currency to the service's balance",
-    async (zone) => {
-      const { rows } = await query("month-end", zone);
-      const closing = new Map<string, bigint>();
-      for (const row of rows) {
-        const currency = row["currency"] ?? "";
-        expect(big(row["cumulative_gross_opening"])).toBe(closing.get(currency) ?? 0n);
-        const moved =
-          big(row["sales"]) - big(row["refunds"]) - big(row["chargebacks"]) + big(row["reversals"]);
-        expect(big(row["cumulative_gross_opening"]) + moved).toBe(
-          big(row["cumulative_gross_closing"]),
-        );
-        closing.set(currency, big(row["cumulative_gross_closing"]));
-      }
-      const left = [...closing].map(([currency, sum]) => [currency, `${sum}`]);
-      expect(Object.fromEntries(left)).toEqual(balances(service));
-      const sales = sumBy(
-        service.transactions.filter(isCaptured),
-        (t) => `${dayOf(zone, text(t, "created_at")).slice(0, 7)} ${text(t, "currency")}`,
-      );
-      const told = rows
-        .filter((row) => row["sales"] !== "0")
-        .map((row) => [`${row["month"]?.slice(0, 7)} ${row["currency"]}`, row["sales"]]);
-      expect(Object.fromEntries(told)).toEqual(
-        Object.fromEntries(Object.entries(sales).map(([key, of]) => [key, of.split(" ")[1]])),
-      );
-    },
-  );
+  test.each(zones)("rolls forward in every month of %s and currency to the service's balance", async (zone) => {
+    const { rows } = await query("month-end", zone);
+    const closing = new Map<string, bigint>();
+    for (const row of rows) {
+      const currency = row["currency"] ?? "";
+      expect(big(row["cumulative_gross_opening"])).toBe(closing.get(currency) ?? 0n);
+      const moved = big(row["sales"]) - big(row["refunds"]) - big(row["chargebacks"]) + big(row["reversals"]);
+      expect(big(row["cumulative_gross_opening"]) + moved).toBe(big(row["cumulative_gross_closing"]));
+      closing.set(currency, big(row["cumulative_gross_closing"]));
+    }
+    const left = [...closing].map(([currency, sum]) => [currency, `${sum}`]);
+    expect(Object.fromEntries(left)).toEqual(balances(service));
+    const sales = sumBy(
+      service.transactions.filter(isCaptured),
+      (t) => `${dayOf(zone, text(t, "created_at")).slice(0, 7)} ${text(t, "currency")}`,
+    );
+    const told = rows
+      .filter((row) => row["sales"] !== "0")
+      .map((row) => [`${row["month"]?.slice(0, 7)} ${row["currency"]}`, row["sales"]]);
+    expect(Object.fromEntries(told)).toEqual(
+      Object.fromEntries(Object.entries(sales).map(([key, of]) => [key, of.split(" ")[1]])),
+    );
+  });
 
   test("has each refund once, up to the order's total", async () => {
     const { rows } = await query("refunds");
@@ -87,9 +77,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
         key,
       ),
     );
-    const full = new Set(
-      rows.filter((row) => row["extent"] === "full").map((row) => row["order_id"]),
-    );
+    const full = new Set(rows.filter((row) => row["extent"] === "full").map((row) => row["order_id"]));
     const refunded = service.orders.filter((o) => o["status"] === "refunded");
     expect(full.size).toBeGreaterThan(0);
     for (const order of refunded) expect(full).toContain(order["id"]);
@@ -110,13 +98,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
         (r) => key(text(r, "state"), text(r, "currency")),
         "total",
       ),
-    ).toEqual(
-      sumBy(
-        disputed,
-        (o) => key(states[o["status"] as keyof typeof states], text(o, "currency")),
-        "total",
-      ),
-    );
+    ).toEqual(sumBy(disputed, (o) => key(states[o["status"] as keyof typeof states], text(o, "currency")), "total"));
     const inventory = (await query("chargeback-inventory")).rows;
     expect(told(inventory, (row) => row["currency"] ?? "", "closing_count", "closing")).toEqual({
       eur: "0 0",
@@ -128,17 +110,15 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
       ),
     });
     for (const row of inventory) {
-      expect(
-        big(row["opening"]) + big(row["received"]) - big(row["accepted"]) - big(row["dismissed"]),
-      ).toBe(big(row["closing"]));
+      expect(big(row["opening"]) + big(row["received"]) - big(row["accepted"]) - big(row["dismissed"])).toBe(
+        big(row["closing"]),
+      );
     }
   });
 
   test("has each declined attempt once", async () => {
     const { rows } = await query("declines");
-    const failed = service.transactions.filter(
-      (t) => t["type"] === "sale" && t["status"] === "failed",
-    );
+    const failed = service.transactions.filter((t) => t["type"] === "sale" && t["status"] === "failed");
     const counted = new Map<string, [number, bigint]>();
     for (const row of rows) {
       const [n, sum] = counted.get(row["currency"] ?? "") ?? [0, 0n];
@@ -162,9 +142,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
     expect(renewals.length).toBeGreaterThan(0);
     const sums = new Map<string, [bigint, bigint]>();
     for (const row of rows) {
-      expect(big(row["recovered"]) + big(row["lost"]) + big(row["in_progress"])).toBe(
-        big(row["entered"]),
-      );
+      expect(big(row["recovered"]) + big(row["lost"]) + big(row["in_progress"])).toBe(big(row["entered"]));
       const [n, sum] = sums.get(row["currency"] ?? "") ?? [0n, 0n];
       sums.set(row["currency"] ?? "", [n + big(row["entered"]), sum + big(row["entered_amount"])]);
     }
@@ -174,32 +152,22 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
 
   test("has what is past due, whatever its age", async () => {
     const { rows } = await query("past-due-aging");
-    const due = new Set(
-      service.subscriptions.filter((s) => s["status"] === "past_due").map((s) => text(s, "id")),
-    );
+    const due = new Set(service.subscriptions.filter((s) => s["status"] === "past_due").map((s) => text(s, "id")));
     const unpaid = service.orders.filter(
-      (o) =>
-        o["status"] === "failed" &&
-        Number(o["subscription_cycle"]) > 1 &&
-        due.has(text(o, "subscription_id")),
+      (o) => o["status"] === "failed" && Number(o["subscription_cycle"]) > 1 && due.has(text(o, "subscription_id")),
     );
     const sum = (n: string) => rows.reduce((total, row) => total + big(row[n]), 0n);
     expect(sum("orders")).toBe(BigInt(unpaid.length));
-    expect(sum("amount")).toBe(
-      unpaid.reduce((total, o) => total + BigInt(o["total"] as number), 0n),
-    );
+    expect(sum("amount")).toBe(unpaid.reduce((total, o) => total + BigInt(o["total"] as number), 0n));
   });
 
   test("moves recurring amounts to what the live subscriptions are worth", async () => {
     const { rows } = await query("mrr");
-    expect(Object.fromEntries(rows.map((row) => [row["currency"], row["closing"]]))).toEqual(
-      recurring(service),
-    );
+    expect(Object.fromEntries(rows.map((row) => [row["currency"], row["closing"]]))).toEqual(recurring(service));
     const march = (await ask(database.db, "mrr", { from: "2026-03-01", to: "2026-03-31" })).rows;
     for (const row of [...rows, ...march]) {
       const gained = big(row["new_mrr"]) + big(row["expansion"]) + big(row["reactivation"]);
-      const lost =
-        big(row["contraction"]) + big(row["churn_voluntary"]) + big(row["churn_involuntary"]);
+      const lost = big(row["contraction"]) + big(row["churn_voluntary"]) + big(row["churn_involuntary"]);
       expect(big(row["opening"]) + gained - lost).toBe(big(row["closing"]));
     }
   });
@@ -233,8 +201,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
   describe("whose changes were announced, some late, some not at all", () => {
     const statement = async (from: string, to: string) =>
       (await ask(database.db, "delivery-statement", { from, to })).rows;
-    const sums = (rows: readonly Answer[], name: string) =>
-      rows.reduce((sum, row) => sum + Number(row[name]), 0);
+    const sums = (rows: readonly Answer[], name: string) => rows.reduce((sum, row) => sum + Number(row[name]), 0);
 
     beforeAll(() =>
       deliver(database.db, [

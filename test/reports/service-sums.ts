@@ -34,8 +34,7 @@ export function dayOf(timeZone: string, iso: string): string {
 
 export const isCaptured = (t: WireObject): boolean =>
   t["type"] === "sale" && (t["status"] === "succeeded" || t["status"] === "chargeback");
-const isRefunded = (t: WireObject): boolean =>
-  t["type"] === "refund" && t["status"] === "succeeded";
+const isRefunded = (t: WireObject): boolean => t["type"] === "refund" && t["status"] === "succeeded";
 
 /** What is left in each currency: captured, less refunds, less what is charged back and not dismissed. */
 export function balances({ transactions, orders }: ServiceState): Record<string, string> {
@@ -80,8 +79,7 @@ export function recurring({ subscriptions }: ServiceState): Record<string, strin
   for (const s of subscriptions) {
     const plan = s["plan"] as { amount: number; currency: string };
     const cycle = s["billing_cycle"] as { interval: string; interval_count: number };
-    const months =
-      cycle.interval === "month" ? cycle.interval_count : (cycle.interval_count * 12) / 365.25;
+    const months = cycle.interval === "month" ? cycle.interval_count : (cycle.interval_count * 12) / 365.25;
     const isLive = s["status"] === "active" || s["status"] === "past_due";
     const monthly = isLive ? Math.round((plan.amount - discountNow(s, plan.amount)) / months) : 0;
     sums.set(plan.currency, (sums.get(plan.currency) ?? 0n) + BigInt(monthly));

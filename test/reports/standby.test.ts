@@ -33,8 +33,7 @@ beforeAll(async () => {
     // A query in the way of the replay is cancelled at once.
     ofStandby: { max_standby_streaming_delay: "0" },
   });
-  const open = (url: string) =>
-    createDatabase({ url, poolMax: 2, applicationName: "tallyhook test" });
+  const open = (url: string) => createDatabase({ url, poolMax: 2, applicationName: "tallyhook test" });
   [primary, standby] = [open(pair.primary.url), open(pair.standby.url)];
   await mirrorSales(primary, [
     { at: "2025-05-10T10:00:00Z", amount: 1999 },
@@ -103,9 +102,7 @@ describe("a standby whose replay is paused", () => {
     expect((await report(["refunds", ...may, "--format", "csv"])).err).toMatch(lag);
     const csv = join(folder, "refunds.csv");
     await report(["refunds", ...may, "--format", "csv", "--out", csv]);
-    const { standby: read } = JSON.parse(
-      await readFile(`${csv}.about.json`, "utf8"),
-    ) as ReportFacts;
+    const { standby: read } = JSON.parse(await readFile(`${csv}.about.json`, "utf8")) as ReportFacts;
     expect(read?.lagBytes).toBeGreaterThan(0);
     expect(read?.lagMs).toBeGreaterThanOrEqual(0);
     const workbook = join(folder, "refunds.xlsx");
@@ -251,9 +248,7 @@ test("the feed cannot be read from a standby, which does not know what is being 
 
 test("a standby without what migrate made since is refused", async () => {
   await pair.standby.caughtUp();
-  await primary("tallyhook_schema_objects")
-    .whereLike("file", "%verdict%")
-    .update({ file_sha256: "" });
+  await primary("tallyhook_schema_objects").whereLike("file", "%verdict%").update({ file_sha256: "" });
   await pair.standby.caughtUp();
   await pair.standby.pauseReplay();
   await primary.transaction(async (trx) => migrateSchema(trx));

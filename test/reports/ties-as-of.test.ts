@@ -1,14 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  apply,
-  at,
-  rowOf,
-  sampleEntry,
-  sampleOrder,
-  sampleTransaction,
-  seen,
-  shown,
-} from "../mirror/samples.ts";
+import { apply, at, rowOf, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "../mirror/samples.ts";
 import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { letTimePass } from "./sandbox-history.ts";

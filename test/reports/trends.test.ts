@@ -1,14 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { emptyMirror } from "../mirror/copies.ts";
-import {
-  apply,
-  at,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-  seen,
-  shown,
-} from "../mirror/samples.ts";
+import { apply, at, sampleOrder, sampleSubscription, sampleTransaction, seen, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { ask } from "./ask.ts";
 
@@ -26,18 +18,10 @@ const order = (id: string, days: number, fields: Fields) =>
   seen("order", sampleOrder({ id, created_at: dayAt(days), ...fields }), seenOnDay(100));
 const attempt = (id: string, order_id: string, days: number, fields: Fields) => {
   const times = { created_at: dayAt(days), updated_at: dayAt(days) };
-  return seen(
-    "transaction",
-    sampleTransaction({ id, order_id, ...times, ...fields }),
-    seenOnDay(100),
-  );
+  return seen("transaction", sampleTransaction({ id, order_id, ...times, ...fields }), seenOnDay(100));
 };
 const subscription = (id: string, days: number, fields: Fields) =>
-  seen(
-    "subscription",
-    sampleSubscription({ id, updated_at: dayAt(days), ...fields }),
-    seenOnDay(days),
-  );
+  seen("subscription", sampleSubscription({ id, updated_at: dayAt(days), ...fields }), seenOnDay(days));
 
 /** A renewal with attempts on these days, all declined but for the last one where it is paid. */
 function renewal(id: string, days: readonly number[], status: string, fields: Fields = {}) {
@@ -181,10 +165,7 @@ test("network-monitor counts a programme as reached from its thresholds on, by i
     ...days.flatMap((day, n) => {
       const status = n === 4 || n === 5 ? "chargeback" : "succeeded";
       const more = { status, updated_at: dayAt(day + 1) };
-      return [
-        order(`sale ${n}`, day, { ...more, payment_method: card }),
-        attempt(`s${n}`, `sale ${n}`, day, more),
-      ];
+      return [order(`sale ${n}`, day, { ...more, payment_method: card }), attempt(`s${n}`, `sale ${n}`, day, more)];
     }),
   );
   const { rows } = await ask(db, "network-monitor", spring);
@@ -220,22 +201,14 @@ test("network-monitor holds a month against the programme of that time, in the a
       ];
     }).flat();
   // March 2025, April 2025, June 2025, May 2026: 120 disputes of 1,000.00 each.
-  await apply(
-    database.db,
-    ...[0, 40, 100, 430].flatMap((from) => sales(from, 200, from === 430 ? 70 : 120)),
-  );
+  await apply(database.db, ...[0, 40, 100, 430].flatMap((from) => sales(from, 200, from === 430 ? 70 : 120)));
   const told = async (from: string, region: "global" | "lac" | "mena") => {
     const { rows } = await ask(database.db, "network-monitor", {
       from: `${from}-01`,
       to: `${from}-28`,
       region,
     });
-    return rows.map((row) => [
-      row["programme"],
-      row["threshold_percent"],
-      row["threshold_disputes"],
-      row["outcome"],
-    ]);
+    return rows.map((row) => [row["programme"], row["threshold_percent"], row["threshold_disputes"], row["outcome"]]);
   };
   expect(await told("2025-03", "mena")).toEqual([
     ["VDMP", "0.9", "100", "over"],
@@ -253,10 +226,7 @@ test("network-monitor: in MENA the count alone is not enough, the amount has to 
   const card = { id: "card", card_last_four: "0006", card_brand: "Visa" };
   const disputes = Array.from({ length: 100 }, (_, n) => {
     const fields = { status: "chargeback", updated_at: dayAt(101), amount: 74_999, total: 74_999 };
-    return [
-      order(`v ${n}`, 100, { ...fields, payment_method: card }),
-      attempt(`t ${n}`, `v ${n}`, 100, fields),
-    ];
+    return [order(`v ${n}`, 100, { ...fields, payment_method: card }), attempt(`t ${n}`, `v ${n}`, 100, fields)];
   }).flat();
   await apply(database.db, ...disputes);
   const outcome = async () =>
@@ -342,8 +312,7 @@ test("mrr counts a plan's new price from the read that first shows it, though no
     shown("subscription", priced(900, { id: "late" })),
     seen("subscription", priced(900, { id: "late", status: "past_due" }), seenOnDay(45)),
   );
-  const mrr = async (from: string, to: string) =>
-    (await ask(database.db, "mrr", { from, to })).rows[0];
+  const mrr = async (from: string, to: string) => (await ask(database.db, "mrr", { from, to })).rows[0];
   expect(await mrr("2025-03-01", "2025-03-31")).toMatchObject({
     opening: "0",
     new_mrr: "1900",

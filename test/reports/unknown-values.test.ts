@@ -8,14 +8,7 @@ import { countUnknownCells, readUnknown } from "../../src/reports/base/unknown-v
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { emptyMirror } from "../mirror/copies.ts";
-import {
-  apply,
-  at,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-  seen,
-} from "../mirror/samples.ts";
+import { apply, at, sampleOrder, sampleSubscription, sampleTransaction, seen } from "../mirror/samples.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type Answer, ask } from "./ask.ts";
@@ -32,14 +25,9 @@ const april = { from: "2025-04-01", to: "2025-04-30" };
 const plan = { id: "plan", name: "Monthly", amount: 2_100, currency: "usd" };
 
 const subscription = (days: number, fields: Fields) =>
-  seen(
-    "subscription",
-    sampleSubscription({ updated_at: at(days * day), ...fields }),
-    days * day + 5,
-  );
+  seen("subscription", sampleSubscription({ updated_at: at(days * day), ...fields }), days * day + 5);
 
-const notKnown = ({ about }: { about: ReportFacts }): string | undefined =>
-  new Map(factLines(about)).get("Not known");
+const notKnown = ({ about }: { about: ReportFacts }): string | undefined => new Map(factLines(about)).get("Not known");
 
 describe("an active subscription", () => {
   beforeEach(() => apply(database.db, subscription(1, { plan })));
@@ -72,10 +60,7 @@ describe("an active subscription", () => {
   });
 
   test("whose plan is in another currency is neither lost nor new", async () => {
-    await apply(
-      database.db,
-      subscription(40, { plan: { ...plan, amount: 2_000, currency: "eur" } }),
-    );
+    await apply(database.db, subscription(40, { plan: { ...plan, amount: 2_000, currency: "eur" } }));
     const answer = await ask(database.db, "mrr", april);
     const none = { new_mrr: "0", churn_voluntary: "0", churn_involuntary: "0", reactivation: "0" };
     expect(answer.rows).toMatchObject([
@@ -102,23 +87,14 @@ describe("an active subscription", () => {
 
 test.each([
   ["showed a plan", { plan: null }, "xxx"],
-  [
-    "paid by an interval that is known",
-    { plan, billing_cycle: { interval: "year", interval_count: 1 } },
-    "usd",
-  ],
+  ["paid by an interval that is known", { plan, billing_cycle: { interval: "year", interval_count: 1 } }, "usd"],
   ["showed an interval", { plan, billing_cycle: null }, "usd"],
-])(
-  "a subscription that never %s is in no sum, and the report says so",
-  async (_, fields, currency) => {
-    await apply(database.db, subscription(1, fields));
-    const answer = await ask(database.db, "mrr", april);
-    expect(answer.rows).toMatchObject([
-      { currency, opening: "0", closing: "0", subscriptions: "1" },
-    ]);
-    expect(answer.about.unknown).toEqual([{ what: "subscription.plan", n: 1 }]);
-  },
-);
+])("a subscription that never %s is in no sum, and the report says so", async (_, fields, currency) => {
+  await apply(database.db, subscription(1, fields));
+  const answer = await ask(database.db, "mrr", april);
+  expect(answer.rows).toMatchObject([{ currency, opening: "0", closing: "0", subscriptions: "1" }]);
+  expect(answer.about.unknown).toEqual([{ what: "subscription.plan", n: 1 }]);
+});
 
 test("a renewal whose subscription is not known is not taken for lost", async () => {
   await apply(
@@ -134,18 +110,8 @@ test("a renewal whose subscription is not known is not taken for lost", async ()
 test("what was given back so far is not known from a refund on whose amount is not", async () => {
   const { db } = database;
   const refund = (id: string, seconds: number) =>
-    seen(
-      "transaction",
-      sampleTransaction({ id, type: "refund", amount: 500, created_at: at(seconds) }),
-      200,
-    );
-  await apply(
-    db,
-    seen("order", sampleOrder(), 100),
-    refund("one", 1),
-    refund("two", 2),
-    refund("three", 3),
-  );
+    seen("transaction", sampleTransaction({ id, type: "refund", amount: 500, created_at: at(seconds) }), 200);
+  await apply(db, seen("order", sampleOrder(), 100), refund("one", 1), refund("two", 2), refund("three", 3));
   await setNull(db, "mirror.transactions", "two", "amount");
   const { rows } = await ask(db, "refunds", march);
   expect(rows.map(({ cumulative, extent }) => [cumulative, extent])).toEqual([
@@ -182,17 +148,9 @@ const ofSubscription = { subscription_id: "subscription-1", subscription_cycle: 
 async function fill(db: Knex): Promise<void> {
   const payment_method = { id: "card", card_brand: "visa", card_last_four: "1111" };
   const order = (id: string, fields: Fields) =>
-    seen(
-      "order",
-      sampleOrder({ id, payment_method, updated_at: at(2 * day), ...fields }),
-      2 * day + 5,
-    );
+    seen("order", sampleOrder({ id, payment_method, updated_at: at(2 * day), ...fields }), 2 * day + 5);
   const transaction = (id: string, order_id: string, fields: Fields) =>
-    seen(
-      "transaction",
-      sampleTransaction({ id, order_id, updated_at: at(2 * day), ...fields }),
-      2 * day + 5,
-    );
+    seen("transaction", sampleTransaction({ id, order_id, updated_at: at(2 * day), ...fields }), 2 * day + 5);
   await apply(
     db,
     subscription(1, { plan, status: "past_due" }),
@@ -230,9 +188,7 @@ const nullable = [
 /** Every day one row for each column, another one for the next. */
 const missing = nullable.flatMap(({ table, ids, columns }) =>
   columns.flatMap((column, n) =>
-    ids
-      .filter((_, nth) => inject("isTorture") || nth === n % ids.length)
-      .map((id) => [table, column, id] as const),
+    ids.filter((_, nth) => inject("isTorture") || nth === n % ids.length).map((id) => [table, column, id] as const),
   ),
 );
 
@@ -242,16 +198,14 @@ const figuresOf = (db: Knex) =>
     const period = { ...march, timeZone: "UTC", fromUtc: "2025-03-01", toUtc: "2025-04-01" };
     const found: { name: string; sums: Map<string, bigint>; noted: number }[] = [];
     for (const report of allReports) {
-      const { rows } = await trx.raw<{ rows: Answer[] }>(
-        `select * from reports.${report.source}(?, ?, ?)`,
-        [period.fromUtc, period.toUtc, period.timeZone],
-      );
+      const { rows } = await trx.raw<{ rows: Answer[] }>(`select * from reports.${report.source}(?, ?, ?)`, [
+        period.fromUtc,
+        period.toUtc,
+        period.timeZone,
+      ]);
       const cells = countUnknownCells(report);
       cells.add(rows.map((row) => report.columns.map(({ name }) => row[name] ?? null)));
-      const unknown = [
-        ...(await readUnknown(trx, { report, period, asOf: null })),
-        ...cells.counts(),
-      ];
+      const unknown = [...(await readUnknown(trx, { report, period, asOf: null })), ...cells.counts()];
       const noted = unknown.reduce((all, { n }) => all + n, 0);
       found.push({ name: report.name, sums: sumsOf(report, rows), noted });
     }
@@ -283,9 +237,7 @@ describe("no report lowers a figure without a word", () => {
     const silent = now.flatMap(({ name, sums, noted }, n) => {
       const before = known?.[n];
       if (before === undefined || noted > before.noted) return [];
-      return [...before.sums].flatMap(([key, sum]) =>
-        (sums.get(key) ?? 0n) < sum ? [`${name}: ${key}`] : [],
-      );
+      return [...before.sums].flatMap(([key, sum]) => ((sums.get(key) ?? 0n) < sum ? [`${name}: ${key}`] : []));
     });
     expect(silent).toEqual([]);
   });

@@ -48,8 +48,7 @@ const wrongValues: readonly unknown[] = [
   "x".repeat(20_000),
 ];
 
-const schemaOf = (name: string) =>
-  allEndpoints.find(({ endpoint }) => endpoint.name === name)?.endpoint.body;
+const schemaOf = (name: string) => allEndpoints.find(({ endpoint }) => endpoint.name === name)?.endpoint.body;
 
 /** What must not move: how much there is of everything, and what happened. */
 const everything = async () => {
@@ -88,9 +87,7 @@ test("wrong types in every field of every body are refused, and nothing changes"
   expect(wrong.length).toBeGreaterThan(1000);
   while (wrong.length > 0) {
     const batch = wrong.splice(0, 50);
-    const answers = await Promise.all(
-      batch.map(({ method, path, body }) => sandbox.call(method, path, body)),
-    );
+    const answers = await Promise.all(batch.map(({ method, path, body }) => sandbox.call(method, path, body)));
     for (const [i, called] of answers.entries()) {
       expectRefused(called, [batch[i]?.name, batch[i]?.place]);
     }
@@ -131,10 +128,7 @@ test("oversized metadata, deep JSON and long lists are refused, and nothing chan
   const deep = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`;
   for (const { method, path, body } of withMetadata) {
     const big = JSON.stringify({ ...body, metadata: { a: "x".repeat(10_000_000) } });
-    const nested = JSON.stringify({ ...body, metadata: 0 }).replace(
-      '"metadata":0',
-      `"metadata":${deep}`,
-    );
+    const nested = JSON.stringify({ ...body, metadata: 0 }).replace('"metadata":0', `"metadata":${deep}`);
     const wide = JSON.stringify({
       ...body,
       metadata: Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`key${i}`, i])),

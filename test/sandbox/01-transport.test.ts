@@ -32,11 +32,7 @@ test("unknown paths and methods are 404 in the envelope", async () => {
     ["POST", "/v1/transactions"],
   ];
   for (const [method, path] of orders) {
-    expectRefusal(
-      await sandbox.call(method, path, method === "GET" ? undefined : {}),
-      404,
-      "resource_not_found",
-    );
+    expectRefusal(await sandbox.call(method, path, method === "GET" ? undefined : {}), 404, "resource_not_found");
   }
 });
 
@@ -75,12 +71,7 @@ test("HEAD and OPTIONS change nothing", async () => {
 test("HTML in free text is refused, a lone < is not", async () => {
   const email = "html@example.test";
   const html = { email, first_name: "<b>x</b>" };
-  expectRefusal(
-    await sandbox.call("POST", "/v1/customers", html),
-    400,
-    "contains_html",
-    "first_name",
-  );
+  expectRefusal(await sandbox.call("POST", "/v1/customers", html), 400, "contains_html", "first_name");
   const inMetadata = { email, metadata: { note: "<script>" } };
   expectRefusal(await sandbox.call("POST", "/v1/customers", inMetadata), 400, "contains_html");
   // A page shows a tag without an end as one.
@@ -143,25 +134,15 @@ test("money is whole, times are ISO 8601 and ids are UUIDs, wherever they stand"
     if (value === null) return;
     looked += 1;
     if (/(^|_)(amount|total|subtotal|price)$/.test(name)) expect(value).toBeTypeOf("number");
-    if (typeof value === "number" && name !== "percentage")
-      expect(Number.isSafeInteger(value)).toBe(true);
+    if (typeof value === "number" && name !== "percentage") expect(Number.isSafeInteger(value)).toBe(true);
     if (/_at$|^start_date$|_period_(start|end)$/.test(name)) {
       expect(new Date(String(value)).toISOString()).toBe(value);
     }
     if (/^(id|customer_id|order_id|product_id|subscription_id)$/.test(name)) {
-      expect(value).toMatch(
-        /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
-      );
+      expect(value).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     }
   };
-  for (const section of [
-    "orders",
-    "transactions",
-    "subscriptions",
-    "customers",
-    "plans",
-    "products",
-  ]) {
+  for (const section of ["orders", "transactions", "subscriptions", "customers", "plans", "products"]) {
     look(snapshot[section], section);
   }
   expect(looked).toBeGreaterThan(1000);
@@ -175,14 +156,7 @@ test("every answer has its own request id, which errors repeat", async () => {
 });
 
 test("unknown parameters and fields are ignored, on every list alike", async () => {
-  for (const list of [
-    "customers",
-    "products",
-    "plans",
-    "orders",
-    "subscriptions",
-    "transactions",
-  ]) {
+  for (const list of ["customers", "products", "plans", "orders", "subscriptions", "transactions"]) {
     expect((await sandbox.call("GET", `/v1/${list}?surprise=1&limit=1`)).status).toBe(200);
   }
   const body = { email: "unknown-field@example.test", surprise: { a: 1 } };

@@ -82,12 +82,9 @@ test("every endpoint needs its own permission, and no other one does", async () 
       (permission) => permission !== endpoint.permission,
     );
     const { key } = await sandbox.control("POST", "/keys", { mode: "test", permissions: others });
-    const called = await sandbox.call(
-      endpoint.method,
-      path(endpoint),
-      endpoint.method === "GET" ? undefined : {},
-      { key },
-    );
+    const called = await sandbox.call(endpoint.method, path(endpoint), endpoint.method === "GET" ? undefined : {}, {
+      key,
+    });
     expectRefusal(called, 403, "insufficient_permissions");
     expect(called.body.error.type).toBe("authorization_error");
   }
@@ -97,11 +94,7 @@ test("a key keeps the permissions that it was made with", async () => {
   const permissions = ["orders:read"];
   const { key } = await sandbox.control("POST", "/keys", { mode: "test", permissions });
   await sandbox.ok("GET", "/v1/orders", undefined, { key });
-  expectRefusal(
-    await sandbox.call("GET", "/v1/coupons", undefined, { key }),
-    403,
-    "insufficient_permissions",
-  );
+  expectRefusal(await sandbox.call("GET", "/v1/coupons", undefined, { key }), 403, "insufficient_permissions");
 });
 
 test("both kinds of key work on the same address, each in its own environment", async () => {
@@ -117,11 +110,7 @@ test("a key expires by the sandbox's clock", async () => {
   const { key } = await sandbox.control("POST", "/keys", { mode: "test", expires_at });
   await sandbox.ok("GET", "/v1/orders", undefined, { key });
   await sandbox.control("POST", "/clock", { advance_seconds: 61 });
-  expectRefusal(
-    await sandbox.call("GET", "/v1/orders", undefined, { key }),
-    401,
-    "expired_api_key",
-  );
+  expectRefusal(await sandbox.call("GET", "/v1/orders", undefined, { key }), 401, "expired_api_key");
 });
 
 test("an allowlist takes addresses and ranges, and nothing else", async () => {

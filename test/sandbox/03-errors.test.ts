@@ -28,12 +28,7 @@ test("one missing field has its own code, several give validation_error with all
 
 test("a wrong enum value and a malformed value have different codes", async () => {
   const stock = { name: "x", pricing: { amount: 1, currency: "usd" }, stock_status: "gone" };
-  expectRefusal(
-    await sandbox.call("POST", "/v1/products", stock),
-    400,
-    "invalid_value",
-    "stock_status",
-  );
+  expectRefusal(await sandbox.call("POST", "/v1/products", stock), 400, "invalid_value", "stock_status");
   const email = await sandbox.call("POST", "/v1/customers", { email: "not an address" });
   expectRefusal(email, 400, "invalid_format", "email");
 });
@@ -140,12 +135,7 @@ test("switches take the gateway away and want cards again", async () => {
   const body = await orderFor(customer);
   const cases: [object, object, number, string][] = [
     [{ gateway_configured: false }, { gateway_configured: true }, 400, "merchant_not_configured"],
-    [
-      { card_replacement_required: true },
-      { card_replacement_required: false },
-      400,
-      "replacement_required",
-    ],
+    [{ card_replacement_required: true }, { card_replacement_required: false }, 400, "replacement_required"],
   ];
   for (const [on, off, status, code] of cases) {
     await sandbox.control("PUT", "/switches", on);
@@ -173,12 +163,7 @@ test("a customer without a card is not configured", async () => {
     ["/v1/orders", order],
     ["/v1/subscriptions", subscription],
   ] as const) {
-    expectRefusal(
-      await sandbox.call("POST", path, body),
-      400,
-      "customer_not_configured",
-      "customer_id",
-    );
+    expectRefusal(await sandbox.call("POST", path, body), 400, "customer_not_configured", "customer_id");
   }
 });
 
@@ -243,10 +228,7 @@ test("an answer can be a proxy's page, late, or cut off before and after the cha
   const get = () => fetch(`${sandbox.url}/v1/plans?limit=1`, { headers });
   await sandbox.control("PUT", "/faults", { api: { html: 1 } });
   const page = await get();
-  expect([page.status, page.headers.get("content-type")]).toEqual([
-    502,
-    "text/html; charset=utf-8",
-  ]);
+  expect([page.status, page.headers.get("content-type")]).toEqual([502, "text/html; charset=utf-8"]);
   expect(await page.text()).toContain("Bad Gateway");
   await sandbox.control("PUT", "/faults", { api: { slow: { rate: 1, max_ms: 20 } } });
   expect((await get()).status).toBe(200);

@@ -27,21 +27,12 @@ test("other endpoints work without the key", async () => {
 });
 
 test("keys that are no UUID v4 are refused", async () => {
-  for (const idempotency of [
-    "x",
-    "a b",
-    randomUUID() + randomUUID(),
-    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
-  ]) {
+  for (const idempotency of ["x", "a b", randomUUID() + randomUUID(), "6ba7b810-9dad-11d1-80b4-00c04fd430c8"]) {
     const called = await sandbox.call("POST", "/v1/orders", body, { idempotency });
     expectRefusal(called, 422, "invalid_idempotency_key");
   }
   const empty = { idempotency: null, headers: { "x-svc-idempotency-key": "" } };
-  expectRefusal(
-    await sandbox.call("POST", "/v1/orders", body, empty),
-    422,
-    "invalid_idempotency_key",
-  );
+  expectRefusal(await sandbox.call("POST", "/v1/orders", body, empty), 422, "invalid_idempotency_key");
 });
 
 test("a replay returns the original order, charges nothing and emits nothing", async () => {
@@ -138,18 +129,17 @@ test("a key counts for its endpoint alone, and the header's name in any case", a
   await sandbox.ok("POST", "/v1/products", product, options);
 });
 
-test.each(
-  allEndpoints
-    .filter(({ endpoint }) => endpoint.idempotency === "required")
-    .map(({ endpoint }) => endpoint),
-)("$method $path without the required key changes nothing", async ({ method, path }) => {
-  const before = await counts();
-  const at = `/v1${path.replaceAll(/\{\w+\}/g, customer.id)}`;
-  const called = await sandbox.call(method, at, body, { idempotency: null });
-  expectRefusal(called, 422, "missing_idempotency_key");
-  expect(called.body.error.type).toBe("idempotency_error");
-  expect(await counts()).toEqual(before);
-});
+test.each(allEndpoints.filter(({ endpoint }) => endpoint.idempotency === "required").map(({ endpoint }) => endpoint))(
+  "$method $path without the required key changes nothing",
+  async ({ method, path }) => {
+    const before = await counts();
+    const at = `/v1${path.replaceAll(/\{\w+\}/g, customer.id)}`;
+    const called = await sandbox.call(method, at, body, { idempotency: null });
+    expectRefusal(called, 422, "missing_idempotency_key");
+    expect(called.body.error.type).toBe("idempotency_error");
+    expect(await counts()).toEqual(before);
+  },
+);
 
 test("each endpoint treats the header as the interface's table says", () => {
   const words: Readonly<Record<string, readonly string[]>> = {
@@ -165,9 +155,7 @@ test("each endpoint treats the header as the interface's table says", () => {
     "not shown (examples send it)": ["sent"],
   };
   for (const { endpoint, header } of appendix) {
-    const declared = allEndpoints.find(
-      (known) => `${known.endpoint.method} ${known.endpoint.path}` === endpoint,
-    );
+    const declared = allEndpoints.find((known) => `${known.endpoint.method} ${known.endpoint.path}` === endpoint);
     expect(words[header], `${endpoint}: ${header}`).toContain(declared?.endpoint.idempotency);
   }
 });

@@ -15,19 +15,15 @@ const limits = async (rate_limits: object) => {
   // Past every window of the test before.
   await sandbox.control("POST", "/clock", { advance_seconds: 100_000 });
 };
-const get = (key?: string) =>
-  sandbox.call("GET", "/v1/plans", undefined, key === undefined ? {} : { key });
+const get = (key?: string) => sandbox.call("GET", "/v1/plans", undefined, key === undefined ? {} : { key });
 const unknownId = "00000000-0000-4000-8000-000000000000";
 
-test.each(allEndpoints.map(({ endpoint }) => endpoint))(
-  "$method $path answers 429",
-  async ({ method, path }) => {
-    await limits({ enabled: true, read: 0, write: 0, coupon_validation: 0 });
-    const called = await sandbox.call(method, `/v1${path.replaceAll(/\{\w+\}/g, unknownId)}`);
-    const code = path === "/coupons/validate" ? "too_many_requests" : "rate_limit_exceeded";
-    expectRefusal(called, 429, code);
-  },
-);
+test.each(allEndpoints.map(({ endpoint }) => endpoint))("$method $path answers 429", async ({ method, path }) => {
+  await limits({ enabled: true, read: 0, write: 0, coupon_validation: 0 });
+  const called = await sandbox.call(method, `/v1${path.replaceAll(/\{\w+\}/g, unknownId)}`);
+  const code = path === "/coupons/validate" ? "too_many_requests" : "rate_limit_exceeded";
+  expectRefusal(called, 429, code);
+});
 
 test("a category is limited for a window; whoever waits Retry-After is let through", async () => {
   await limits({ enabled: true, read: 2, window_seconds: 30 });
@@ -42,9 +38,7 @@ test("a category is limited for a window; whoever waits Retry-After is let throu
   expect(refused.headers.get("retry-after")).toBe("20");
   expect(refused.headers.get("ratelimit-remaining")).toBe("0");
   expect(refused.headers.get("ratelimit-reset")).toBe("20");
-  expect(
-    (await sandbox.call("POST", "/v1/customers", { email: "limit@example.test" })).status,
-  ).toBe(201);
+  expect((await sandbox.call("POST", "/v1/customers", { email: "limit@example.test" })).status).toBe(201);
   await sandbox.control("POST", "/clock", { advance_seconds: 19 });
   expect((await get()).status).toBe(429);
   await sandbox.control("POST", "/clock", { advance_seconds: 1 });
@@ -83,9 +77,7 @@ test("a limited write changes nothing and leaves its idempotency key free", asyn
   expect((await sandbox.call("PATCH", path, change, { idempotency })).status).toBe(429);
   expect((await sandbox.ok("GET", path)).company).toBeNull();
   await limits({ enabled: false });
-  expect((await sandbox.ok("PATCH", path, { company: "other" }, { idempotency })).company).toBe(
-    "other",
-  );
+  expect((await sandbox.ok("PATCH", path, { company: "other" }, { idempotency })).company).toBe("other");
 });
 
 test("another merchant has limits of its own; switched off there are none", async () => {

@@ -1,11 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  type Called,
-  type TestSandbox,
-  expectRefusal,
-  liveKey,
-  startTestSandbox,
-} from "./harness.ts";
+import { type Called, type TestSandbox, expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
 
 const retired = "2024-03-01";
 const deprecated = "2024-11-15";
@@ -23,8 +17,7 @@ const get = (version: string, header = "SVC-Version"): Promise<Called> =>
 const upgrade = (body: object, idempotency: string | null = null): Promise<Called> =>
   sandbox.call("POST", "/v1/account/api_version", body, { idempotency });
 /** As an account is that was made when the version was new. */
-const pinnedTo = (api_version: string | null) =>
-  sandbox.control("PUT", "/account", { api_version });
+const pinnedTo = (api_version: string | null) => sandbox.control("PUT", "/account", { api_version });
 const account = () => sandbox.ok("GET", "/v1/account");
 
 describe("the version of a request", () => {
@@ -49,10 +42,7 @@ describe("the version of a request", () => {
 
   test("without the header it is the account's, else the latest; answers say which", async () => {
     const shown = async (header?: string) =>
-      (header === undefined
-        ? await sandbox.call("GET", "/v1/account")
-        : await get(header)
-      ).headers.get("svc-version");
+      (header === undefined ? await sandbox.call("GET", "/v1/account") : await get(header)).headers.get("svc-version");
     expect(await shown()).toBe(latest);
     expect(await shown(deprecated)).toBe(deprecated);
     await pinnedTo(deprecated);
@@ -108,11 +98,7 @@ describe("the account's version", () => {
     const back = await upgrade({ version: deprecated });
     expectRefusal(back, 400, "invalid_api_version", "version");
     expect((await account()).api_version).toBeNull();
-    expectRefusal(
-      await sandbox.tryControl("PUT", "/account", { api_version: retired }),
-      400,
-      "api_version_sunset",
-    );
+    expectRefusal(await sandbox.tryControl("PUT", "/account", { api_version: retired }), 400, "api_version_sunset");
   });
 
   test("the idempotency key is optional and honoured", async () => {

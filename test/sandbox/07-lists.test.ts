@@ -1,12 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  type Json,
-  type TestSandbox,
-  aCustomer,
-  anOrder,
-  expectRefusal,
-  startTestSandbox,
-} from "./harness.ts";
+import { type Json, type TestSandbox, aCustomer, anOrder, expectRefusal, startTestSandbox } from "./harness.ts";
 import { idsOf, startWithOrders, walkList } from "./order-history.ts";
 
 let sandbox: TestSandbox;

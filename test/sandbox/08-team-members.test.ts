@@ -23,8 +23,7 @@ function invitation(more: object = {}): Record<string, unknown> {
   };
 }
 
-const invite = (more: object = {}): Promise<Called> =>
-  sandbox.call("POST", "/v1/team_members", invitation(more));
+const invite = (more: object = {}): Promise<Called> => sandbox.call("POST", "/v1/team_members", invitation(more));
 
 const move = (member: Json, name: "accept" | "block"): Promise<Json> =>
   sandbox.control("POST", `/team_members/${member.id}/${name}`);
@@ -170,10 +169,7 @@ describe("members", () => {
     expect(ids(await own.ok("GET", next))).toEqual(members.slice(10).map(({ id }) => id));
     await own.control("POST", `/team_members/${members[0].id}/accept`);
     await own.control("POST", `/team_members/${members[1].id}/block`);
-    expect(ids(await own.ok("GET", "/v1/team_members?status=active"))).toEqual([
-      members[0].id,
-      owner.id,
-    ]);
+    expect(ids(await own.ok("GET", "/v1/team_members?status=active"))).toEqual([members[0].id, owner.id]);
     expect(ids(await own.ok("GET", "/v1/team_members?status=blocked"))).toEqual([members[1].id]);
     const pending = await own.ok("GET", "/v1/team_members?status=pending&limit=100");
     expect(pending.data).toHaveLength(10);
@@ -210,8 +206,7 @@ describe("members", () => {
 
   test("reading and inviting need their own permission", async () => {
     const restricted = async (permission: string) => ({
-      key: (await sandbox.control("POST", "/keys", { mode: "test", permissions: [permission] }))
-        .key,
+      key: (await sandbox.control("POST", "/keys", { mode: "test", permissions: [permission] })).key,
     });
     const reader = await restricted("team_members:read");
     const writer = await restricted("team_members:write");

@@ -50,12 +50,7 @@ test("e-mail and phone are unique, whatever their case", async () => {
   const again = await sandbox.call("POST", "/v1/customers", { email: "uNIQUE@example.test" });
   expectRefusal(again, 409, "email_already_exists", "email");
   const phone = { email: "phone@example.test", phone: "+15550001111" };
-  expectRefusal(
-    await sandbox.call("POST", "/v1/customers", phone),
-    409,
-    "phone_already_exists",
-    "phone",
-  );
+  expectRefusal(await sandbox.call("POST", "/v1/customers", phone), 409, "phone_already_exists", "phone");
   const other = await aCustomer(sandbox);
   const change = { email: "unique@example.test" };
   const taken = await sandbox.call("PATCH", `/v1/customers/${other.id}`, change);
@@ -152,11 +147,7 @@ test("with orders, also failed ones, it is soft", async () => {
   expect((await sandbox.ok("GET", `/v1/customers?${query}`)).data).toEqual([]);
   const listed = await sandbox.ok("GET", `/v1/customers?${query}&deleted=true`);
   expect(listed.data).toHaveLength(1);
-  expectRefusal(
-    await sandbox.call("PATCH", path, { company: "x" }),
-    400,
-    "invalid_state_transition",
-  );
+  expectRefusal(await sandbox.call("PATCH", path, { company: "x" }), 400, "invalid_state_transition");
   const events = await eventTypesOf(sandbox, customer.id);
   expect(events).toEqual(["customer.created", "customer.deleted"]);
 });
@@ -206,8 +197,7 @@ test("created_at bounds the list: from an instant on, and before one", async () 
     await own.control("POST", "/clock", { now: `2026-03-01T12:00:${second}Z` });
     created.push(await aCustomer(own));
   }
-  const ids = async (query: string) =>
-    (await own.ok("GET", `/v1/customers?${query}`)).data.map(({ id }: Json) => id);
+  const ids = async (query: string) => (await own.ok("GET", `/v1/customers?${query}`)).data.map(({ id }: Json) => id);
   const [, middle, last] = created;
   expect(await ids(`created_at[gte]=${middle.created_at}`)).toEqual([last.id, middle.id]);
   const window = `created_at[gte]=${middle.created_at}&created_at[lt]=${last.created_at}`;
@@ -218,11 +208,7 @@ test("created_at bounds the list: from an instant on, and before one", async () 
 test("fields restricts what is shown", async () => {
   await aCustomer(sandbox);
   const { data } = await sandbox.ok("GET", "/v1/customers?limit=1&fields[customers]=email,company");
-  expect(Object.keys(data[0]).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
-    "company",
-    "email",
-    "id",
-  ]);
+  expect(Object.keys(data[0]).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(["company", "email", "id"]);
 });
 
 test("an unknown id is 404", async () => {

@@ -40,8 +40,7 @@ test("update_subscriptions moves the active ones, and only when asked for", asyn
   const customer = await aCustomer(sandbox);
   const { id } = await aSubscription(sandbox, customer);
   await add(customer, "card_amex");
-  const cardOf = async () =>
-    (await sandbox.ok("GET", `/v1/subscriptions/${id}`)).payment_method.card_brand;
+  const cardOf = async () => (await sandbox.ok("GET", `/v1/subscriptions/${id}`)).payment_method.card_brand;
   expect(await cardOf()).toBe("visa");
   await add(customer, "card_mastercard", { update_subscriptions: true });
   expect(await cardOf()).toBe("mastercard");
@@ -83,9 +82,7 @@ test("a card in use needs a replacement", async () => {
   await sandbox.ok("DELETE", path(used), { replacement_payment_method_id: next.id });
   const moved = await sandbox.ok("GET", `/v1/subscriptions/${subscription.id}`);
   expect(moved.payment_method.id).toBe(next.id);
-  expect((await cardsOf(customer.id)).map((card) => [card.id, card.is_default])).toEqual([
-    [next.id, true],
-  ]);
+  expect((await cardsOf(customer.id)).map((card) => [card.id, card.is_default])).toEqual([[next.id, true]]);
 });
 
 test("cards are reached through their own customer only", async () => {
@@ -294,9 +291,7 @@ test("the live gateway takes real cards and no test cards", async () => {
   const live = { key: liveKey };
   const email = "live-vault@example.test";
   const body = { email, svc_gateway_customer_vault_id: vault["customer_vault_id"] };
-  expect(
-    (await sandbox.ok("POST", "/v1/customers", body, live)).default_payment_method_id,
-  ).toBeTruthy();
+  expect((await sandbox.ok("POST", "/v1/customers", body, live)).default_payment_method_id).toBeTruthy();
   const inTest = await sandbox.call("POST", "/v1/customers", body);
   expectRefusal(inTest, 400, "invalid_value", "svc_gateway_customer_vault_id");
 });

@@ -42,10 +42,7 @@ test.each([
 });
 
 test("the processing error has its own reason", async () => {
-  const [declined, broken] = [
-    await orderWith("4000000000000002"),
-    await orderWith("4000000000000119"),
-  ];
+  const [declined, broken] = [await orderWith("4000000000000002"), await orderWith("4000000000000119")];
   expect(broken.failure_code).toBe("processor_declined");
   expect(broken.failure_reason).not.toBe(declined.failure_reason);
 });
@@ -59,12 +56,7 @@ test("the chargeback card is charged, and charged back later", async () => {
 });
 
 test("any other number succeeds", async () => {
-  for (const number of [
-    "4242424242424242",
-    "5555555555554444",
-    "378282246310005",
-    "4000002500003155",
-  ]) {
+  for (const number of ["4242424242424242", "5555555555554444", "378282246310005", "4000002500003155"]) {
     expect((await orderWith(number)).status).toBe("succeeded");
   }
 });
@@ -88,11 +80,7 @@ test("every failure code has a token, and no token fails with another", async ()
 test("a card can change its mind from charge to charge", async () => {
   const order = await anOrder(sandbox, await aCustomer(sandbox, "card_declined_twice"));
   const retry = () => sandbox.ok("POST", `/v1/orders/${order.id}/retry`);
-  expect([order.status, (await retry()).status, (await retry()).status]).toEqual([
-    "failed",
-    "failed",
-    "succeeded",
-  ]);
+  expect([order.status, (await retry()).status, (await retry()).status]).toEqual(["failed", "failed", "succeeded"]);
 });
 
 test("a switch lets live sales wait 1 to 3 business days for their confirmation, not those of test keys", async () => {
@@ -117,12 +105,7 @@ test("a switch lets live sales wait 1 to 3 business days for their confirmation,
   await sandbox.control("POST", `/orders/${voided.id}/void`, undefined);
   const statusAt = async (now: string, { id }: Json = order): Promise<string> => {
     await sandbox.control("POST", "/clock", { now });
-    const { transactions, updated_at } = await sandbox.ok(
-      "GET",
-      `/v1/orders/${id}`,
-      undefined,
-      live,
-    );
+    const { transactions, updated_at } = await sandbox.ok("GET", `/v1/orders/${id}`, undefined, live);
     const [{ id: sale, status }] = transactions;
     const alone = await sandbox.ok("GET", `/v1/transactions/${sale}`, undefined, live);
     expect([alone.status, updated_at >= alone.created_at]).toEqual([status, true]);
@@ -133,7 +116,5 @@ test("a switch lets live sales wait 1 to 3 business days for their confirmation,
   expect(await statusAt("2032-01-06T09:59:59Z")).toBe("in_progress");
   expect(await statusAt("2032-01-06T10:00:00Z")).toBe("succeeded");
   expect(await statusAt("2032-02-01T00:00:00Z", voided)).toBe("voided");
-  expect((await anOrder(sandbox, await aCustomer(sandbox))).transactions[0].status).toBe(
-    "succeeded",
-  );
+  expect((await anOrder(sandbox, await aCustomer(sandbox))).transactions[0].status).toBe("succeeded");
 });

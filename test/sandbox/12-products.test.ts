@@ -1,13 +1,6 @@
 import { expect, test } from "vitest";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
-import {
-  type Called,
-  type Json,
-  aCustomer,
-  anOrder,
-  expectRefusal,
-  productsOf,
-} from "./harness.ts";
+import { type Called, type Json, aCustomer, anOrder, expectRefusal, productsOf } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();
@@ -46,11 +39,7 @@ test("deletion follows use; a price change leaves orders alone", async () => {
     plan.products.map((product: Json) => product.id),
   );
   const used = [planned, ...others].find((product) => inPlans.includes(product.id));
-  expectRefusal(
-    await sandbox.call("DELETE", `/v1/products/${used.id}`),
-    400,
-    "product_in_active_plans",
-  );
+  expectRefusal(await sandbox.call("DELETE", `/v1/products/${used.id}`), 400, "product_in_active_plans");
 
   const fresh = await sandbox.ok("POST", "/v1/products", { name: "fresh", pricing });
   const path = `/v1/products/${fresh.id}`;
@@ -150,17 +139,10 @@ test("images are put in the order of a list that names each once", async () => {
   const path = `/v1/products/${product.id}/images/reorder`;
   const image_ids = ids.toReversed();
   const { data } = await sandbox.ok("PATCH", path, { image_ids });
-  expect(data.map((image: Json) => [image.id, image.order])).toEqual(
-    image_ids.map((id, i) => [id, i]),
-  );
+  expect(data.map((image: Json) => [image.id, image.order])).toEqual(image_ids.map((id, i) => [id, i]));
   expectRefusal(await sandbox.call("PATCH", path, {}), 400, "required_field", "image_ids");
   for (const wrong of [ids.slice(1), [...ids, ids[0]], [ids[0], ids[0], ids[1]]]) {
-    expectRefusal(
-      await sandbox.call("PATCH", path, { image_ids: wrong }),
-      400,
-      "invalid_value",
-      "image_ids",
-    );
+    expectRefusal(await sandbox.call("PATCH", path, { image_ids: wrong }), 400, "invalid_value", "image_ids");
   }
   const unknown = { image_ids: [...ids.slice(1), "nonsense"] };
   expectRefusal(await sandbox.call("PATCH", path, unknown), 404, "resource_not_found", "image_ids");

@@ -17,8 +17,7 @@ test("every cadence is there, with and without a setup fee, in two currencies", 
 });
 
 test("search, filter, sort, retrieve", async () => {
-  const find = async (query: string): Promise<Json[]> =>
-    (await sandbox.ok("GET", `/v1/plans?limit=100&${query}`)).data;
+  const find = async (query: string): Promise<Json[]> => (await sandbox.ok("GET", `/v1/plans?limit=100&${query}`)).data;
   expect(await find("search=WEEKLY")).toHaveLength(8);
   expect(await find("search=box-annual-usd")).toHaveLength(1);
   expect(await find("active=false")).toEqual([]);

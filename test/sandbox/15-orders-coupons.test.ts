@@ -1,13 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-import {
-  aGenerated,
-  aProduct,
-  aPromo,
-  ordersOf,
-  orderWith,
-  redemptionsOf,
-} from "./coupon-support.ts";
+import { aGenerated, aProduct, aPromo, ordersOf, orderWith, redemptionsOf } from "./coupon-support.ts";
 import { type Json, aCustomer, eventsOf, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
@@ -21,12 +14,7 @@ beforeAll(async () => {
 /** The order of one product of a price. */
 async function discounted(price: number, terms: Record<string, unknown>): Promise<Json> {
   const { code } = await aPromo(sandbox, terms);
-  const { status, body } = await orderWith(
-    sandbox,
-    customer,
-    [await aProduct(sandbox, price)],
-    code,
-  );
+  const { status, body } = await orderWith(sandbox, customer, [await aProduct(sandbox, price)], code);
   expect(status, JSON.stringify(body)).toBe(201);
   expect(body.total).toBe(body.subtotal - body.discount_amount);
   expect(body.applied_coupon.discount_amount).toBe(body.discount_amount);

@@ -31,12 +31,7 @@ test("status takes a comma list", async () => {
 });
 
 test("four statuses cannot be filtered by, and are listed without a filter", async () => {
-  for (const status of [
-    "chargeback",
-    "chargeback_accepted",
-    "chargeback_dismissed",
-    "refund_failed",
-  ]) {
+  for (const status of ["chargeback", "chargeback_accepted", "chargeback_dismissed", "refund_failed"]) {
     const called = await sandbox.call("GET", `/v1/orders?status=succeeded,${status}`);
     expectRefusal(called, 400, "invalid_value", "status");
   }

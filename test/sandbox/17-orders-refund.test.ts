@@ -22,11 +22,7 @@ test("without an amount everything is given back", async () => {
   });
   const { data } = await sandbox.ok("GET", `/v1/transactions?type=refund&order_id=${order.id}`);
   expect(data.map((t: Json) => t.id)).toEqual([refunded.transactions[1].id]);
-  expect(await eventTypesOf(sandbox, order.id)).toEqual([
-    "order.created",
-    "order.succeeded",
-    "order.refunded",
-  ]);
+  expect(await eventTypesOf(sandbox, order.id)).toEqual(["order.created", "order.succeeded", "order.refunded"]);
 });
 
 test("partial refunds add up and never exceed the total", async () => {
@@ -106,12 +102,9 @@ test("an unknown order is 404", async () => {
   expectRefusal(await refund(crypto.randomUUID()), 404, "resource_not_found");
 });
 
-test.each(["pending", "refund_failed", "voided"])(
-  "one that is %s cannot be refunded",
-  async (status) => {
-    const { id } = await anOrder(sandbox, customer);
-    await sandbox.control("POST", "/silent", { resource: "orders", id, set: { status } });
-    expectRefusal(await refund(id), 400, "invalid_state_transition");
-    expect((await sandbox.ok("GET", `/v1/orders/${id}`)).transactions).toHaveLength(1);
-  },
-);
+test.each(["pending", "refund_failed", "voided"])("one that is %s cannot be refunded", async (status) => {
+  const { id } = await anOrder(sandbox, customer);
+  await sandbox.control("POST", "/silent", { resource: "orders", id, set: { status } });
+  expectRefusal(await refund(id), 400, "invalid_state_transition");
+  expect((await sandbox.ok("GET", `/v1/orders/${id}`)).transactions).toHaveLength(1);
+});

@@ -1,12 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  type Json,
-  aCustomer,
-  aSubscription,
-  anOrder,
-  eventTypesOf,
-  expectRefusal,
-} from "./harness.ts";
+import { type Json, aCustomer, aSubscription, anOrder, eventTypesOf, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();
@@ -26,11 +19,7 @@ test("declined, declined, approved", async () => {
     failure_code: null,
     failure_reason: null,
   });
-  expect(approved.transactions.map((t: Json) => t.status)).toEqual([
-    "failed",
-    "failed",
-    "succeeded",
-  ]);
+  expect(approved.transactions.map((t: Json) => t.status)).toEqual(["failed", "failed", "succeeded"]);
   expect(await eventTypesOf(sandbox, order.id)).toEqual([
     "order.created",
     "order.failed",
@@ -45,10 +34,7 @@ test("the order's own card is charged, whatever the default is now", async () =>
   const path = `/v1/customers/${payer.id}/payment_methods`;
   await sandbox.ok("POST", path, { billing_id: "card_visa_declined", set_as_default: true });
   const retried = (await retry(order.id)).body;
-  expect([retried.status, retried.payment_method.id]).toEqual([
-    "succeeded",
-    payer.default_payment_method_id,
-  ]);
+  expect([retried.status, retried.payment_method.id]).toEqual(["succeeded", payer.default_payment_method_id]);
 });
 
 test("a card that is gone cannot be charged", async () => {

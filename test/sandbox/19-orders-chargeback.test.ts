@@ -32,10 +32,7 @@ test("they are accepted or dismissed, under names that can be set", async () => 
   expect(dismissed.status).toBe("chargeback_dismissed");
   expect(dismissed.transactions[0].status).toBe("succeeded");
   expect(dismissed.updated_at > opened.updated_at).toBe(true);
-  expect((await eventTypesOf(sandbox, order.id)).slice(-2)).toEqual([
-    "order.chargeback",
-    "dispute.won",
-  ]);
+  expect((await eventTypesOf(sandbox, order.id)).slice(-2)).toEqual(["order.chargeback", "dispute.won"]);
   const again = await fetch(`${sandbox.url}/_sandbox/orders/${order.id}/chargeback_accept`, {
     method: "POST",
   });

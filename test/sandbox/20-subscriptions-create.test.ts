@@ -21,8 +21,7 @@ beforeAll(async () => {
   body = await subscriptionBody(sandbox, customer);
 });
 
-const create = (change: object) =>
-  sandbox.call("POST", "/v1/subscriptions", { ...body, ...change });
+const create = (change: object) => sandbox.call("POST", "/v1/subscriptions", { ...body, ...change });
 
 test("the first cycle is charged at once, with the setup fee", async () => {
   const plan = await aPlan(sandbox, "box-monthly-setup-usd");
@@ -72,12 +71,9 @@ test("a declined first charge makes a failed subscription that is never retried"
   expect(await ordersOf(sandbox, subscription.id)).toHaveLength(1);
 });
 
-test.each(["customer_id", "plan_id", "payment_method_id", "billing_cycle"])(
-  "%s is required",
-  async (field) => {
-    expectRefusal(await create({ [field]: undefined }), 400, "required_field", field);
-  },
-);
+test.each(["customer_id", "plan_id", "payment_method_id", "billing_cycle"])("%s is required", async (field) => {
+  expectRefusal(await create({ [field]: undefined }), 400, "required_field", field);
+});
 
 test("the billing cycle has its form", async () => {
   const cases: [object, string, string][] = [
@@ -86,21 +82,9 @@ test("the billing cycle has its form", async () => {
     [{ interval: "week", interval_count: 1 }, "invalid_value", "billing_cycle.interval"],
     [{ interval: "day", interval_count: 0 }, "invalid_value", "billing_cycle.interval_count"],
     [{ interval: "day", interval_count: 1.5 }, "invalid_value", "billing_cycle.interval_count"],
-    [
-      { interval: "month", interval_count: 1, anchor_day: 0 },
-      "invalid_value",
-      "billing_cycle.anchor_day",
-    ],
-    [
-      { interval: "month", interval_count: 1, anchor_day: 32 },
-      "invalid_value",
-      "billing_cycle.anchor_day",
-    ],
-    [
-      { interval: "day", interval_count: 7, anchor_day: 3 },
-      "invalid_value",
-      "billing_cycle.anchor_day",
-    ],
+    [{ interval: "month", interval_count: 1, anchor_day: 0 }, "invalid_value", "billing_cycle.anchor_day"],
+    [{ interval: "month", interval_count: 1, anchor_day: 32 }, "invalid_value", "billing_cycle.anchor_day"],
+    [{ interval: "day", interval_count: 7, anchor_day: 3 }, "invalid_value", "billing_cycle.anchor_day"],
   ];
   for (const [billing_cycle, code, param] of cases) {
     expectRefusal(await create({ billing_cycle }), 400, code, param);

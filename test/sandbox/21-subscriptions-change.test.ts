@@ -1,13 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import {
-  type Json,
-  aCustomer,
-  aPlan,
-  aSubscription,
-  eventTypesOf,
-  expectRefusal,
-  productsOf,
-} from "./harness.ts";
+import { type Json, aCustomer, aPlan, aSubscription, eventTypesOf, expectRefusal, productsOf } from "./harness.ts";
 import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
@@ -63,15 +55,12 @@ test.each(["past_due", "failed", "canceled", "completed"] as const)(
   },
 );
 
-test.each(["active", "paused", "past_due", "failed"] as const)(
-  "one that is %s is canceled at once",
-  async (status) => {
-    const { id } = await aSubscriptionThatIs(status);
-    const answer = await sandbox.ok("DELETE", `/v1/subscriptions/${id}`);
-    expect(answer).toEqual({ id, status: "canceled", canceled_at: expect.any(String) });
-    expect(await get(id)).toMatchObject({ status: "canceled", next_billing_date: null });
-  },
-);
+test.each(["active", "paused", "past_due", "failed"] as const)("one that is %s is canceled at once", async (status) => {
+  const { id } = await aSubscriptionThatIs(status);
+  const answer = await sandbox.ok("DELETE", `/v1/subscriptions/${id}`);
+  expect(answer).toEqual({ id, status: "canceled", canceled_at: expect.any(String) });
+  expect(await get(id)).toMatchObject({ status: "canceled", next_billing_date: null });
+});
 
 test.each(statuses)("pausing and resuming change nothing when %s", async (status) => {
   const before = await aSubscriptionThatIs(status);
@@ -147,8 +136,7 @@ test("a changed billing cycle moves the next billing date", async () => {
   const path = `/v1/subscriptions/${subscription.id}`;
   const billing_cycle = { interval: "day", interval_count: 14 };
   const changed = await sandbox.ok("PATCH", path, { billing_cycle });
-  const days =
-    (Date.parse(changed.next_billing_date) - Date.parse(changed.current_period_start)) / 86_400_000;
+  const days = (Date.parse(changed.next_billing_date) - Date.parse(changed.current_period_start)) / 86_400_000;
   expect(days).toBe(14);
   expect((await eventTypesOf(sandbox, subscription.id)).slice(1)).toEqual([
     "subscription.billing.updated",

@@ -1,13 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { aPromo } from "./coupon-support.ts";
-import {
-  type Json,
-  aCustomer,
-  aSubscription,
-  eventTypesOf,
-  eventsOf,
-  startTestSandbox,
-} from "./harness.ts";
+import { type Json, aCustomer, aSubscription, eventTypesOf, eventsOf, startTestSandbox } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();
@@ -18,12 +11,9 @@ beforeAll(async () => {
 
 const get = (id: string) => sandbox.ok("GET", `/v1/subscriptions/${id}?expand=cycles`);
 const ordersOf = async (id: string): Promise<Json[]> =>
-  (await sandbox.control("GET", "/snapshot")).orders.filter(
-    (order: Json) => order.subscription_id === id,
-  );
+  (await sandbox.control("GET", "/snapshot")).orders.filter((order: Json) => order.subscription_id === id);
 
-const advanceDays = (days: number) =>
-  sandbox.control("POST", "/clock", { advance_seconds: days * 86_400 });
+const advanceDays = (days: number) => sandbox.control("POST", "/clock", { advance_seconds: days * 86_400 });
 
 test("a renewal is one order with the next cycle, and announced", async () => {
   const subscription = await aSubscription(sandbox, customer, { plan: "box-weekly-setup-usd" });
@@ -31,9 +21,7 @@ test("a renewal is one order with the next cycle, and announced", async () => {
   const renewed = await get(subscription.id);
   expect(renewed.current_billing_cycle).toBe(2);
   expect(renewed.current_period_start).toBe(subscription.current_period_end);
-  expect(Date.parse(renewed.next_billing_date) - Date.parse(subscription.next_billing_date)).toBe(
-    7 * 86_400_000,
-  );
+  expect(Date.parse(renewed.next_billing_date) - Date.parse(subscription.next_billing_date)).toBe(7 * 86_400_000);
   const orders = await ordersOf(subscription.id);
   expect(orders.map((order) => [order.subscription_cycle, order.total])).toEqual([
     [1, 990 + 1500],
@@ -109,9 +97,7 @@ test("a renewal that is never paid: past_due, retried after 1, 3, 5, 7 days", as
   expect(lost).toMatchObject({ status: "past_due", attempt_count: 5, next_retry_at: null });
   const orders = await ordersOf(subscription.id);
   expect(orders.map((order) => order.subscription_cycle)).toEqual([1, 2]);
-  const failures = (await eventsOf(sandbox, orders[1].id)).filter(
-    (event) => event.type === "order.failed",
-  );
+  const failures = (await eventsOf(sandbox, orders[1].id)).filter((event) => event.type === "order.failed");
   const days = failures.map(({ data: { object } }) => [
     object.attempt_count,
     object.next_retry_at === null ? null : (Date.parse(object.next_retry_at) - due) / 86_400_000,
@@ -142,9 +128,7 @@ test("a dunning retry that is approved makes it active; missed cycles follow", a
   // Two were overdue at the moment of recovery: created in order, though in one instant.
   expect(recovered.cycles.map((cycle: Json) => cycle.cycle)).toEqual([1, 2, 3, 4, 5]);
   expect(recovered.cycles.every((cycle: Json) => cycle.status === "succeeded")).toBe(true);
-  const charged = (await eventTypesOf(sandbox, subscription.id)).filter(
-    (type) => type === "subscription.charged",
-  );
+  const charged = (await eventTypesOf(sandbox, subscription.id)).filter((type) => type === "subscription.charged");
   expect(charged).toHaveLength(4);
 });
 

@@ -1,20 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import {
-  aGenerated,
-  aProduct,
-  aPromo,
-  couponTerms,
-  ordersOf,
-  orderWith,
-} from "./coupon-support.ts";
-import {
-  type Called,
-  type Json,
-  aCustomer,
-  aPlan,
-  expectRefusal,
-  startTestSandbox,
-} from "./harness.ts";
+import { aGenerated, aProduct, aPromo, couponTerms, ordersOf, orderWith } from "./coupon-support.ts";
+import { type Called, type Json, aCustomer, aPlan, expectRefusal, startTestSandbox } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

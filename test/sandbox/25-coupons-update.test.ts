@@ -1,12 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import {
-  aGenerated,
-  aProduct,
-  aPromo,
-  couponTerms,
-  orderWith,
-  redemptionsOf,
-} from "./coupon-support.ts";
+import { aGenerated, aProduct, aPromo, couponTerms, orderWith, redemptionsOf } from "./coupon-support.ts";
 import { type Json, aCustomer, aPlan, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
@@ -17,8 +10,7 @@ beforeAll(async () => {
   product = await aProduct(sandbox, 2000);
 });
 
-const patch = (coupon: Json, change: object) =>
-  sandbox.call("PATCH", `/v1/coupons/${coupon.id}`, change);
+const patch = (coupon: Json, change: object) => sandbox.call("PATCH", `/v1/coupons/${coupon.id}`, change);
 
 async function redeemed(coupon: Json): Promise<Json> {
   const code = coupon.codes[0].code;
@@ -189,12 +181,7 @@ describe("archiving", () => {
 
 describe("codes", () => {
   const mint = (coupon: Json, body: object, idempotency?: string) =>
-    sandbox.call(
-      "POST",
-      `/v1/coupons/${coupon.id}/codes`,
-      body,
-      idempotency === undefined ? {} : { idempotency },
-    );
+    sandbox.call("POST", `/v1/coupons/${coupon.id}/codes`, body, idempotency === undefined ? {} : { idempotency });
   const all = async (coupon: Json): Promise<string[]> => {
     const codes: string[] = [];
     for (let after = ""; ;) {

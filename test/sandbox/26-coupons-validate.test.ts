@@ -10,8 +10,7 @@ beforeAll(async () => {
   product = await aProduct(sandbox, 2000);
 });
 
-const validate = (body: object, options = {}) =>
-  sandbox.call("POST", "/v1/coupons/validate", body, options);
+const validate = (body: object, options = {}) => sandbox.call("POST", "/v1/coupons/validate", body, options);
 
 async function reasonFor(body: object): Promise<string> {
   const { status, body: answer } = await validate(body);
@@ -21,10 +20,7 @@ async function reasonFor(body: object): Promise<string> {
 
 test("an eligible code gives its terms, without an idempotency key", async () => {
   const coupon = await aPromo(sandbox, { percentage: 25, max_discount_amount: 300 });
-  const { status, body } = await validate(
-    { code: coupon.code, cart_amount: 2000 },
-    { idempotency: null },
-  );
+  const { status, body } = await validate({ code: coupon.code, cart_amount: 2000 }, { idempotency: null });
   expect(status).toBe(200);
   expect(body).toEqual({
     valid: true,
@@ -109,9 +105,7 @@ describe("gives 200 and the reason for a code that is", () => {
   test("below the minimum, not for this customer, or no longer for them", async () => {
     const customer = await aCustomer(sandbox);
     const minimum = await aPromo(sandbox, { minimum_amount: 1000 });
-    expect(await reasonFor({ code: minimum.code, cart_amount: 999 })).toBe(
-      "coupon_minimum_not_met",
-    );
+    expect(await reasonFor({ code: minimum.code, cart_amount: 999 })).toBe("coupon_minimum_not_met");
     const once = await aPromo(sandbox, { max_redemptions_per_customer: 1 });
     await orderWith(sandbox, customer, [product], once.code);
     const sent = { customer_id: customer.id };
@@ -123,9 +117,7 @@ describe("gives 200 and the reason for a code that is", () => {
 
 test("100 previews consume nothing", async () => {
   const coupon = await aPromo(sandbox, { max_redemptions: 1 });
-  const previews = Array.from({ length: 100 }, () =>
-    validate({ code: coupon.code, cart_amount: 100 }),
-  );
+  const previews = Array.from({ length: 100 }, () => validate({ code: coupon.code, cart_amount: 100 }));
   expect((await Promise.all(previews)).every(({ body }) => body.valid)).toBe(true);
   expect(await redemptionsOf(sandbox, coupon)).toBe(0);
 });

@@ -1,19 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import {
-  type Json,
-  type Received,
-  type TestSandbox,
-  aCustomer,
-  anOrder,
-  expectRefusal,
-  register,
-} from "./harness.ts";
-import {
-  type WebhookStage,
-  deliveriesOf,
-  startWebhookStage,
-  verify,
-} from "./support/webhook-stand.ts";
+import { type Json, type Received, type TestSandbox, aCustomer, anOrder, expectRefusal, register } from "./harness.ts";
+import { type WebhookStage, deliveriesOf, startWebhookStage, verify } from "./support/webhook-stand.ts";
 
 let stage: WebhookStage;
 let sandbox: TestSandbox;
@@ -155,18 +142,11 @@ test("a test event comes although nobody asked for its type", async () => {
 test("patterns are stored as sent; the list pages", async () => {
   const enabled_events = ["order.*", "subscription.billing.*", "customer.created"];
   const made: string[] = [];
-  for (let i = 0; i < 3; i++)
-    made.unshift((await register(sandbox, receiver.url, enabled_events)).id);
+  for (let i = 0; i < 3; i++) made.unshift((await register(sandbox, receiver.url, enabled_events)).id);
   const first = await sandbox.ok("GET", "/v1/webhook_endpoints?limit=2");
   expect(first.data[0].enabled_events).toEqual(enabled_events);
-  const rest = await sandbox.ok(
-    "GET",
-    `/v1/webhook_endpoints?limit=2&starting_after=${first.cursors.next}`,
-  );
-  const back = await sandbox.ok(
-    "GET",
-    `/v1/webhook_endpoints?limit=2&ending_before=${rest.data[0].id}`,
-  );
+  const rest = await sandbox.ok("GET", `/v1/webhook_endpoints?limit=2&starting_after=${first.cursors.next}`);
+  const back = await sandbox.ok("GET", `/v1/webhook_endpoints?limit=2&ending_before=${rest.data[0].id}`);
   expect(new Set([...first.data, ...rest.data].map(({ id }: Json) => id))).toEqual(new Set(made));
   expect(back.data).toEqual(first.data);
 });

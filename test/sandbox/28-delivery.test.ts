@@ -9,12 +9,7 @@ import {
   register,
   startReceiver,
 } from "./harness.ts";
-import {
-  type WebhookStage,
-  deliveriesOf,
-  startWebhookStage,
-  verify,
-} from "./support/webhook-stand.ts";
+import { type WebhookStage, deliveriesOf, startWebhookStage, verify } from "./support/webhook-stand.ts";
 
 let stage: WebhookStage;
 let sandbox: TestSandbox;
@@ -34,21 +29,10 @@ test("events are signed envelopes", async () => {
   const customer = await aCustomer(sandbox);
   await aSubscription(sandbox, customer);
   await idle();
-  expect(types().sort()).toEqual([
-    "customer.created",
-    "order.created",
-    "order.succeeded",
-    "subscription.created",
-  ]);
+  expect(types().sort()).toEqual(["customer.created", "order.created", "order.succeeded", "subscription.created"]);
   for (const received of receiver.received) {
     expect(verify(received, signing_secret)).toMatchObject({ ok: true });
-    expect(Object.keys(received.event)).toEqual([
-      "id",
-      "type",
-      "created_at",
-      "api_version",
-      "data",
-    ]);
+    expect(Object.keys(received.event)).toEqual(["id", "type", "created_at", "api_version", "data"]);
     expect(received.event.data.object.id).toMatch(/^[0-9a-f-]{36}$/);
     expect(received.headers["content-type"]).toBe("application/json");
   }
@@ -61,10 +45,7 @@ test("each endpoint gets what it asked for, signed with its own secret", async (
   await anOrder(sandbox, await aCustomer(sandbox));
   await idle();
   expect(types()).toEqual(["customer.created"]);
-  expect(other.received.map(({ event }) => event.type as string).sort()).toEqual([
-    "order.created",
-    "order.succeeded",
-  ]);
+  expect(other.received.map(({ event }) => event.type as string).sort()).toEqual(["order.created", "order.succeeded"]);
   expect(verify(receiver.received[0] as Received, first.signing_secret).ok).toBe(true);
   expect(verify(other.received[0] as Received, first.signing_secret).ok).toBe(false);
   expect(verify(other.received[0] as Received, second.signing_secret).ok).toBe(true);
@@ -190,8 +171,7 @@ test("the scheme is a switch", async () => {
 });
 
 describe("faults", () => {
-  const put = (delivery: object, seed: number | string = 1) =>
-    sandbox.control("PUT", "/faults", { seed, delivery });
+  const put = (delivery: object, seed: number | string = 1) => sandbox.control("PUT", "/faults", { seed, delivery });
   const customers = async (count: number) => {
     for (let i = 0; i < count; i++) await aCustomer(sandbox, null);
     await idle();

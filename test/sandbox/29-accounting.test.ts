@@ -23,11 +23,9 @@ describe("after generated traffic", () => {
 
   test("every order adds up", () => expectOrdersToAddUp(state));
 
-  test("succeeded cycles are 1 to k, and nothing is sold after an end", () =>
-    expectCyclesWithoutGap(state));
+  test("succeeded cycles are 1 to k, and nothing is sold after an end", () => expectCyclesWithoutGap(state));
 
-  test("transactions and orders give the same sums, and the same objects", () =>
-    expectSumsToAgree(state));
+  test("transactions and orders give the same sums, and the same objects", () => expectSumsToAgree(state));
 
   test("coupons count what was redeemed", () => expectRedemptionsToAgree(state));
 });
@@ -95,8 +93,7 @@ async function play(card: string, steps: readonly Step[]): Promise<void> {
     await aPromo(sandbox, { amount: 1500, duration: "forever", max_redemptions: 3 }),
     await aPromo(sandbox, { percentage: 100, max_redemptions_per_code: 1 }),
   ];
-  const codeOf = (chosen: number | null) =>
-    chosen === null ? {} : { coupon_code: promos[chosen]?.code as string };
+  const codeOf = (chosen: number | null) => (chosen === null ? {} : { coupon_code: promos[chosen]?.code as string });
   const orders: string[] = [];
   const subscriptions: string[] = [];
   const nth = (ids: string[], n: number) => ids[n % ids.length] ?? crypto.randomUUID();
@@ -141,10 +138,7 @@ async function play(card: string, steps: readonly Step[]): Promise<void> {
       case "retry":
         return sandbox.call("POST", `/v1/orders/${nth(orders, taken.order)}/retry`);
       case "cancel":
-        return sandbox.call(
-          "DELETE",
-          `/v1/subscriptions/${nth(subscriptions, taken.subscription)}`,
-        );
+        return sandbox.call("DELETE", `/v1/subscriptions/${nth(subscriptions, taken.subscription)}`);
     }
   }
 }

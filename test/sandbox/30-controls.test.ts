@@ -168,9 +168,7 @@ test("after kill -9 a state file holds all but the last moment", async () => {
     body: JSON.stringify({ email: "killed@example.test" }),
   });
   const customer: Json = await response.json();
-  await eventually("the customer is on disk", () =>
-    readFileSync(stateFile, "utf8").includes(customer.id),
-  );
+  await eventually("the customer is on disk", () => readFileSync(stateFile, "utf8").includes(customer.id));
   child.kill("SIGKILL");
   await once(child, "exit");
   const next = await startTestSandbox(1, { stateFile });

@@ -37,13 +37,10 @@ export function expectCyclesWithoutGap(state: Json): void {
   for (const subscription of state.subscriptions as Json[]) {
     const own = all.filter((order) => order.subscription_id === subscription.id);
     const paid = own.filter((order) => sales(order).some(({ status }) => status !== "failed"));
-    const cycles = paid
-      .map(({ subscription_cycle }) => subscription_cycle as number)
-      .toSorted((a, b) => a - b);
+    const cycles = paid.map(({ subscription_cycle }) => subscription_cycle as number).toSorted((a, b) => a - b);
     expect(cycles).toEqual(cycles.map((_, i) => i + 1));
     expect(subscription.current_billing_cycle).toBe(cycles.length);
-    const endedAt =
-      subscription.status === "completed" ? subscription.updated_at : subscription.canceled_at;
+    const endedAt = subscription.status === "completed" ? subscription.updated_at : subscription.canceled_at;
     if (endedAt === null) continue;
     for (const sale of own.flatMap(sales)) expect(sale.created_at <= endedAt).toBe(true);
   }

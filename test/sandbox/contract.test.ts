@@ -15,8 +15,8 @@ beforeAll(async () => {
 });
 
 test("the OpenAPI document has the 52 endpoints of the appendix and no others", () => {
-  const documented = Object.entries(document.paths as Record<string, object>).flatMap(
-    ([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  const documented = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
   expect(appendix).toHaveLength(52);
   expect(documented.sort()).toEqual(appendix.map(({ endpoint }) => endpoint).sort());
@@ -37,8 +37,7 @@ test.each([true, false])(
     const compiled = new Map<string, ReturnType<typeof ajv.compile>>();
     const compile = (schema: object) => {
       const text = JSON.stringify(schema);
-      const known =
-        compiled.get(text) ?? ajv.compile({ ...schema, components: document.components });
+      const known = compiled.get(text) ?? ajv.compile({ ...schema, components: document.components });
       compiled.set(text, known);
       return known;
     };
@@ -65,21 +64,15 @@ test("every operation says its errors and its header", () => {
       const what = `${method} ${path}`;
       const statuses = Object.keys(operation.responses);
       expect(statuses, what).toEqual(expect.arrayContaining(["400", "401", "403", "429"]));
-      const header = operation.parameters?.find(
-        ({ name }: Json) => name === "X-SVC-Idempotency-Key",
-      );
-      const asked = appendix.find(
-        ({ endpoint }) => endpoint === `${method.toUpperCase()} ${path}`,
-      )?.header;
+      const header = operation.parameters?.find(({ name }: Json) => name === "X-SVC-Idempotency-Key");
+      const asked = appendix.find(({ endpoint }) => endpoint === `${method.toUpperCase()} ${path}`)?.header;
       expect(header?.required ?? false, what).toBe(asked?.startsWith("required"));
     }
   }
 });
 
 const parametersOf = (path: string) =>
-  Object.fromEntries(
-    document.paths[path].get.parameters.map((parameter: Json) => [parameter.name, parameter]),
-  );
+  Object.fromEntries(document.paths[path].get.parameters.map((parameter: Json) => [parameter.name, parameter]));
 
 test("what the document says of a list's parameters is typed, and is what the list takes", async () => {
   const orders = parametersOf("/orders");
@@ -99,9 +92,7 @@ test("what the document says of a list's parameters is typed, and is what the li
       ...[expand, status].flatMap((list) =>
         list === undefined
           ? []
-          : [
-              `${list.name}=${(list.schema.items ?? list.schema).enum.slice(0, list.explode === false ? 9 : 1)}`,
-            ],
+          : [`${list.name}=${(list.schema.items ?? list.schema).enum.slice(0, list.explode === false ? 9 : 1)}`],
       ),
     ];
     for (const query of queries) await sandbox.ok("GET", `/v1${path}?${query}`);

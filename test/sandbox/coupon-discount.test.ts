@@ -2,10 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { coversCycle, discountOf } from "../../src/sandbox/resources/coupons/coupon.ts";
 
-const cents = fc.oneof(
-  fc.integer({ min: 0, max: 100_000 }),
-  fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
-);
+const cents = fc.oneof(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }));
 const cap = fc.option(fc.integer({ min: 1, max: 1_000_000_000 }));
 
 /** A percentage as a whole number of units of 10^-decimals, and as the number that JSON carries. */
@@ -14,9 +11,7 @@ const percentage = fc.integer({ min: 0, max: 12 }).chain((decimals) => {
   return fc.bigInt({ min: BigInt(scale), max: 100n * BigInt(scale) }).map((units) => ({
     units,
     scale: BigInt(scale),
-    value: Number(
-      `${units / BigInt(scale)}.${String(units % BigInt(scale)).padStart(decimals, "0")}`,
-    ),
+    value: Number(`${units / BigInt(scale)}.${String(units % BigInt(scale)).padStart(decimals, "0")}`),
   }));
 });
 

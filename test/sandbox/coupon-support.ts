@@ -10,10 +10,7 @@ export function couponTerms(terms: Record<string, unknown> = {}): Record<string,
 }
 
 /** A promo coupon; `code` is what its customers type. */
-export async function aPromo(
-  sandbox: TestSandbox,
-  terms: Record<string, unknown> = {},
-): Promise<Json> {
+export async function aPromo(sandbox: TestSandbox, terms: Record<string, unknown> = {}): Promise<Json> {
   const coupon = await sandbox.ok("POST", "/v1/coupons", {
     kind: "promo",
     ...couponTerms(terms),
@@ -32,11 +29,7 @@ export async function aGenerated(
 }
 
 /** A product of a price, so that a discount can be told to the cent. */
-export async function aProduct(
-  sandbox: TestSandbox,
-  amount: number,
-  currency = "usd",
-): Promise<Json> {
+export async function aProduct(sandbox: TestSandbox, amount: number, currency = "usd"): Promise<Json> {
   return sandbox.ok("POST", "/v1/products", { name: "Tea", pricing: { amount, currency } });
 }
 

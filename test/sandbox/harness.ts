@@ -48,12 +48,7 @@ export async function startTestSandbox(
   const log = createLog({ level: "fatal", name: "test" });
   const sandbox = await startSandbox({ port: 0, seed, log, ...options });
 
-  async function call(
-    method: string,
-    path: string,
-    body?: unknown,
-    options: CallOptions = {},
-  ): Promise<Called> {
+  async function call(method: string, path: string, body?: unknown, options: CallOptions = {}): Promise<Called> {
     const headers: Record<string, string> = { ...options.headers };
     const key = options.key === undefined ? testKey : options.key;
     if (key !== null) headers["authorization"] = `Bearer ${key}`;
@@ -135,14 +130,7 @@ const typeByStatus: Readonly<Record<number, string>> = {
 
 function expectEnvelope(method: string, path: string, { status, body, headers }: Called): void {
   const { error } = errorEnvelopeSchema.parse(body);
-  expect(Object.keys(error)).toEqual([
-    "type",
-    "code",
-    "message",
-    "param",
-    "request_id",
-    "field_errors",
-  ]);
+  expect(Object.keys(error)).toEqual(["type", "code", "message", "param", "request_id", "field_errors"]);
   expect(errorTypes).toContain(error.type);
   expect(error.request_id).toBe(headers.get("x-request-id"));
   const expected = error.code === "field_locked" ? "invalid_request_error" : typeByStatus[status];
@@ -228,9 +216,7 @@ export interface Received {
 }
 
 /** A webhook receiver that keeps what it gets; `answer` decides the status. */
-export async function startReceiver(
-  answer: (received: Received) => number | Promise<number> = () => 200,
-) {
+export async function startReceiver(answer: (received: Received) => number | Promise<number> = () => 200) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];

@@ -20,12 +20,7 @@ export function idsOf(page: Json): string[] {
 }
 
 /** The ids of a list, page by page. */
-export async function walkList(
-  sandbox: TestSandbox,
-  path: string,
-  query: string,
-  after?: string,
-): Promise<string[]> {
+export async function walkList(sandbox: TestSandbox, path: string, query: string, after?: string): Promise<string[]> {
   const seen: string[] = [];
   let cursor = after === undefined ? "" : `&starting_after=${after}`;
   for (;;) {

@@ -92,8 +92,7 @@ test("a link to the documentation may be followed from anywhere, a frame of it n
 test("a host name that was allowed is answered; on every address any address is", async () => {
   const log = createLog({ level: "fatal", name: "test" });
   const open = await startSandbox({ port: 0, host: "0.0.0.0", allowHosts: ["Sandbox"], log });
-  const plans = async (host: string) =>
-    (await ask(open.url, "GET", "/v1/plans", { authorization, host })).status;
+  const plans = async (host: string) => (await ask(open.url, "GET", "/v1/plans", { authorization, host })).status;
   expect(new URL(open.url).hostname).toBe("127.0.0.1");
   expect(await plans("sandbox:4010")).toBe(200);
   expect(await plans("192.0.2.7:4010")).toBe(200);

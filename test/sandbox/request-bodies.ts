@@ -1,12 +1,4 @@
-import {
-  type Json,
-  type TestSandbox,
-  aCustomer,
-  aPlan,
-  aSubscription,
-  anOrder,
-  productsOf,
-} from "./harness.ts";
+import { type Json, type TestSandbox, aCustomer, aPlan, aSubscription, anOrder, productsOf } from "./harness.ts";
 
 export interface GoodRequest {
   /** Of the endpoint's declaration. */

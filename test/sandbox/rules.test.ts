@@ -19,27 +19,13 @@ describe("billing dates", () => {
     const cycle = { interval: "month", interval_count: 1, anchor_day: 31 } as const;
     const start = new Date("2027-01-31T10:20:30.400Z");
     const dates = Array.from({ length: 6 }, (_, n) => day(billingDate(start, cycle, n)));
-    expect(dates).toEqual([
-      "2027-01-31",
-      "2027-02-28",
-      "2027-03-31",
-      "2027-04-30",
-      "2027-05-31",
-      "2027-06-30",
-    ]);
+    expect(dates).toEqual(["2027-01-31", "2027-02-28", "2027-03-31", "2027-04-30", "2027-05-31", "2027-06-30"]);
     expect(day(billingDate(new Date("2028-01-31T00:00:00Z"), cycle, 1))).toBe("2028-02-29");
     expect(billingDate(start, cycle, 1).toISOString()).toBe("2027-02-28T10:20:30.400Z");
   });
 
   test("every cadence and anchor day gives the right next dates over 24 cycles", () => {
-    const cadence = fc.constantFrom(
-      ["day", 1],
-      ["day", 7],
-      ["day", 14],
-      ["month", 1],
-      ["month", 3],
-      ["month", 12],
-    );
+    const cadence = fc.constantFrom(["day", 1], ["day", 7], ["day", 14], ["month", 1], ["month", 3], ["month", 12]);
     const start = fc.date({
       min: new Date("2024-01-01T00:00:00Z"),
       max: new Date("2032-12-31T00:00:00Z"),
@@ -59,17 +45,12 @@ describe("billing dates", () => {
             expect(date.getTime() - from.getTime()).toBe(n * cycle.interval_count * 86_400_000);
             continue;
           }
-          const months =
-            (date.getUTCFullYear() - from.getUTCFullYear()) * 12 +
-            date.getUTCMonth() -
-            from.getUTCMonth();
+          const months = (date.getUTCFullYear() - from.getUTCFullYear()) * 12 + date.getUTCMonth() - from.getUTCMonth();
           expect(months).toBe(n * cycle.interval_count);
           const wanted = cycle.anchor_day ?? from.getUTCDate();
           const tomorrow = new Date(date.getTime() + 86_400_000);
           const isLastDay = tomorrow.getUTCDate() === 1;
-          expect(date.getUTCDate() === wanted || (isLastDay && date.getUTCDate() < wanted)).toBe(
-            true,
-          );
+          expect(date.getUTCDate() === wanted || (isLastDay && date.getUTCDate() < wanted)).toBe(true);
           expect(date.toISOString().slice(10)).toBe(from.toISOString().slice(10));
         }
       }),
@@ -112,13 +93,7 @@ test("patterns: all, a family at any depth, an exact name", () => {
 test("retries are counted from the first decline", () => {
   const first = new Date("2026-01-01T00:00:00Z");
   const days = [1, 2, 3, 4, 5].map((attempts) => nextRetryAt(first, attempts, [1, 3, 5, 7]));
-  expect(days.map((date) => date && day(date))).toEqual([
-    "2026-01-02",
-    "2026-01-04",
-    "2026-01-06",
-    "2026-01-08",
-    null,
-  ]);
+  expect(days.map((date) => date && day(date))).toEqual(["2026-01-02", "2026-01-04", "2026-01-06", "2026-01-08", null]);
 });
 
 test("updated_at moves with every change, ties only when it may, and never falls", () => {

@@ -21,14 +21,7 @@ import { basename, dirname, join } from "node:path";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { expectCyclesWithoutGap, expectSumsToAgree } from "./accounting.ts";
-import {
-  type Json,
-  aCustomer,
-  aSubscription,
-  register,
-  startReceiver,
-  startTestSandbox,
-} from "./harness.ts";
+import { type Json, aCustomer, aSubscription, register, startReceiver, startTestSandbox } from "./harness.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sandbox-state-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -107,11 +100,9 @@ test("kill -9 in the middle of writing leaves one whole moment, time after time"
     if (round === 0) {
       // The first state that is on disk may be of a moment in the midst of the traffic.
       expect((await answered).status).toBe(200);
-      await eventually(
-        "all of the traffic is on disk",
-        () => (kept = ordersIn(stateFile)) >= traffic.orders,
-        { withinMs: 60_000 },
-      );
+      await eventually("all of the traffic is on disk", () => (kept = ordersIn(stateFile)) >= traffic.orders, {
+        withinMs: 60_000,
+      });
     } else {
       await begun;
     }
@@ -189,25 +180,19 @@ test("a reset is kept too, also where as much happened after it as before", asyn
 test.each([
   ['{"format":2,"seed"', "is not whole, or no JSON"],
   ["", "is not whole, or no JSON"],
-  [
-    '{"format":1,"seed":"1"}',
-    "was written by another version of the sandbox (format 1; this one has",
-  ],
+  ['{"format":1,"seed":"1"}', "was written by another version of the sandbox (format 1; this one has"],
   ['{"format":2,"seed":"1"}', "is not one of this sandbox"],
   ["[]", "is not one of this sandbox"],
-])(
-  "a state file that says %j stops the start, which says why and leaves it as it is",
-  async (text, why) => {
-    const stateFile = fileNamed("bad.json");
-    writeFileSync(stateFile, text);
-    const start = startTestSandbox(1, { stateFile });
-    await expect(start).rejects.toThrow(`The state file ${stateFile} ${why}`);
-    await expect(start).rejects.toThrow(
-      'or remove it to begin with an empty sandbox. "node src/bin/tallyhook.js start --reset"',
-    );
-    expect(readFileSync(stateFile, "utf8")).toBe(text);
-  },
-);
+])("a state file that says %j stops the start, which says why and leaves it as it is", async (text, why) => {
+  const stateFile = fileNamed("bad.json");
+  writeFileSync(stateFile, text);
+  const start = startTestSandbox(1, { stateFile });
+  await expect(start).rejects.toThrow(`The state file ${stateFile} ${why}`);
+  await expect(start).rejects.toThrow(
+    'or remove it to begin with an empty sandbox. "node src/bin/tallyhook.js start --reset"',
+  );
+  expect(readFileSync(stateFile, "utf8")).toBe(text);
+});
 
 test("a state that cannot be written any more is told at the end, and the last one that could is kept", async () => {
   const place = mkdtempSync(join(directory, "gone-"));
@@ -240,9 +225,7 @@ describe.runIf(process.getuid?.() === 0)("as root in a directory of another user
     await aCustomer(sandbox, null);
     await sandbox.close();
     const made = readdirSync(own, { recursive: true, encoding: "utf8" });
-    expect(made).toEqual(
-      expect.arrayContaining(["state.json", "state.json.lock", "state.json.lock/lock-name"]),
-    );
+    expect(made).toEqual(expect.arrayContaining(["state.json", "state.json.lock", "state.json.lock/lock-name"]));
     for (const name of made) expect([name, ownerOf(join(own, name))]).toEqual([name, owner]);
   });
 

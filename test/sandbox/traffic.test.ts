@@ -49,13 +49,7 @@ describe("a generated history", () => {
       expect(statuses).toContain(status);
     }
     const subscriptions = new Set<string>(state.subscriptions.map((s: Json) => s.status));
-    expect([...subscriptions].sort()).toEqual([
-      "active",
-      "canceled",
-      "completed",
-      "failed",
-      "past_due",
-    ]);
+    expect([...subscriptions].sort()).toEqual(["active", "canceled", "completed", "failed", "past_due"]);
     expect(state.hard_deleted.customers.length).toBeGreaterThan(0);
     expect(state.customers.some((customer: Json) => customer.deleted)).toBe(true);
   });

@@ -163,9 +163,7 @@ const CONFINED = [
 function matches(pattern: string, path: string): boolean {
   const source = pattern
     .split(/(\*\*|\*)/)
-    .map((part) =>
-      part === "**" ? ".*" : part === "*" ? "[^/]*" : part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"),
-    )
+    .map((part) => (part === "**" ? ".*" : part === "*" ? "[^/]*" : part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")))
     .join("");
   return new RegExp(`^${source}$`).test(path);
 }
@@ -186,9 +184,7 @@ interface Edge {
 
 function relativeEdges(file: SourceFile): Edge[] {
   return importedModules(file.text).flatMap(({ specifier, line }) =>
-    specifier?.startsWith(".")
-      ? [{ from: file.path, to: posix.join(posix.dirname(file.path), specifier), line }]
-      : [],
+    specifier?.startsWith(".") ? [{ from: file.path, to: posix.join(posix.dirname(file.path), specifier), line }] : [],
   );
 }
 
@@ -260,9 +256,5 @@ function cycles(edges: readonly Edge[]): string[] {
 export function architectureFaults(files: readonly SourceFile[]): string[] {
   const known = new Set(files.map((file) => file.path));
   const edges = files.flatMap(relativeEdges);
-  return [
-    ...edges.flatMap((edge) => importFaults(edge, known)),
-    ...files.flatMap(formFaults),
-    ...cycles(edges),
-  ];
+  return [...edges.flatMap((edge) => importFaults(edge, known)), ...files.flatMap(formFaults), ...cycles(edges)];
 }

@@ -4,9 +4,7 @@ import { chromiumAvailable, chromiumPath } from "./chromium.ts";
 export function setup(): void {
   if (chromiumPath !== null) return;
   if (chromiumAvailable) {
-    throw new Error(
-      "Chromium is not installed, and on CI the tests of the dashboard in it must run",
-    );
+    throw new Error("Chromium is not installed, and on CI the tests of the dashboard in it must run");
   }
   console.warn(
     "Chromium is not installed: the tests of the dashboard in a browser are skipped. " +

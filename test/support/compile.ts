@@ -21,7 +21,5 @@ export const printed = (
   options: { cwd: string; env?: NodeJS.ProcessEnv },
 ): Promise<string> =>
   new Promise((resolve) => {
-    execFile(command, args, options, (error, stdout, stderr) =>
-      resolve(stdout + stderr || (error?.message ?? "")),
-    );
+    execFile(command, args, options, (error, stdout, stderr) => resolve(stdout + stderr || (error?.message ?? "")));
   });

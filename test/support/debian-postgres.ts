@@ -87,9 +87,7 @@ export async function startDebianPostgres(): Promise<DebianPostgres> {
     stops.push(primary.stop);
     const base = `postgres://tallyhook:none@127.0.0.1:${primary.port}`;
     const url = databaseUrl(base, "tallyhook");
-    await withServer(databaseUrl(base, "postgres"), (client) =>
-      client.query("create database tallyhook"),
-    );
+    await withServer(databaseUrl(base, "postgres"), (client) => client.query("create database tallyhook"));
     const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook test" });
     await migrateSchema(db);
     await db.destroy();
@@ -120,11 +118,7 @@ const account = (): { uid: number; gid: number } | Record<string, never> => {
 };
 
 const initialize = (dataDir: string, bin?: string): void =>
-  run(
-    "initdb",
-    ["-D", dataDir, "-U", "tallyhook", "--auth=trust", "-E", "UTF8", "--locale=C"],
-    bin,
-  );
+  run("initdb", ["-D", dataDir, "-U", "tallyhook", "--auth=trust", "-E", "UTF8", "--locale=C"], bin);
 
 function run(program: string, args: readonly string[], bin = programs ?? ""): void {
   execFileSync(join(bin, program), args, { ...account(), cwd: "/", stdio: "pipe" });
@@ -137,10 +131,7 @@ async function start(
 ): Promise<{ pid: number; port: number; stop(): Promise<void> }> {
   const port = await freePort();
   const log = openSync(`${dataDir}.log`, "a", 0o644);
-  const options = Object.entries({ ...settings, ...more }).flatMap(([name, value]) => [
-    "-c",
-    `${name}=${value}`,
-  ]);
+  const options = Object.entries({ ...settings, ...more }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const args = ["-D", dataDir, "-p", String(port), ...options];
   const child = spawn(join(bin, "postgres"), args, {
     ...account(),
@@ -156,9 +147,7 @@ async function start(
   process.once("exit", killWithTests);
   await eventually("the server answers", () => {
     if (child.exitCode !== null) throw new Error(`it ended: see ${dataDir}.log`);
-    return withServer(`postgres://tallyhook@127.0.0.1:${port}/postgres`, () =>
-      Promise.resolve(true),
-    );
+    return withServer(`postgres://tallyhook@127.0.0.1:${port}/postgres`, () => Promise.resolve(true));
   });
   return {
     pid,

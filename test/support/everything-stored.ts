@@ -10,9 +10,7 @@ export async function everyRow(db: Knex): Promise<Map<string, string>> {
   );
   const found = new Map<string, string>();
   for (const { name } of tables) {
-    const { rows } = await db.raw<{ rows: { row: string }[] }>(
-      `select t::text as row from ${name} t`,
-    );
+    const { rows } = await db.raw<{ rows: { row: string }[] }>(`select t::text as row from ${name} t`);
     const text = rows.map(({ row }) => row).join("\n");
     const bytes = [...text.matchAll(/\\+x([0-9a-f]+)/g)].map(([, hex = ""]) =>
       Buffer.from(hex, "hex").toString("latin1"),

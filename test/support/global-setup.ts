@@ -45,9 +45,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function testServer(
-  given: string | undefined,
-): Promise<{ url: string; isOurs: boolean; stop(): Promise<void> }> {
+async function testServer(given: string | undefined): Promise<{ url: string; isOurs: boolean; stop(): Promise<void> }> {
   if (given !== undefined) {
     await assertReachable(given, { variable: "TEST_DATABASE_URL" });
     return { url: given, isOurs: false, stop: async () => {} };
@@ -78,9 +76,7 @@ async function testServer(
 /** A login hashes the password as often as it was hashed when it was set: 4,096 times are a fifth of a connection. */
 async function makeLoginCheap(client: pg.Client, { username, password }: URL): Promise<void> {
   await client.query("SET scram_iterations = 1");
-  await client.query(
-    `ALTER ROLE ${pg.escapeIdentifier(username)} PASSWORD ${pg.escapeLiteral(password)}`,
-  );
+  await client.query(`ALTER ROLE ${pg.escapeIdentifier(username)} PASSWORD ${pg.escapeLiteral(password)}`);
 }
 
 async function migrateTemplate(url: string): Promise<void> {

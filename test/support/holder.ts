@@ -38,18 +38,16 @@ export interface HolderOptions {
 export async function startHolder(dataDir: string, options: HolderOptions = {}): Promise<Holder> {
   const { shellPrefix = ":", ...account } = options;
   const src = join(inject("image"), "dist", "src");
-  const child = spawn(
-    "/bin/sh",
-    ["-c", `${shellPrefix}; exec "$@"`, "sh", process.execPath, script, src, dataDir],
-    { ...account, cwd: projectRoot, detached: true, stdio: ["pipe", "pipe", "inherit"] },
-  );
+  const child = spawn("/bin/sh", ["-c", `${shellPrefix}; exec "$@"`, "sh", process.execPath, script, src, dataDir], {
+    ...account,
+    cwd: projectRoot,
+    detached: true,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   const holderPid = child.pid;
   if (holderPid === undefined) throw new Error("the holder was not started");
   const closed = once(child, "close");
-  const line = (await Promise.race([
-    once(createInterface(child.stdout), "line"),
-    closed,
-  ])) as unknown[];
+  const line = (await Promise.race([once(createInterface(child.stdout), "line"), closed])) as unknown[];
   if (typeof line[0] !== "string") throw new Error("the holder ended without a word");
   return {
     ...(JSON.parse(line[0]) as HolderReport),

@@ -52,7 +52,6 @@ async function build(outDir: string): Promise<void> {
   const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
   const copyFiles = [join("src", "bin", "copy-files.js"), outDir];
   const errors =
-    (await compile(args, projectRoot)) ||
-    (await printed(process.execPath, copyFiles, { cwd: projectRoot }));
+    (await compile(args, projectRoot)) || (await printed(process.execPath, copyFiles, { cwd: projectRoot }));
   if (errors !== "") throw new Error(errors);
 }

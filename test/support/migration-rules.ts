@@ -62,10 +62,7 @@ const inTransaction: readonly Rule[] = [
     /^insert into .* from (alerts|inbox|mirror|receiver|reconcile|reports)\./,
     "it copies rows under the locks of the transaction: in batches, -- repeat in an -- online file",
   ],
-  [
-    /^(truncate|lock|vacuum|cluster|refresh)\b/,
-    "it locks the whole table for as long as the transaction lasts",
-  ],
+  [/^(truncate|lock|vacuum|cluster|refresh)\b/, "it locks the whole table for as long as the transaction lasts"],
   [
     /^drop (table|schema|sequence|view|function)\b/,
     "processes of the release before still use it: drop it a release later",
@@ -111,19 +108,13 @@ const ofActions: readonly Rule[] = [
     "processes of the release before insert rows without it: give it a default",
   ],
   [/^validate /, "it reads the whole table: in an -- online file"],
-  [
-    /^attach partition/,
-    "it reads the whole table to prove the bounds, unless a valid check constraint proves them",
-  ],
+  [/^attach partition/, "it reads the whole table to prove the bounds, unless a valid check constraint proves them"],
   [/^detach partition(?!.* concurrently)/, "it locks the table exclusively: detach … concurrently"],
   [
     /^(rename|drop|alter (column )?[\w"]+ drop default|set schema)/,
     "processes of the release before still use what it was: contract a release later",
   ],
-  [
-    /^set (logged|unlogged|tablespace|access method)/,
-    "it rewrites the table under an exclusive lock",
-  ],
+  [/^set (logged|unlogged|tablespace|access method)/, "it rewrites the table under an exclusive lock"],
 ];
 
 function transactionProblems(sql: string): string[] {
@@ -153,9 +144,7 @@ function onlineProblems(sql: string, isRepeated: boolean): string[] {
   if (/^(update|delete|insert)\b|^with\b/.test(sql)) {
     return isRepeated && /\blimit \d+/.test(sql)
       ? []
-      : [
-          "one statement for all rows holds their locks until its end: -- repeat before it, and a limit in it",
-        ];
+      : ["one statement for all rows holds their locks until its end: -- repeat before it, and a limit in it"];
   }
   const mayRunAgain = [
     /^create (unique )?index concurrently if not exists \w+ on \w+\.\w+/,

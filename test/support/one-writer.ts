@@ -19,8 +19,7 @@ export function mirrorWriteFaults(files: readonly SourceFile[]): string[] {
     .flatMap(({ path, text }) => {
       const said = blankComments(text);
       return WRITES.flatMap((pattern) => [...said.matchAll(pattern)]).map(
-        ({ index }) =>
-          `${path}:${said.slice(0, index).split("\n").length} writes the mirror: let src/mirror/ do it`,
+        ({ index }) => `${path}:${said.slice(0, index).split("\n").length} writes the mirror: let src/mirror/ do it`,
       );
     });
 }

@@ -73,8 +73,7 @@ export async function startOtlpReceiver(answer: OtlpAnswer = "accepted"): Promis
       if (answer === "accepted") spans.push(...spansOf(JSON.parse(body) as OtlpRequest));
       for (const watch of watchers) watch();
       if (answer === "never") return;
-      const { status, body: text } =
-        answer === "accepted" ? { status: 200, body: '{"partialSuccess":{}}' } : answer;
+      const { status, body: text } = answer === "accepted" ? { status: 200, body: '{"partialSuccess":{}}' } : answer;
       res.writeHead(status, { "content-type": "application/json" }).end(text);
     });
   });

@@ -4,10 +4,7 @@ import { chmod, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-} from "../../src/platform/embedded/embedded-postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { withExclusiveLock } from "../../src/platform/exclusive-lock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateSchema } from "../../src/main/schema.ts";
@@ -58,9 +55,7 @@ export async function startOwnServer(settings: Record<string, string> = {}): Pro
       await eventually("the server is gone", () => all.every((pid) => commandLine(pid) === null));
     },
     async killBackend(random) {
-      const backends = childrenOf(server.pid).filter((pid) =>
-        commandLine(pid)?.includes("127.0.0.1"),
-      );
+      const backends = childrenOf(server.pid).filter((pid) => commandLine(pid)?.includes("127.0.0.1"));
       const victim = backends[Math.floor(random() * backends.length)];
       if (victim === undefined) throw new Error("no client is connected to the server");
       process.kill(victim, "SIGKILL");

@@ -2,5 +2,4 @@ import { inject } from "vitest";
 import type { Pooling } from "../../src/platform/postgres/session-settings.ts";
 
 /** How the databases of this run are reached: by way of a pooler in the project "pooler" of `npm run torture`. */
-export const testPooling = (): Pooling | undefined =>
-  inject("poolerUrl") === null ? undefined : "transaction";
+export const testPooling = (): Pooling | undefined => (inject("poolerUrl") === null ? undefined : "transaction");

@@ -4,12 +4,7 @@ import { migrateSchema } from "../../src/main/schema.ts";
 import { installBinaries } from "../../src/platform/embedded/cluster.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { createTestDatabase } from "./database.ts";
-import {
-  type PlainServer,
-  debianPostgresInstalled,
-  startDebianServer,
-  startPlainServer,
-} from "./debian-postgres.ts";
+import { type PlainServer, debianPostgresInstalled, startDebianServer, startPlainServer } from "./debian-postgres.ts";
 import { projectRoot } from "./project-root.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 
@@ -19,9 +14,7 @@ const packages = join(projectRoot, ".data", "postgres", "node_modules");
 /** A migrated database on each version of PostgreSQL that is here: the run's own, Debian's, and npm's packages. */
 export const migratedOnEachVersion: readonly [string, () => Promise<PlainServer>][] = [
   ["the embedded server", () => createTestDatabase({ poolMax: 1 })],
-  ...(debianPostgresInstalled
-    ? [["Debian's server", () => migrated(startDebianServer())] satisfies Version]
-    : []),
+  ...(debianPostgresInstalled ? [["Debian's server", () => migrated(startDebianServer())] satisfies Version] : []),
   ...(existsSync(packages) ? readdirSync(packages) : [])
     .filter((name) => /^postgres-\d+$/.test(name))
     .map((name): Version => {

@@ -4,9 +4,7 @@ import { prometheusAvailable, prometheusInstalled } from "./prometheus.ts";
 export function setup(): void {
   if (prometheusInstalled) return;
   if (prometheusAvailable) {
-    throw new Error(
-      "prometheus and promtool are not installed, and on CI the alert rules must be checked by them",
-    );
+    throw new Error("prometheus and promtool are not installed, and on CI the alert rules must be checked by them");
   }
   console.warn(
     "prometheus or promtool is not installed: the tests of alert rules and dashboard are skipped. " +

@@ -78,8 +78,7 @@ export async function startPrometheus(
   };
 }
 
-const hasEnded = (child: ChildProcess): boolean =>
-  child.exitCode !== null || child.signalCode !== null;
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
 /** In its own time, which it needs to write; by force where it hangs. */
 async function end(child: ChildProcess): Promise<void> {

@@ -20,8 +20,7 @@ function installed(): string[] {
 /** For `test.skipIf(!psqlAvailable)`. On CI it is true in any case: there the tests have to fail, not to vanish. */
 export const psqlAvailable = program !== null || process.env["CI"] === "true";
 
-if (!psqlAvailable)
-  console.warn("psql is not installed: the reader of the feed that needs it is skipped.");
+if (!psqlAvailable) console.warn("psql is not installed: the reader of the feed that needs it is skipped.");
 
 export interface Psql {
   /** Runs commands of psql and SQL; resolves with the lines that they printed. Rejects where one of them failed. */
@@ -32,11 +31,9 @@ export interface Psql {
 /** A psql that goes on from one script to the next, with its session and its variables. */
 export function startPsql(url: string): Psql {
   const args = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--dbname", url];
-  const child: ChildProcessWithoutNullStreams = spawn(
-    program ?? "psql",
-    [...args, "--set", "ON_ERROR_STOP=1"],
-    { stdio: ["pipe", "pipe", "pipe"] },
-  );
+  const child: ChildProcessWithoutNullStreams = spawn(program ?? "psql", [...args, "--set", "ON_ERROR_STOP=1"], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
   const kill = (): void => void child.kill("SIGKILL");
   process.once("exit", kill);
   const exited = once(child, "close").finally(() => process.removeListener("exit", kill));

@@ -42,11 +42,7 @@ export interface Watched extends ManyRedis {
 }
 
 /** Asks one server over a connection of its own. */
-export async function askRedis<T>(
-  port: number,
-  ask: (client: Redis) => Promise<T>,
-  password?: string,
-): Promise<T> {
+export async function askRedis<T>(port: number, ask: (client: Redis) => Promise<T>, password?: string): Promise<T> {
   const client = new Redis(port, "127.0.0.1", {
     lazyConnect: true,
     retryStrategy: () => null,
@@ -84,8 +80,7 @@ export const startWatchedRedis = (options: WatchedOptions = {}): Promise<Watched
 
 async function startWatched(start: typeof startRedis, options: WatchedOptions): Promise<Watched> {
   const { replicas = 1, sentinels = 1, downAfterMs = 1_000, password, sentinelPassword } = options;
-  const secured: Record<string, string> =
-    password === undefined ? {} : { requirepass: password, masterauth: password };
+  const secured: Record<string, string> = password === undefined ? {} : { requirepass: password, masterauth: password };
   const master = await start({ settings: { ...replicated, ...secured } });
   const others = await Promise.all(
     Array.from({ length: replicas }, () =>
@@ -125,16 +120,11 @@ async function startWatched(start: typeof startRedis, options: WatchedOptions): 
   );
   const hosts = watchers.map(({ port }) => `127.0.0.1:${port}`).join(",");
   const userInfo = password === undefined ? "" : `:${encodeURIComponent(password)}@`;
-  const query =
-    sentinelPassword === undefined
-      ? ""
-      : `?sentinel_password=${encodeURIComponent(sentinelPassword)}`;
+  const query = sentinelPassword === undefined ? "" : `?sentinel_password=${encodeURIComponent(sentinelPassword)}`;
   const askAny = async <T>(call: (client: Redis) => Promise<T>): Promise<T> =>
     Promise.any(watchers.map((sentinel) => ask(sentinel, call)));
   const queueOwner = async (): Promise<RedisServer> => {
-    const address = await askAny((client) =>
-      client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName),
-    );
+    const address = await askAny((client) => client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName));
     const port = Number((address as string[])[1]);
     const found = servers.find((server) => server.port === port);
     if (found === undefined) throw new Error(`no server of ours has the port ${port}`);
@@ -182,10 +172,7 @@ async function allOrNone<T>(build: (start: typeof startRedis) => Promise<T>): Pr
   }
 }
 
-async function untilTakenOver(
-  queueOwner: () => Promise<RedisServer>,
-  from: RedisServer,
-): Promise<void> {
+async function untilTakenOver(queueOwner: () => Promise<RedisServer>, from: RedisServer): Promise<void> {
   await eventually("another server has the queue", async () => (await queueOwner()) !== from);
 }
 
@@ -231,13 +218,7 @@ async function startCluster(
   );
   const addresses = servers.map(({ port }) => `127.0.0.1:${port}`);
   const sized = replicas === 0 ? [] : ["--cluster-replicas", String(replicas)];
-  await promisify(execFile)("redis-cli", [
-    "--cluster",
-    "create",
-    ...addresses,
-    ...sized,
-    "--cluster-yes",
-  ]);
+  await promisify(execFile)("redis-cli", ["--cluster", "create", ...addresses, ...sized, "--cluster-yes"]);
   const isWhole = (server: RedisServer) =>
     askRedis(server.port, async (client) => {
       const info = await client.cluster("INFO");
@@ -245,9 +226,7 @@ async function startCluster(
       const perShard = shards.every((shard) => shard.length === 3 + replicas);
       return info.includes("cluster_state:ok") && shards.length === masters && perShard;
     });
-  await Promise.all(
-    servers.map((server) => eventually("the cluster is whole", () => isWhole(server))),
-  );
+  await Promise.all(servers.map((server) => eventually("the cluster is whole", () => isWhole(server))));
   const queueOwner = (): Promise<RedisServer> => {
     const isOwner = async (server: RedisServer): Promise<RedisServer> =>
       askRedis(server.port, async (client) => {

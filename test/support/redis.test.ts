@@ -17,10 +17,7 @@ describe.skipIf(!redisAvailable)("a redis-server for tests", () => {
     const server = await start();
     const client = new Redis(server.url);
     await client.set("a", "1");
-    expect(await client.config("GET", "maxmemory-policy")).toEqual([
-      "maxmemory-policy",
-      "noeviction",
-    ]);
+    expect(await client.config("GET", "maxmemory-policy")).toEqual(["maxmemory-policy", "noeviction"]);
     await server.flush();
     expect(await client.dbsize()).toBe(0);
     client.disconnect();

@@ -75,10 +75,7 @@ async function launch(port: number, dir: string, options: RedisOptions): Promise
     dir,
     ...(options.sentinel === undefined ? serverSettings(options) : {}),
   };
-  const args = Object.entries(settings).flatMap(([name, value]) => [
-    `--${name}`,
-    ...value.split(" "),
-  ]);
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, ...value.split(" ")]);
   if (options.sentinel !== undefined) {
     const file = join(dir, "sentinel.conf");
     await writeFile(file, options.sentinel);
@@ -97,10 +94,7 @@ const serverSettings = ({ appendOnly, settings }: RedisOptions) => ({
   ...settings,
 });
 
-async function launchOnFreePort(
-  dir: string,
-  options: RedisOptions,
-): Promise<{ child: ChildProcess; port: number }> {
+async function launchOnFreePort(dir: string, options: RedisOptions): Promise<{ child: ChildProcess; port: number }> {
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     try {

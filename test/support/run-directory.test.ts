@@ -32,9 +32,7 @@ test.runIf(process.platform === "linux").each([
     });
     const isServerReady = () =>
       readdirSync(place).some((name) =>
-        readdirSync(join(place, name)).some((made) =>
-          existsSync(join(place, name, made, "postgres", "port")),
-        ),
+        readdirSync(join(place, name)).some((made) => existsSync(join(place, name, made, "postgres", "port"))),
       );
     await eventually("the run's server is ready", isServerReady, { withinMs });
     expect(processesWith(place).length).toBeGreaterThan(0);

@@ -53,9 +53,7 @@ export async function setup(project: Pick<TestProject, "tmpDir">): Promise<() =>
  */
 async function hasMemoryForFiles(): Promise<boolean> {
   if (process.platform !== "linux") return false;
-  const mounts = (await readFile("/proc/mounts", "utf8"))
-    .split("\n")
-    .map((line) => line.split(" "));
+  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
   const options = mounts.findLast(([, at, type]) => at === memory && type === "tmpfs")?.[3];
   if (options === undefined || /\b(noexec|ro)\b/.test(options)) return false;
   const { bavail, bsize } = await statfs(memory);

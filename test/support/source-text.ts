@@ -57,11 +57,7 @@ function blank(text: string, what: "comments" | "all but code"): string {
   };
   const regexMayStart = (): boolean => {
     const before = out.trimEnd();
-    return (
-      before === "" ||
-      REGEX_MAY_FOLLOW_CHARACTER.test(before) ||
-      REGEX_MAY_FOLLOW_WORD.test(before.slice(-12))
-    );
+    return before === "" || REGEX_MAY_FOLLOW_CHARACTER.test(before) || REGEX_MAY_FOLLOW_WORD.test(before.slice(-12));
   };
 
   while (at < text.length) {

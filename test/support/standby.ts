@@ -48,9 +48,7 @@ const standbyName = "standby";
  * A primary with a migrated database, and a physical standby that streams from it. The embedded package has no
  * pg_basebackup: the standby's data are a copy of the stopped primary's.
  */
-export async function startReplicatedServer(
-  options: ReplicationOptions = {},
-): Promise<ReplicatedServer> {
+export async function startReplicatedServer(options: ReplicationOptions = {}): Promise<ReplicatedServer> {
   const { isSynchronous = false, ofStandby = {} } = options;
   // A standby refuses to start with fewer WAL senders than its primary has.
   const settings = { wal_level: "replica", max_wal_senders: "4", ...options.settings };
@@ -89,11 +87,7 @@ async function copyOf({ dataDir, url }: OwnServer): Promise<string> {
   return copy;
 }
 
-async function startStandby(
-  primary: OwnServer,
-  dataDir: string,
-  settings: Record<string, string>,
-): Promise<Standby> {
+async function startStandby(primary: OwnServer, dataDir: string, settings: Record<string, string>): Promise<Standby> {
   const log = createLog({ level: "silent", name: "test" });
   const server = await startEmbeddedPostgres({ dataDir, log, settings });
   const { url } = server;
@@ -104,10 +98,7 @@ async function startStandby(
   async function run(statement: string, values: unknown[] = []): Promise<unknown[]> {
     for (;;) {
       try {
-        return await withServer(
-          url,
-          async (client) => (await client.query(statement, values)).rows,
-        );
+        return await withServer(url, async (client) => (await client.query(statement, values)).rows);
       } catch (error) {
         if (!isRecoveryConflict(error)) throw error;
       }

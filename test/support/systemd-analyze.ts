@@ -4,8 +4,6 @@ import { spawnSync } from "node:child_process";
 const leastVersion = 250;
 
 const [, version = "0"] =
-  /^systemd (\d+)/.exec(
-    spawnSync("systemd-analyze", ["--version"], { encoding: "utf8" }).stdout ?? "",
-  ) ?? [];
+  /^systemd (\d+)/.exec(spawnSync("systemd-analyze", ["--version"], { encoding: "utf8" }).stdout ?? "") ?? [];
 
 export const systemdAnalyzes = Number(version) >= leastVersion;

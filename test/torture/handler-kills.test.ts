@@ -6,12 +6,7 @@ import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { applyAs, orderAt, untilHandled, untilRegistered } from "../dispatch/dispatch-stand.ts";
-import {
-  countBegun,
-  expectAllHandled,
-  putNotedHandlers,
-  untilMidway,
-} from "../dispatch/noted-handlers.ts";
+import { countBegun, expectAllHandled, putNotedHandlers, untilMidway } from "../dispatch/noted-handlers.ts";
 import { layOutDeployment } from "../e2e/deployment.ts";
 import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
@@ -102,10 +97,7 @@ async function expectApplyingWithoutHost(db: Knex, worker: Program): Promise<voi
   const event = { id: "evt_1", type: "order.updated", created_at: object["updated_at"] };
   const raw = Buffer.from(JSON.stringify({ ...event, data: { object } }));
   const seq = await storeRow(db, { raw, eventId: event.id, receivedAgoSeconds: 60 });
-  await eventually(
-    "an event is applied without the host",
-    async () => (await progressOf(db, seq)).state === "applied",
-  );
+  await eventually("an event is applied without the host", async () => (await progressOf(db, seq)).state === "applied");
   await rm(broken);
 }
 
@@ -113,9 +105,7 @@ async function expectApplyingWithoutHost(db: Knex, worker: Program): Promise<voi
 async function writeChanges(db: Knex, random: Random, signal: AbortSignal): Promise<void> {
   const states = new Map<number, number>();
   for (let batch = 1; !signal.aborted; batch++) {
-    const chosen = new Set(
-      Array.from({ length: statesAtOnce }, () => Math.floor(random() * objects)),
-    );
+    const chosen = new Set(Array.from({ length: statesAtOnce }, () => Math.floor(random() * objects)));
     const orders = [...chosen].map((n) => {
       const state = (states.get(n) ?? 0) + 1;
       states.set(n, state);

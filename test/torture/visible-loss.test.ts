@@ -28,8 +28,6 @@ test("a database that promises too much is found out", async () => {
     settings: { synchronous_commit: "off" },
     prepare: commitEventsTooEarly,
   });
-  console.log(
-    JSON.stringify({ synchronousCommit: "off", ...numbers, missing: audit.missing.length }),
-  );
+  console.log(JSON.stringify({ synchronousCommit: "off", ...numbers, missing: audit.missing.length }));
   expect(audit.missing.length).toBeGreaterThan(0);
 });

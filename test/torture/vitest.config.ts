@@ -94,11 +94,7 @@ export default defineConfig(({ mode }) => ({
                     ]
                   : [],
                 // They start processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
-                exclude: [
-                  "test/dispatch/host/*.test.ts",
-                  "test/dispatch/kill.test.ts",
-                  "test/reconcile/kill.test.ts",
-                ],
+                exclude: ["test/dispatch/host/*.test.ts", "test/dispatch/kill.test.ts", "test/reconcile/kill.test.ts"],
                 provide: { isTorture: false, isShort: false },
                 globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
                 pool: "forks",

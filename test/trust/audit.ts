@@ -17,10 +17,7 @@ const failure = z.union([
   z.object({ message: z.string().regex(/getaddrinfo|connect E|timeout|network/) }),
 ]);
 const vulnerabilities = z.object({
-  vulnerabilities: z.record(
-    z.string(),
-    z.object({ name: z.string(), severity: z.string(), range: z.string() }),
-  ),
+  vulnerabilities: z.record(z.string(), z.object({ name: z.string(), severity: z.string(), range: z.string() })),
 });
 const signatures = z.object({
   invalid: z.array(z.object({ name: z.string(), version: z.string() })),

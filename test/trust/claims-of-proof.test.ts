@@ -1,11 +1,7 @@
 import fc from "fast-check";
 import type { Knex } from "knex";
 import { describe, expect, test } from "vitest";
-import {
-  boundsOf,
-  calendarOf,
-  monthOf,
-} from "../../src/dashboard/pages/reconciliation/calendar.ts";
+import { boundsOf, calendarOf, monthOf } from "../../src/dashboard/pages/reconciliation/calendar.ts";
 import { renderCoverage } from "../../src/dashboard/pages/reconciliation/coverage-view.ts";
 import { trustOf } from "../../src/dashboard/pages/reconciliation/trust.ts";
 import { listName } from "../../src/dashboard/pages/reconciliation/words.ts";
@@ -36,10 +32,7 @@ const reads = (last: number): fc.Arbitrary<Read[]> =>
   fc.array(
     fc
       .record({
-        resources: fc.oneof(
-          fc.constant(slicedResources),
-          fc.subarray([...slicedResources], { minLength: 1 }),
-        ),
+        resources: fc.oneof(fc.constant(slicedResources), fc.subarray([...slicedResources], { minLength: 1 })),
         ends: fc.uniqueArray(fc.integer({ min: 0, max: last }), { minLength: 2, maxLength: 2 }),
         hasStart: fc.boolean(),
         isFresh: fc.boolean(),
@@ -86,11 +79,7 @@ const words = (markup: string): string =>
 /** The sentences and cells of the page of coverage that say that something is proved, with the range and the lists. */
 function claimsOf(
   page: string,
-  {
-    month,
-    now,
-    hourOf,
-  }: { month: { from: Date; before: Date }; now: Date; hourOf: (at: Date) => number },
+  { month, now, hourOf }: { month: { from: Date; before: Date }; now: Date; hourOf: (at: Date) => number },
 ): { resources: readonly Resource[]; from: number; before: number; says: string }[] {
   const text = words(page);
   const moment = (match: RegExpExecArray | null) =>
@@ -183,14 +172,11 @@ describe("the page of coverage", () => {
     expect(claimed).toBeGreaterThan(100);
   });
 
-  const full = (until: number): Read[] => [
-    { resources: slicedResources, from: null, before: until, isFresh: true },
-  ];
+  const full = (until: number): Read[] => [{ resources: slicedResources, from: null, before: until, isFresh: true }];
   const november = { year: 2026, month: 11 };
   const december = { year: 2026, month: 12 };
   const hour = (text: string) => hourOf(new Date(`2026-${text}:00Z`));
-  const textOf = (...[ledger, now, month]: Parameters<typeof pageOf>) =>
-    words(pageOf(ledger, now, month));
+  const textOf = (...[ledger, now, month]: Parameters<typeof pageOf>) => words(pageOf(ledger, now, month));
 
   test("says on the first morning of a month that the next run is to prove it, and of the last one until when", () => {
     const [ledger, now] = [full(hour("11-30T04:00")), at(hour("12-01T09:00"))];
@@ -238,9 +224,7 @@ describe("all that speaks of proof", () => {
           for (const { resource, provedUntil } of proofs) {
             const until = provedUntil === null ? beginning : hourOf(provedUntil);
             expect(isProved(ledger, [resource], { from: beginning, before: until })).toBe(true);
-            expect(isProved(ledger, [resource], { from: beginning, before: until + 1 })).toBe(
-              false,
-            );
+            expect(isProved(ledger, [resource], { from: beginning, before: until + 1 })).toBe(false);
           }
 
           const [fromUtc, toUtc] = [from, to].sort((a, b) => a - b).map((n) => at(n).toISOString());
@@ -252,9 +236,7 @@ describe("all that speaks of proof", () => {
           expect(proof.verdict).toBe(isWhole ? "PASS" : "INCOMPLETE");
           if (proof.readUntil !== null) {
             const until = hourOf(new Date(proof.readUntil));
-            expect(isProved(ledger, slicedResources, { from: beginning, before: until })).toBe(
-              true,
-            );
+            expect(isProved(ledger, slicedResources, { from: beginning, before: until })).toBe(true);
           }
 
           const { status } = await reportsRoom.check({ db: async () => db });
@@ -279,11 +261,7 @@ describe("all that speaks of proof", () => {
   });
 
   /** Gives back the end of the last run, in hours. */
-  async function store(
-    db: Knex,
-    ledger: readonly Read[],
-    at: (hour: number) => Date,
-  ): Promise<number | null> {
+  async function store(db: Knex, ledger: readonly Read[], at: (hour: number) => Date): Promise<number | null> {
     await emptyTables(db, ["reconcile.runs"]);
     for (const { resources, from, before, isFresh } of ledger) {
       await coverAll(db, at(before).toISOString(), {

@@ -19,8 +19,7 @@ test.skipIf(!existsSync(join(projectRoot, ".git")))(
         .split(/\n\s*\n|\n(?=- )/)
         .some(
           (part) =>
-            /\bnpx tallyhook\b/.test(part) &&
-            !/\bnpx\b[^]*\b(?:would|pass none|never|ends at|fetch)/.test(part),
+            /\bnpx tallyhook\b/.test(part) && !/\bnpx\b[^]*\b(?:would|pass none|never|ends at|fetch)/.test(part),
         );
     expect(tracked.split("\0").filter((path) => path !== "" && isToldThere(path))).toEqual([]);
   },

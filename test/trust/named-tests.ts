@@ -11,9 +11,10 @@ export interface NamedTest {
 /** The tests that a page of `docs/` names: `` `test/….test.ts`: "title" ``, however the lines are wrapped. Pure. */
 export function testsNamedIn(text: string): NamedTest[] {
   const unwrapped = text.replaceAll(/\s+/g, " ");
-  return [...unwrapped.matchAll(/`(test\/[^`]+\.test\.ts)`: "([^"]+)"/g)].map(
-    ([, file = "", title = ""]) => ({ file, title }),
-  );
+  return [...unwrapped.matchAll(/`(test\/[^`]+\.test\.ts)`: "([^"]+)"/g)].map(([, file = "", title = ""]) => ({
+    file,
+    title,
+  }));
 }
 
 /** Those of them that are not in the suite. */
@@ -32,8 +33,7 @@ export function declares(source: string, title: string): boolean {
     let at = source.indexOf(literal);
     while (at >= 0) {
       const before = source.slice(0, at).trimEnd();
-      if (before.endsWith("(") && !/describe(?:\.skip|\.skipIf\([^)]*\))?\($/.test(before))
-        return true;
+      if (before.endsWith("(") && !/describe(?:\.skip|\.skipIf\([^)]*\))?\($/.test(before)) return true;
       at = source.indexOf(literal, at + 1);
     }
     return false;

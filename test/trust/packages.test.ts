@@ -8,15 +8,7 @@ import { readSignatures, readVulnerabilities } from "./audit.ts";
 import { type Bom, type Lock, productionBom } from "./sbom.ts";
 
 /** What a merchant may ship beside their own code without asking anybody. */
-const allowedLicences = new Set([
-  "0BSD",
-  "Apache-2.0",
-  "BSD-2-Clause",
-  "BSD-3-Clause",
-  "ISC",
-  "MIT",
-  "MIT-0",
-]);
+const allowedLicences = new Set(["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0"]);
 
 describe("npm run sbom", () => {
   let text: string;
@@ -59,9 +51,7 @@ describe("npm run sbom", () => {
       return isAllowed && isHashed && purl.startsWith("pkg:npm/") ? [] : [`${purl} ${ids.join()}`];
     });
     expect(faults).toEqual([]);
-    const refs = new Set(
-      [...bom.components, bom.metadata.component].map((each) => each["bom-ref"]),
-    );
+    const refs = new Set([...bom.components, bom.metadata.component].map((each) => each["bom-ref"]));
     const unknown = bom.dependencies.flatMap(({ ref, dependsOn }) =>
       [ref, ...dependsOn].filter((each) => !refs.has(each)),
     );
@@ -108,14 +98,8 @@ describe("the audit of packages", () => {
   });
 
   test.each([
-    [
-      "a mirror that takes no audits",
-      { statusCode: 405, message: "405 - POST https://r.example/x" },
-    ],
-    [
-      "no network",
-      { error: { code: "ENOTFOUND", summary: "request to https://r.example/x failed" } },
-    ],
+    ["a mirror that takes no audits", { statusCode: 405, message: "405 - POST https://r.example/x" }],
+    ["no network", { error: { code: "ENOTFOUND", summary: "request to https://r.example/x failed" } }],
     ["a registry that is down", { error: { code: "E503", summary: "503 from https://r.example" } }],
   ])("%s could not be asked, and the address of the registry is not told", (_, answer) => {
     for (const read of [readSignatures, readVulnerabilities]) {

@@ -48,11 +48,7 @@ not hold, and with what became of them in the last run.
 Made by \`npm run promises\` from \`test/trust/promises.ts\`; do not edit it by hand.`;
 
 /** The page. `about` says which program ran, and where. Pure. */
-export function promisesPage(
-  promises: readonly StatedPromise[],
-  report: RunReport,
-  about: string,
-): string {
+export function promisesPage(promises: readonly StatedPromise[], report: RunReport, about: string): string {
   const states = promises.map((each) => lastRunOfAll(each, report));
   const held = states.filter((state) => state === "passed").length;
   const began = new Date(report.startTime)
@@ -60,9 +56,7 @@ export function promisesPage(
     .replace(/:\d\d\.\d+Z$/, " UTC")
     .replace("T", " ");
   const parts = promises.map(({ promise, tests }, n) => {
-    const lines = tests.map(
-      (each) => `- \`${each.file}\`: "${each.title}": ${lastRunOf(each, report)}`,
-    );
+    const lines = tests.map((each) => `- \`${each.file}\`: "${each.title}": ${lastRunOf(each, report)}`);
     return `## ${n + 1}. ${promise.replace(/\.$/, "")}\n\nLast run: **${states[n]}**.\n\n${lines.join("\n")}`;
   });
   const last = `**Last run: ${began}, ${about}. ${held} of ${promises.length} promises held.** "Not run" is said of a test that a run left out, as where Redis is not installed.`;

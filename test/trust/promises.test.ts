@@ -16,9 +16,7 @@ describe("the promises", () => {
 
   test("stand on their page as they are declared (npm run promises)", async () => {
     const nothing: RunReport = { startTime: 0, testResults: [] };
-    expect(withoutRun(await read("docs/promises.md"))).toBe(
-      withoutRun(promisesPage(promises, nothing, "")),
-    );
+    expect(withoutRun(await read("docs/promises.md"))).toBe(withoutRun(promisesPage(promises, nothing, "")));
   });
 
   const one = { promise: "P.", tests: [{ file: "test/a.test.ts", title: "a %s" }] };
@@ -56,9 +54,7 @@ describe("the threat model", () => {
     const threats = boundaries.split("\n- ").slice(1);
     expect(threats.length).toBeGreaterThan(40);
     const loose = threats.filter(
-      (threat) =>
-        testsNamedIn(threat).length === 0 &&
-        !/\*\*Not held\*\*|^\*\*[STRIDE]\*\* No [STRIDE]: /.test(threat),
+      (threat) => testsNamedIn(threat).length === 0 && !/\*\*Not held\*\*|^\*\*[STRIDE]\*\* No [STRIDE]: /.test(threat),
     );
     expect(loose).toEqual([]);
     expect(missingTests(testsNamedIn(page))).toEqual([]);
@@ -92,15 +88,14 @@ test("the page of operations names tests that there are for each limit", async (
 });
 
 test("a test is known by its title as the source has it, and its cases by what they fill in", () => {
-  const source =
-    'describe("a", () => {\n  test.each([1])(\n    "b %i",\n    () => {});\n  test(`c ${n}`, f);\n});';
+  const source = 'describe("a", () => {\n  test.each([1])(\n    "b %i",\n    () => {});\n  test(`c ${n}`, f);\n});';
   expect(declares(source, "b %i")).toBe(true);
   expect(declares(source, "c ${n}")).toBe(true);
   expect(declares(source, "a")).toBe(false);
   expect(declares(source, "b")).toBe(false);
-  expect([
-    isOfTitle("b 7", "b %i"),
-    isOfTitle("b 7 c", "b %i c"),
-    isOfTitle("xb 7", "b %i"),
-  ]).toEqual([true, true, false]);
+  expect([isOfTitle("b 7", "b %i"), isOfTitle("b 7 c", "b %i c"), isOfTitle("xb 7", "b %i")]).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });

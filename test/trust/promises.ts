@@ -6,10 +6,7 @@ export interface StatedPromise {
   tests: NamedTest[];
 }
 
-const held = (
-  promise: string,
-  ...tests: readonly [file: string, title: string][]
-): StatedPromise => ({
+const held = (promise: string, ...tests: readonly [file: string, title: string][]): StatedPromise => ({
   promise,
   tests: tests.map(([file, title]) => ({ file: `test/${file}.test.ts`, title })),
 });
@@ -21,32 +18,17 @@ export const promises: readonly StatedPromise[] = [
     ["inbox/append", "commits it before it is acknowledged, ready to be applied"],
     ["inbox/append", "keeps the bytes as they are: every byte value, an empty body, a large one"],
     ["inbox/append", "the outcome of a flush that was cut is a refusal, never an acknowledgement"],
-    [
-      "e2e/crashes",
-      "what was acknowledged is stored once and applied once, whatever is killed under load",
-    ],
+    ["e2e/crashes", "what was acknowledged is stored once and applied once, whatever is killed under load"],
   ),
   held(
     "Redis may be empty, down or flushed: nothing is lost, since the queue only wakes workers.",
-    [
-      "e2e/redis-outages",
-      "without Redis from the start: accepts, says degraded, and the relay applies",
-    ],
-    [
-      "e2e/redis-outages",
-      "flushed again and again: everything is applied within a minute, schedules come back",
-    ],
+    ["e2e/redis-outages", "without Redis from the start: accepts, says degraded, and the relay applies"],
+    ["e2e/redis-outages", "flushed again and again: everything is applied within a minute, schedules come back"],
   ),
   held(
     "Without PostgreSQL the answer is 503, and everything goes on by itself when it is back.",
-    [
-      "receiver/outage",
-      "a database that is killed: 503 in time, and events are taken again when it is back",
-    ],
-    [
-      "e2e/postgres-outages",
-      "and after all of it, the mirror equals the model, and the same processes run",
-    ],
+    ["receiver/outage", "a database that is killed: 503 in time, and events are taken again when it is back"],
+    ["e2e/postgres-outages", "and after all of it, the mirror equals the model, and the same processes run"],
   ),
   held(
     "Authentic bytes are never lost, also with an unknown type, a missing field or broken JSON.",
@@ -54,10 +36,7 @@ export const promises: readonly StatedPromise[] = [
       "receiver/extract-event",
       "never throws, always gives an id that a column takes, and the same one for the same bytes",
     ],
-    [
-      "worker/apply-batch",
-      "money that cannot be read: dead, the field named, the rest of the batch applied",
-    ],
+    ["worker/apply-batch", "money that cannot be read: dead, the field named, the rest of the batch applied"],
     ["inbox/append", "of one id with other bytes are stored as well"],
   ),
   held(
@@ -66,27 +45,15 @@ export const promises: readonly StatedPromise[] = [
       "receiver/rotation",
       "secrets added at any moment while the receiver runs verify the very first event signed with them",
     ],
-    [
-      "receiver/rotation",
-      "what might be signed with a secret that cannot be read now gets 503, and 200 when it can",
-    ],
+    ["receiver/rotation", "what might be signed with a secret that cannot be read now gets 503, and 200 when it can"],
   ),
   held(
     "Any order, any number of times: the mirror ends in the same state, the service's last one.",
     ["mirror/any-order", "every permutation of 4 deliveries leaves one mirror, for many histories"],
-    [
-      "mirror/any-order",
-      "before a read settles anything, every permutation leaves the same rows, versions and all",
-    ],
-    [
-      "worker/apply-batch",
-      "is applied once, however often it is handed over, and again after a replay",
-    ],
+    ["mirror/any-order", "before a read settles anything, every permutation leaves the same rows, versions and all"],
+    ["worker/apply-batch", "is applied once, however often it is handed over, and again after a replay"],
   ),
-  held("Only the mirror's room writes the mirror.", [
-    "architecture",
-    "writes the mirror in one folder",
-  ]),
+  held("Only the mirror's room writes the mirror.", ["architecture", "writes the mirror in one folder"]),
   held(
     "Effects commit together: rows, history, the event's state, refetches and alerts are one transaction.",
     [
@@ -107,10 +74,7 @@ export const promises: readonly StatedPromise[] = [
     "Verification is never off: no unset, empty or short secret disables it.",
     ["contract/signature/signature-schemes", "refuses everything when there is no secret"],
     ["contract/signature/signature-schemes", "never verifies with the short secret %j"],
-    [
-      "receiver/webhook-signatures",
-      "without any secret nothing verifies, not even what is signed with nothing",
-    ],
+    ["receiver/webhook-signatures", "without any secret nothing verifies, not even what is signed with nothing"],
   ),
   held(
     "History keeps every distinct state, and the database refuses to change it.",
@@ -120,10 +84,7 @@ export const promises: readonly StatedPromise[] = [
   held(
     "Complete or says so: no report says PASS over a gap.",
     ["reports/base/verdict", "is PASS where everything up to the end of the period was read"],
-    [
-      "reports/base/verdict",
-      "is INCOMPLETE where a gap lies before the period, since the opening balance needs it",
-    ],
+    ["reports/base/verdict", "is INCOMPLETE where a gap lies before the period, since the opening balance needs it"],
     ["reconcile/coverage/coverage", "every hole is named"],
   ),
   held(
@@ -136,28 +97,19 @@ export const promises: readonly StatedPromise[] = [
   ),
   held(
     "A report as of a time says the same for ever.",
-    [
-      "reports/as-of-for-ever",
-      "every report as of a time prints the same whatever happens later (history %i)",
-    ],
+    ["reports/as-of-for-ever", "every report as of a time prints the same whatever happens later (history %i)"],
     ["limits", "a writer is ended by %s"],
   ),
   held(
     "A closed month cannot be changed without being noticed.",
     ["reports/close/seal", "a change of any column of $table where $where is noticed and named"],
     ["reports/close/seal", "cannot remove the first or the middle of the chain"],
-    [
-      "reports/close/close-month",
-      "is for ever: the database refuses a change, and a change by force is found",
-    ],
+    ["reports/close/close-month", "is for ever: the database refuses a change, and a change by force is found"],
   ),
   held(
     "Absence raises an alert too: a retry that never came, webhooks that cease, a nightly run that is missing.",
     ["alerts/rules/absence", "a retry that was due and never came, until it comes"],
-    [
-      "alerts/rules/absence",
-      "an hour without events that usually brings them, by the service's clock",
-    ],
+    ["alerts/rules/absence", "an hour without events that usually brings them, by the service's clock"],
     ["alerts/rules/absence", "a reconciliation that did not run"],
   ),
   held(
@@ -174,10 +126,7 @@ export const promises: readonly StatedPromise[] = [
       "dispatch/kill",
       "what a killed process was running is taken up again: each change in its order at least once, in a transaction exactly once",
     ],
-    [
-      "dispatch/hostile-handlers",
-      "whatever a handler throws is a failure with a name, and nothing else",
-    ],
+    ["dispatch/hostile-handlers", "whatever a handler throws is a failure with a name, and nothing else"],
   ),
   held(
     "A change of the feed is missed by no reader, whatever order writers commit in.",
@@ -203,10 +152,7 @@ export const promises: readonly StatedPromise[] = [
   ),
   held(
     "No card number is kept.",
-    [
-      "worker/mask-bodies",
-      "a card number in an event is masked in rows, history and bytes, and told once a field",
-    ],
+    ["worker/mask-bodies", "a card number in an event is masked in rows, history and bytes, and told once a field"],
     [
       "reconcile/card-numbers",
       "a card number that the service shows is masked by the import, told, and no drift ever after",
@@ -218,30 +164,18 @@ export const promises: readonly StatedPromise[] = [
   ]),
   held(
     "No page of the dashboard is open to who is not signed in, and no role does what is not its own.",
-    [
-      "dashboard/access",
-      "somebody who is not signed in is sent to sign in, by every route but those for signing in",
-    ],
+    ["dashboard/access", "somebody who is not signed in is sent to sign in, by every route but those for signing in"],
     ["dashboard/attacks", "of something real lets the role %s do nothing that is not theirs"],
   ),
   held(
     "A process that is asked to stop ends in order and loses nothing that was acknowledged.",
-    [
-      "receiver/shutdown",
-      "closing under load loses nothing that was acknowledged, and does not take long",
-    ],
-    [
-      "e2e/start",
-      "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it",
-    ],
+    ["receiver/shutdown", "closing under load loses nothing that was acknowledged, and does not take long"],
+    ["e2e/start", "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it"],
   ),
   held(
     "No process starts on a schema that it does not fit, and it says what to do.",
     ["main/not-migrated", "%s %s says what to do on a database that is not migrated"],
-    [
-      "main/not-migrated",
-      "%s %s does not start where something it may need was taken away, and says what to do",
-    ],
+    ["main/not-migrated", "%s %s does not start where something it may need was taken away, and says what to do"],
     [
       "main/not-migrated",
       "a process starts beside what only adds, and beside what takes away only what it has ceased to use",
@@ -265,24 +199,15 @@ export const promises: readonly StatedPromise[] = [
       "migrations/fork",
       "a fork with its own handler, report, table and settings merges a release without a conflict, and all of it goes on",
     ],
-    [
-      "platform/postgres/migrations",
-      "has its own numbers, stands on the program's, and outlives its upgrades",
-    ],
+    ["platform/postgres/migrations", "has its own numbers, stands on the program's, and outlives its upgrades"],
   ),
   held(
     "Nothing but Node is needed to try it: PostgreSQL comes with the packages, a local stand-in plays the service.",
-    [
-      "e2e/start",
-      "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it",
-    ],
+    ["e2e/start", "is ready on the defaults, makes a past for the sandbox, and Ctrl-C ends all of it"],
   ),
   held(
     "A new secret is shown once, and it is stored: a crash, a lost answer or a second click makes no second rotation.",
-    [
-      "main/cli/endpoint-crashes",
-      "a rotation is finished by the next run: one rotation, both secrets kept",
-    ],
+    ["main/cli/endpoint-crashes", "a rotation is finished by the next run: one rotation, both secrets kept"],
     ["dashboard/endpoint", "rotates once by a double click"],
     [
       "dashboard/endpoint",
@@ -291,10 +216,7 @@ export const promises: readonly StatedPromise[] = [
   ),
   held(
     "After a loss, a backup and a reconciliation give the service's state again, and nobody is told twice what they knew.",
-    [
-      "e2e/restore",
-      "after a loss, an old backup and a reconciliation give the service's state, and tell nobody twice",
-    ],
+    ["e2e/restore", "after a loss, an old backup and a reconciliation give the service's state, and tell nobody twice"],
     [
       "e2e/total-loss",
       "after the loss of the database without a backup, webhooks and the mirror are back, and what is open is told once more",
@@ -311,10 +233,7 @@ export const promises: readonly StatedPromise[] = [
   held(
     "A process under its role can do its work and nothing else.",
     ["e2e/roles", "take a webhook, apply it, alert, and run a handler on it; nothing is refused"],
-    [
-      "e2e/roles",
-      "every scheduled task runs: the nightly run, upkeep, retention, mails, alerts; nothing is refused",
-    ],
+    ["e2e/roles", "every scheduled task runs: the nightly run, upkeep, retention, mails, alerts; nothing is refused"],
     ["e2e/roles", "%s is refused everything that is not its work"],
   ),
   held(

@@ -66,8 +66,7 @@ function runTests(): string {
 
 /** The commit that the tests ran on, as far as can be known: with changes beside it, it says so. */
 function commit(): string {
-  const git = (...args: string[]) =>
-    execFileSync("git", args, { cwd: projectRoot, encoding: "utf8" }).trim();
+  const git = (...args: string[]) => execFileSync("git", args, { cwd: projectRoot, encoding: "utf8" }).trim();
   try {
     const isChanged = git("status", "--porcelain", "--", ".", ":!docs/promises.md") !== "";
     return `commit ${git("rev-parse", "--short=12", "HEAD")}${isChanged ? " with changes" : ""}`;

@@ -8,15 +8,7 @@ import { applySnapshots, defaultWriterLimits } from "../../src/mirror/write/appl
 import { seededRandom } from "../../src/platform/random.ts";
 import { applyBatch, applyNext, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
-import {
-  at,
-  rowOf,
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleTransaction,
-  shown,
-} from "../mirror/samples.ts";
+import { at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, shown } from "../mirror/samples.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import {
@@ -40,10 +32,8 @@ beforeAll(async () => {
 afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
-const orderNamed = (id: string, fields: Record<string, unknown> = {}) =>
-  sampleOrder({ id, ...fields });
-const statesOf = (seqs: readonly number[]) =>
-  Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
+const orderNamed = (id: string, fields: Record<string, unknown> = {}) => sampleOrder({ id, ...fields });
+const statesOf = (seqs: readonly number[]) => Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
 
 /**
  * How many deadlocks there were. What a session did is counted at once where it asks, and within a second elsewhere.
@@ -114,13 +104,7 @@ describe("a batch of events", () => {
       await db.raw("alter table inbox.progress drop constraint no_end");
     }
     expect(await statesOf([thin, whole])).toEqual(["failed", "failed"]);
-    const tables = [
-      "mirror.orders",
-      "mirror.versions",
-      "inbox.fetches",
-      "alerts.alerts",
-      "alerts.outbox",
-    ];
+    const tables = ["mirror.orders", "mirror.versions", "inbox.fetches", "alerts.alerts", "alerts.outbox"];
     for (const table of tables) expect(await db(table)).toEqual([]);
 
     await makeEventsDue(db);
@@ -136,18 +120,8 @@ describe("a batch of events", () => {
 describe("what an event says that cannot be applied", () => {
   test.each([
     ["broken JSON", "{", "dead", "body: not JSON in UTF-8"],
-    [
-      "another type",
-      '{"type":"product.updated","data":{"object":{"id":"p"}}}',
-      "ignored",
-      "product.updated",
-    ],
-    [
-      "no object",
-      '{"type":"order.created","data":{"object":null}}',
-      "dead",
-      "data.object: no object",
-    ],
+    ["another type", '{"type":"product.updated","data":{"object":{"id":"p"}}}', "ignored", "product.updated"],
+    ["no object", '{"type":"order.created","data":{"object":null}}', "dead", "data.object: no object"],
     ["an array", "[1,2]", "ignored", "type (none)"],
   ])("%s", async (_name, body, state, reason) => {
     const seq = await storeBody(db, body);
@@ -241,8 +215,7 @@ test("one locked row holds up twenty others for one lock time-out", async () => 
   const held = orderNamed("held");
   await applyBatch(applyDeps(db), [await storeEvent(db, "order.created", held)]);
   const seqs = [await storeEvent(db, "order.updated", { ...held, updated_at: at(5) })];
-  for (let n = 0; n < 20; n++)
-    seqs.push(await storeEvent(db, "order.created", orderNamed(`other-${n}`)));
+  for (let n = 0; n < 20; n++) seqs.push(await storeEvent(db, "order.created", orderNamed(`other-${n}`)));
   const other = await db.transaction();
   try {
     await other.raw("select from mirror.orders where id = 'held' for update");
@@ -263,11 +236,9 @@ test("200 locked rows hold up twenty others for one lock time-out, and each even
   for (const order of held) stored.push(await storeEvent(db, "order.created", order));
   await applyBatch(applyDeps(db), stored);
   const locked: number[] = [];
-  for (const order of held)
-    locked.push(await storeEvent(db, "order.updated", { ...order, updated_at: at(5) }));
+  for (const order of held) locked.push(await storeEvent(db, "order.updated", { ...order, updated_at: at(5) }));
   const free: number[] = [];
-  for (let n = 0; n < 20; n++)
-    free.push(await storeEvent(db, "order.created", orderNamed(`other-${n}`)));
+  for (let n = 0; n < 20; n++) free.push(await storeEvent(db, "order.created", orderNamed(`other-${n}`)));
   const other = await db.transaction();
   try {
     const { rows } = await other.raw<{ rows: { pid: number }[] }>(
@@ -290,9 +261,9 @@ test("200 locked rows hold up twenty others for one lock time-out, and each even
 describe("free text of 9,000 characters", () => {
   /** That no compression shortens. */
   const random = seededRandom("free text");
-  const long = Array.from({ length: 9_000 }, () =>
-    String.fromCodePoint(0x20000 + Math.floor(random() * 40_000)),
-  ).join("");
+  const long = Array.from({ length: 9_000 }, () => String.fromCodePoint(0x20000 + Math.floor(random() * 40_000))).join(
+    "",
+  );
 
   test("is cut where a column has an index, and whole in data", async () => {
     const payment_method = { id: "card-1", card_brand: long, card_last_four: long };
@@ -329,12 +300,9 @@ describe("free text of 9,000 characters", () => {
        where t.relnamespace = 'mirror'::regnamespace
          and pg_get_indexdef(i.indexrelid) ~ ('[( ]' || a.attname || '[,) ]')`,
     );
-    const indexedOf = (table: string) =>
-      rows.flatMap((row) => (row.table === table ? [row.column] : []));
+    const indexedOf = (table: string) => rows.flatMap((row) => (row.table === table ? [row.column] : []));
     // Widest characters, which do not compress: what is not cut fits into no index.
-    const long = Array.from({ length: 9_000 }, (_, n) =>
-      String.fromCodePoint(0x1f300 + ((n * 7_919) % 700)),
-    ).join("");
+    const long = Array.from({ length: 9_000 }, (_, n) => String.fromCodePoint(0x1f300 + ((n * 7_919) % 700))).join("");
     const whole: object = new Proxy({}, { get: () => long, has: () => true });
     const source = new Proxy({}, { get: (_, key) => (key === "payment_method" ? whole : long) });
     const uncut = mirrorResources.flatMap((resource) => {
@@ -419,15 +387,12 @@ describe("the next batch", () => {
 });
 
 describe("reads that events ask for", () => {
-  const fetches = () =>
-    db("inbox.fetches").select("resource", "id", "reason", "not_before").orderBy("id");
+  const fetches = () => db("inbox.fetches").select("resource", "id", "reason", "not_before").orderBy("id");
 
   test("a thin object, and the event is applied", async () => {
     const seq = await storeEvent(db, "order.created", { id: "order-1" });
     await applyBatch(applyDeps(db), [seq]);
-    expect(await fetches()).toEqual([
-      { resource: "order", id: "order-1", reason: "thin", not_before: null },
-    ]);
+    expect(await fetches()).toEqual([{ resource: "order", id: "order-1", reason: "thin", not_before: null }]);
     expect(await progressOf(db, seq)).toMatchObject({ state: "applied", resource_id: "order-1" });
   });
 
@@ -437,9 +402,7 @@ describe("reads that events ask for", () => {
       await storeEvent(db, "order.created", sampleOrder({ description: "two" })),
     ];
     for (const seq of seqs) await applyBatch(applyDeps(db), [seq]);
-    expect(await fetches()).toEqual([
-      { resource: "order", id: "order-1", reason: "tie", not_before: new Date(at(2)) },
-    ]);
+    expect(await fetches()).toEqual([{ resource: "order", id: "order-1", reason: "tie", not_before: new Date(at(2)) }]);
   });
 
   test("a dispute without its object: the list of disputes, and what it names", async () => {
@@ -481,9 +444,7 @@ describe("a poisonous event", () => {
   test("fails alone; its neighbours are applied in the same call", async () => {
     const seqs: number[] = [];
     for (let n = 0; n < 20; n++) {
-      seqs.push(
-        await storeEvent(db, "order.created", orderNamed(n === 13 ? "poison" : `order-${n}`)),
-      );
+      seqs.push(await storeEvent(db, "order.created", orderNamed(n === 13 ? "poison" : `order-${n}`)));
     }
     const deps = applyDeps(db);
     await applyBatch(deps, seqs);
@@ -529,8 +490,7 @@ describe("a poisonous event", () => {
 
   test("of which not even its failure can be written down holds up nobody", async () => {
     const seqs: number[] = [];
-    for (const id of ["poison", "a", "b", "c"])
-      seqs.push(await storeEvent(db, "order.created", orderNamed(id)));
+    for (const id of ["poison", "a", "b", "c"]) seqs.push(await storeEvent(db, "order.created", orderNamed(id)));
     await db.raw("alter table inbox.progress add constraint no_failure check (state <> 'failed')");
     try {
       await expect(applyBatch(applyDeps(db), seqs)).rejects.toThrow("no_failure");
@@ -639,11 +599,8 @@ describe("what is not the event's fault is not counted against it", () => {
 describe("several workers at once", () => {
   test("on the same events: each is applied once", async () => {
     const seqs: number[] = [];
-    for (let n = 0; n < 40; n++)
-      seqs.push(await storeEvent(db, "order.created", orderNamed(`order-${n}`)));
-    await Promise.all(
-      [seqs, [...seqs].reverse(), seqs].map((part) => applyBatch(applyDeps(db), part)),
-    );
+    for (let n = 0; n < 40; n++) seqs.push(await storeEvent(db, "order.created", orderNamed(`order-${n}`)));
+    await Promise.all([seqs, [...seqs].reverse(), seqs].map((part) => applyBatch(applyDeps(db), part)));
     // What another worker held was left to it.
     await applyBatch(applyDeps(db), seqs);
     expect(new Set(await statesOf(seqs))).toEqual(new Set(["applied"]));
@@ -651,52 +608,37 @@ describe("several workers at once", () => {
   });
 
   test.each([
-    [
-      "other states",
-      at(6),
-      (trx: Knex.Transaction) => trx.raw("select from mirror.orders where id = 'b' for update"),
-    ],
+    ["other states", at(6), (trx: Knex.Transaction) => trx.raw("select from mirror.orders where id = 'b' for update")],
     [
       "the same states",
       at(5),
-      (trx: Knex.Transaction) =>
-        applySnapshots(trx, [shown("order", orderNamed("b", { updated_at: at(5) }))]),
+      (trx: Knex.Transaction) => applySnapshots(trx, [shown("order", orderNamed("b", { updated_at: at(5) }))]),
     ],
-  ])(
-    "in opposite orders on the same objects, with %s: no deadlock",
-    async (_name, updated_at, block) => {
-      const store = async (ids: readonly string[], fields: Record<string, unknown> = {}) => {
-        const seqs: number[] = [];
-        for (const id of ids)
-          seqs.push(await storeEvent(db, "order.updated", orderNamed(id, fields)));
-        return seqs;
-      };
-      const ids = ["a", "b", "c"];
-      await applyBatch(applyDeps(db), await store(ids));
-      const upwards = await store(ids, { updated_at: at(5) });
-      const downwards = await store(ids.toReversed(), { updated_at });
-      const before = await deadlocksOf(db);
-      // Both wait until both have begun: one of them for the object in the middle.
-      const blocker = await db.transaction();
-      await block(blocker);
-      const applying = [upwards, downwards].map((seqs) => applyBatch(applyDeps(db), seqs));
-      await untilWaiting(db, 2);
-      await blocker.rollback();
-      await Promise.all(applying);
-      expect(await statesOf([...upwards, ...downwards])).not.toContain("failed");
-      expect(await deadlocksOf(db)).toBe(before);
-    },
-  );
+  ])("in opposite orders on the same objects, with %s: no deadlock", async (_name, updated_at, block) => {
+    const store = async (ids: readonly string[], fields: Record<string, unknown> = {}) => {
+      const seqs: number[] = [];
+      for (const id of ids) seqs.push(await storeEvent(db, "order.updated", orderNamed(id, fields)));
+      return seqs;
+    };
+    const ids = ["a", "b", "c"];
+    await applyBatch(applyDeps(db), await store(ids));
+    const upwards = await store(ids, { updated_at: at(5) });
+    const downwards = await store(ids.toReversed(), { updated_at });
+    const before = await deadlocksOf(db);
+    // Both wait until both have begun: one of them for the object in the middle.
+    const blocker = await db.transaction();
+    await block(blocker);
+    const applying = [upwards, downwards].map((seqs) => applyBatch(applyDeps(db), seqs));
+    await untilWaiting(db, 2);
+    await blocker.rollback();
+    await Promise.all(applying);
+    expect(await statesOf([...upwards, ...downwards])).not.toContain("failed");
+    expect(await deadlocksOf(db)).toBe(before);
+  });
 
   test("on the same objects: the last state stays, with every state in the history", async () => {
     const random = seededRandom("several workers");
-    const life = [
-      "pending",
-      "succeeded",
-      "chargeback",
-      "chargeback_dismissed",
-      "chargeback_accepted",
-    ];
+    const life = ["pending", "succeeded", "chargeback", "chargeback_dismissed", "chargeback_accepted"];
     const events: number[] = [];
     for (let n = 0; n < 60; n++) {
       const step = n % life.length;
@@ -722,16 +664,10 @@ describe("several workers at once", () => {
 
     expect(new Set(await statesOf(events))).toEqual(new Set(["applied", "stale"]));
     const orders = await db("mirror.orders").orderBy("id").select("id", "status");
-    expect(orders).toEqual(
-      [0, 1, 2, 3].map((n) => ({ id: `order-${n}`, status: "chargeback_accepted" })),
-    );
+    expect(orders).toEqual([0, 1, 2, 3].map((n) => ({ id: `order-${n}`, status: "chargeback_accepted" })));
     const history = await db("mirror.versions").where("resource", "order");
     expect(history).toHaveLength(4 * life.length);
-    const chargebacks = await db("mirror.chargebacks").select(
-      "state",
-      "transaction_id",
-      "opened_at",
-    );
+    const chargebacks = await db("mirror.chargebacks").select("state", "transaction_id", "opened_at");
     expect(chargebacks).toHaveLength(4);
     for (const chargeback of chargebacks) {
       expect(chargeback).toMatchObject({ state: "accepted", opened_at: new Date(at(2)) });

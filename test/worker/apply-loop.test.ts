@@ -21,8 +21,7 @@ function startLoop(): ApplyLoop {
 }
 
 const store = (): Promise<number> => storeRow(database.db, { raw: Buffer.from("{}") });
-const isSettled = async (seq: number): Promise<boolean> =>
-  (await progressOf(database.db, seq)).state !== "received";
+const isSettled = async (seq: number): Promise<boolean> => (await progressOf(database.db, seq)).state !== "received";
 
 test("takes what is there when it is woken, and finds by itself what comes soon after", async () => {
   const loop = startLoop();

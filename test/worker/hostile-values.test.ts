@@ -2,13 +2,7 @@ import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { mirrorResources } from "../../src/mirror/resources.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
-import {
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-} from "../mirror/samples.ts";
+import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, sampleTransaction } from "../mirror/samples.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeBody } from "./worker-stand.ts";
 
@@ -22,9 +16,7 @@ afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 /** No repeat of a letter: what compresses well would fit into an index. */
-const long = Array.from({ length: 9_000 }, (_, n) =>
-  String.fromCodePoint(0x4e00 + ((n * 7_919) % 20_000)),
-).join("");
+const long = Array.from({ length: 9_000 }, (_, n) => String.fromCodePoint(0x4e00 + ((n * 7_919) % 20_000))).join("");
 
 /** As JSON, since JavaScript could not write some of them. */
 const hostile: Readonly<Record<string, string>> = {
@@ -132,16 +124,12 @@ test.each(Object.keys(samples))(
       { seq: string; state: string; attempts: number; reason: string | null }[]
     >("seq", "state", "attempts", "reason");
     const left = rows.filter(
-      ({ state, attempts }) =>
-        !["applied", "stale", "ignored", "dead"].includes(state) || attempts !== 1,
+      ({ state, attempts }) => !["applied", "stale", "ignored", "dead"].includes(state) || attempts !== 1,
     );
     expect(left.map(({ seq, ...row }) => ({ ...row, at: told.get(Number(seq)) }))).toEqual([]);
     const applied = rows.filter(({ state }) => state === "applied").map(({ seq }) => Number(seq));
     expect(neighbours.filter((seq) => !applied.includes(seq))).toEqual([]);
-    expect([told.size, applied.length > told.size / 2]).toEqual([
-      places.length * Object.keys(hostile).length,
-      true,
-    ]);
+    expect([told.size, applied.length > told.size / 2]).toEqual([places.length * Object.keys(hostile).length, true]);
     // What the database itself refused was not foreseen where it came in.
     const refused = rows.filter(({ reason }) => reason?.startsWith("attempt"));
     expect(refused.map(({ seq, reason }) => ({ reason, at: told.get(Number(seq)) }))).toEqual([]);

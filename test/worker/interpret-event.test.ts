@@ -1,19 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { defaultEnvelopePaths, parseEventBody } from "../../src/contract/event-envelope.ts";
 import { interpretEvent } from "../../src/worker/interpret-event.ts";
-import {
-  sampleCustomer,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-} from "../mirror/samples.ts";
+import { sampleCustomer, sampleOrder, sampleSubscription, sampleTransaction } from "../mirror/samples.ts";
 
 const interpretBody = (body: string | Buffer) =>
   interpretEvent(defaultEnvelopePaths, { seq: 7, body: parseEventBody(Buffer.from(body)) });
 const interpret = (type: unknown, object: unknown) =>
-  interpretBody(
-    JSON.stringify({ id: "evt", type, created_at: "2025-03-01T12:00:00Z", data: { object } }),
-  );
+  interpretBody(JSON.stringify({ id: "evt", type, created_at: "2025-03-01T12:00:00Z", data: { object } }));
 
 describe("an event shows its object's state", () => {
   test.each([
@@ -99,23 +92,20 @@ test("what belongs to a customer is none: the customer is read", () => {
 });
 
 describe("a dispute, whatever it is called", () => {
-  test.each([
-    "order.chargeback",
-    "chargeback.created",
-    "dispute.opened",
-    "DISPUTE",
-    "x.Chargeback_won",
-  ])("%s with an order or a transaction is its state", (type) => {
-    const order = sampleOrder({ status: "chargeback" });
-    expect(interpret(type, order)).toMatchObject({
-      kind: "state",
-      observation: { resource: "order" },
-    });
-    expect(interpret(type, sampleTransaction({ status: "chargeback" }))).toMatchObject({
-      kind: "state",
-      observation: { resource: "transaction" },
-    });
-  });
+  test.each(["order.chargeback", "chargeback.created", "dispute.opened", "DISPUTE", "x.Chargeback_won"])(
+    "%s with an order or a transaction is its state",
+    (type) => {
+      const order = sampleOrder({ status: "chargeback" });
+      expect(interpret(type, order)).toMatchObject({
+        kind: "state",
+        observation: { resource: "order" },
+      });
+      expect(interpret(type, sampleTransaction({ status: "chargeback" }))).toMatchObject({
+        kind: "state",
+        observation: { resource: "transaction" },
+      });
+    },
+  );
 
   test("with anything else orders reads, of what it names as well", () => {
     const dispute = { id: "dp-1", reason: "fraud", order_id: "order-1", transaction_id: "sale-1" };
@@ -179,10 +169,7 @@ describe("what cannot be read is so with a reason", () => {
       reason: "data.object: no object",
     });
   });
-  test.each(["null", "7", '"text"', "[]"])(
-    "a body that is %s is ignored: it has no type",
-    (body) => {
-      expect(interpretBody(body)).toMatchObject({ kind: "ignored" });
-    },
-  );
+  test.each(["null", "7", '"text"', "[]"])("a body that is %s is ignored: it has no type", (body) => {
+    expect(interpretBody(body)).toMatchObject({ kind: "ignored" });
+  });
 });

@@ -4,15 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { redactMessages } from "../../src/alerts/redact-messages.ts";
 import { applyAnswer } from "../../src/worker/apply-answers.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
-import {
-  at,
-  rowOf,
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleTransaction,
-  seen,
-} from "../mirror/samples.ts";
+import { at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, seen } from "../mirror/samples.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { messagesOf, sendDue, storeBodies } from "../alerts/timeline-stand.ts";
@@ -31,8 +23,7 @@ beforeAll(async () => {
 afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
-const statesOf = (seqs: readonly number[]) =>
-  Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
+const statesOf = (seqs: readonly number[]) => Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
 
 const declined = (id: string, fields: Record<string, unknown> = {}) =>
   sampleOrder({ id, status: "failed", failure_code: "expired_card", transactions: [], ...fields });
@@ -128,10 +119,7 @@ describe("an alert that cannot be written", () => {
     await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
     expect(await listedOf("decline:bad")).toEqual(["attempt:1"]);
-    expect(await messagesOf(db, "undescribed:order:bad")).toEqual([
-      "trigger opened",
-      "resolve resolved",
-    ]);
+    expect(await messagesOf(db, "undescribed:order:bad")).toEqual(["trigger opened", "resolve resolved"]);
   });
 
   test("names all that failed: a field, a decline that its transaction alone shows, a new value", async () => {
@@ -157,11 +145,7 @@ describe("an alert that cannot be written", () => {
     ]);
 
     await emptyAll(db);
-    await refuseAlerts(
-      db,
-      "",
-      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
-    );
+    await refuseAlerts(db, "", "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if");
     const seqs = [
       await storeEvent(db, "order.succeeded", told),
       await storeEvent(db, "order.updated", card),
@@ -179,11 +163,7 @@ describe("an alert that cannot be written", () => {
   });
 
   test("keeps what failed first when something else of the same order fails", async () => {
-    await refuseAlerts(
-      db,
-      "",
-      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
-    );
+    await refuseAlerts(db, "", "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if");
     const first = { ...declined("bad"), description: "4111 1111 1111 1111" };
     await applyBatch(applyDeps(db), [await storeEvent(db, "order.failed", first)]);
     const later = {
@@ -203,11 +183,7 @@ describe("an alert that cannot be written", () => {
   });
 
   test("ends also where it is about a customer, an event or a time that cannot be", async () => {
-    await refuseAlerts(
-      db,
-      "",
-      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
-    );
+    await refuseAlerts(db, "", "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if");
     const future = sampleOrder({ id: "late", updated_at: "2099-01-01T00:00:00.000Z" });
     const seqs = [
       await storeEvent(db, "customer.updated", sampleCustomer({ name: "4111 1111 1111 1111" })),
@@ -424,10 +400,7 @@ describe("whatever stands in the fields that a message reads", () => {
         await applyBatch(deps, seqs);
         const last = await storeEvent(db, "order.failed", declined("neighbour"));
         await applyBatch(deps, [last]);
-        const rows = await db("inbox.progress").select<{ state: string; reason: string | null }[]>(
-          "state",
-          "reason",
-        );
+        const rows = await db("inbox.progress").select<{ state: string; reason: string | null }[]>("state", "reason");
         for (const { state, reason } of rows) {
           expect([state, reason]).not.toEqual(["failed", expect.anything()]);
           expect(reason ?? "").not.toMatch(/^attempt/);

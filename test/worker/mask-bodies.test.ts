@@ -6,14 +6,7 @@ import { lifeOf, messagesOf } from "../alerts/timeline-stand.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { sampleEntry, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import {
-  applyDeps,
-  emptyAll,
-  makeEventsDue,
-  poisonOrder,
-  storeBody,
-  storeEvent,
-} from "./worker-stand.ts";
+import { applyDeps, emptyAll, makeEventsDue, poisonOrder, storeBody, storeEvent } from "./worker-stand.ts";
 
 const digits = "4242424242424242";
 const grouped = "4242-4242-4242-4242";
@@ -41,13 +34,11 @@ async function everythingStored(): Promise<string> {
   return rows[0]?.all ?? "";
 }
 
-const alertKeys = (): Promise<string[]> =>
-  db("alerts.alerts").orderBy("key").pluck<string[]>("key");
+const alertKeys = (): Promise<string[]> => db("alerts.alerts").orderBy("key").pluck<string[]>("key");
 
 test("a card number in an event is masked in rows, history and bytes, and told once a field", async () => {
   const deps = applyDeps(db);
-  const withCard = (id: string, fields: object) =>
-    sampleOrder({ id, description: `card ${grouped}`, ...fields });
+  const withCard = (id: string, fields: object) => sampleOrder({ id, description: `card ${grouped}`, ...fields });
   const seqs = [
     await storeEvent(
       db,
@@ -62,14 +53,9 @@ test("a card number in an event is masked in rows, history and bytes, and told o
   expect(all).not.toContain(digits);
   expect(all).not.toContain(grouped);
   expect(await db("mirror.orders").pluck("description")).toEqual(Array(3).fill(`card ${masked}`));
-  expect(await alertKeys()).toEqual([
-    "card-number:order:description",
-    "card-number:order:transactions.failure_reason",
-  ]);
+  expect(await alertKeys()).toEqual(["card-number:order:description", "card-number:order:transactions.failure_reason"]);
   expect(await messagesOf(db, "card-number:order:description")).toEqual(["trigger opened"]);
-  expect(
-    await db("alerts.alerts").where("key", "card-number:order:description").first(),
-  ).toMatchObject({
+  expect(await db("alerts.alerts").where("key", "card-number:order:description").first()).toMatchObject({
     rule: "card_number",
     severity: "critical",
     facts: { resource: "order", id: "order-3", path: "description" },
@@ -144,11 +130,7 @@ test("the bytes of an event that fails are masked at its first attempt", async (
 
 test("fields by the hundred are one incident", async () => {
   const metadata = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`note${n}`, digits]));
-  await applyBatch(applyDeps(db), [
-    await storeEvent(db, "order.created", sampleOrder({ metadata })),
-  ]);
-  const sent = await db("alerts.outbox as o")
-    .join("alerts.alerts as a", "a.id", "o.alert_id")
-    .pluck<string[]>("a.key");
+  await applyBatch(applyDeps(db), [await storeEvent(db, "order.created", sampleOrder({ metadata }))]);
+  const sent = await db("alerts.outbox as o").join("alerts.alerts as a", "a.id", "o.alert_id").pluck<string[]>("a.key");
   expect(sent).toEqual(["storm:card-numbers"]);
 });

@@ -53,9 +53,7 @@ test("the history's neighbours of a state tell what stood before, and what stand
     ["failed", 5],
     ["succeeded", 9],
   ] as const) {
-    seqs.push(
-      await storeEvent(db, "order.x", sampleOrder({ id: "a", status, updated_at: at(second) })),
-    );
+    seqs.push(await storeEvent(db, "order.x", sampleOrder({ id: "a", status, updated_at: at(second) })));
     await applyBatch(applyDeps(db), seqs.slice(-1));
   }
   const cause = `event:${seqs[1]}`;

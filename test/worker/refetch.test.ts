@@ -73,9 +73,7 @@ const deps = () => ({
 });
 const fetchDue = () => refetchDueObjects(deps());
 const want = (fetch: Partial<RefetchRequest> = {}) =>
-  requestRefetches(db, [
-    { resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch },
-  ]);
+  requestRefetches(db, [{ resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch }]);
 const disputes = { resource: "disputed-transactions", id: "*", reason: "dispute" } as const;
 const walk = (stop = new AbortController().signal) => walkDisputes(deps(), stop);
 const waiting = () => db("inbox.fetches").orderBy(["resource", "id"]);
@@ -118,9 +116,7 @@ describe("a wanted read", () => {
   });
 
   test("of a tie counts only from an answer two seconds past it", async () => {
-    const [one, two] = ["one", "two"].map((description) =>
-      shown("order", sampleOrder({ description })),
-    );
+    const [one, two] = ["one", "two"].map((description) => shown("order", sampleOrder({ description })));
     await apply(db, one!, two!);
     await want({ reason: "tie", notBefore: at(2) });
     answers["/v1/orders/order-1"] = shows(sampleOrder({ description: "one" }));
@@ -382,9 +378,7 @@ describe("an object that the service does not know", () => {
     await want({ resource: "customer", id: "customer-1" });
     await fetchDue();
     answers["/v1/customers/customer-1"] = (response) => {
-      void want({ resource: "customer", id: "customer-1" }).then(() =>
-        sendJson(response, 200, sampleCustomer()),
-      );
+      void want({ resource: "customer", id: "customer-1" }).then(() => sendJson(response, 200, sampleCustomer()));
     };
     await makeDue();
     await fetchDue();
@@ -410,8 +404,7 @@ describe("a dispute without its object", () => {
   afterEach(() => emptyAll(db));
 
   test("reads all charged-back transactions, page by page, with their orders", async () => {
-    const order = (n: number) =>
-      sampleOrder({ id: `order-${n}`, status: "chargeback", updated_at: at(5) });
+    const order = (n: number) => sampleOrder({ id: `order-${n}`, status: "chargeback", updated_at: at(5) });
     const sale = (n: number, embedded: boolean) => ({
       ...sampleTransaction({ id: `sale-${n}`, order_id: `order-${n}`, status: "chargeback" }),
       ...(embedded ? { order: order(n) } : {}),
@@ -430,9 +423,7 @@ describe("a dispute without its object", () => {
       { resource: "order", id: "order-2" },
     ]);
     await fetchDue();
-    const chargebacks = await db("mirror.chargebacks")
-      .orderBy("key")
-      .select("key", "state", "transaction_id");
+    const chargebacks = await db("mirror.chargebacks").orderBy("key").select("key", "state", "transaction_id");
     expect(chargebacks).toEqual([
       { key: "order-1", state: "opened", transaction_id: "sale-1" },
       { key: "order-2", state: "opened", transaction_id: "sale-2" },
@@ -457,11 +448,7 @@ describe("a dispute without its object", () => {
       await walkDisputes(using, new AbortController().signal);
       const sales = ["sale-order-1", "sale-order-2", "sale-order-3", "sale-poison"];
       expect(await db("mirror.transactions").orderBy("id").pluck("id")).toEqual(sales);
-      expect(await db("mirror.orders").orderBy("id").pluck("id")).toEqual([
-        "order-1",
-        "order-2",
-        "order-3",
-      ]);
+      expect(await db("mirror.orders").orderBy("id").pluck("id")).toEqual(["order-1", "order-2", "order-3"]);
       expect(await waiting()).toMatchObject([{ last_error: "database error 23514" }]);
       expect(using.logged()).toContain('"id":"poison"');
       expect(using.logged()).not.toContain("jane");
@@ -486,10 +473,7 @@ describe("a dispute without its object", () => {
     await want();
     expect(await walk(stop.signal)).toBe(1);
     expect(await fetchDue(), "single objects are read apart").toBe(1);
-    expect(await waiting()).toMatchObject([
-      { resource: "disputed-transactions" },
-      { id: "order-1" },
-    ]);
+    expect(await waiting()).toMatchObject([{ resource: "disputed-transactions" }, { id: "order-1" }]);
     await makeDue();
     expect(await walk(stop.signal), "due again").toBe(1);
   });

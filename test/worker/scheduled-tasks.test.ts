@@ -24,18 +24,14 @@ afterEach(async () => {
 
 const times = { lookEveryMs: 20, turnMs: 60_000 };
 
-function work(
-  tasks: Readonly<Record<string, ScheduledTask>>,
-  options = times,
-): ReturnType<typeof runScheduledTasks> {
+function work(tasks: Readonly<Record<string, ScheduledTask>>, options = times): ReturnType<typeof runScheduledTasks> {
   const worker = runScheduledTasks({ db, log }, tasks, options);
   workers.push(worker);
   return worker;
 }
 
 /** The process's clock, which `Date` shows; the database's stays as it is. */
-const setClockAhead = (ms: number): void =>
-  void vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms });
+const setClockAhead = (ms: number): void => void vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms });
 
 describe("scheduled tasks", () => {
   test("are started at once and again and again, also one that fails", async () => {
@@ -120,10 +116,7 @@ describe("scheduled tasks", () => {
     await readTasks(db, ["alone"], turnMs);
     expect(await takeTurn(db, { name: "alone", holder }, { starts: 0, turnMs })).toBe(true);
     let runs = 0;
-    work(
-      { alone: { schedule: { everyMs: 1 }, run: async () => void runs++ } },
-      { lookEveryMs: 20, turnMs },
-    );
+    work({ alone: { schedule: { everyMs: 1 }, run: async () => void runs++ } }, { lookEveryMs: 20, turnMs });
     await eventually("the next one has it", () => runs > 0);
     expect(await keepTurn(db, { name: "alone", holder }, turnMs)).toBe(false);
     // Who comes back late takes nothing away.
@@ -187,11 +180,7 @@ describe("a time by the clock is due", () => {
     for (const cron of ["0 0 * * *", "30 0 * * *"]) {
       let state = { knownSince: new Date(middle - 24 * 3_600_000), startedAt: null as Date | null };
       const starts: number[] = [];
-      for (
-        let ms = state.knownSince.getTime();
-        ms <= middle + 24 * 3_600_000;
-        ms += 10 * minuteMs
-      ) {
+      for (let ms = state.knownSince.getTime(); ms <= middle + 24 * 3_600_000; ms += 10 * minuteMs) {
         const now = new Date(ms);
         if (!isDue({ cron, timeZone }, { ...state, now })) continue;
         state = { ...state, startedAt: now };
@@ -227,8 +216,6 @@ async function startsOf(name: string): Promise<number> {
 }
 
 async function databaseMinute(): Promise<{ minute: number }> {
-  const { rows } = await db.raw<{ rows: [{ minute: number }] }>(
-    "select extract(minute from now())::int as minute",
-  );
+  const { rows } = await db.raw<{ rows: [{ minute: number }] }>("select extract(minute from now())::int as minute");
   return rows[0];
 }

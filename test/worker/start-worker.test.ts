@@ -3,11 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { createLog } from "../../src/platform/log.ts";
 import { type BackendLocation, migrateQueueSchema } from "../../src/queue/backend.ts";
 import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
-import {
-  type RunningWorker,
-  type WorkerOptions,
-  startWorker,
-} from "../../src/worker/start-worker.ts";
+import { type RunningWorker, type WorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { rowOf, sampleOrder } from "../mirror/samples.ts";
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
@@ -52,9 +48,7 @@ afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
 });
 
-function openQueue(
-  location: BackendLocation = { kind: "postgres", url: database.directUrl },
-): JobQueue {
+function openQueue(location: BackendLocation = { kind: "postgres", url: database.directUrl }): JobQueue {
   const queue = createJobQueue({ log }, location);
   open.push(queue);
   return queue;
@@ -76,9 +70,7 @@ function work(queue: JobQueue, options: Partial<WorkerOptions> = {}): RunningWor
 }
 
 const settled = (seq: number) =>
-  eventually("the event is settled", async () =>
-    ["applied", "stale"].includes((await progressOf(db, seq)).state),
-  );
+  eventually("the event is settled", async () => ["applied", "stale"].includes((await progressOf(db, seq)).state));
 
 const applied = (seq: number) =>
   eventually("the event is applied", async () => (await progressOf(db, seq)).state === "applied");
@@ -95,17 +87,13 @@ describe("a running worker", () => {
 
   test("finds what nobody told it of", async () => {
     work(openQueue());
-    const raw = Buffer.from(
-      JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
-    );
+    const raw = Buffer.from(JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }));
     await applied(await storeRow(db, { raw, receivedAgoSeconds: 10 }));
   });
 
   test("finds what failed and is due", async () => {
     work(openQueue());
-    const raw = Buffer.from(
-      JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
-    );
+    const raw = Buffer.from(JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }));
     await applied(await storeRow(db, { raw, state: "failed", attempts: 3, dueInSeconds: -1 }));
   });
 
@@ -123,9 +111,7 @@ describe("a running worker", () => {
       await bare.pause();
       try {
         work(openQueue());
-        const raw = Buffer.from(
-          JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
-        );
+        const raw = Buffer.from(JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }));
         const given = [
           { state: "received", receivedAgoSeconds: 10 },
           { state: "failed", attempts: 3, dueInSeconds: -1 },

@@ -42,8 +42,7 @@ export const storeEvent = (
   return storeBody(db, JSON.stringify(envelope));
 };
 
-export const storeBody = (db: Knex, body: string | Buffer): Promise<number> =>
-  storeRow(db, { raw: Buffer.from(body) });
+export const storeBody = (db: Knex, body: string | Buffer): Promise<number> => storeRow(db, { raw: Buffer.from(body) });
 
 /** As if the pause after their last attempt were over. */
 export const makeEventsDue = (db: Knex): Promise<number> =>

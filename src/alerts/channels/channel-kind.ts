@@ -21,9 +21,7 @@ export interface ChannelKind<Settings extends KindSettings = KindSettings> {
 type KindSettings = z.ZodObject<{ kind: z.ZodLiteral<string> }>;
 
 /** Gives `open` the type of its settings. */
-export const channelKind = <Settings extends KindSettings>(
-  kind: ChannelKind<Settings>,
-): ChannelKind<Settings> => kind;
+export const channelKind = <Settings extends KindSettings>(kind: ChannelKind<Settings>): ChannelKind<Settings> => kind;
 
 export interface ChannelDeps {
   guard: DestinationGuard;
@@ -51,11 +49,7 @@ export function secret(variable: string, { secretOf }: Pick<ChannelDeps, "secret
 }
 
 /** Posts to an address, of which `variable` says where it comes from. Throws `CannotOpen`. */
-export function httpTo(
-  text: string,
-  variable: string,
-  deps: Pick<ChannelDeps, "guard" | "clock">,
-): HttpPost {
+export function httpTo(text: string, variable: string, deps: Pick<ChannelDeps, "guard" | "clock">): HttpPost {
   if (!URL.canParse(text) || !/^https?:/i.test(text)) throw new CannotOpen(`${variable} is no URL`);
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") {

@@ -43,18 +43,14 @@ export function openChannels(
   settings: Readonly<Record<string, ChannelSettings>>,
   deps: ChannelDeps,
 ): ReadonlyMap<string, Channel> {
-  const opened = Object.entries(settings).map(
-    ([name, each]) => [name, tryOpen(each, deps)] as const,
-  );
+  const opened = Object.entries(settings).map(([name, each]) => [name, tryOpen(each, deps)] as const);
   const problems = opened.flatMap(([name, { problem }]) =>
     problem === undefined ? [] : [`  - channel "${name}": ${problem}.`],
   );
   if (problems.length > 0) {
     throw new ConfigurationError(`Alerts cannot be sent as set up:\n${problems.join("\n")}`);
   }
-  return new Map(
-    opened.flatMap(([name, { channel }]) => (channel === undefined ? [] : [[name, channel]])),
-  );
+  return new Map(opened.flatMap(([name, { channel }]) => (channel === undefined ? [] : [[name, channel]])));
 }
 
 export type Opened = { channel: Channel; problem?: never } | { problem: string; channel?: never };
@@ -71,14 +67,10 @@ export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
 }
 
 /** Adds to each message where its rule is explained, when it is sent: also to those that were queued before. */
-const withRunbooks = (
-  channel: Channel<SentMessage>,
-  { runbooksUrl }: Pick<ChannelDeps, "runbooksUrl">,
-): Channel => ({
+const withRunbooks = (channel: Channel<SentMessage>, { runbooksUrl }: Pick<ChannelDeps, "runbooksUrl">): Channel => ({
   kind: channel.kind,
   host: channel.host,
-  send: (message, options) =>
-    channel.send({ ...message, runbook: runbookOf(message.rule, runbooksUrl) }, options),
+  send: (message, options) => channel.send({ ...message, runbook: runbookOf(message.rule, runbooksUrl) }, options),
   close: () => channel.close(),
 });
 

@@ -69,8 +69,7 @@ export const digestOf = (text: string, digits: number): string =>
 export const headerKey = ({ idempotencyKey }: AlertMessage): string => headerKeyOf(idempotencyKey);
 
 /** A short mark by which a person in a chat recognizes a repeat. */
-export const shortMark = ({ idempotencyKey }: AlertMessage): string =>
-  `#${digestOf(idempotencyKey, 8)}`;
+export const shortMark = ({ idempotencyKey }: AlertMessage): string => `#${digestOf(idempotencyKey, 8)}`;
 
 /** A link that is safe to show: http or https; else null. */
 export function safeLink(url: string): string | null {

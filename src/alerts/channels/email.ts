@@ -27,10 +27,7 @@ const mailAddress = z.email(expected("an e-mail address alone, such as finance@e
 export const email = channelKind({
   settings: settingsObject({
     kind: z.literal("email"),
-    to: listOf(mailAddress, '["finance@example.com"]').max(
-      50,
-      expected("a list of at most 50 addresses"),
-    ),
+    to: listOf(mailAddress, '["finance@example.com"]').max(50, expected("a list of at most 50 addresses")),
   }),
   list: { size: 150_000, sizeOf: asJson },
   open({ to }, { smtp, guard }) {
@@ -52,12 +49,7 @@ interface EmailChannelOptions {
   domain: string;
 }
 
-function createEmailChannel({
-  mailer,
-  host,
-  to,
-  domain,
-}: EmailChannelOptions): Channel<SentMessage> {
+function createEmailChannel({ mailer, host, to, domain }: EmailChannelOptions): Channel<SentMessage> {
   const idOf = (text: string): string => `${digestOf(text, 40)}@${domain}`;
   return {
     kind: "email",
@@ -123,8 +115,7 @@ const maxValueOfItem = 200;
 const maxValue = 400;
 const maxRunbook = 2_000;
 
-const factLine = ({ label, value }: AlertFact): string =>
-  `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
+const factLine = ({ label, value }: AlertFact): string => `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
 /** Items show short facts, since a list has many items. */
 const shortFacts = ({ facts }: AlertItem): AlertFact[] =>
   facts.slice(0, maxFactsOfItem).map(({ label, value }) => ({
@@ -137,8 +128,7 @@ const footerOf = (message: AlertMessage): string =>
     .map((part) => oneLine(part, 100))
     .join(" · ");
 
-const moreItems = (count: number): string[] =>
-  count > maxItems ? [`… and ${count - maxItems} more.`] : [];
+const moreItems = (count: number): string[] => (count > maxItems ? [`… and ${count - maxItems} more.`] : []);
 
 /** The body in plain text. */
 export function alertText(message: SentMessage): string {
@@ -149,10 +139,7 @@ export function alertText(message: SentMessage): string {
     items
       .slice(0, maxItems)
       .map((item) =>
-        [
-          `- ${oneLine(item.title, 300)}`,
-          ...shortFacts(item).map((fact) => `  ${factLine(fact)}`),
-        ].join("\n"),
+        [`- ${oneLine(item.title, 300)}`, ...shortFacts(item).map((fact) => `  ${factLine(fact)}`)].join("\n"),
       )
       .join("\n"),
     ...moreItems(items.length),
@@ -183,8 +170,8 @@ export function alertHtml(message: SentMessage): string {
       <body style="font-family:sans-serif">
         <h2 style="color:${colour};font-size:18px">${headlineOf(message)}</h2>
         ${facts.length > 0 && factTable(facts.slice(0, maxFacts))}${told}${more}
-        ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`}
-        ${links.flatMap(anchor)} ${runbookHtml(runbook)}
+        ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`} ${links.flatMap(anchor)}
+        ${runbookHtml(runbook)}
         <p style="color:#666;font-size:12px">${oneLine(footerOf(message), 500)}</p>
       </body>
     </html>`;
@@ -213,7 +200,5 @@ function runbookHtml(runbook: string): Html {
 
 function anchor({ label, url }: { label: string; url: string }): Html[] {
   const link = safeLink(url);
-  return link === null
-    ? []
-    : [html`<p><a href="${oneLine(link, 2_000)}">${oneLine(label, 80)}</a></p>`];
+  return link === null ? [] : [html`<p><a href="${oneLine(link, 2_000)}">${oneLine(label, 80)}</a></p>`];
 }

@@ -20,11 +20,7 @@ export const destinationSettings = settingsObject({
 export interface HttpPost {
   readonly host: string;
   /** Resolves with the status as text. Throws `DeliveryFailed`. The path may be a secret and is never shown. */
-  post(
-    body: string,
-    headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<string>;
+  post(body: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -64,8 +60,7 @@ const faultsOfTheMessage = new Set([400, 413, 415, 422]);
 
 function refused(host: string, answer: HttpAnswer, now: Date): DeliveryFailed {
   const { status } = answer;
-  const said =
-    status >= 300 && status < 400 ? "; redirects are not followed" : oneWordAnswer(answer.body);
+  const said = status >= 300 && status < 400 ? "; redirects are not followed" : oneWordAnswer(answer.body);
   return new DeliveryFailed(`${host} answered ${status}${said}`, {
     isRetryable: !faultsOfTheMessage.has(status),
     mayHaveArrived: false,

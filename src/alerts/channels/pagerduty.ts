@@ -63,22 +63,17 @@ export function pagerDutyEvent(message: SentMessage): object {
       class: rule,
       custom_details: detailsOf(message),
     },
-    links: [...message.links, { label: "Runbook", url: message.runbook }].flatMap(
-      ({ label, url }) => {
-        const href = safeLink(url);
-        return href === null ? [] : [{ href, text: oneLine(label, 100) }];
-      },
-    ),
+    links: [...message.links, { label: "Runbook", url: message.runbook }].flatMap(({ label, url }) => {
+      const href = safeLink(url);
+      return href === null ? [] : [{ href, text: oneLine(label, 100) }];
+    }),
   };
 }
 
-const dedupKeyOf = (key: string): string =>
-  key.length <= maxDedupKey ? key : `sha256:${digestOf(key, 64)}`;
+const dedupKeyOf = (key: string): string => (key.length <= maxDedupKey ? key : `sha256:${digestOf(key, 64)}`);
 
 function detailsOf({ facts, advice, stage, runbook, items = [] }: SentMessage): object {
-  const told = facts.map(
-    ({ label, value }) => [oneLine(label, 80), oneLine(value, 1_000)] as const,
-  );
+  const told = facts.map(({ label, value }) => [oneLine(label, 80), oneLine(value, 1_000)] as const);
   return {
     ...Object.fromEntries(told),
     ...(advice === "" ? {} : { "What to do": oneLine(advice, 2_000) }),
@@ -89,9 +84,7 @@ function detailsOf({ facts, advice, stage, runbook, items = [] }: SentMessage): 
       : {
           Items: items
             .slice(0, maxItems)
-            .map((item) =>
-              [oneLine(item.title, 200), ...item.facts.slice(0, 5).map(factText)].join(", "),
-            ),
+            .map((item) => [oneLine(item.title, 200), ...item.facts.slice(0, 5).map(factText)].join(", ")),
           "Items in all": items.length,
         }),
   };

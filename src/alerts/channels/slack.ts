@@ -1,14 +1,7 @@
 import { z } from "zod";
 import type { AlertFact, AlertItem, SentMessage } from "../message.ts";
 import { oneLine } from "../../platform/one-line.ts";
-import {
-  type Channel,
-  headerKey,
-  headlineOf,
-  safeLink,
-  shortMark,
-  wordsOfAction,
-} from "./channel.ts";
+import { type Channel, headerKey, headlineOf, safeLink, shortMark, wordsOfAction } from "./channel.ts";
 import { settingsObject } from "../../platform/setting-schemas.ts";
 import { fromVariable } from "../setting-schemas.ts";
 import { channelKind, httpTo, secret } from "./channel-kind.ts";
@@ -32,11 +25,7 @@ function createSlackChannel(http: HttpPost): Channel<SentMessage> {
     kind: "slack",
     host: http.host,
     send: (message, { signal }) =>
-      http.post(
-        JSON.stringify(slackPayload(message)),
-        { "idempotency-key": headerKey(message) },
-        signal,
-      ),
+      http.post(JSON.stringify(slackPayload(message)), { "idempotency-key": headerKey(message) }, signal),
     close: () => http.close(),
   };
 }
@@ -74,9 +63,7 @@ export function slackPayload(message: SentMessage): object {
     })),
     ...sections.map((text) => section(plain(text))),
     ...(left === 0 ? [] : [section(plain(`… and ${left} more.`))]),
-    ...(message.advice === ""
-      ? []
-      : [section(plain(`What to do: ${escaped(message.advice, 580)}`))]),
+    ...(message.advice === "" ? [] : [section(plain(`What to do: ${escaped(message.advice, 580)}`))]),
     ...(links.length === 0 ? [] : [section(markup(links.slice(0, maxLinks).join("  ·  ")))]),
     { type: "context", elements: [runbookElement(message), plain(contextText(message))] },
   ];
@@ -86,9 +73,7 @@ export function slackPayload(message: SentMessage): object {
 /** A link where the runbooks have an address, else their path. */
 function runbookElement({ runbook, rule }: SentMessage): object {
   const [link] = linkText({ label: `Runbook: ${rule}`, url: runbook });
-  return link === undefined
-    ? plain(`Runbook: ${escaped(runbook, maxLinkCharacters)}`)
-    : markup(link);
+  return link === undefined ? plain(`Runbook: ${escaped(runbook, maxLinkCharacters)}`) : markup(link);
 }
 
 const contextText = (message: SentMessage): string =>
@@ -100,14 +85,11 @@ const contextText = (message: SentMessage): string =>
     shortMark(message),
   ].join(" · ");
 
-const factText = ({ label, value }: AlertFact): string =>
-  `${escaped(label, 80)}\n${escaped(value, 300)}`;
+const factText = ({ label, value }: AlertFact): string => `${escaped(label, 80)}\n${escaped(value, 300)}`;
 
 /** An item as text, in one or two lines. */
 function itemText({ title, facts }: AlertItem): string {
-  const told = facts
-    .slice(0, 5)
-    .map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);
+  const told = facts.slice(0, 5).map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);
   return [`• ${escaped(title, 120)}`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
 }
 
@@ -139,11 +121,9 @@ const markup = (text: string) => ({ type: "mrkdwn", text, verbatim: true });
 const section = (text: object) => ({ type: "section", text });
 
 /** The three characters that Slack decodes in every text, plain or not. */
-const entities = (text: string): string =>
-  text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const entities = (text: string): string => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 /** Compatible chats also read Markdown, in which `](` would turn the text before it into a link. */
-const escaped = (text: string, max: number): string =>
-  entities(oneLine(text, max)).replaceAll("](", "] (") || "–";
+const escaped = (text: string, max: number): string => entities(oneLine(text, max)).replaceAll("](", "] (") || "–";
 
 const lookalikes: Readonly<Record<string, string>> = {
   "*": "∗",

@@ -16,10 +16,7 @@ export const standardOutput = channelKind({
   open: ({ format }, { writeLine }) => createStandardOutputChannel(writeLine, format),
 });
 
-function createStandardOutputChannel(
-  write: (line: string) => void,
-  format: "json" | "text",
-): Channel<SentMessage> {
+function createStandardOutputChannel(write: (line: string) => void, format: "json" | "text"): Channel<SentMessage> {
   return {
     kind: "stdout",
     host: null,

@@ -1,21 +1,9 @@
 import type { Knex } from "knex";
-import {
-  type LocalMinute,
-  type LocalTime,
-  localTimeIn,
-  instantsOf,
-  timeText,
-} from "../../platform/local-time.ts";
+import { type LocalMinute, type LocalTime, localTimeIn, instantsOf, timeText } from "../../platform/local-time.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { keepsIncidents } from "../channels/channel-kinds.ts";
-import {
-  composeMessage,
-  customerFacts,
-  linksOf,
-  noticedText,
-  pageLink,
-} from "../compose-message.ts";
+import { composeMessage, customerFacts, linksOf, noticedText, pageLink } from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Transition, Timeline } from "../timeline.ts";
 import {
@@ -55,11 +43,7 @@ export async function announce(
   if (begun.length > 0) await announceStages(trx, alertContext, begun);
 }
 
-async function announceEnds(
-  trx: Knex,
-  alertContext: AlertContext,
-  ended: readonly Announcement[],
-): Promise<void> {
+async function announceEnds(trx: Knex, alertContext: AlertContext, ended: readonly Announcement[]): Promise<void> {
   const ids = ended.map(({ alertId }) => alertId);
   await dropUnsent(trx, ids);
   const told = await sentChannels(trx, ids);
@@ -103,11 +87,7 @@ function withDuration(one: Announcement): Announcement {
   return { ...one, stage: { ...stage, facts: [...stage.facts, lasted] } };
 }
 
-async function announceStages(
-  trx: Knex,
-  alertContext: AlertContext,
-  begun: readonly Announcement[],
-): Promise<void> {
+async function announceStages(trx: Knex, alertContext: AlertContext, begun: readonly Announcement[]): Promise<void> {
   const items: DigestItem[] = [];
   const single: Announcement[] = [];
   for (const one of begun) {
@@ -132,9 +112,7 @@ async function announceStages(
   await queueMessages(
     trx,
     single.flatMap((one) =>
-      routeOf(alertContext, one.stage).channels.map((channel) =>
-        rowOf(one, channel, customers, alertContext),
-      ),
+      routeOf(alertContext, one.stage).channels.map((channel) => rowOf(one, channel, customers, alertContext)),
     ),
   );
 }
@@ -208,18 +186,13 @@ function endRouteOf(
   { told, listed }: { told: readonly string[]; listed: readonly string[] },
 ): { atOnce: readonly string[]; inDigest: readonly string[] } {
   const mayWait = stage.canWait && settings.digests.when !== "off";
-  const atOnce = told.filter(
-    (channel) => !mayWait || keepsIncidents(settings.channels[channel]?.kind),
-  );
+  const atOnce = told.filter((channel) => !mayWait || keepsIncidents(settings.channels[channel]?.kind));
   const others = [...told, ...listed].filter((channel) => !atOnce.includes(channel));
   return { atOnce, inDigest: [...new Set(others)] };
 }
 
 /** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. Pure. */
-export function quietEnd(
-  alertContext: AlertContext,
-  { severity }: Pick<Transition, "severity">,
-): Date | null {
+export function quietEnd(alertContext: AlertContext, { severity }: Pick<Transition, "severity">): Date | null {
   const { quietHours } = alertContext.settings;
   if (quietHours === null || quietHours.except.includes(severity)) return null;
   return quietUntil(quietHours, zoneOf(alertContext), alertContext.clock.now());
@@ -247,11 +220,7 @@ export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): D
   return today <= now ? today : yesterday;
 }
 
-const onDay = (
-  timeOfDay: string,
-  { year, month, day }: LocalTime,
-  daysLater: number,
-): LocalMinute => {
+const onDay = (timeOfDay: string, { year, month, day }: LocalTime, daysLater: number): LocalMinute => {
   const [hour, minute] = [Number(timeOfDay.slice(0, 2)), Number(timeOfDay.slice(3))];
   return { year, month, day: day + daysLater, hour, minute };
 };

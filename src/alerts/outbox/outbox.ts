@@ -70,14 +70,9 @@ export interface Superseded {
  * so only on the channels that get the later one, since the others would get nothing about the alert at all.
  */
 export async function dropSuperseded(trx: Knex, overtaken: readonly Superseded[]): Promise<void> {
-  const pairs = overtaken.flatMap(({ alertId, channels }) =>
-    channels.map((channel) => ({ alertId, channel })),
-  );
+  const pairs = overtaken.flatMap(({ alertId, channels }) => channels.map((channel) => ({ alertId, channel })));
   if (pairs.length === 0) return;
-  const bindings = [
-    sqlArray(pairs.map(({ alertId }) => alertId)),
-    sqlArray(pairs.map(({ channel }) => channel)),
-  ];
+  const bindings = [sqlArray(pairs.map(({ alertId }) => alertId)), sqlArray(pairs.map(({ channel }) => channel))];
   const told = "unnest(?::bigint[], ?::text[]) as told(alert_id, channel)";
   await trx.raw(
     `update alerts.outbox o set state = 'dropped' from ${told}
@@ -95,10 +90,7 @@ export async function dropSuperseded(trx: Knex, overtaken: readonly Superseded[]
 }
 
 /** The channels whose daily digests listed each of these alerts as something to do. One statement. */
-export async function digestChannels(
-  trx: Knex,
-  alertIds: readonly number[],
-): Promise<Map<number, string[]>> {
+export async function digestChannels(trx: Knex, alertIds: readonly number[]): Promise<Map<number, string[]>> {
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
     // A renewal that only waited was counted in the digest and asked nobody for anything.
     `select i.alert_id, array_agg(distinct i.channel order by i.channel) as channels
@@ -112,10 +104,7 @@ export async function digestChannels(
 }
 
 /** The channels on which each of these alerts was sent, may have been sent, or is about to be. One statement. */
-export async function sentChannels(
-  trx: Knex,
-  alertIds: readonly number[],
-): Promise<Map<number, string[]>> {
+export async function sentChannels(trx: Knex, alertIds: readonly number[]): Promise<Map<number, string[]>> {
   const told = new Map<number, string[]>();
   if (alertIds.length === 0) return told;
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
@@ -129,10 +118,7 @@ export async function sentChannels(
 }
 
 /** The channels on which each of these alerts was listed in its storm. One statement. */
-export async function stormListedChannels(
-  trx: Knex,
-  alertIds: readonly number[],
-): Promise<Map<number, string[]>> {
+export async function stormListedChannels(trx: Knex, alertIds: readonly number[]): Promise<Map<number, string[]>> {
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
     `select alert_id, array_agg(distinct channel order by channel) as channels from alerts.storm_items
      where alert_id = any(?::bigint[]) and told_at is not null and told_how in ('at_once', 'at_end')

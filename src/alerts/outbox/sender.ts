@@ -8,13 +8,7 @@ import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
 import { isTracing } from "../../platform/tracing/tracing.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
 import { withinSendSpan } from "./message-spans.ts";
-import {
-  type ClaimedRow,
-  type SendOutcome,
-  claimDue,
-  failOrphans,
-  recordOutcome,
-} from "./outbox.ts";
+import { type ClaimedRow, type SendOutcome, claimDue, failOrphans, recordOutcome } from "./outbox.ts";
 
 export interface RunningSender {
   /** Claims no further rows, finishes the sends in progress, and closes the channels. */
@@ -182,11 +176,7 @@ function startChannelSender(
     }
   }
 
-  async function putBack(
-    row: ClaimedRow,
-    failed: FailedAttempt,
-    isChannelTaking: boolean,
-  ): Promise<void> {
+  async function putBack(row: ClaimedRow, failed: FailedAttempt, isChannelTaking: boolean): Promise<void> {
     const settlement = outcomeOf(row, failed, { isChannelTaking, random });
     const facts = { ...factsOf(row), reason: settlement.reason };
     if (settlement.state === "failed") log.error(facts, "an alert was given up");
@@ -198,9 +188,7 @@ function startChannelSender(
   function pauseAfter(sent: readonly NonNullable<Result>[], isTaking: boolean): number {
     failedRounds = isTaking ? 0 : failedRounds + 1;
     const askedMs = Math.max(0, ...sent.map(({ failed }) => failed?.retryAfterMs ?? 0));
-    return isTaking
-      ? askedMs
-      : Math.max(askedMs, retryDelayMs(channelPausePolicy, failedRounds, random) ?? 0);
+    return isTaking ? askedMs : Math.max(askedMs, retryDelayMs(channelPausePolicy, failedRounds, random) ?? 0);
   }
 }
 
@@ -221,10 +209,7 @@ export type SendDecision = { send: true } | { send: false; reason: string };
  * reports other alerts than its own.
  */
 export function sendDecisionOf(
-  row: Pick<
-    ClaimedRow,
-    "action" | "alertState" | "mayBeRepeat" | "isList" | "isEarlierTold" | "isLaterTold"
-  >,
+  row: Pick<ClaimedRow, "action" | "alertState" | "mayBeRepeat" | "isList" | "isEarlierTold" | "isLaterTold">,
 ): SendDecision {
   if (row.mayBeRepeat || row.isList) return { send: true };
   if (row.action !== "trigger" && !row.isEarlierTold) {

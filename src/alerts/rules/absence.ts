@@ -73,8 +73,7 @@ export function hourWithoutEvents(
   const last = current - hourMs;
   if ((events.get(last) ?? 0) > 0 || (events.get(current) ?? 0) > 0) return null;
   const local = localTimeIn(timeZone)(new Date(last));
-  const isBusy = (at: number) =>
-    (events.get(Math.floor(at / hourMs) * hourMs) ?? 0) >= usuallyAtLeast;
+  const isBusy = (at: number) => (events.get(Math.floor(at / hourMs) * hourMs) ?? 0) >= usuallyAtLeast;
   let busy = 0;
   for (let week = 1; week <= weeks; week++) {
     const [sameLocal] = instantsOf({ ...local, day: local.day - 7 * week }, timeZone);
@@ -85,10 +84,7 @@ export function hourWithoutEvents(
 }
 
 /** No events in an hour that is usually busy. Pure. */
-export function missingEvents(
-  hour: Date,
-  { rules, localTime, shortTime, at }: AbsenceContext,
-): Condition {
+export function missingEvents(hour: Date, { rules, localTime, shortTime, at }: AbsenceContext): Condition {
   return {
     key: "silence:events",
     rule: "silence_events",
@@ -183,9 +179,7 @@ export function missingBackup(
     advice:
       'Run "node src/bin/tallyhook.js backup DIRECTORY": it says what keeps it from being made. Then look why the timer ' +
       "did not (docs/backup.md).",
-    facts: [
-      { label: "Last verified backup", value: takenAt === null ? "none" : localTime(takenAt) },
-    ],
+    facts: [{ label: "Last verified backup", value: takenAt === null ? "none" : localTime(takenAt) }],
     storedFacts: { last_backup: takenAt?.toISOString() ?? null },
     at,
   };
@@ -284,8 +278,7 @@ export const absenceEnds = {
   },
   "silence:scheduler": {
     title: "Scheduled tasks start again",
-    advice:
-      'If the nightly run was due meanwhile, it did not start: run "node src/bin/tallyhook.js reconcile".',
+    advice: 'If the nightly run was due meanwhile, it did not start: run "node src/bin/tallyhook.js reconcile".',
   },
   "silence:backup": {
     title: "A backup is verified again",
@@ -293,7 +286,6 @@ export const absenceEnds = {
   },
   "silence:reconcile": {
     title: "Reconciliation is complete again",
-    advice:
-      '"node src/bin/tallyhook.js findings list" shows what is open. Nothing else is left to do.',
+    advice: '"node src/bin/tallyhook.js findings list" shows what is open. Nothing else is left to do.',
   },
 } as const satisfies Readonly<Record<string, End>>;

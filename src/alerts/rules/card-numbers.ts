@@ -18,9 +18,7 @@ export async function reportCardNumbers(
 ): Promise<void> {
   const at = alertContext.clock.now();
   const conditions = masked.flatMap(({ resource, id, paths }) =>
-    paths.map((path) =>
-      cardNumberCondition(alertContext.settings.rules, { resource, id, path }, at),
-    ),
+    paths.map((path) => cardNumberCondition(alertContext.settings.rules, { resource, id, path }, at)),
   );
   await raise(trx, alertContext, conditions, foundBy);
 }
@@ -32,8 +30,7 @@ export interface CardNumberField {
   path: string;
 }
 
-const withArticle = (resource: string): string =>
-  `${/^[aeiou]/.test(resource) ? "an" : "a"} ${resource}`;
+const withArticle = (resource: string): string => `${/^[aeiou]/.test(resource) ? "an" : "a"} ${resource}`;
 
 /**
  * Card numbers are being written into a field. There is one alert for each field, however many objects are concerned;

@@ -16,8 +16,7 @@ export function chargebackTimeline(
   chargeback: Chargeback,
   { rules, localTime }: Pick<Wording, "rules" | "localTime">,
 ): FactTimeline {
-  const { key, opening, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } =
-    chargeback;
+  const { key, opening, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } = chargeback;
   const isAgain = opening > 1;
   const amount = moneyText(amountMinor, currency);
   const order = orderName(chargeback.orderNumber);
@@ -58,8 +57,7 @@ export function chargebackTimeline(
       change: "opened",
       ...titled({
         lead: `Chargeback ${isAgain ? "again " : ""}${of}`,
-        next:
-          refunded === null ? "Answer before the bank's deadline" : `Already refunded ${refunded}`,
+        next: refunded === null ? "Answer before the bank's deadline" : `Already refunded ${refunded}`,
       }),
       advice: isAgain
         ? `It was over and has been opened again, with a new deadline. ${chargebackAdvice(refunded)}`
@@ -132,12 +130,7 @@ export async function watchChargebackRatio(
   const conditions = found.flatMap((ratio) => ratioConditions(rules, ratio, at));
   await raise(trx, alertContext, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);
-  await clearOthers(
-    trx,
-    alertContext,
-    { prefix: "chargeback-ratio:", keep, at, end: ratioEnd },
-    "sweep",
-  );
+  await clearOthers(trx, alertContext, { prefix: "chargeback-ratio:", keep, at, end: ratioEnd }, "sweep");
 }
 
 export interface ChargebackRatio {
@@ -156,11 +149,7 @@ export interface ChargebackRatio {
  * Chargebacks near a threshold of a card network, and over it. They are two alerts, so that the second is sent while
  * the first is open. Pure.
  */
-export function ratioConditions(
-  rules: AlertSettings["rules"],
-  ratio: ChargebackRatio,
-  at: Date,
-): Condition[] {
+export function ratioConditions(rules: AlertSettings["rules"], ratio: ChargebackRatio, at: Date): Condition[] {
   const near = nearCondition(rules, ratio, at);
   if (!ratio.isOver) return [near];
   const title = titleOf(ratio, "over");
@@ -193,10 +182,7 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
   };
 }
 
-const titleOf = (
-  { brand, programme, disputes, limit }: ChargebackRatio,
-  where: "near" | "over",
-): string =>
+const titleOf = ({ brand, programme, disputes, limit }: ChargebackRatio, where: "near" | "over"): string =>
   headlineText({
     lead: `${disputes} chargebacks on ${shortened(brand, 24)} this month`,
     cause: `${where} the ${shortened(programme)} threshold of ${limit}`,

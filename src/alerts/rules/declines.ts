@@ -114,12 +114,7 @@ const ruleOf: Readonly<Record<DeclineKind, "decline" | "dunning_first" | "dunnin
   renewal: "dunning_renewal",
 };
 
-function attemptStage(
-  told: Told,
-  attempt: Attempt,
-  next: NextRetry,
-  change: "opened" | "updated",
-): Transition {
+function attemptStage(told: Told, attempt: Attempt, next: NextRetry, change: "opened" | "updated"): Transition {
   const { order, kind, rules, localTime, shortTime } = told;
   const rule = ruleOf[kind];
   const group = declineGroupOf(attempt.failureCode);
@@ -155,8 +150,7 @@ function attemptStage(
 
 /** Contacting a shopper about a one-time order can wait for the daily list. Contacting a subscriber cannot. */
 const canWait = (request: DeclineRequest, kind: DeclineKind): boolean =>
-  request === "wait" ||
-  (kind === "one-time" && ["contact", "new-card", "call-bank"].includes(request));
+  request === "wait" || (kind === "one-time" && ["contact", "new-card", "call-bank"].includes(request));
 
 function requestFor(told: Told, { number, failureCode }: Attempt): DeclineRequest {
   const { kind, rules } = told;
@@ -183,11 +177,7 @@ const leadTexts: Readonly<Record<DeclineKind, (order: DeclinedOrder) => string>>
   renewal: (order) => `${amountOf(order)} renewal`,
 };
 
-function nextText(
-  request: DeclineRequest,
-  kind: DeclineKind,
-  nextTry: string | null,
-): string | null {
+function nextText(request: DeclineRequest, kind: DeclineKind, nextTry: string | null): string | null {
   if (request === "stop") return "Do not charge again";
   if (request === "page-engineering") return "Page engineering";
   if (kind === "first") return "No retry follows";
@@ -195,11 +185,7 @@ function nextText(
 }
 
 /** The first attempt that was reported as having no further retry. */
-function finalAttempt(
-  { dunning }: DeclinedOrder,
-  attempts: readonly Attempt[],
-  next: NextRetry,
-): Attempt | null {
+function finalAttempt({ dunning }: DeclinedOrder, attempts: readonly Attempt[], next: NextRetry): Attempt | null {
   const last = attempts.at(-1) ?? null;
   const said = dunning.find(({ nextRetryAt, isRetryUnknown }) => {
     return nextRetryAt === null && !isRetryUnknown;
@@ -243,9 +229,7 @@ function endStage(told: Told, last: Attempt): Transition | null {
   if (status === "canceled" && canceledAt !== null) ends.push(["canceled", canceledAt]);
   if (order.voidedAt !== null) ends.push(["voided", order.voidedAt]);
   const [ended] =
-    paid === null
-      ? ends.sort(([, a], [, b]) => a.getTime() - b.getTime())
-      : [["recovered", paid] as const];
+    paid === null ? ends.sort(([, a], [, b]) => a.getTime() - b.getTime()) : [["recovered", paid] as const];
   if (ended === undefined) return null;
   const [ending, at] = ended;
   const rule: RuleName = ruleOf[kind];
@@ -264,19 +248,14 @@ function endStage(told: Told, last: Attempt): Transition | null {
     facts: [
       { label: paid === null ? "Lost" : "Recovered", value: amountOf(order) },
       { label: "Declined attempts", value: String(last.number) },
-      ...factsOf(told, last, group, "unknown").filter(({ label }) =>
-        ["Order", "Subscription"].includes(label),
-      ),
+      ...factsOf(told, last, group, "unknown").filter(({ label }) => ["Order", "Subscription"].includes(label)),
     ],
     canWait: !isHighAmount(told) && group !== "fraud",
   };
 }
 
 /** The headline of the end of dunning, also on the daily list. Pure. */
-export const endHeadline = (
-  what: string,
-  { ending, tries }: { ending: DeclineEnding; tries: number },
-): Headline => ({
+export const endHeadline = (what: string, { ending, tries }: { ending: DeclineEnding; tries: number }): Headline => ({
   lead: `${what} ${ending === "recovered" ? "recovered" : "lost"}`,
   cause: `${endingCauses[ending]}after ${counted(tries, "declined attempt")}`,
 });
@@ -323,8 +302,7 @@ function retryText(next: NextRetry, localTime: Told["localTime"]): string {
   return next === "unknown" ? "unknown" : localTime(next);
 }
 
-const amountOf = ({ totalMinor, currency }: DeclinedOrder): string =>
-  moneyText(totalMinor, currency);
+const amountOf = ({ totalMinor, currency }: DeclinedOrder): string => moneyText(totalMinor, currency);
 
 /** A renewal has one threshold from its first decline to its loss. */
 function isHighAmount({ order: { totalMinor, currency }, kind, rules }: Told): boolean {
@@ -357,10 +335,7 @@ interface Row {
  * setting `lastAttempt` it is the one after that attempt. If the service makes more, the owner is told again, once
  * before each. At most 200 renewals a call. Needs a transaction; idempotent.
  */
-export async function reportNearLastRetries(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function reportNearLastRetries(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { dunning_last_retry: rule } = alertContext.settings.rules;
   if (!rule.enabled) return;
   const now = alertContext.serviceClock.now();
@@ -408,11 +383,7 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
         customerId: row.customer_id,
       },
     },
-    stage: lastRetryTransition(
-      { amount, attempts, retryAt: new Date(nextRetryAt) },
-      wordingOf(alertContext),
-      at,
-    ),
+    stage: lastRetryTransition({ amount, attempts, retryAt: new Date(nextRetryAt) }, wordingOf(alertContext), at),
   };
 }
 

@@ -9,13 +9,7 @@ import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
 import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
 import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
 import { causeOf } from "../../mirror/dunning/decline-groups.ts";
-import {
-  type DeclineEnding,
-  endHeadline,
-  endingIn,
-  lastRetryHeadline,
-  lostHeadline,
-} from "./declines.ts";
+import { type DeclineEnding, endHeadline, endingIn, lastRetryHeadline, lostHeadline } from "./declines.ts";
 import {
   type Part,
   type Wording,
@@ -50,17 +44,12 @@ interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinc
  * daily time that is set. A digest shows how things are now, in several messages where one cannot show it all. While no
  * item asks for anything, it waits. Needs a transaction. Each digest is written once.
  */
-export async function sendDigests(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function sendDigests(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const boundary = lastBoundary(alertContext);
   const stage = `digest:${boundary.toISOString()}`;
   const rows = await waitingItems(trx, { boundary, stage });
   if (rows.length === 0) return;
-  const customers = await customerFacts(trx, [
-    ...new Set(rows.flatMap(({ customer_id: id }) => id ?? [])),
-  ]);
+  const customers = await customerFacts(trx, [...new Set(rows.flatMap(({ customer_id: id }) => id ?? []))]);
   for (const channel of new Set(rows.map((row) => row.channel))) {
     const entries = rows.flatMap((row): DigestEntry[] => {
       if (row.channel !== channel) return [];
@@ -82,10 +71,7 @@ export async function sendDigests(
  * The digest of a channel, in as many messages as show all that it names. Items that only wait are counted in the
  * first.
  */
-function digestRows(
-  alertContext: AlertContext,
-  { channel, entries, stage: first, boundary }: DigestList,
-): OutboxRow[] {
+function digestRows(alertContext: AlertContext, { channel, entries, stage: first, boundary }: DigestList): OutboxRow[] {
   const wording = wordingOf(alertContext);
   const kind = alertContext.settings.channels[channel]?.kind;
   const unnamed = entries.filter((entry) => !isNamed(entry));
@@ -117,10 +103,7 @@ interface DigestList {
 }
 
 /** What waits for a digest: one row for each alert and channel, with all waiting transitions. One statement. */
-async function waitingItems(
-  trx: Knex,
-  { boundary, stage }: { boundary: Date; stage: string },
-): Promise<Row[]> {
+async function waitingItems(trx: Knex, { boundary, stage }: { boundary: Date; stage: string }): Promise<Row[]> {
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select d.channel, a.id, a.rule, a.state, a.customer_id, a.amount_minor, a.currency, a.facts,
             array_agg(d.stage order by d.stage) as stages,
@@ -140,9 +123,7 @@ async function waitingItems(
 
 /** Marks exactly these rows. What was committed since they were read is in no digest yet. One statement. */
 async function markTold(trx: Knex, rows: readonly Row[]): Promise<void> {
-  const items = rows.flatMap(({ channel, id, stages }) =>
-    stages.map((stage) => ({ channel, id, stage })),
-  );
+  const items = rows.flatMap(({ channel, id, stages }) => stages.map((stage) => ({ channel, id, stage })));
   await trx.raw(
     `update alerts.digest_items d set told_at = now()
      from unnest(?::text[], ?::bigint[], ?::text[]) as told(channel, alert_id, stage)
@@ -174,9 +155,7 @@ const entryOf = (
 });
 
 /** Items gathered before this time are sent now. Pure. */
-export function lastBoundary(
-  alertContext: Pick<AlertContext, "settings" | "timeZone" | "clock">,
-): Date {
+export function lastBoundary(alertContext: Pick<AlertContext, "settings" | "timeZone" | "clock">): Date {
   const { when, dailyAt } = alertContext.settings.digests;
   const now = alertContext.clock.now();
   if (when !== "daily") return new Date(Math.floor(now.getTime() / hourMs) * hourMs);
@@ -218,13 +197,7 @@ export interface DigestState {
  * or ended before it was sent. An acknowledged alert with a newer transition is listed again, since the person who
  * acknowledged it does not know of that one. Pure.
  */
-function digestSection({
-  rule,
-  state,
-  isFinal,
-  stages,
-  isNewSinceTaken,
-}: DigestState): DigestSection | null {
+function digestSection({ rule, state, isFinal, stages, isNewSinceTaken }: DigestState): DigestSection | null {
   if (state === "resolved") {
     return endingIn(stages) === null ? null : "over";
   }
@@ -273,9 +246,7 @@ export function digestWords(
     severity: severityOf(parts, wording),
     title: listTitle(
       isAsking
-        ? parts
-            .map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says))
-            .join(", ")
+        ? parts.map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says)).join(", ")
         : `${counted(healed, "difference")} from the service found and healed`,
       which,
     ),
@@ -297,8 +268,7 @@ export function digestWords(
 }
 
 /** Whether the list has a line for it; the others are only counted. Pure. */
-export const isNamed = ({ section }: DigestEntry): boolean =>
-  section !== "waiting" && section !== "healed";
+export const isNamed = ({ section }: DigestEntry): boolean => section !== "waiting" && section !== "healed";
 
 type Asking = Exclude<DigestSection, "waiting" | "healed">;
 
@@ -335,10 +305,7 @@ const healedAdvice =
   "The mirror is correct again. If many webhooks were missed, check the endpoint, the receiver and the network " +
   '("node src/bin/tallyhook.js report exceptions" names the cause of each).';
 
-function severityOf(
-  parts: readonly { section: DigestSection }[],
-  { rules }: Wording,
-): AlertSeverity {
+function severityOf(parts: readonly { section: DigestSection }[], { rules }: Wording): AlertSeverity {
   const has = (section: DigestSection) => parts.some((part) => part.section === section);
   if (has("lost")) return rules.dunning_final.severity;
   if (has("last-try")) return rules.dunning_last_retry.severity;
@@ -367,10 +334,7 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
     case "lost":
       return lostHeadline(amount, entry.attempts);
     case "last-try":
-      return lastRetryHeadline(
-        amount,
-        entry.nextRetryAt === null ? "soon" : shortTime(entry.nextRetryAt),
-      );
+      return lastRetryHeadline(amount, entry.nextRetryAt === null ? "soon" : shortTime(entry.nextRetryAt));
     case "over":
       return endHeadline(amount, { ending: entry.ending ?? "canceled", tries: entry.attempts });
     case "order":

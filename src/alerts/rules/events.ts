@@ -34,10 +34,7 @@ export async function reportDead(
 }
 
 /** Resolves the alerts about events that were replayed and are no longer dead. Needs a transaction; idempotent. */
-export async function endDeadEvents(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function endDeadEvents(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { rows } = await trx.raw<{
     rows: { key: string; seq: string; event_type: string | null }[];
   }>(
@@ -75,10 +72,7 @@ export async function reportUnbelieved(
  * Ends that alert once no object waits any more, and those that a release before opened for each object. Needs a
  * transaction; idempotent.
  */
-export async function watchMisdated(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function watchMisdated(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const at = alertContext.clock.now();
   const found = await findMisdated(trx);
   if (found === null) {
@@ -152,11 +146,7 @@ async function countHours(trx: Knex, { from, to }: Range): Promise<void> {
   );
 }
 
-async function tellUnknownValues(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-  range: Range,
-): Promise<void> {
+async function tellUnknownValues(trx: Knex.Transaction, alertContext: AlertContext, range: Range): Promise<void> {
   const { rows } = await trx.raw<{ rows: { type: string; api_version: string | null }[] }>(
     `select distinct coalesce(left(type, 200), '(none)') as type, left(api_version, 200) as api_version
      from inbox.receipts where seq > ? and seq <= ?`,
@@ -164,8 +154,7 @@ async function tellUnknownValues(
   );
   const types = [...new Set(rows.map(({ type }) => type))].filter((type) => !isKnownType(type));
   const versions = [...new Set(rows.flatMap(({ api_version: version }) => version ?? []))];
-  const isFirst =
-    (await trx("alerts.seen_values").where("kind", "event.api_version").first()) === undefined;
+  const isFirst = (await trx("alerts.seen_values").where("kind", "event.api_version").first()) === undefined;
   const { fresh, fullKinds } = await remember(trx, [
     ...types.map((value) => ({ kind: "event.type", value })),
     ...versions.map((value) => ({ kind: "event.api_version", value })),
@@ -203,9 +192,7 @@ async function tellDuplicates(
   await raise(
     trx,
     alertContext,
-    rows.map(({ event_id: eventId, bodies }) =>
-      duplicateIdCondition(rules, { eventId, bodies: Number(bodies) }, at),
-    ),
+    rows.map(({ event_id: eventId, bodies }) => duplicateIdCondition(rules, { eventId, bodies: Number(bodies) }, at)),
     "sweep",
   );
 }
@@ -215,12 +202,7 @@ type Rules = AlertSettings["rules"];
 /** An event that became dead. Pure. */
 export function deadEventCondition(
   rules: Rules,
-  {
-    eventId,
-    seq,
-    type,
-    reason,
-  }: { eventId: string; seq: number; type: string | null; reason: string },
+  { eventId, seq, type, reason }: { eventId: string; seq: number; type: string | null; reason: string },
   at: Date,
 ): Condition {
   return {
@@ -276,11 +258,7 @@ export function duplicateIdCondition(
 const misdatedKey = "misdated";
 
 /** Events or answers show objects that are dated in the future. Pure. */
-export function misdatedCondition(
-  rules: Rules,
-  { objects, amounts, example }: MisdatedObjects,
-  at: Date,
-): Condition {
+export function misdatedCondition(rules: Rules, { objects, amounts, example }: MisdatedObjects, at: Date): Condition {
   const { resource, id, datedAt } = example;
   const money = amounts.map(({ currency, amountMinor }) => moneyText(amountMinor, currency));
   return {
@@ -313,9 +291,7 @@ export function misdatedCondition(
  * Events about webhook endpoints are known to change nothing. Pure.
  */
 const isKnownType = (type: string): boolean =>
-  resourceOfType(type) !== undefined ||
-  /^webhook_endpoint(?:\.|$)/.test(type) ||
-  isDisputeType(type);
+  resourceOfType(type) !== undefined || /^webhook_endpoint(?:\.|$)/.test(type) || isDisputeType(type);
 
 /** The end of the alert about an event that was replayed. Pure. */
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {

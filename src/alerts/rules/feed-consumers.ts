@@ -16,9 +16,7 @@ export interface ConsumerBehind {
 
 /** What is asked of the feed. */
 export interface FeedQuestions {
-  feedConsumers(
-    db: Knex,
-  ): Promise<readonly (Omit<ConsumerBehind, "unreadSince"> & { unreadSince: Date | null })[]>;
+  feedConsumers(db: Knex): Promise<readonly (Omit<ConsumerBehind, "unreadSince"> & { unreadSince: Date | null })[]>;
   /** Which handler a consumer is: that is watched as such. Null for another reader; absent without handlers. */
   handlerOf?(consumer: string): string | null;
 }
@@ -91,6 +89,5 @@ const commandWord = (name: string): string =>
 
 export const consumerBehindEnd = (name: string): End => ({
   title: headlineText({ lead: `"${shortened(name)}" has caught up with the feed, or was removed` }),
-  advice:
-    "It has read all changes but those of the last hour, or nothing is kept for it. Nothing is left to do.",
+  advice: "It has read all changes but those of the last hour, or nothing is kept for it. Nothing is left to do.",
 });

@@ -101,10 +101,7 @@ export function quarantinedConditions(
     );
 }
 
-const factsOf = (
-  { reason, downSince, supervisors }: DownHost,
-  localTime: Wording["localTime"],
-): AlertFact[] => [
+const factsOf = ({ reason, downSince, supervisors }: DownHost, localTime: Wording["localTime"]): AlertFact[] => [
   { label: "Why", value: linesWithoutControls(reason) },
   { label: "Since", value: localTime(downSince) },
   { label: "Workers that say so", value: String(supervisors) },
@@ -120,12 +117,10 @@ const listText = (files: readonly string[]): string =>
 
 export const hostDownEnd: End = {
   title: "The process of the handlers runs again",
-  advice:
-    "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+  advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
 };
 
 export const quarantinedEnd = (file: string): End => ({
   title: headlineText({ lead: `The handler in ${shortened(basename(file))} runs again` }),
-  advice:
-    "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+  advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
 });

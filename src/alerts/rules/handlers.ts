@@ -49,15 +49,13 @@ const commandsOf = (family: string, name: string) => ({
   list: `"node src/bin/tallyhook.js ${family} list"`,
   command: (label: string, verb: string, options = ""): AlertFact => ({
     label,
-    value:
-      `node src/bin/tallyhook.js ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
+    value: `node src/bin/tallyhook.js ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
   }),
 });
 
 type Named = Pick<HandlerQuestions, "destinationOf">;
 
-const isDestination = (name: string, { destinationOf }: Named): boolean =>
-  (destinationOf?.(name) ?? null) !== null;
+const isDestination = (name: string, { destinationOf }: Named): boolean => (destinationOf?.(name) ?? null) !== null;
 
 function wordsOf(name: string, { destinationOf }: Named): Words {
   const destination = destinationOf?.(name) ?? null;
@@ -125,9 +123,7 @@ function handlerDeadCondition(
       ...(deadSince === null ? [] : [{ label: "Since", value: localTime(deadSince) }]),
       {
         label: "Oldest",
-        value: withoutControls(
-          `${seq}: ${kind}, ${resource} ${id}${error === null ? "" : `, ${error}`}`,
-        ),
+        value: withoutControls(`${seq}: ${kind}, ${resource} ${id}${error === null ? "" : `, ${error}`}`),
       },
       { label: "Waits behind it", value: atMost(holdsUp, `later ${item}`, `later ${items}`) },
       command("List them", "show"),
@@ -175,9 +171,7 @@ function handlerPausedCondition(
       ...(nextDueAt === null || nextDueAt > at
         ? []
         : [{ label: `Oldest ${item} waits since`, value: localTime(nextDueAt) }]),
-      ...(oldestDead === null
-        ? []
-        : [{ label: `Dead ${items}`, value: atMost(dead, item, items) }]),
+      ...(oldestDead === null ? [] : [{ label: `Dead ${items}`, value: atMost(dead, item, items) }]),
       command("List what failed", "show"),
       command("Resume", "resume"),
     ],

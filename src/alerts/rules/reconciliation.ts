@@ -71,14 +71,12 @@ function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date
     },
     {
       name: "identities",
-      find: async () =>
-        (await findBrokenIdentities(db)).map((one) => identityCondition(rules, one, at)),
+      find: async () => (await findBrokenIdentities(db)).map((one) => identityCondition(rules, one, at)),
       ends: [{ prefix: "identity:", end: identityEnd }],
     },
     {
       name: "endpoint",
-      find: async () =>
-        (await findEndpointProblems(db)).map((one) => endpointCondition(rules, one, at)),
+      find: async () => (await findEndpointProblems(db)).map((one) => endpointCondition(rules, one, at)),
       ends: [{ prefix: "endpoint:", end: endpointEnd }],
     },
   ];
@@ -105,10 +103,7 @@ export interface RunOutcome {
   confirmed: Readonly<Record<string, number>>;
 }
 
-function driftTitle(
-  { id, amountAtRiskMinor }: RunOutcome,
-  { left, healed }: { left: number; healed: number },
-): string {
+function driftTitle({ id, amountAtRiskMinor }: RunOutcome, { left, healed }: { left: number; healed: number }): string {
   if (left === 0) {
     return headlineText({
       lead: `${counted(healed, "difference")} from the service healed`,
@@ -220,8 +215,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
   return {
     key: `identity:${name}`,
     rule: "identity_broken",
-    severity:
-      broken.severity === "critical" ? rules.identity_broken.severity : severityOf(broken.severity),
+    severity: broken.severity === "critical" ? rules.identity_broken.severity : severityOf(broken.severity),
     title: headlineText({
       lead: `${counted(breaches, "record breaks", "records break")} the invariant ${shortened(name)}${atRisk}`,
     }),
@@ -239,9 +233,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
     storedFacts: { identity: name, breaches },
     measures: {
       breaches,
-      ...Object.fromEntries(
-        amountAtRisk.map(({ currency, amountMinor }) => [atRiskIn(currency), Number(amountMinor)]),
-      ),
+      ...Object.fromEntries(amountAtRisk.map(({ currency, amountMinor }) => [atRiskIn(currency), Number(amountMinor)])),
     },
     at,
   };
@@ -261,11 +253,9 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
   return {
     key: finding.key,
     rule: "endpoint",
-    severity:
-      finding.severity === "critical" ? rules.endpoint.severity : severityOf(finding.severity),
+    severity: finding.severity === "critical" ? rules.endpoint.severity : severityOf(finding.severity),
     title: headlineText({
-      lead:
-        endpointTitles[problem] ?? `Webhook endpoint: ${shortened(withoutIds(finding.says), 90)}`,
+      lead: endpointTitles[problem] ?? `Webhook endpoint: ${shortened(withoutIds(finding.says), 90)}`,
     }),
     advice:
       `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
@@ -289,19 +279,16 @@ const endpointTitles: Readonly<Record<string, string>> = {
   call_unfinished: "A change of our webhook endpoint was started and not finished",
 };
 
-const severityOf = (severity: "high" | "warning"): AlertSeverity =>
-  severity === "high" ? "error" : "warning";
+const severityOf = (severity: "high" | "warning"): AlertSeverity => (severity === "high" ? "error" : "warning");
 
-const milder = (severity: AlertSeverity): AlertSeverity =>
-  severity === "info" ? "info" : "warning";
+const milder = (severity: AlertSeverity): AlertSeverity => (severity === "info" ? "info" : "warning");
 
 const counts = (label: string, byClass: Readonly<Record<string, number>>): AlertFact[] => {
   const parts = Object.entries(byClass).map(([name, n]) => `${name} ${n}`);
   return parts.length === 0 ? [] : [{ label, value: parts.join(", ") }];
 };
 
-const sum = (all: Readonly<Record<string, number>>): number =>
-  Object.values(all).reduce((total, n) => total + n, 0);
+const sum = (all: Readonly<Record<string, number>>): number => Object.values(all).reduce((total, n) => total + n, 0);
 
 /** The end of the alert about differences that a later run has compared again. Pure. */
 export function driftEnd({ id, complete }: { id: number; complete: boolean }): End {

@@ -13,10 +13,7 @@ const reasonsOf = {
 } as const;
 
 /** Reports signature failures above a rate. Needs a transaction; idempotent. */
-export async function watchSignatures(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function watchSignatures(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { count, withinMinutes } = alertContext.settings.rules.signature_failures;
   const at = alertContext.clock.now();
   for (const kind of ["failed", "stale"] as const) {
@@ -27,20 +24,11 @@ export async function watchSignatures(
       [[...reasonsOf[kind]], withinMinutes],
     );
     const [failures, accepted] = [Number(rows[0]?.failures), Number(rows[0]?.accepted)];
-    const condition = signatureCondition(
-      alertContext.settings.rules,
-      { kind, failures, accepted },
-      at,
-    );
+    const condition = signatureCondition(alertContext.settings.rules, { kind, failures, accepted }, at);
     if (failures >= count) await raise(trx, alertContext, [condition], "sweep");
     // Ends the alert only below half the threshold, so that a rate around the threshold makes one alert and not many.
     else if (failures < count / 2) {
-      await clear(
-        trx,
-        alertContext,
-        [{ key: condition.key, end: signatureEnds[kind], at }],
-        "sweep",
-      );
+      await clear(trx, alertContext, [{ key: condition.key, end: signatureEnds[kind], at }], "sweep");
     }
   }
 }
@@ -64,9 +52,7 @@ export function signatureCondition(
     rule: "signature_failures",
     severity: rule.severity,
     title: headlineText({
-      lead:
-        `${counted(failures, "webhook")} rejected (${why}) in ${rule.withinMinutes} min, ` +
-        `${accepted} accepted`,
+      lead: `${counted(failures, "webhook")} rejected (${why}) in ${rule.withinMinutes} min, ` + `${accepted} accepted`,
       next: isStale ? "Wrong clock, or a replay?" : "Rotated secret, or someone probing?",
     }),
     advice: isStale
@@ -91,8 +77,7 @@ export function signatureCondition(
   };
 }
 
-const correctsRefused =
-  '"node src/bin/tallyhook.js reconcile" corrects the mirror where real events were refused.';
+const correctsRefused = '"node src/bin/tallyhook.js reconcile" corrects the mirror where real events were refused.';
 
 export const signatureEnds = {
   failed: {

@@ -56,10 +56,7 @@ export interface Remembered {
  * Records values and returns those that were new. If two transactions see a value first, only one gets it. One
  * statement.
  */
-export async function remember(
-  trx: Knex,
-  values: readonly { kind: string; value: string }[],
-): Promise<Remembered> {
+export async function remember(trx: Knex, values: readonly { kind: string; value: string }[]): Promise<Remembered> {
   const { rows } = await trx.raw<{ rows: { kind: string; value: string | null }[] }>(
     `with fresh as materialized (
        select distinct g.kind, g.value from unnest(?::text[], ?::text[]) as g(kind, value)
@@ -75,11 +72,7 @@ export async function remember(
        order by 1, 2 on conflict do nothing returning kind, value
      )
      select kind, value from added union all select distinct kind, null from numbered where not fits`,
-    [
-      sqlArray(values.map(({ kind }) => kind)),
-      sqlArray(values.map(({ value }) => value)),
-      maxValues,
-    ],
+    [sqlArray(values.map(({ kind }) => kind)), sqlArray(values.map(({ value }) => value)), maxValues],
   );
   return {
     fresh: rows.flatMap(({ kind, value }) => (value === null ? [] : [{ kind, value }])),
@@ -110,11 +103,7 @@ export function unknownValueCondition(
 }
 
 /** A field holds ever new values, so that they are not reported any more. Pure. */
-export function tooManyValuesCondition(
-  rules: AlertSettings["rules"],
-  kind: string,
-  at: Date,
-): Condition {
+export function tooManyValuesCondition(rules: AlertSettings["rules"], kind: string, at: Date): Condition {
   const what = placeOf(kind);
   return {
     key: `new-values-end:${kind}`,
@@ -166,18 +155,8 @@ export async function scanStates(trx: Knex.Transaction, alertContext: AlertConte
   await writeWatermark(trx, "states", { until });
   if (mark === null) return;
   const seen = (await findSeen(trx, mark.until, until)).filter((one) => !isKnown(one));
-  await reportUnknownValues(
-    trx,
-    alertContext,
-    byKind(seen.filter((one) => one.only_import)),
-    "import",
-  );
-  await reportUnknownValues(
-    trx,
-    alertContext,
-    byKind(seen.filter((one) => !one.only_import)),
-    "sweep",
-  );
+  await reportUnknownValues(trx, alertContext, byKind(seen.filter((one) => one.only_import)), "import");
+  await reportUnknownValues(trx, alertContext, byKind(seen.filter((one) => !one.only_import)), "sweep");
 }
 
 async function visibleUntil(trx: Knex): Promise<string> {

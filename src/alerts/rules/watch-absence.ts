@@ -70,8 +70,7 @@ export async function watchAbsence(
 async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
   const unsure = new Set<string>();
   // What a restored database lacks may have happened.
-  if (await isCatchingUp(trx))
-    unsure.add("silence:retry").add("silence:renewal").add("silence:events");
+  if (await isCatchingUp(trx)) unsure.add("silence:retry").add("silence:renewal").add("silence:events");
   if (await isApplyingLate(trx)) unsure.add("silence:retry").add("silence:renewal");
   if (!(await isInboxScanned(trx))) unsure.add("silence:events");
   return unsure;
@@ -165,8 +164,7 @@ async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): 
   // A clock that ran ahead leaves future times when it is set right. Without this, nothing would be missed until then.
   const gapMs = last === null ? Infinity : Math.abs(now.getTime() - Date.parse(last.seen));
   const isGap = last === null || gapMs > gapMinutes * minuteMs;
-  const first =
-    last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);
+  const first = last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);
   const since = isGap ? now : new Date(last.since);
   await writeWatermark(trx, "watch", { first, since, seen: now });
   return { first, since, gapMs };
@@ -183,10 +181,7 @@ export const schedulerBeat = "scheduler";
 
 /** Records a heartbeat. One statement. */
 export async function recordHeartbeat(db: Knex, name: string): Promise<void> {
-  await db("alerts.heartbeats")
-    .insert({ name, beat_at: db.fn.now() })
-    .onConflict("name")
-    .merge(["beat_at"]);
+  await db("alerts.heartbeats").insert({ name, beat_at: db.fn.now() }).onConflict("name").merge(["beat_at"]);
 }
 
 export interface Heartbeats {

@@ -28,10 +28,7 @@ export interface Headline {
 /**
  * The title as one line without ids. A message names the customer after the lead; the stored title names no one. Pure.
  */
-export function headlineText(
-  { lead, cause, next }: Headline,
-  person: string | null = null,
-): string {
+export function headlineText({ lead, cause, next }: Headline, person: string | null = null): string {
   const upToCause = `${lead}${person === null ? "" : `, ${person}`}${cause == null ? "" : `: ${cause}`}`;
   const whole = next == null ? upToCause : `${upToCause}. ${next}`;
   return oneLine(whole.length <= maxTitle ? whole : upToCause, maxTitle);
@@ -77,8 +74,7 @@ export function orderName(orderNumber: string | null): string | null {
 }
 
 /** Outside text for a title: ids, which nobody can read, become `…`. */
-export const withoutIds = (text: string): string =>
-  text.replace(new RegExp(isUuid.source, "gi"), "…");
+export const withoutIds = (text: string): string => text.replace(new RegExp(isUuid.source, "gi"), "…");
 
 /** Advice for the time after webhooks did not arrive or were refused. */
 export const reconcileAfterMissedWebhooks =

@@ -56,9 +56,7 @@ async function stormOf(
   fresh: readonly Announcement[],
 ): Promise<number | null> {
   if (family !== "declines") {
-    return (
-      (await openStorm(trx, family)) ?? (await openForArrivals(trx, alertContext, family, fresh))
-    );
+    return (await openStorm(trx, family)) ?? (await openForArrivals(trx, alertContext, family, fresh));
   }
   if (!alertContext.settings.rules.decline_storm.enabled) return null;
   return (
@@ -83,11 +81,7 @@ async function openForRate(
     fresh.map(({ stage }) => stage.at),
   );
   if (peak === null || peak.count <= atLeast) return null;
-  const limit = usualLimit(
-    alertContext.settings,
-    "declines",
-    await usualDeclines(trx, alertContext, peak.at),
-  );
+  const limit = usualLimit(alertContext.settings, "declines", await usualDeclines(trx, alertContext, peak.at));
   if (peak.count <= limit) return null;
   const span = { chargedUntil: peak.at, withinMinutes };
   const totals = await stormTotals(trx, "declines", span);
@@ -105,9 +99,7 @@ async function openForArrivals(
   const limit = await limitOf(trx, alertContext, family);
   const isLate = family === "late-declines";
   // Alerts that are not in their digest yet.
-  const coming = isLate
-    ? fresh.filter(({ stage }) => routeOf(alertContext, stage).inDigest).length
-    : 0;
+  const coming = isLate ? fresh.filter(({ stage }) => routeOf(alertContext, stage).inDigest).length : 0;
   const count = await countArrivals(trx, { family, withinMinutes }, limit + coming + 1);
   if (count - coming <= limit) return null;
   const totals = await stormTotals(trx, family, { learnedWithinMinutes: withinMinutes });
@@ -115,15 +107,9 @@ async function openForArrivals(
 }
 
 /** How many alerts of a family in a window are still sent one by one. */
-export async function limitOf(
-  db: Knex,
-  alertContext: AlertContext,
-  family: Family,
-): Promise<number> {
+export async function limitOf(db: Knex, alertContext: AlertContext, family: Family): Promise<number> {
   const isByRate = family === "declines" || family === "late-declines";
-  const usual = isByRate
-    ? await usualDeclines(db, alertContext, alertContext.serviceClock.now())
-    : null;
+  const usual = isByRate ? await usualDeclines(db, alertContext, alertContext.serviceClock.now()) : null;
   return usualLimit(alertContext.settings, family, usual);
 }
 
@@ -193,9 +179,7 @@ async function keepForLists(
   const held = items.flatMap(({ one, toldHow }) => (toldHow === "alone" ? [] : [one]));
   await dropSuperseded(
     trx,
-    items.flatMap(({ one: { alertId }, channels, toldHow }) =>
-      toldHow === "alone" ? [] : [{ alertId, channels }],
-    ),
+    items.flatMap(({ one: { alertId }, channels, toldHow }) => (toldHow === "alone" ? [] : [{ alertId, channels }])),
   );
   await writeItems(trx, stormId, items);
   return held;

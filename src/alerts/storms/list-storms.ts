@@ -44,10 +44,7 @@ interface Storm {
  * opened them, so that a rate around the limit makes one incident and not many. With the end, everything that was held
  * back is listed. Needs a transaction; each alert is listed once.
  */
-export async function reportStorms(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function reportStorms(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
   for (const storm of await stormsToReport(trx)) {
     const { family } = storm;
@@ -60,20 +57,12 @@ export async function reportStorms(
     if (!isOver) {
       const totals = await stormTotals(trx, family, { learnedWithinMinutes: minutes });
       const count = { ...totals, minutes, limit, at };
-      await raise(
-        trx,
-        alertContext,
-        [stormCondition(alertContext.settings, family, count)],
-        "sweep",
-      );
+      await raise(trx, alertContext, [stormCondition(alertContext.settings, family, count)], "sweep");
     }
     await tellLists(trx, alertContext, storm, isOver);
     if (!isOver || !storm.isOpen) continue;
     const span = { stormId: storm.id, learnedWithinMinutes: minutes };
-    const counts = [
-      ...(await countItems(trx, storm.id)),
-      ...(await digestTotals(trx, family, span)),
-    ];
+    const counts = [...(await countItems(trx, storm.id)), ...(await digestTotals(trx, family, span))];
     const end = stormEnd(family, counts);
     await clear(trx, alertContext, [{ end, key: storm.key, at }], "sweep");
   }
@@ -123,9 +112,7 @@ async function tellLists(
     const kind = alertContext.settings.channels[channel]?.kind;
     let number = numbers.get(channel) ?? 0;
     for (const cannotWait of [true, false]) {
-      const own = waiting.filter(
-        (each) => each.channel === channel && each.cannotWait === cannotWait,
-      );
+      const own = waiting.filter((each) => each.channel === channel && each.cannotWait === cannotWait);
       const parts = listParts(kind, inListOrder(own), listItem);
       for (const [n, alerts] of parts.entries()) {
         number++;
@@ -137,9 +124,7 @@ async function tellLists(
         // The list joins an incident that has already woken people. It must not open it again in the morning.
         const joins = keepsIncidents(kind) && woken.has(channel);
         const notBefore = joins ? null : quietEnd(alertContext, stage);
-        await queueMessages(trx, [
-          { channel, alertId: storm.id, message, notBefore, isList: true },
-        ]);
+        await queueMessages(trx, [{ channel, alertId: storm.id, message, notBefore, isList: true }]);
       }
     }
   }
@@ -187,9 +172,7 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
      where t.told_how <> 'over' order by t.channel, a.id`,
     { id: storm.id, isOver, mins: maxHeldMinutes },
   );
-  const names = await customerNames(trx, [
-    ...new Set(rows.flatMap(({ customer_id: id }) => id ?? [])),
-  ]);
+  const names = await customerNames(trx, [...new Set(rows.flatMap(({ customer_id: id }) => id ?? []))]);
   return rows.map(({ channel, told_how: toldHow, id, rule, severity, facts, ...row }) => ({
     channel,
     advice: facts.advice ?? "",
@@ -255,21 +238,12 @@ export interface ListedAlert {
 }
 
 /** An alert as a list shows it: the amount, the customer, and the number by which people look it up. Pure. */
-export function listItem({
-  id,
-  title,
-  sinceThen,
-  amountMinor,
-  currency,
-  customer,
-}: ListedAlert): AlertItem {
+export function listItem({ id, title, sinceThen, amountMinor, currency, customer }: ListedAlert): AlertItem {
   return {
     title,
     facts: [
       ...(sinceThen === null ? [] : [{ label: "Outcome", value: sinceThen }]),
-      ...(amountMinor === null
-        ? []
-        : [{ label: "Amount", value: moneyText(amountMinor, currency) }]),
+      ...(amountMinor === null ? [] : [{ label: "Amount", value: moneyText(amountMinor, currency) }]),
       ...(customer === null ? [] : [{ label: "Customer", value: customer }]),
       { label: "Alert", value: String(id) },
     ],
@@ -299,8 +273,7 @@ const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
       a.id - b.id,
   );
 
-const moneyFacts = (sums: readonly string[]): AlertFact[] =>
-  sums.map((value) => ({ label: "Total", value }));
+const moneyFacts = (sums: readonly string[]): AlertFact[] => sums.map((value) => ({ label: "Total", value }));
 
 /** How many of them need nothing any more. */
 function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
@@ -319,10 +292,7 @@ export interface ListPart extends Part {
 }
 
 /** What one message with a list says. Pure. */
-export function listTransition(
-  family: Family,
-  { alerts, part, parts, cannotWait, number, at }: ListPart,
-): Transition {
+export function listTransition(family: Family, { alerts, part, parts, cannotWait, number, at }: ListPart): Transition {
   const sums = sumTexts(isOfMoney(family) ? alerts : []);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
   const why = cannotWait ? "of a storm that cannot wait" : "that a storm held back";
@@ -359,18 +329,14 @@ function whereTold(isListed: boolean, isInDigest: boolean): string {
       ? "The lists name each alert, the most urgent first."
       : "Each alert was sent by itself, or is over.";
   }
-  const others = isListed
-    ? "The lists name the others."
-    : "The others were sent by themselves, or are over.";
+  const others = isListed ? "The lists name the others." : "The others were sent by themselves, or are over.";
   return `Alerts that can wait are on the daily list. ${others}`;
 }
 
 /** The end of a storm: how many alerts there were, what became of them, and their sums. Pure. */
 export function stormEnd(family: Family, counts: readonly StormItemCount[]): End {
-  const of = (...how: StormItemCount["toldHow"][]) =>
-    counts.filter(({ toldHow }) => how.includes(toldHow));
-  const sum = (some: readonly StormItemCount[]) =>
-    some.reduce((all, { alerts }) => all + alerts, 0);
+  const of = (...how: StormItemCount["toldHow"][]) => counts.filter(({ toldHow }) => how.includes(toldHow));
+  const sum = (some: readonly StormItemCount[]) => some.reduce((all, { alerts }) => all + alerts, 0);
   const listed = of("at_once", "at_end");
   const sums = sumTexts(isOfMoney(family) ? of("alone", "at_once", "at_end", "in_digest") : []);
   const { end, holds } = stormFamilies[family];
@@ -383,16 +349,8 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
     ["On the daily list", sum(of("in_digest"))],
   ];
   return {
-    title:
-      listed.length === 0
-        ? `${end}${inAll}`
-        : `${end}: ${counted(sum(listed), "alert")} listed${inAll}`,
-    advice:
-      `${whereTold(listed.length > 0, of("in_digest").length > 0)} ` +
-      `Still open: ${listCommand(holds)}.`,
-    facts: [
-      ...moneyFacts(sums),
-      ...facts.flatMap(([label, n]) => (n === 0 ? [] : [{ label, value: String(n) }])),
-    ],
+    title: listed.length === 0 ? `${end}${inAll}` : `${end}: ${counted(sum(listed), "alert")} listed${inAll}`,
+    advice: `${whereTold(listed.length > 0, of("in_digest").length > 0)} ` + `Still open: ${listCommand(holds)}.`,
+    facts: [...moneyFacts(sums), ...facts.flatMap(([label, n]) => (n === 0 ? [] : [{ label, value: String(n) }]))],
   };
 }

@@ -238,11 +238,7 @@ const familyBindings = (family: Family): { stages: string; keys: string[] } => (
  * How many alerts of a family came in the window, by when they were learned; counts no further than `limit`. In a
  * family whose storm only reduces the number of messages, what goes into a digest does not count. One statement.
  */
-export async function countArrivals(
-  db: Knex,
-  { family, withinMinutes }: Window,
-  limit: number,
-): Promise<number> {
+export async function countArrivals(db: Knex, { family, withinMinutes }: Window, limit: number): Promise<number> {
   const { rows } = await db.raw<{ rows: { n: string }[] }>(
     `select count(*) as n from (
        select 1 from alerts.history h join alerts.alerts a on a.id = h.alert_id
@@ -371,11 +367,7 @@ interface Mark {
  * the baseline, and the fullest window around this time of day one week ago and one month ago. The last two count
  * because renewals cluster on weekdays and days of the month, so they show the last comparable billing day.
  */
-export async function usualDeclines(
-  db: Knex,
-  alertContext: AlertContext,
-  at: Date,
-): Promise<number | null> {
+export async function usualDeclines(db: Knex, alertContext: AlertContext, at: Date): Promise<number | null> {
   const mark = await readWatermark<Mark>(db, markName);
   const isNear = mark !== null && Math.abs(Date.parse(mark.at) - at.getTime()) <= hourMs;
   return isNear ? mark.per_window : countUsual(db, alertContext, at);
@@ -385,10 +377,7 @@ export async function usualDeclines(
  * Computes the usual declines for this hour, once an hour. Assessing declines only reads the result. Needs a
  * transaction.
  */
-export async function learnUsualDeclines(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-): Promise<void> {
+export async function learnUsualDeclines(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const fresh = await trx("alerts.marks")
     .where("name", markName)
     .whereRaw("updated_at > now() - interval '1 hour'")

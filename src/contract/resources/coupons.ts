@@ -21,9 +21,7 @@ export const appliedCouponSchema = z.looseObject({
   currency: currencyCode.nullish(),
   duration: openEnum(couponDurations).nullish(),
   duration_in_cycles: count.nullish(),
-  discount_amount: minorUnits
-    .nullish()
-    .describe("Minor units; on a subscription the discount of the first cycle only"),
+  discount_amount: minorUnits.nullish().describe("Minor units; on a subscription the discount of the first cycle only"),
 });
 
 export const couponScopes = ["none", "all", "specific"] as const;
@@ -223,12 +221,7 @@ export const updateCoupon = defineEndpoint({
   params: idParam,
   body: couponChangeInput,
   answer: couponSchema,
-  errors: [
-    "resource_not_found",
-    "resource_already_exists",
-    "field_locked",
-    "invalid_state_transition",
-  ],
+  errors: ["resource_not_found", "resource_already_exists", "field_locked", "invalid_state_transition"],
 });
 
 export const deleteCoupon = defineEndpoint({

@@ -40,10 +40,7 @@ export const customerSchema = z.looseObject({
   shipping_address: shippingAddressSchema.nullish(),
   metadata: metadata.nullish(),
   default_payment_method_id: z.string().nullish().describe("Name assumed"),
-  payment_methods: z
-    .array(paymentMethodSchema)
-    .nullish()
-    .describe("With expand=payment_methods; name assumed"),
+  payment_methods: z.array(paymentMethodSchema).nullish().describe("With expand=payment_methods; name assumed"),
   deleted: z.boolean().nullish().describe("True on a soft-deleted customer"),
   created_at: timestamp,
   updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),

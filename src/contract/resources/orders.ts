@@ -11,13 +11,7 @@ import {
   pageQuery,
   sortQuery,
 } from "../lists.ts";
-import {
-  currency,
-  metadataInput,
-  plainText,
-  positiveCents,
-  shippingAddressInput,
-} from "../request-fields.ts";
+import { currency, metadataInput, plainText, positiveCents, shippingAddressInput } from "../request-fields.ts";
 import {
   count,
   currencyCode,
@@ -42,9 +36,7 @@ export const orderTransactionSchema = z
     id: wireId.nullish(),
     type: openEnum(transactionTypes).nullish(),
     status: openEnum(transactionStatuses).nullish(),
-    amount: signedMinorUnits
-      .nullish()
-      .describe("Minor units; negative is possible for refunds only"),
+    amount: signedMinorUnits.nullish().describe("Minor units; negative is possible for refunds only"),
     currency: currencyCode.nullish(),
     processor_transaction_id: z.string().nullish(),
     attempt_count: count.nullish(),
@@ -105,9 +97,7 @@ export const orderSchema = z.looseObject({
   failure_code: openEnum(failureCodes).nullish(),
   failure_reason: z.string().nullish(),
   subscription_id: wireId.nullish().describe("Present on subscription charges"),
-  subscription_cycle: count
-    .nullish()
-    .describe("Null when the first charge of a subscription fails"),
+  subscription_cycle: count.nullish().describe("Null when the first charge of a subscription fails"),
   attempt_count: count.nullish().describe("In order.failed events only; no GET shows it"),
   next_retry_at: timestamp.nullish().describe("In order.failed events only; no GET shows it"),
   created_at: timestamp,

@@ -12,9 +12,7 @@ export const billingCycleSchema = z.looseObject({
   anchor_day: z
     .union([z.int(), z.string()])
     .nullish()
-    .describe(
-      "Month-based only: day of month 1 to 31, the last day in shorter months; or the text signup_date",
-    ),
+    .describe("Month-based only: day of month 1 to 31, the last day in shorter months; or the text signup_date"),
 });
 
 /** What a subscription bills. Read-only through the API. */
@@ -29,10 +27,7 @@ export const planSchema = z.looseObject({
   billing_cycle: billingCycleSchema,
   billing_cycles: count.nullish().describe("0 means unlimited"),
   products: z.array(z.looseObject({})).nullish().describe("Fields of the items are not documented"),
-  pricing_tiers: z
-    .array(z.looseObject({}))
-    .nullish()
-    .describe("Fields of the items are not documented"),
+  pricing_tiers: z.array(z.looseObject({})).nullish().describe("Fields of the items are not documented"),
   active: z.boolean(),
   created_at: timestamp,
   updated_at: timestamp.nullish(),

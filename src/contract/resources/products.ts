@@ -2,15 +2,7 @@ import { z } from "zod";
 import { defineEndpoint, deletion, idParam } from "../endpoint.ts";
 import { booleanText, expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "../lists.ts";
 import { cents, currency, metadataInput, plainText } from "../request-fields.ts";
-import {
-  count,
-  currencyCode,
-  metadata,
-  minorUnits,
-  openEnum,
-  timestamp,
-  wireId,
-} from "../wire-types.ts";
+import { count, currencyCode, metadata, minorUnits, openEnum, timestamp, wireId } from "../wire-types.ts";
 
 export const stockStatuses = ["in_stock", "out_of_stock", "preorder"] as const;
 

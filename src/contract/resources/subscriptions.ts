@@ -8,14 +8,7 @@ import { shippingAddressSchema } from "./customers.ts";
 import { paymentMethodSummarySchema } from "./payment-methods.ts";
 import { billingCycleSchema } from "./plans.ts";
 
-export const subscriptionStatuses = [
-  "active",
-  "paused",
-  "canceled",
-  "completed",
-  "past_due",
-  "failed",
-] as const;
+export const subscriptionStatuses = ["active", "paused", "canceled", "completed", "past_due", "failed"] as const;
 
 /** A customer's plan as a subscription embeds it. */
 export const planSummarySchema = z.looseObject({

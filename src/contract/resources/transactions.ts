@@ -1,34 +1,12 @@
 import { z } from "zod";
 import { defineEndpoint, idParam } from "../endpoint.ts";
-import {
-  centsRange,
-  createdAtQuery,
-  expandQuery,
-  fieldsQuery,
-  listOf,
-  pageQuery,
-  sortQuery,
-} from "../lists.ts";
-import {
-  currencyCode,
-  metadata,
-  openEnum,
-  signedMinorUnits,
-  timestamp,
-  wireId,
-} from "../wire-types.ts";
+import { centsRange, createdAtQuery, expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "../lists.ts";
+import { currencyCode, metadata, openEnum, signedMinorUnits, timestamp, wireId } from "../wire-types.ts";
 import { paymentMethodSummarySchema } from "./payment-methods.ts";
 
 export const transactionTypes = ["sale", "refund", "auth"] as const;
 
-export const transactionStatuses = [
-  "pending",
-  "in_progress",
-  "succeeded",
-  "failed",
-  "voided",
-  "chargeback",
-] as const;
+export const transactionStatuses = ["pending", "in_progress", "succeeded", "failed", "voided", "chargeback"] as const;
 
 /**
  * Whether a transaction of this type may have this amount. The interface does not document the sign of a refund's
@@ -69,9 +47,7 @@ export const transactionSchema = z
     description: z.string().nullish(),
     metadata: metadata.nullish(),
     created_at: timestamp,
-    updated_at: timestamp
-      .nullish()
-      .describe("Absent in an event: the event's created_at stands in"),
+    updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),
   })
   .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
 

@@ -26,10 +26,7 @@ export interface SignatureExplanation {
  * whether live or not, and common mistakes with a body, a key or a header. For people with a captured request only: the
  * advice would help an attacker.
  */
-export function explainSignature(
-  request: SignedRequest,
-  configured: SignatureSchemeName,
-): SignatureExplanation {
+export function explainSignature(request: SignedRequest, configured: SignatureSchemeName): SignatureExplanation {
   const claims = readClaims(request.rawHeaders);
   const verification = signatureScheme(configured).verify(request);
   const matches = findMatches(request, claims, configured);
@@ -65,9 +62,7 @@ function adviseOn(findings: SignatureFacts): string[] {
 function onMatch(match: SignatureMatch, { request, configured }: SignatureFacts): string[] {
   const scheme = signatureScheme(match.scheme);
   const secret = request.secrets.find(({ id }) => id === match.secretId);
-  const advice = [
-    `The secret ${match.secretId} made this signature, under the scheme ${match.scheme}.`,
-  ];
+  const advice = [`The secret ${match.secretId} made this signature, under the scheme ${match.scheme}.`];
   if (match.scheme !== configured) {
     advice.push(
       `SVC_SIGNATURE_SCHEME is ${configured}. If every request of the sender looks like this one, set it to ${match.scheme}.`,
@@ -80,8 +75,7 @@ function onMatch(match: SignatureMatch, { request, configured }: SignatureFacts)
     advice.push(`The secret ${secret.id} is not live: ${windowOf(secret)}.`);
   }
   const problem = secret === undefined ? null : secretProblem(scheme, secret.value);
-  if (problem !== null)
-    advice.push(`The secret ${match.secretId} ${problem}, so it is never used.`);
+  if (problem !== null) advice.push(`The secret ${match.secretId} ${problem}, so it is never used.`);
   return advice;
 }
 
@@ -150,8 +144,7 @@ function onTime({ request, ageSeconds, verification }: SignatureFacts): string[]
   const { toleranceSeconds } = request;
   if (ageSeconds === null || Math.abs(ageSeconds) <= toleranceSeconds) return [];
   const side = ageSeconds > 0 ? "before" : "after";
-  const isRight =
-    !verification.ok && verification.reason === "stale" ? "The signature is right, but it" : "It";
+  const isRight = !verification.ok && verification.reason === "stale" ? "The signature is right, but it" : "It";
   return [
     `${isRight} was made ${Math.abs(ageSeconds)} s ${side} the time it is checked at; ${toleranceSeconds} s are allowed. ` +
       "For an old capture this is normal: check it at the time it was made (--at). Otherwise compare the clocks of both machines.",
@@ -264,9 +257,7 @@ function findMatches(
 }
 
 const layoutsOf = (claims: SignatureClaims): { scheme: SignatureSchemeName; prefix: string }[] =>
-  signatureSchemes.flatMap(({ name, layout }) =>
-    layout.prefixes(claims).map((prefix) => ({ scheme: name, prefix })),
-  );
+  signatureSchemes.flatMap(({ name, layout }) => layout.prefixes(claims).map((prefix) => ({ scheme: name, prefix })));
 
 function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): number {
   const { key, layout } = signatureScheme(match.scheme);
@@ -280,13 +271,7 @@ function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): 
 
 /** How a body is commonly changed between the sender and whoever checks it. */
 export type BodyChange =
-  | "none"
-  | "final_newline_added"
-  | "final_newline_removed"
-  | "lf_to_crlf"
-  | "crlf_to_lf"
-  | "bom_added"
-  | "reserialised";
+  "none" | "final_newline_added" | "final_newline_removed" | "lf_to_crlf" | "crlf_to_lf" | "bom_added" | "reserialised";
 
 /** What the sender may have signed, given the captured bytes; `change` says how it changed on the way. */
 function bodyVariants(body: Buffer): { change: BodyChange; bytes: Buffer }[] {
@@ -316,12 +301,7 @@ function jsonSpellings(body: Buffer): string[] {
   }
   const compact = JSON.stringify(value);
   const spaced = spacedJson(value);
-  const spellings = [
-    compact,
-    spaced,
-    JSON.stringify(value, null, 2),
-    JSON.stringify(value, null, 4),
-  ];
+  const spellings = [compact, spaced, JSON.stringify(value, null, 2), JSON.stringify(value, null, 4)];
   return [...spellings, escapeNonAscii(compact), escapeNonAscii(spaced)];
 }
 
@@ -329,17 +309,12 @@ function jsonSpellings(body: Buffer): string[] {
 function spacedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(
-    ([key, member]) => `${JSON.stringify(key)}: ${spacedJson(member)}`,
-  );
+  const members = Object.entries(value).map(([key, member]) => `${JSON.stringify(key)}: ${spacedJson(member)}`);
   return `{${members.join(", ")}}`;
 }
 
 function escapeNonAscii(json: string): string {
-  return json.replace(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** The keys that may have been made of a secret. */

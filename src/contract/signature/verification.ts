@@ -18,13 +18,7 @@ export type Verification =
   | { ok: true; secretId: string }
   | {
       ok: false;
-      reason:
-        | "missing_header"
-        | "duplicate_header"
-        | "malformed_header"
-        | "no_match"
-        | "stale"
-        | "no_secret";
+      reason: "missing_header" | "duplicate_header" | "malformed_header" | "no_match" | "stale" | "no_secret";
       secretId?: string;
     };
 
@@ -58,12 +52,7 @@ export interface SignatureScheme<Name extends string = string> {
   /** Never throws; takes the same time whichever secret matches, and whether one does. */
   verify(request: SignedRequest): Verification;
   /** The headers of a delivery signed with each of the secrets (the first is the newest). */
-  sign(delivery: {
-    body: Buffer;
-    secrets: readonly string[];
-    at: Date;
-    messageId: string;
-  }): Record<string, string>;
+  sign(delivery: { body: Buffer; secrets: readonly string[]; at: Date; messageId: string }): Record<string, string>;
 }
 
 /** How a digest is written. */
@@ -173,9 +162,7 @@ export function hmacSha256(key: Buffer | KeyObject, parts: readonly (string | Bu
  * A lookup of the HMAC key of a secret that derives each key once and keeps it as long as the secret object. Null for a
  * secret that is too short or cannot be decoded.
  */
-export function keyCache(
-  deriveKey: KeyRule["derive"],
-): (secret: SigningSecret) => KeyObject | null {
+export function keyCache(deriveKey: KeyRule["derive"]): (secret: SigningSecret) => KeyObject | null {
   const keys = new WeakMap<SigningSecret, KeyObject | null>();
   return (secret) => {
     let key = keys.get(secret);
@@ -192,8 +179,7 @@ export function keyCache(
 const maxHeaderLength = 8192;
 
 type HeaderValue =
-  | { ok: true; value: string }
-  | { ok: false; reason: "missing_header" | "duplicate_header" | "malformed_header" };
+  { ok: true; value: string } | { ok: false; reason: "missing_header" | "duplicate_header" | "malformed_header" };
 
 /**
  * The value of a header that must be there exactly once. Two copies are refused, even equal ones: other software on the
@@ -237,15 +223,11 @@ export function isWithinTolerance(signedAt: number, now: Date, toleranceSeconds:
  * Why a text cannot be a signing secret under a scheme, as the rest of a sentence, or null when it can. Never contains
  * the secret.
  */
-export function secretProblem(
-  { key: rule }: Pick<SignatureScheme, "key">,
-  value: string,
-): string | null {
+export function secretProblem({ key: rule }: Pick<SignatureScheme, "key">, value: string): string | null {
   if (value === "") return "is empty";
   if (/\s/.test(value)) return "contains white space";
   if (/^(["']).*\1$/.test(value)) return "is in quotation marks, which would be part of it";
-  if (value.startsWith("v1,whsec_"))
-    return 'begins with "v1,", which is no part of it: leave it out';
+  if (value.startsWith("v1,whsec_")) return 'begins with "v1,", which is no part of it: leave it out';
   const key = rule.derive(value);
   if (key === null) return rule.problem;
   if (key.length < minimumSecretBytes) {

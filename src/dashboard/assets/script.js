@@ -32,8 +32,7 @@ document.addEventListener("click", (event) => {
   };
   const keysOf = (root) =>
     new Set(Array.from(root.querySelectorAll("tbody a[href]:first-of-type"), ({ href }) => href));
-  const isBusy = () =>
-    part.contains(document.activeElement) || part.querySelector("input:checked") !== null;
+  const isBusy = () => part.contains(document.activeElement) || part.querySelector("input:checked") !== null;
 
   async function refresh() {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
@@ -53,11 +52,7 @@ document.addEventListener("click", (event) => {
     for (const row of rows) row.classList.add("fresh");
     if (part.innerHTML !== next.innerHTML) part.replaceChildren(...next.childNodes);
     fresh += rows.length;
-    say(
-      fresh === 0
-        ? "Up to date. New rows come by themselves."
-        : `${fresh} new since you opened the page.`,
-    );
+    say(fresh === 0 ? "Up to date. New rows come by themselves." : `${fresh} new since you opened the page.`);
   }
 
   function pause(text) {
@@ -69,8 +64,7 @@ document.addEventListener("click", (event) => {
 
   async function look() {
     if (!isPaused && !document.hidden && !isBusy()) {
-      if (performance.now() - touchedAt > untouchedMs)
-        pause("Paused: nobody was here for a while.");
+      if (performance.now() - touchedAt > untouchedMs) pause("Paused: nobody was here for a while.");
       else await refresh().catch(() => say("The dashboard does not answer; trying again."));
     }
     setTimeout(look, everyMs);
@@ -92,9 +86,7 @@ document.addEventListener("click", (event) => {
 // Moves by keys, listed by "?". Not while a field has the focus, nor together with Ctrl, Alt or Meta. Who speaks to the
 // computer can turn them off on the page of their own account.
 (() => {
-  const pages = new Map(
-    Array.from(document.querySelectorAll(".side nav a"), (link) => [link.dataset.key, link]),
-  );
+  const pages = new Map(Array.from(document.querySelectorAll(".side nav a"), (link) => [link.dataset.key, link]));
   if (pages.size === 0) return;
   const offKey = "tallyhook-keys-off";
   const isOff = () => localStorage.getItem(offKey) !== null;
@@ -103,8 +95,7 @@ document.addEventListener("click", (event) => {
 
   const isWriting = (target) =>
     target instanceof Element &&
-    target.closest("input:not([type=checkbox]):not([type=radio]), select, textarea, dialog") !==
-      null;
+    target.closest("input:not([type=checkbox]):not([type=radio]), select, textarea, dialog") !== null;
   const rowLinks = () =>
     [...document.querySelectorAll("main tbody tr a[href]:first-of-type")].filter(
       (link, n, all) => all[n - 1]?.closest("tr") !== link.closest("tr"),
@@ -120,9 +111,7 @@ document.addEventListener("click", (event) => {
   }
 
   function focusSearch() {
-    const field = document.querySelector(
-      "main [type=search], main [role=search] input:not([type=hidden])",
-    );
+    const field = document.querySelector("main [type=search], main [role=search] input:not([type=hidden])");
     field?.focus();
     field?.select();
     return field !== null;

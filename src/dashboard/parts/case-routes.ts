@@ -57,8 +57,7 @@ export function caseRoutes({ kind, path, exists }: CaseOf): readonly Route[] {
 const renderChanges = (changes: unknown, { timeZone }: PageDeps): Html =>
   html`<ul>
     ${(changes as readonly RecordedChange[]).map(
-      (each) =>
-        html`<li>${time(each.at, timeZone)}: ${each.by} ${renderChange(each, timeZone)}</li>`,
+      (each) => html`<li>${time(each.at, timeZone)}: ${each.by} ${renderChange(each, timeZone)}</li>`,
     )}
   </ul>`;
 

@@ -27,8 +27,7 @@ export interface CaseView {
 type Assignees = Awaited<ReturnType<typeof listAssignees>>;
 
 /** The path of a subject's own page: `/dunning/:id` with its id. Pure. */
-export const casePath = (path: string, id: string): string =>
-  path.replace(":id", encodeURIComponent(id));
+export const casePath = (path: string, id: string): string => path.replace(":id", encodeURIComponent(id));
 
 /**
  * Reads a case for its page at `path`, which is like `/dunning/:id`. Notes are free text about people: they are shown to
@@ -113,13 +112,7 @@ function renderForms(
       ${version}
       <div>
         <label for="until">Snooze until</label>
-        <input
-          id="until"
-          name="until"
-          type="date"
-          required
-          min="${dayIn(timeZone, new Date(now.getTime() + dayMs))}"
-        />
+        <input id="until" name="until" type="date" required min="${dayIn(timeZone, new Date(now.getTime() + dayMs))}" />
       </div>
       <button class="second">Snooze</button>
     </form>
@@ -161,17 +154,12 @@ function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
 }
 
 /** For lists: who has it, and that it rests. Pure. */
-export function caseMarks(
-  current: Case,
-  { own, now, timeZone }: { own: number; now: Date; timeZone: string },
-): Html {
+export function caseMarks(current: Case, { own, now, timeZone }: { own: number; now: Date; timeZone: string }): Html {
   const { assignee } = current;
-  const who =
-    assignee === null ? "unassigned" : assignee.id === own ? "with you" : `with ${assignee.email}`;
+  const who = assignee === null ? "unassigned" : assignee.id === own ? "with you" : `with ${assignee.email}`;
   return html`<span class="case-mark">${who}</span> ${
       isResting(current, now) &&
-      html`${state("snoozed", "calm")}
-        <span class="hint">until ${time(current.snoozedUntil, timeZone)}</span>`
+      html`${state("snoozed", "calm")} <span class="hint">until ${time(current.snoozedUntil, timeZone)}</span>`
     }`;
 }
 

@@ -20,8 +20,7 @@ export function fieldChanges(
     [
       {
         name: "Field",
-        cell: ({ field }) =>
-          html`<bdi class="value">${cut(linesWithoutControls(field), 200)}</bdi>`,
+        cell: ({ field }) => html`<bdi class="value">${cut(linesWithoutControls(field), 200)}</bdi>`,
       },
       { name: "Before", cell: ({ before, isPersonal }) => cell(before, isPersonal) },
       { name: "After", cell: ({ after, isPersonal }) => cell(after, isPersonal) },
@@ -29,10 +28,7 @@ export function fieldChanges(
     changes.slice(0, mostRows),
     { caption, empty: html`No field differs.`, staysTable: true },
   )}
-  ${
-    changes.length > mostRows &&
-    html`<p class="hint">The first ${mostRows} of ${changes.length} fields.</p>`
-  }
+  ${changes.length > mostRows && html`<p class="hint">The first ${mostRows} of ${changes.length} fields.</p>`}
   ${
     !mayRead &&
     changes.some(({ isPersonal }) => isPersonal) &&

@@ -11,8 +11,5 @@ export function optionalText(form: URLSearchParams, name: string, kind: TextKind
 function requiredText(form: URLSearchParams, name: string, kind: TextKind): string {
   const text = readFreeText(form.get(name) ?? "", kind);
   if (text !== null) return text;
-  throw new PageError(
-    400,
-    `The ${name} has to be ${wantedText(kind)}. Write it again: nothing was done.`,
-  );
+  throw new PageError(400, `The ${name} has to be ${wantedText(kind)}. Write it again: nothing was done.`);
 }

@@ -14,6 +14,4 @@ export function shortId(id: string): Html {
  */
 export const copyableId = (id: string, page?: string): Html =>
   html`${page === undefined ? html`<span class="id">${id}</span>` : html`<a class="id" href="${page}">${id}</a>`}
-    <button type="button" class="copy needs-script" data-copy="${id}" aria-label="Copy ${id}">
-      Copy
-    </button>`;
+    <button type="button" class="copy needs-script" data-copy="${id}" aria-label="Copy ${id}">Copy</button>`;

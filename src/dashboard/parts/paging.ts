@@ -8,11 +8,7 @@ export interface PageOf<Row> {
 }
 
 /** Of one row more than a page has, which shows that there are older ones. Pure. */
-export function pageOf<Row>(
-  rows: readonly Row[],
-  size: number,
-  keyOf: (row: Row) => string | number,
-): PageOf<Row> {
+export function pageOf<Row>(rows: readonly Row[], size: number, keyOf: (row: Row) => string | number): PageOf<Row> {
   const shown = rows.slice(0, size);
   const last = shown.at(-1);
   const hasOlder = rows.length > size && last !== undefined;

@@ -73,6 +73,5 @@ export const ageHint = (ageMs: number): Html | null =>
   ageMs < shownFromMs
     ? null
     : html`<p class="hint">
-        As it was ${ageMs < 60_000 ? `${Math.floor(ageMs / 1_000)} seconds` : durationText(ageMs)}
-        ago.
+        As it was ${ageMs < 60_000 ? `${Math.floor(ageMs / 1_000)} seconds` : durationText(ageMs)} ago.
       </p>`;

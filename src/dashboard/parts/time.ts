@@ -4,9 +4,7 @@ const formats = new Map<string, { time: Intl.DateTimeFormat; name: Intl.DateTime
 
 /** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. Pure. */
 export function time(at: Date, timeZone: string): Html {
-  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
-    >${timeText(at, timeZone)}</time
-  >`;
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${timeText(at, timeZone)}</time>`;
 }
 
 /** As in `2026-11-22 03:41 UTC`. Pure. */

@@ -103,9 +103,7 @@ export function startHostProcess(
 
   const silence = watchSilence((missedMs) => {
     if (longestDeadlineMs !== null && missedMs > longestDeadlineMs + marginMs) {
-      kill(
-        `a handler kept it from all else for ${Math.round(missedMs / 1_000)} s, longer than any deadline`,
-      );
+      kill(`a handler kept it from all else for ${Math.round(missedMs / 1_000)} s, longer than any deadline`);
     }
   });
 
@@ -219,15 +217,10 @@ export function startHostProcess(
     becomesReady(null);
     const { handlers, problems: left } = content ?? { handlers: null, problems: [] };
     return {
-      why:
-        handlers?.length === 0
-          ? problemsText(left)
-          : hostEndText({ code, signal, known, heapShare, loading }),
+      why: handlers?.length === 0 ? problemsText(left) : hostEndText({ code, signal, known, heapShare, loading }),
       running: [...running],
       suspects:
-        loading === null
-          ? (handlers ?? []).flatMap(({ file, name }) => (running.has(name) ? [file] : []))
-          : [loading],
+        loading === null ? (handlers ?? []).flatMap(({ file, name }) => (running.has(name) ? [file] : [])) : [loading],
       wasLate,
       ranMs: readyMs === null ? 0 : performance.now() - readyMs,
     };
@@ -245,17 +238,13 @@ export function startHostProcess(
       isStopping = true;
       if (longestDeadlineMs === null) return kill(null);
       tell({ type: "stop" });
-      const limit = setTimeout(
-        () => kill("it did not stop when it was asked to"),
-        longestDeadlineMs + marginMs,
-      );
+      const limit = setTimeout(() => kill("it did not stop when it was asked to"), longestDeadlineMs + marginMs);
       void ended.then(() => clearTimeout(limit));
     },
   };
 }
 
-const notStarted = (error: unknown): string =>
-  `it could not be started (${errorCode(error) ?? "unknown error"})`;
+const notStarted = (error: unknown): string => `it could not be started (${errorCode(error) ?? "unknown error"})`;
 
 /** As where the machine has no memory left for a process. */
 const neverStarted = (error: unknown): HostProcess => ({
@@ -286,6 +275,5 @@ const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>
 
 const blocked =
   "the process of the handlers gives no sign of life: a handler computes for long, or the machine is overloaded";
-const stalled =
-  "the handlers are given no changes: the process lives, and its last look for some does not end";
+const stalled = "the handlers are given no changes: the process lives, and its last look for some does not end";
 const goesOn = "the process of the handlers goes on";

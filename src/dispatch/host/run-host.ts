@@ -34,11 +34,11 @@ export function openHostChannel(): HostChannel {
     );
   }
   process.on("disconnect", () => process.exit(exitCodes.endedAtOnce));
-  let [onStart, onRun, onStop]: [
-    (start: HostStart) => void,
-    (files: string[]) => void,
-    () => void,
-  ] = [() => {}, () => {}, () => {}];
+  let [onStart, onRun, onStop]: [(start: HostStart) => void, (files: string[]) => void, () => void] = [
+    () => {},
+    () => {},
+    () => {},
+  ];
   const run = new Promise<string[]>((resolve) => (onRun = resolve));
   const start = new Promise<HostStart>((resolve) => (onStart = resolve));
   const stop = new Promise<void>((resolve) => (onStop = resolve));
@@ -179,8 +179,7 @@ function watchProcess(
   });
 }
 
-const leaked =
-  "a handler leaked a promise that was rejected: await it, or catch what it throws. The handlers go on";
+const leaked = "a handler leaked a promise that was rejected: await it, or catch what it throws. The handlers go on";
 const uncaught =
   "a handler threw where nobody could catch it, as in a callback. Its process ends as soon as others have ended";
 

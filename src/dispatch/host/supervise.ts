@@ -75,10 +75,7 @@ const newGroup = (files: readonly string[]): Group => ({
  * not usable, and those that may have ended their process twice in a row, get another process, so that the others go
  * on. Nothing that handlers do ends the process that calls this, or keeps it waiting.
  */
-export function superviseHandlers(
-  deps: SuperviseDeps,
-  options: SuperviseOptions = defaultOptions,
-): RunningHandlers {
+export function superviseHandlers(deps: SuperviseDeps, options: SuperviseOptions = defaultOptions): RunningHandlers {
   const { log, random, spawn } = deps;
   const closing = new AbortController();
   const groups = new Set<Group>();
@@ -118,8 +115,7 @@ export function superviseHandlers(
     return group.host;
   }
 
-  const pause = (ms: number): Promise<void> =>
-    sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
+  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
 
   /** Whether there is anything to start. Files that come later join the first process, so that one waits for them. */
   async function hasFiles(group: Group): Promise<boolean> {
@@ -147,9 +143,7 @@ export function superviseHandlers(
         group.trouble = onceItRuns(group.trouble);
         setApart(group, content.problems);
       }
-      tellFirst(
-        content === null || content.problems.length === 0 ? null : problemsText(content.problems),
-      );
+      tellFirst(content === null || content.problems.length === 0 ? null : problemsText(content.problems));
       const end = await host.ended;
       group.host = null;
       if (closing.signal.aborted) break;
@@ -226,10 +220,7 @@ export function superviseHandlers(
   return {
     problem,
     sinceProgressMs: () =>
-      Math.max(
-        0,
-        ...[...groups].map(({ host }) => (host?.ranMs() == null ? 0 : host.sinceProgressMs())),
-      ),
+      Math.max(0, ...[...groups].map(({ host }) => (host?.ranMs() == null ? 0 : host.sinceProgressMs()))),
     troubles: () => [...groups].flatMap((group) => [...troublesOf(group)]),
     async close() {
       closing.abort();
@@ -241,8 +232,7 @@ export function superviseHandlers(
 }
 
 const ended = "the process of the handlers has ended, and is started again";
-const notUsable =
-  "the other handlers run; those that are not usable are tried again in a process of their own";
+const notUsable = "the other handlers run; those that are not usable are tried again in a process of their own";
 const notUsableHere =
   "the other handlers run; there are as many processes as may be, so those that are not usable wait for the next start";
 const goApart =

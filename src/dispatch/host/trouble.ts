@@ -32,9 +32,5 @@ export const onceItRuns = (trouble: Trouble | null): Trouble | null =>
  * Whether people are to know: it does not run, or it has ended more than once and has not run for `calmMs` since. One
  * end by itself is over when it runs again. `ranMs` is null while it does not run. Pure.
  */
-export const isTold = (
-  trouble: Trouble | null,
-  ranMs: number | null,
-  calmMs: number,
-): trouble is Trouble =>
+export const isTold = (trouble: Trouble | null, ranMs: number | null, calmMs: number): trouble is Trouble =>
   trouble !== null && (ranMs === null || (trouble.crashes > 1 && ranMs <= calmMs));

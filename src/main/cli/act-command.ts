@@ -43,10 +43,7 @@ export interface ActCommand<Deps, Input, Done> {
   hints?: Partial<Record<Refusal, Hint<Deps, Input>>>;
 }
 
-const doors = new WeakMap<
-  Command,
-  { act: Omit<AnyAct, "permission">; takes: Readonly<Record<string, Taken>> }
->();
+const doors = new WeakMap<Command, { act: Omit<AnyAct, "permission">; takes: Readonly<Record<string, Taken>> }>();
 
 /** The act that a command is a door of, and how it takes the act's fields; undefined for other commands. */
 export const doorOf = (command: Command) => doors.get(command);

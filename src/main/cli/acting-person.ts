@@ -71,9 +71,7 @@ export function requirePerson(user: SystemUser): string {
   if (person !== null) return person;
   const { name } = user;
   const found = name === null ? "this system's user has no name" : `"${name}" is not a person`;
-  throw new UsageError(
-    `This command records who did it, and ${found}. Say who you are: --by "Your Name".`,
-  );
+  throw new UsageError(`This command records who did it, and ${found}. Say who you are: --by "Your Name".`);
 }
 
 function isPerson(user: string): boolean {

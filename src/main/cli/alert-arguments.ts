@@ -10,8 +10,7 @@ import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 
 export const parseState = (text: string): AlertState => oneOf("state", alertStates, text);
-export const parseSeverity = (text: string): AlertSeverity =>
-  oneOf("severity", alertSeverities, text);
+export const parseSeverity = (text: string): AlertSeverity => oneOf("severity", alertSeverities, text);
 export const parseRule = (text: string): string => oneOf("rule", ruleNames, text);
 
 function oneOf<T extends string>(what: string, known: readonly T[], text: string): T {

@@ -24,15 +24,7 @@ import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
 import { migratedDatabase } from "../schema.ts";
 import { registerAct } from "./act-command.ts";
-import {
-  alertDeps,
-  alertId,
-  listHint,
-  noAlert,
-  parseRule,
-  parseSeverity,
-  parseState,
-} from "./alert-arguments.ts";
+import { alertDeps, alertId, listHint, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { registerSilences } from "./silences.ts";
@@ -63,8 +55,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
   registerAct(alerts, context, {
     act: acknowledging,
     name: "ack",
-    description:
-      "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
+    description: "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
     takes: {
       alert: { flags: "<id>", says: "its number, or its key" },
       note: { flags: "--note <text>", says: "what is done about it" },
@@ -158,11 +149,7 @@ const rowOf = (alert: AlertRow): string[] => [
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
   typeof facts["title"] === "string" ? facts["title"] : key;
 
-export async function printAlert(
-  context: CliContext,
-  given: string,
-  { json }: { json?: boolean },
-): Promise<void> {
+export async function printAlert(context: CliContext, given: string, { json }: { json?: boolean }): Promise<void> {
   const shown = await context.withRuntime(
     "alerts",
     async (runtime) => {
@@ -174,9 +161,7 @@ export async function printAlert(
   );
   if (shown === null) throw noAlert(given);
   const { alert, runbook } = shown;
-  context.stdout.write(
-    json === true ? `${JSON.stringify({ ...alert, runbook })}\n` : textOf(alert, runbook),
-  );
+  context.stdout.write(json === true ? `${JSON.stringify({ ...alert, runbook })}\n` : textOf(alert, runbook));
 }
 
 function textOf(details: AlertDetails, runbook: string): string {
@@ -188,8 +173,7 @@ function textOf(details: AlertDetails, runbook: string): string {
     lines.push(`${name.padEnd(18)} ${withoutControls(text)}`);
   }
   const advice = facts["advice"];
-  if (typeof advice === "string" && advice !== "")
-    lines.push("", `What to do: ${withoutControls(advice)}`);
+  if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${withoutControls(advice)}`);
   lines.push("", `Runbook: ${runbook}`);
   lines.push("", "Timeline");
   for (const { at, change, stage, found_by: foundBy } of history) {
@@ -233,11 +217,7 @@ export interface TestOptions {
  * Sends test messages with invented facts to a channel: one of each severity, or one for every transition of every
  * rule. Prints what the channel answered. Needs no database.
  */
-export async function testChannel(
-  context: CliContext,
-  name: string,
-  { all }: TestOptions,
-): Promise<void> {
+export async function testChannel(context: CliContext, name: string, { all }: TestOptions): Promise<void> {
   await context.withRuntime(
     "alerts",
     async (runtime) => {
@@ -261,19 +241,13 @@ export async function testChannel(
         const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
         context.stdout.write(`${line}\n`);
       }
-      context.stdout.write(
-        `Channel "${name}" took ${counted(samples.length, "message")}, marked TEST.\n`,
-      );
+      context.stdout.write(`Channel "${name}" took ${counted(samples.length, "message")}, marked TEST.\n`);
     },
     { logLevel: "silent" },
   );
 }
 
-async function sendSample(
-  name: string,
-  channel: Channel,
-  message: Parameters<Channel["send"]>[0],
-): Promise<string> {
+async function sendSample(name: string, channel: Channel, message: Parameters<Channel["send"]>[0]): Promise<string> {
   const deadline = startDeadline(sendTimeoutMs, []);
   try {
     return await channel.send(message, { signal: deadline.signal });

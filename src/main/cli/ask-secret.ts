@@ -21,8 +21,7 @@ export async function askSecret(
   });
   lines.close();
   if (stdin.isTTY) stderr.write("\n");
-  if (answer === null || answer === "")
-    throw new UsageError("Nothing was typed, so nothing was done.");
+  if (answer === null || answer === "") throw new UsageError("Nothing was typed, so nothing was done.");
   registerSecret(answer);
   return answer;
 }

@@ -34,8 +34,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   const { by: actor, action, subject, since, limit, json } = options;
   const acts = await context.withRuntime(
     "audit",
-    async (runtime) =>
-      readAudit(await migratedDatabase(runtime), { actor, action, subject, since, limit }),
+    async (runtime) => readAudit(await migratedDatabase(runtime), { actor, action, subject, since, limit }),
     { logLevel: "warn" },
   );
   if (json === true) {

@@ -1,13 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
-import {
-  type Change,
-  type FeedFilter,
-  positionAt,
-  readChanges,
-  readNewest,
-  changeJson,
-} from "../../feed/changes.ts";
+import { type Change, type FeedFilter, positionAt, readChanges, readNewest, changeJson } from "../../feed/changes.ts";
 import { kindNamed } from "../../mirror/changes/kind-named.ts";
 import { changeKinds } from "../../mirror/changes/kinds.ts";
 import { mirrorResources } from "../../mirror/resources.ts";
@@ -63,11 +56,7 @@ const withDatabase = <T>(context: CliContext, run: (db: Knex) => Promise<T>): Pr
     logLevel: "warn",
   });
 
-async function print(
-  context: CliContext,
-  id: string | undefined,
-  options: ChangesOptions,
-): Promise<void> {
+async function print(context: CliContext, id: string | undefined, options: ChangesOptions): Promise<void> {
   const { follow, since, limit, json } = options;
   if (follow === true && since !== undefined && limit !== undefined) {
     throw new UsageError("--limit has no meaning with both --since and --follow. Leave one out.");
@@ -95,10 +84,7 @@ async function print(
   context.stdout.write(changes.map((change) => `${lineOf(change)}\n`).join(""));
   if (json === true) return;
   if (changes.length === 0) {
-    const of =
-      id === undefined
-        ? ""
-        : ` Only changes of the object "${withoutControls(id)}" were asked for.`;
+    const of = id === undefined ? "" : ` Only changes of the object "${withoutControls(id)}" were asked for.`;
     context.stdout.write(`No change matches.${of}\n`);
   }
   const last = changes.at(-1);
@@ -118,10 +104,7 @@ async function readSince(
   return readChanges(db, { ...query, ...from, after });
 }
 
-async function startOf(
-  db: Knex,
-  since: Since,
-): Promise<{ after: number } & Pick<FeedFilter, "recordedFrom">> {
+async function startOf(db: Knex, since: Since): Promise<{ after: number } & Pick<FeedFilter, "recordedFrom">> {
   if ("after" in since) return since;
   return { after: await positionAt(db, since.time), recordedFrom: since.time };
 }

@@ -27,12 +27,7 @@ import {
 import { takesTwo, whatIsSkipped } from "../../reports/close/four-eyes.ts";
 import { findPreparation } from "../../reports/close/prepare-month.ts";
 import type { NetworkRegion } from "../../reports/base/read-report.ts";
-import {
-  type CloseCheck,
-  type SealScope,
-  brokenSealAdvice,
-  verifyCloses,
-} from "../../reports/close/verify.ts";
+import { type CloseCheck, type SealScope, brokenSealAdvice, verifyCloses } from "../../reports/close/verify.ts";
 import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
 import { registerAct } from "./act-command.ts";
@@ -73,9 +68,7 @@ export function registerClose(program: Command, context: CliContext): void {
     .action((month: string, options: CloseOptions) => run(context, month, options));
   close
     .command("prepare")
-    .description(
-      "compute a month and keep what was found, for another person to close exactly that",
-    )
+    .description("compute a month and keep what was found, for another person to close exactly that")
     .argument("<month>", "such as 2026-10", parseMonth)
     .action((month: string, _: unknown, command: Command) =>
       prepare(context, month, command.optsWithGlobals<CloseOptions>()),
@@ -91,9 +84,7 @@ export function registerClose(program: Command, context: CliContext): void {
   });
   close
     .command("verify")
-    .description(
-      "check every closed month against its seal, and each seal against the one before it",
-    )
+    .description("check every closed month against its seal, and each seal against the one before it")
     .option("--json", "print one JSON object")
     // Commander assigns an option that both commands have to "close", so it is read from there.
     .action((_options: unknown, command: Command) =>
@@ -101,9 +92,7 @@ export function registerClose(program: Command, context: CliContext): void {
     );
   close
     .command("export")
-    .description(
-      "write a closed month to a file that docs/verify-close.mjs verifies without a database",
-    )
+    .description("write a closed month to a file that docs/verify-close.mjs verifies without a database")
     .argument("<month>", "such as 2026-10", parseMonth)
     .requiredOption("--out <file>", "write to this file")
     .action((month: string, { out }: { out: string }) => exportMonth(context, month, out));
@@ -113,11 +102,8 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
   const isAsking = options.yes !== true && options.dryRun !== true;
   if (isAsking) assertCanAsk(context);
   const user = context.user();
-  const by =
-    options.by ??
-    (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : requirePerson(user));
-  const accounts =
-    options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
+  const by = options.by ?? (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : requirePerson(user));
+  const accounts = options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
   await context.withRuntime(
     "close",
     async (runtime) => {
@@ -127,9 +113,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
         assertOnlyApproves(options);
         const actor = commandActor(context, by);
         const close = await approve(context, { db, timeZone, region }, { month, actor, isAsking });
-        context.stdout.write(
-          options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
-        );
+        context.stdout.write(options.json === true ? `${JSON.stringify(close)}\n` : closedText(close));
         return;
       }
       const request: CloseRequest = {
@@ -164,9 +148,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
           decidedOn: null,
         },
       );
-      context.stdout.write(
-        options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
-      );
+      context.stdout.write(options.json === true ? `${JSON.stringify(close)}\n` : closedText(close));
     },
     { logLevel: "warn" },
   );
@@ -197,18 +179,14 @@ async function approve(
   });
   if (isAsking) {
     context.stderr.write(previewText({ ...preparation, by: actor.name }));
-    await confirm(
-      context,
-      `Freeze ${month} for ever, as ${preparation.preparedBy.name} prepared it?`,
-    );
+    await confirm(context, `Freeze ${month} for ever, as ${preparation.preparedBy.name} prepared it?`);
   }
   return closing.run(deps, { ...call, decidedOn: preparationVersion(preparation) });
 }
 
 async function prepare(context: CliContext, month: string, options: CloseOptions): Promise<void> {
   const actor = commandActor(context, options.by);
-  const accounts =
-    options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
+  const accounts = options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
   await context.withRuntime(
     "close",
     async (runtime) => {
@@ -282,18 +260,12 @@ async function verify(context: CliContext, isJson: boolean): Promise<void> {
   );
   const isIntact = problems.length === 0 && closes.every((close) => close.problems.length === 0);
   context.stdout.write(
-    isJson
-      ? `${JSON.stringify({ intact: isIntact, closes, problems })}\n`
-      : verifiedText(closes, problems, isIntact),
+    isJson ? `${JSON.stringify({ intact: isIntact, closes, problems })}\n` : verifiedText(closes, problems, isIntact),
   );
   if (!isIntact) process.exitCode = exitCodes.differs;
 }
 
-function verifiedText(
-  closes: readonly CloseCheck[],
-  problems: readonly string[],
-  isIntact: boolean,
-): string {
+function verifiedText(closes: readonly CloseCheck[], problems: readonly string[], isIntact: boolean): string {
   if (closes.length === 0 && isIntact) return "No month is closed.\n";
   const table = new Table({
     head: ["month", "closed", "by", "verdict", "seal covers", "seal (SHA-256)", "result"],
@@ -313,9 +285,7 @@ function verifiedText(
       result,
     ]);
   }
-  const lines = closes.flatMap(({ month, problems: own }) =>
-    own.map((problem) => `${month}: ${problem}`),
-  );
+  const lines = closes.flatMap(({ month, problems: own }) => own.map((problem) => `${month}: ${problem}`));
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
   const end = isIntact
     ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"

@@ -44,14 +44,12 @@ export function registerConsumers(changes: Command, context: CliContext): void {
           ? '"node src/bin/tallyhook.js changes consumers" lists them.'
           : `Did you mean "${nearest}"?`;
       },
-      hindered: async (_, { consumer }) =>
-        `"node src/bin/tallyhook.js ${ownerCommand(consumer)}" removes both.`,
+      hindered: async (_, { consumer }) => `"node src/bin/tallyhook.js ${ownerCommand(consumer)}" removes both.`,
     },
   });
 }
 
-const isJson = (command: Command): boolean =>
-  command.optsWithGlobals<{ json?: boolean }>().json === true;
+const isJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
 
 async function list(context: CliContext, json: boolean): Promise<void> {
   const { consumers, now } = await context.withRuntime(

@@ -20,11 +20,7 @@ export interface CliContext {
   /** Reads the environment and the `.env` file of the current directory, once. Throws `ConfigurationError`. */
   loaded(): LoadedConfig;
   /** Calls `run` with everything a command needs and closes it afterwards, even after an error. */
-  withRuntime<T>(
-    name: string,
-    run: (runtime: Runtime) => Promise<T>,
-    options?: RuntimeOptions,
-  ): Promise<T>;
+  withRuntime<T>(name: string, run: (runtime: Runtime) => Promise<T>, options?: RuntimeOptions): Promise<T>;
 }
 
 export interface RuntimeOptions extends RuntimeSettings {
@@ -84,24 +80,16 @@ const keyAdvice: Readonly<Record<number, string>> = {
  * Adds advice to an error of the service, for a person. If the service did not answer or refused the key, the advice
  * names its address and what to do.
  */
-export function withServiceAdvice(
-  error: unknown,
-  { service, sandbox }: Pick<Config, "service" | "sandbox">,
-): unknown {
+export function withServiceAdvice(error: unknown, { service, sandbox }: Pick<Config, "service" | "sandbox">): unknown {
   if (error instanceof ServiceRefusedError && service.kind === "remote") {
     const advice = keyAdvice[error.status];
     if (advice === undefined) return error;
-    return new ConfigurationError(
-      `${error.message}. ${advice} (SVC_BASE_URL is ${service.baseUrl}).`,
-      {
-        cause: error,
-      },
-    );
+    return new ConfigurationError(`${error.message}. ${advice} (SVC_BASE_URL is ${service.baseUrl}).`, {
+      cause: error,
+    });
   }
   const isUnanswered =
-    error instanceof ServiceUnavailableError &&
-    error.request.status === null &&
-    error.retryAfterMs === null;
+    error instanceof ServiceUnavailableError && error.request.status === null && error.retryAfterMs === null;
   if (!isUnanswered) return error;
   const advice =
     service.kind === "remote"

@@ -12,22 +12,13 @@ import {
   objectsOf,
   tracesOf,
 } from "../../mirror/privacy/erase-mirror.ts";
-import {
-  erasedContactsAmong,
-  isCustomerKnown,
-  keepContacts,
-  markErased,
-} from "../../mirror/privacy/erased-people.ts";
+import { erasedContactsAmong, isCustomerKnown, keepContacts, markErased } from "../../mirror/privacy/erased-people.ts";
 import { recordAct } from "../../people/audit.ts";
 import { removeNotes } from "../../people/cases.ts";
 import { paragraph } from "../../platform/free-text.ts";
 import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
-import {
-  addEventTraces,
-  parsedEventOf,
-  redactedEvent,
-} from "../../mirror/privacy/redact-events.ts";
+import { addEventTraces, parsedEventOf, redactedEvent } from "../../mirror/privacy/redact-events.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
@@ -35,11 +26,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
 import { eraseSecretNotes } from "../../receiver/erase-notes.ts";
-import {
-  findingsOn,
-  redactFindings,
-  redactNotes,
-} from "../../reconcile/findings/redact-findings.ts";
+import { findingsOn, redactFindings, redactNotes } from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -64,11 +51,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
       "redact one customer for good in mirror, history, stored events, findings, alerts and notes, after asking",
     )
     .argument("<id>", "the customer's id")
-    .option(
-      "--by <name>",
-      "who asks for it, for the record (default: this system's user, if a person)",
-      parsePerson,
-    )
+    .option("--by <name>", "who asks for it, for the record (default: this system's user, if a person)", parsePerson)
     .option("--reason <text>", "why, for the record; name no customer", freeText(paragraph))
     .option("--yes", "redact without asking")
     .option("--json", "print JSON")
@@ -88,10 +71,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
       if (yes !== true) {
         // To the terminal only: personal data must not be logged.
         context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
-        await confirm(
-          context,
-          "This cannot be undone. Redact everything that tells who this customer is?",
-        );
+        await confirm(context, "This cannot be undone. Redact everything that tells who this customer is?");
       }
       return eraseCustomer(db, places, { customerId: id, by, reason });
     },
@@ -219,11 +199,7 @@ async function eraseNotes(
  * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events,
  * because all events about them may be dead.
  */
-async function assertKnown(
-  db: Knex,
-  places: Config["eventPlaces"],
-  customerId: string,
-): Promise<void> {
+async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {
   if (await isCustomerKnown(db, customerId)) return;
   if ((await readBodies(db, places, customerId)).isNamed) return;
   throw new UsageError(
@@ -237,10 +213,7 @@ async function readTraces(
   places: Config["eventPlaces"],
   customerId: string,
 ): Promise<{ traces: PersonTraces; ids: string[]; seqs: number[] }> {
-  const [stored, bodies] = [
-    await tracesOf(db, customerId),
-    await readBodies(db, places, customerId),
-  ];
+  const [stored, bodies] = [await tracesOf(db, customerId), await readBodies(db, places, customerId)];
   const { contacts, names } = stored;
   const ids = new Set([...(await objectsOf(db, customerId)), ...bodies.objects]);
   return {
@@ -308,11 +281,7 @@ export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerS
   const [person, count, lastOrder, erased] = await Promise.all([
     db("mirror.customers")
       .where({ id })
-      .first<NonNullable<CustomerSummary["person"]> | undefined>(
-        "email",
-        "first_name",
-        "last_name",
-      ),
+      .first<NonNullable<CustomerSummary["person"]> | undefined>("email", "first_name", "last_name"),
     orders.clone().count<{ count: string }[]>(),
     orders
       .clone()
@@ -324,9 +293,7 @@ export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerS
         "currency",
         "status",
       ),
-    db("mirror.erasures")
-      .where({ customer_id: id })
-      .first<{ last_at: Date } | undefined>("last_at"),
+    db("mirror.erasures").where({ customer_id: id }).first<{ last_at: Date } | undefined>("last_at"),
   ]);
   return {
     id,
@@ -338,14 +305,9 @@ export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerS
 }
 
 /** Shows names as initials and masks the address, so that the text may stay on a screen. Pure. */
-export function summaryText(
-  { id, person, orders, lastOrder, erasedAt }: CustomerSummary,
-  timeZone: string,
-): string {
-  const day = (at: Date): string =>
-    new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone }).format(at);
-  const known = (text: string | null): string | null =>
-    text === null || text === redacted ? null : text;
+export function summaryText({ id, person, orders, lastOrder, erasedAt }: CustomerSummary, timeZone: string): string {
+  const day = (at: Date): string => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone }).format(at);
+  const known = (text: string | null): string | null => (text === null || text === redacted ? null : text);
   const initials = [person?.first_name, person?.last_name]
     .flatMap(
       (name) =>
@@ -368,10 +330,7 @@ export function summaryText(
   const rows: [string, string][] = [
     ["Customer", id],
     ["Name", person === null ? "not in the mirror" : initials || "none"],
-    [
-      "E-mail",
-      person === null ? "not in the mirror" : email === null ? "none" : maskedEmail(email),
-    ],
+    ["E-mail", person === null ? "not in the mirror" : email === null ? "none" : maskedEmail(email)],
     ["Orders", String(orders)],
     ...(last === null ? [] : [["Last order", last] as [string, string]]),
     ...(erasedAt === null ? [] : [["Erased before", day(erasedAt)] as [string, string]]),

@@ -8,9 +8,7 @@ import { untilSignal } from "./until-signal.ts";
 export function registerPages(program: Command, context: CliContext): void {
   program
     .command("dashboard")
-    .description(
-      "serve the pages for people: what happens, what is wrong, what to do; until a signal",
-    )
+    .description("serve the pages for people: what happens, what is wrong, what to do; until a signal")
     .option("--sign-in", "print a link that signs you in once, with every role")
     .action(async ({ signIn }: { signIn?: boolean }) => {
       await context.withRuntime("dashboard", async (runtime) => {
@@ -24,9 +22,7 @@ export function registerPages(program: Command, context: CliContext): void {
         await metrics.serve({ isAlive: () => true });
         runtime.log.info({ url: runtime.config.dashboard.publicUrl ?? url }, "the dashboard runs");
         if (signIn === true) {
-          context.stdout.write(
-            `${await ownersLink(runtime, runtime.config.dashboard.publicUrl ?? url)}\n`,
-          );
+          context.stdout.write(`${await ownersLink(runtime, runtime.config.dashboard.publicUrl ?? url)}\n`);
         }
         const signal = await stopped;
         runtime.log.info({ signal }, "the dashboard stops");

@@ -3,12 +3,7 @@ import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
 import { findToRemove, recordStored, removing, rotating, testing } from "../../endpoint/acts.ts";
-import {
-  isSameUrl,
-  listEndpoints,
-  listKnownEndpoints,
-  unknownEndpoint,
-} from "../../endpoint/endpoints.ts";
+import { isSameUrl, listEndpoints, listKnownEndpoints, unknownEndpoint } from "../../endpoint/endpoints.ts";
 import {
   type EndpointTools,
   type ObtainedSecret,
@@ -30,9 +25,7 @@ import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
 export function registerEndpoint(program: Command, context: CliContext): void {
-  const endpoint = program
-    .command("endpoint")
-    .description("this deployment's webhook endpoint at the service");
+  const endpoint = program.command("endpoint").description("this deployment's webhook endpoint at the service");
 
   endpoint
     .command("register")
@@ -134,9 +127,7 @@ const unknownHint = {
 
 function webUrl(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
-  throw new InvalidArgumentError(
-    "Use the whole address, such as https://hooks.example.com/webhooks.",
-  );
+  throw new InvalidArgumentError("Use the whole address, such as https://hooks.example.com/webhooks.");
 }
 
 function eventTypes(text: string): string[] {
@@ -158,17 +149,13 @@ export interface RegisterOptions {
 }
 
 /** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
-export async function registerOwnEndpoint(
-  context: CliContext,
-  options: RegisterOptions,
-): Promise<void> {
+export async function registerOwnEndpoint(context: CliContext, options: RegisterOptions): Promise<void> {
   const actor = scriptActor(context, options.by);
   const { endpointId, secretId, others } = await withEndpointTools(context, (opened) => {
     const tools = { ...opened, record: recordStored({ actor }) };
     return withCallLock(tools, async () => {
       const finished = await finishOpenCall(tools);
-      const obtained =
-        finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
+      const obtained = finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
       return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
     });
   });
@@ -182,9 +169,7 @@ export async function registerOwnEndpoint(
 async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[]> {
   const known = await listKnownEndpoints(tools.db);
   const { endpoints } = await listEndpoints(tools);
-  const others = endpoints.filter(
-    (endpoint) => endpoint.id !== id && endpoint.status === "enabled",
-  );
+  const others = endpoints.filter((endpoint) => endpoint.id !== id && endpoint.status === "enabled");
   return others.map((other) => {
     const from = known.some((each) => each.id === other.id) ? ", registered from here" : "";
     return (
@@ -212,17 +197,15 @@ async function register(tools: EndpointTools, options: RegisterOptions): Promise
     ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
     ...(description === undefined ? {} : { description }),
   };
-  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
-    (error: unknown) => {
-      throw isBodyRefused(error)
-        ? new UsageError(
-            `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
-              "--description.",
-            { cause: error },
-          )
-        : error;
-    },
-  );
+  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch((error: unknown) => {
+    throw isBodyRefused(error)
+      ? new UsageError(
+          `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
+            "--description.",
+          { cause: error },
+        )
+      : error;
+  });
 }
 
 function requireUrl(url: string | null): string {
@@ -275,9 +258,7 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     const rest = [row.api_version ?? "-", row.rotation_ends_at ?? "-", secret];
     table.push([...cells, ...rest].map(withoutControls));
   }
-  context.stdout.write(
-    rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`,
-  );
+  context.stdout.write(rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`);
   for (const { severity, says, remedy } of problems) {
     context.stdout.write(`${severity}: ${withoutControls(says)}\n  → ${remedy}\n`);
   }
@@ -325,10 +306,7 @@ async function arrives(
   }
 }
 
-const withEndpointTools = <T>(
-  context: CliContext,
-  run: (tools: EndpointTools) => Promise<T>,
-): Promise<T> =>
+const withEndpointTools = <T>(context: CliContext, run: (tools: EndpointTools) => Promise<T>): Promise<T> =>
   context.withRuntime("endpoint", async (runtime) => run(await openTools(runtime)), {
     logLevel: "warn",
   });

@@ -52,9 +52,7 @@ export function registerEvents(program: Command, context: CliContext): void {
     )
     .option("--json", "print JSON: one object, or with --follow one a line")
     .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
-    .action((options: ListOptions) =>
-      options.follow === true ? follow(context, options) : list(context, options),
-    );
+    .action((options: ListOptions) => (options.follow === true ? follow(context, options) : list(context, options)));
 
   events
     .command("show")
@@ -65,9 +63,7 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("replay")
-    .description(
-      "apply events again, in the same way as at first (safe: what is known already changes nothing)",
-    )
+    .description("apply events again, in the same way as at first (safe: what is known already changes nothing)")
     .argument("[id...]", "ids or numbers of events")
     .option("--dead", "all dead events that still have their bytes")
     .option("--by <name>", "who does it, for the record", parsePerson)
@@ -76,8 +72,7 @@ export function registerEvents(program: Command, context: CliContext): void {
   registerAct(events, context, {
     act: pruning,
     name: "prune",
-    description:
-      "remove the bytes of old events that are applied, stale or ignored; their rows stay",
+    description: "remove the bytes of old events that are applied, stale or ignored; their rows stay",
     takes: {
       olderThan: {
         flags: "--older-than <days>",
@@ -161,8 +156,7 @@ async function follow(context: CliContext, options: ListOptions): Promise<void> 
 }
 
 const followedLine = (row: EventRow): string => {
-  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] =
-    listRow(row);
+  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] = listRow(row);
   return `${seq.padStart(8)}  ${received}  ${state.padEnd(8)}  ${type.padEnd(28)}  ${resource}  ${reason}`.trimEnd();
 };
 
@@ -171,9 +165,7 @@ const listRow = (row: EventRow): string[] => [
   row.received_at.toISOString(),
   linesWithoutControls(row.type ?? "-"),
   row.state,
-  row.resource_type === null
-    ? "-"
-    : `${row.resource_type} ${linesWithoutControls(row.resource_id ?? "?")}`,
+  row.resource_type === null ? "-" : `${row.resource_type} ${linesWithoutControls(row.resource_id ?? "?")}`,
   String(row.deliveries),
   linesWithoutControls(row.reason ?? ""),
 ];
@@ -206,9 +198,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
       const text = printed(value);
       context.stdout.write(`${name.padEnd(18)} ${linesWithoutControls(text)}\n`);
     }
-    context.stdout.write(
-      `${body === null ? "(bytes were pruned)" : linesWithoutControls(body)}\n\n`,
-    );
+    context.stdout.write(`${body === null ? "(bytes were pruned)" : linesWithoutControls(body)}\n\n`);
   }
 }
 
@@ -217,14 +207,9 @@ interface ReplayOptions {
   by?: string;
 }
 
-async function replay(
-  context: CliContext,
-  ids: string[],
-  { dead = false, by }: ReplayOptions,
-): Promise<void> {
+async function replay(context: CliContext, ids: string[], { dead = false, by }: ReplayOptions): Promise<void> {
   const actor = scriptActor(context, by);
-  if (ids.length === 0 && !dead)
-    throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
+  if (ids.length === 0 && !dead) throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
   const { seqs, left } = await context.withRuntime(
     "events",
     async (runtime) => {
@@ -234,9 +219,7 @@ async function replay(
     },
     { logLevel: "warn" },
   );
-  context.stdout.write(
-    `${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`,
-  );
+  context.stdout.write(`${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`);
   if (left > 0) {
     const events = counted(left, "dead event has", "dead events have");
     context.stderr.write(`tallyhook: ${events} no bytes any more and cannot be applied.\n`);
@@ -269,16 +252,13 @@ function hinted(error: unknown): never {
 
 function printed(value: string | number | boolean | Date | readonly number[] | null): string {
   if (value instanceof Date) return value.toISOString();
-  if (typeof value === "object" && value !== null)
-    return value.length === 0 ? "-" : value.join(", ");
+  if (typeof value === "object" && value !== null) return value.length === 0 ? "-" : value.join(", ");
   return String(value ?? "-");
 }
 
 /** Events with the same id and different bytes. */
-const otherSeqs = (
-  { seq, event_id }: EventRow,
-  ofIds: ReadonlyMap<string, readonly number[]>,
-): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
+const otherSeqs = ({ seq, event_id }: EventRow, ofIds: ReadonlyMap<string, readonly number[]>): number[] =>
+  (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
 
 function parseState(text: string): EventState {
   const state = eventStates.find((known) => known === text);

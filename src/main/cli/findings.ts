@@ -49,16 +49,14 @@ export function registerFindings(program: Command, context: CliContext): void {
   registerAct(findings, context, {
     act: acknowledgingFinding,
     name: "ack",
-    description:
-      "acknowledge a finding: no report fails because of it, until it changes, or heals and comes back",
+    description: "acknowledge a finding: no report fails because of it, until it changes, or heals and comes back",
     takes: {
       finding: { flags: "<id>", says: "its number" },
       note: { flags: "--note <text>", says: "why it may stay; the exceptions report prints it" },
     },
     by: { who: "person", says: "who decides (default: this system's user, if a person)" },
     deps: async (runtime) => ({ db: await migratedDatabase(runtime), clock: runtime.wallClock }),
-    say: ({ id }, { actor }) =>
-      `Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`,
+    say: ({ id }, { actor }) => `Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`,
     hints: { unknown: listHint },
   });
 }

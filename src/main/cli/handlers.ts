@@ -28,26 +28,20 @@ import {
 import { untilSignal } from "./until-signal.ts";
 
 export function registerHandlers(program: Command, context: CliContext): void {
-  const handlers = program
-    .command("handlers")
-    .description("your own code that runs on changes: docs/handlers.md");
+  const handlers = program.command("handlers").description("your own code that runs on changes: docs/handlers.md");
 
   registerRecipientCommands(handlers, context, kindOf(context));
 
   handlers
     .command("test")
-    .description(
-      "run a handler on a past change, and tell it so (isTest); a transactional one is rolled back",
-    )
+    .description("run a handler on a past change, and tell it so (isTest); a transactional one is rolled back")
     .argument("<name>", "the handler's name")
     .requiredOption("--change <seq>", "the number of the change", itemNumber)
     .action((name: string, { change }: { change: number }) => testOn(context, name, change));
 
   handlers
     .command("run")
-    .description(
-      "run the handlers in a process of their own, until a signal; workers run them, too",
-    )
+    .description("run the handlers in a process of their own, until a signal; workers run them, too")
     .action(() => run(context));
 
   handlers
@@ -90,9 +84,7 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
   const run = async (db: Knex, runtime: Runtime): Promise<FailedTest | null> => {
     const change = await readOneChange(db, seq);
     if (!handler.on.some((kind) => kind === change.kind)) {
-      throw new UsageError(
-        `Change ${seq} is ${change.kind}, and ${name} wants only ${handler.on.join(", ")}.`,
-      );
+      throw new UsageError(`Change ${seq} is ${change.kind}, and ${name} wants only ${handler.on.join(", ")}.`);
     }
     const [object = null] = await readObjects(db, [change]);
     // Another key than that of the real run, which a test must not take the place of.
@@ -114,8 +106,7 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
     return;
   }
   const { error, later } = failure;
-  const [what, message] =
-    error instanceof Error ? [error.name, error.message] : ["it", "threw no error"];
+  const [what, message] = error instanceof Error ? [error.name, error.message] : ["it", "threw no error"];
   context.stderr.write(
     later === null
       ? `tallyhook: ${name} failed: ${linesWithoutControls(redactSecrets(`${what}: ${message}`))}\n`
@@ -136,16 +127,12 @@ function findLoaded({ handlers, problem }: LoadedHandlers, name: string): Handle
   const found = handlers.find((handler) => handler.name === name);
   if (found !== undefined) return found;
   if (problem !== null) {
-    throw new ConfigurationError(
-      `There is no usable code of a handler "${withoutControls(name)}" here. ${problem}`,
-    );
+    throw new ConfigurationError(`There is no usable code of a handler "${withoutControls(name)}" here. ${problem}`);
   }
   const known = handlers.map((handler) => handler.name);
   throw new UsageError(
     `There is no code of a handler "${withoutControls(name)}" here. ` +
-      (known.length === 0
-        ? "src/handlers/ and TALLYHOOK_HANDLERS have none."
-        : namesNear(name, known)),
+      (known.length === 0 ? "src/handlers/ and TALLYHOOK_HANDLERS have none." : namesNear(name, known)),
   );
 }
 

@@ -65,9 +65,7 @@ export function registerHeal(program: Command, context: CliContext): void {
     .command("misdated")
     .description("the same for all objects that are dated in the future, with the same options")
     // Its options are those of the command above it.
-    .action((_: unknown, command: Command) =>
-      healAllMisdated(context, command.optsWithGlobals<Options>()),
-    );
+    .action((_: unknown, command: Command) => healAllMisdated(context, command.optsWithGlobals<Options>()));
 }
 
 interface Options {
@@ -79,10 +77,7 @@ interface Options {
 /** So many are shown with what would change, and so many by name. */
 const [mostShown, mostNamed] = [3, 10];
 
-async function healAllMisdated(
-  context: CliContext,
-  { reason, by, yes = false }: Options,
-): Promise<void> {
+async function healAllMisdated(context: CliContext, { reason, by, yes = false }: Options): Promise<void> {
   const actor = commandActor(context, by);
   if (!yes) assertCanAsk(context);
   await context.withRuntime(
@@ -105,9 +100,7 @@ async function healAllMisdated(
       const progress = createProgress(context.stderr, "healing", count);
       const onProgress = (done: number) => progress.update(done);
       const call = { actor, input: { reason }, decidedOn: until.toISOString() };
-      const heals = await healingMisdated
-        .run({ ...deps, onProgress }, call)
-        .finally(() => progress.stop());
+      const heals = await healingMisdated.run({ ...deps, onProgress }, call).finally(() => progress.stop());
       report(context, heals, actor.name);
     },
     { logLevel: "warn" },
@@ -128,20 +121,12 @@ async function showMisdated(
   await assertOwnAccount(deps);
   for (const object of await listMisdated(deps.db, { after: null, limit: mostShown, until })) {
     const read = await readProposal(deps, object);
-    stdout.write(
-      "why" in read
-        ? `${nameOf(object)}\n${withoutControls(read.why)}\n\n`
-        : `${proposalText(read)}\n`,
-    );
+    stdout.write("why" in read ? `${nameOf(object)}\n${withoutControls(read.why)}\n\n` : `${proposalText(read)}\n`);
   }
 }
 
 /** Throws `UsageError` where objects are left. */
-function report(
-  { stdout }: Pick<CliContext, "stdout">,
-  { healed, givenUp, left }: MisdatedHeals,
-  by: string,
-): void {
+function report({ stdout }: Pick<CliContext, "stdout">, { healed, givenUp, left }: MisdatedHeals, by: string): void {
   stdout.write(
     `${counted(healed, "object is", "objects are")} now as the service shows ${healed === 1 ? "it" : "them"}; ` +
       `healed by ${withoutControls(by)}.\n` +
@@ -178,15 +163,9 @@ function proposalText({ object, differences, isRedated, seen }: HealProposal): s
     differences.length > 0 ? table.toString() : "Every field is as the service shows it.",
     ...(seen.sha256 === null ? ["The mirror does not have it yet."] : []),
     ...(seen.futureVersions.length > 0
-      ? [
-          `Versions dated in the future, which keep newer states out: ${seen.futureVersions.join(", ")}.`,
-        ]
+      ? [`Versions dated in the future, which keep newer states out: ${seen.futureVersions.join(", ")}.`]
       : []),
-    ...(isRedated
-      ? [
-          "The service itself shows a time in the future. The time of its answer is written instead.",
-        ]
-      : []),
+    ...(isRedated ? ["The service itself shows a time in the future. The time of its answer is written instead."] : []),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -26,11 +26,9 @@ export function registerMigrate(program: Command, context: CliContext): void {
         waitMs: wait * 60_000,
         onWait: (line: string) => context.stderr.write(`tallyhook: ${line}\n`),
       };
-      const { applied, replaced } = await context.withRuntime(
-        "migrate",
-        (runtime) => migrateAll(runtime, patience),
-        { logLevel: "warn" },
-      );
+      const { applied, replaced } = await context.withRuntime("migrate", (runtime) => migrateAll(runtime, patience), {
+        logLevel: "warn",
+      });
       if (json === true) {
         context.stdout.write(`${JSON.stringify({ applied, replaced })}\n`);
         return;
@@ -39,9 +37,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
       context.stdout.write(`Migrated: ${tables}.\n`);
       if (replaced.length > 0) {
         const files = counted(replaced.length, "file");
-        context.stdout.write(
-          `Functions, views and triggers of ${files} were replaced: ${someOf(replaced)}.\n`,
-        );
+        context.stdout.write(`Functions, views and triggers of ${files} were replaced: ${someOf(replaced)}.\n`);
       }
     });
 }

@@ -56,10 +56,7 @@ const minAnnouncedWaitMs = 3_000;
  * A bar on a terminal; elsewhere a plain line now and then. The total is the number of rows in the mirror, so it may
  * grow. A wait is announced at once, with its end and how to shorten it.
  */
-export function createReconcileProgress(
-  out: NodeJS.WriteStream,
-  options: ProgressOptions,
-): ReconcileProgress {
+export function createReconcileProgress(out: NodeJS.WriteStream, options: ProgressOptions): ReconcileProgress {
   const { clock, isQuiet } = options;
   const wait = createWaitNotice(options);
   if (isQuiet || !out.isTTY) {
@@ -133,6 +130,5 @@ function createWaitNotice({ clock, timeZone }: ProgressOptions): TextOf {
 
 function createRate(clock: Clock): (progress: WalkProgress) => number {
   const startedAt = clock.now().getTime();
-  return ({ rows }) =>
-    Math.round(rows / Math.max(0.001, (clock.now().getTime() - startedAt) / 1_000));
+  return ({ rows }) => Math.round(rows / Math.max(0.001, (clock.now().getTime() - startedAt) / 1_000));
 }

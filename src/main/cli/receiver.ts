@@ -39,10 +39,7 @@ export function registerReceiver(program: Command, context: CliContext): void {
         });
         const { url } = await runReceiver(runtime, { metrics });
         const admin = await metrics.serve({ isAlive: () => true });
-        runtime.log.info(
-          { url: `${url}/webhooks`, metrics: `${admin.url}/metrics` },
-          "the receiver listens",
-        );
+        runtime.log.info({ url: `${url}/webhooks`, metrics: `${admin.url}/metrics` }, "the receiver listens");
         const signal = await stopped;
         runtime.log.info({ signal }, "the receiver stops");
       };
@@ -72,10 +69,7 @@ export interface RunningReceiver {
  * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` if there is
  * no signing secret: a receiver that cannot verify anything must not look healthy.
  */
-export async function runReceiver(
-  runtime: Runtime,
-  role: ReceiverRole = {},
-): Promise<RunningReceiver> {
+export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningReceiver> {
   const { config, secrets, log, wallClock } = runtime;
   const { scheme } = config.signature;
   collectRarely();
@@ -119,8 +113,7 @@ export async function runReceiver(
       clock: wallClock,
       log,
       onCommitted: () => wakeUps.notify(),
-      onAnswered:
-        role.metrics === undefined ? undefined : observeWebhooks(role.metrics.observeRequest),
+      onAnswered: role.metrics === undefined ? undefined : observeWebhooks(role.metrics.observeRequest),
       degrading: [{ name: "queue", check: () => roundTrips.check() }, lockWaitCheck(db)],
     },
     {
@@ -155,10 +148,7 @@ export async function runReceiver(
     await receiver.close();
     await telling.close();
     await recordStop(db, name).catch((err: unknown) => {
-      log.warn(
-        { err },
-        "the receiver could not say that it ends; it will be missed until another one runs",
-      );
+      log.warn({ err }, "the receiver could not say that it ends; it will be missed until another one runs");
     });
   });
   return { url: receiver.url, counters: receiver.counters };

@@ -31,11 +31,7 @@ export function recipientList(
   });
   for (const row of rows) {
     const { name, done, failed, behind, last_done_at: last } = row;
-    const numbers = [
-      countText(row.waiting),
-      countText(row.dead),
-      ...[done, failed, behind].map(String),
-    ];
+    const numbers = [countText(row.waiting), countText(row.dead), ...[done, failed, behind].map(String)];
     table.push([withoutControls(name), stateOf(words, row), ...numbers, timeText(last)]);
   }
   for (const name of neverRan) table.push([name, "never ran", "-", "-", "-", "-", "-", "-"]);
@@ -74,19 +70,11 @@ function notesOn({ command, item, items }: TableWords, row: ListedRecipient): st
 }
 
 /** What `show` prints of a recipient, and of what it has not done and whose turn it is. Pure. */
-export function recipientPage(
-  words: TableWords,
-  row: HandlerRow,
-  runs: readonly OpenRunRow[],
-): string {
+export function recipientPage(words: TableWords, row: HandlerRow, runs: readonly OpenRunRow[]): string {
   const lines = Object.entries(row).map(([field, value]) => {
     const isCount = field === "waiting" || field === "dead";
     const text =
-      value instanceof Date
-        ? value.toISOString()
-        : isCount
-          ? countText(Number(value))
-          : String(value ?? "-");
+      value instanceof Date ? value.toISOString() : isCount ? countText(Number(value)) : String(value ?? "-");
     return `${field.padEnd(16)} ${withoutControls(text)}\n`;
   });
   if (runs.length === 0) return lines.join("");
@@ -111,7 +99,5 @@ const runRow = (run: OpenRunRow): string[] => [
 
 function errorNotes({ ownErrors }: TableWords, runs: readonly OpenRunRow[]): string[] {
   const errors = new Set(runs.map(({ error }) => error ?? ""));
-  return Object.entries(ownErrors).flatMap(([error, says]) =>
-    errors.has(error) ? [`${error}: ${says}.\n`] : [],
-  );
+  return Object.entries(ownErrors).flatMap(([error, says]) => (errors.has(error) ? [`${error}: ${says}.\n`] : []));
 }

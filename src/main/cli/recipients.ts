@@ -1,20 +1,7 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import {
-  noRecipient,
-  pausing,
-  removing,
-  requireRemains,
-  resuming,
-  retrying,
-  skipping,
-} from "../../dispatch/acts.ts";
-import {
-  type HandlerRemains,
-  handlerNames,
-  mostCounted,
-  readHandlers,
-} from "../../dispatch/manage-handlers.ts";
+import { noRecipient, pausing, removing, requireRemains, resuming, retrying, skipping } from "../../dispatch/acts.ts";
+import { type HandlerRemains, handlerNames, mostCounted, readHandlers } from "../../dispatch/manage-handlers.ts";
 import { readOpenRuns } from "../../dispatch/open-runs.ts";
 import { type Change, readChanges } from "../../feed/changes.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
@@ -71,11 +58,7 @@ interface Deps {
 export const itemNumber = wholeNumber(1, 999_999_999_999_999);
 
 /** Registers `list`, `show`, `retry`, `skip`, `pause`, `resume` and `remove`. */
-export function registerRecipientCommands(
-  program: Command,
-  context: CliContext,
-  kind: RecipientKind,
-): void {
+export function registerRecipientCommands(program: Command, context: CliContext, kind: RecipientKind): void {
   const { noun, items } = kind.words;
   const deps = { context, kind };
 
@@ -91,9 +74,7 @@ export function registerRecipientCommands(
     .argument("<name>", "its name")
     .option("--limit <n>", `how many ${items}`, wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
-    .action((name: string, options: { limit: number; json?: boolean }) =>
-      show(deps, name, options),
-    );
+    .action((name: string, options: { limit: number; json?: boolean }) => show(deps, name, options));
 
   registerRecipientActs(program, context, kind);
 }
@@ -196,11 +177,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
 const shownName = (kind: RecipientKind, recipient: string): string =>
   withoutControls(kind.nameOf(recipient) ?? recipient);
 
-async function whatIsLost(
-  kind: RecipientKind,
-  recipient: string,
-  { waiting, dead }: HandlerRemains,
-): Promise<string> {
+async function whatIsLost(kind: RecipientKind, recipient: string, { waiting, dead }: HandlerRemains): Promise<string> {
   const { item, items, place, stillDefined } = kind.words;
   const open = waiting + dead;
   const lost =
@@ -231,8 +208,7 @@ async function list(deps: Deps, json: boolean): Promise<void> {
   const { noun, definedKey, none } = kind.words;
   // What the database says is of use also where a definition is broken.
   const { names, problem } = await kind.defined().catch((error: unknown) => {
-    if (error instanceof ConfigurationError)
-      return { names: [] as string[], problem: error.message };
+    if (error instanceof ConfigurationError) return { names: [] as string[], problem: error.message };
     throw error;
   });
   // One without a definition may be that of a broken one.
@@ -254,11 +230,7 @@ async function list(deps: Deps, json: boolean): Promise<void> {
   if (problem !== null) throw new ConfigurationError(problem);
 }
 
-async function show(
-  deps: Deps,
-  name: string,
-  { limit, json }: { limit: number; json?: boolean },
-): Promise<void> {
+async function show(deps: Deps, name: string, { limit, json }: { limit: number; json?: boolean }): Promise<void> {
   const { context, kind } = deps;
   const { found, runs } = await withRecipients(deps, async (db) => {
     const recipient = await findKnown(deps, db, name);
@@ -321,7 +293,5 @@ export function namesNear(name: string, known: readonly string[]): string {
 export async function readOneChange(db: Knex, seq: number): Promise<Change> {
   const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
   if (change?.seq === seq) return change;
-  throw new UsageError(
-    `The feed has no change ${seq}. The table feed.changes has all that were not removed yet.`,
-  );
+  throw new UsageError(`The feed has no change ${seq}. The table feed.changes has all that were not removed yet.`);
 }

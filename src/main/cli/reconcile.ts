@@ -5,17 +5,8 @@ import { TallyhookError, UsageError, exitCodes } from "../../platform/errors.ts"
 import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { Gap } from "../../reconcile/coverage/coverage.ts";
-import {
-  type EstimatedSlice,
-  answeredRange,
-  estimatePlan,
-  makePlan,
-} from "../../reconcile/plan.ts";
-import {
-  type ReconcileOutcome,
-  type ReconcileRequest,
-  reconcile,
-} from "../../reconcile/reconcile.ts";
+import { type EstimatedSlice, answeredRange, estimatePlan, makePlan } from "../../reconcile/plan.ts";
+import { type ReconcileOutcome, type ReconcileRequest, reconcile } from "../../reconcile/reconcile.ts";
 import { type ReconcileResult, amountsAsText, sum } from "../../reconcile/runs/finish-run.ts";
 import type { LeaseHolder } from "../../reconcile/runs/run-lease.ts";
 import { probePageSize } from "../../reconcile/runs/start-run.ts";
@@ -46,11 +37,7 @@ export function registerReconcile(program: Command, context: CliContext): void {
         "left, 4: incomplete, 5: healed (only with --fail-on-drift)",
     )
     .option("--full", "read everything from the first record on, instead of the nightly plan")
-    .option(
-      "--from <time>",
-      "read only what was created from this time on, such as 2026-10-01T00:00:00Z",
-      parseInstant,
-    )
+    .option("--from <time>", "read only what was created from this time on, such as 2026-10-01T00:00:00Z", parseInstant)
     .option("--to <time>", "read only what was created before this time", parseInstant)
     .option("--dry-run", "only print the plan with its estimated calls")
     .option("--report-only", "record findings, but do not change the mirror")
@@ -67,13 +54,11 @@ export function registerReconcile(program: Command, context: CliContext): void {
 
 function requestOf({ full, from, to }: Options): ReconcileRequest {
   if (full === true) {
-    if (from !== undefined || to !== undefined)
-      throw new UsageError("Use either --full, or --from and --to.");
+    if (from !== undefined || to !== undefined) throw new UsageError("Use either --full, or --from and --to.");
     return { kind: "full" };
   }
   if (from === undefined && to === undefined) return { kind: "nightly" };
-  if (from !== undefined && to !== undefined && from >= to)
-    throw new UsageError("--from must be before --to.");
+  if (from !== undefined && to !== undefined && from >= to) throw new UsageError("--from must be before --to.");
   return {
     kind: "range",
     ...(from === undefined ? {} : { rangeFrom: from }),
@@ -81,11 +66,7 @@ function requestOf({ full, from, to }: Options): ReconcileRequest {
   };
 }
 
-async function run(
-  context: CliContext,
-  request: ReconcileRequest,
-  options: Options,
-): Promise<void> {
+async function run(context: CliContext, request: ReconcileRequest, options: Options): Promise<void> {
   await context.withRuntime(
     "reconcile",
     async (runtime) => {
@@ -179,11 +160,7 @@ export async function printPlan(
 ): Promise<void> {
   const { db, client } = await reconcileDeps(runtime);
   const settings = reconcileSettings(runtime);
-  const { pageSize, date } = await probePageSize(
-    client,
-    settings.pageSizes,
-    AbortSignal.timeout(60_000),
-  );
+  const { pageSize, date } = await probePageSize(client, settings.pageSizes, AbortSignal.timeout(60_000));
   const t0 = new Date(date.getTime() - settings.graceMs);
   const slices = await makePlan(db, settings, { kind, t0, rangeFrom, rangeTo });
   const plan = await estimatePlan(db, slices, pageSize);
@@ -253,11 +230,7 @@ export function exitReason(
   const { left, otherFindings, healed } = result.totals;
   const code = exitCodeOf(result, options);
   if (code === exitCodes.differs && sum(left) === 0) {
-    const open = counted(
-      sum(otherFindings),
-      "open finding that is no drift",
-      "open findings that are no drift",
-    );
+    const open = counted(sum(otherFindings), "open finding that is no drift", "open findings that are no drift");
     return (
       `exit code 3, because --strict counts ${open} (${listed(otherFindings)}). ` +
       '"node src/bin/tallyhook.js findings list" shows them.'
@@ -269,14 +242,7 @@ export function exitReason(
 }
 
 /** One JSON object for scripts. Money is text of minor units, as in the reports' JSON. */
-export const resultJson = ({
-  run,
-  totals,
-  coverage,
-  complete,
-  error,
-  resumeAfter,
-}: ReconcileResult) => ({
+export const resultJson = ({ run, totals, coverage, complete, error, resumeAfter }: ReconcileResult) => ({
   run: run.id,
   run_key: run.runKey,
   kind: run.kind,
@@ -318,8 +284,7 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
   );
   out.write(`${table.toString()}\n`);
   if (error !== null) out.write(pc.red(`${error}\n`));
-  if (resumeAfter !== null)
-    out.write(pc.red(`The service may be asked again at ${resumeAfter.toISOString()}.\n`));
+  if (resumeAfter !== null) out.write(pc.red(`The service may be asked again at ${resumeAfter.toISOString()}.\n`));
   out.write(verdictText(result, complete));
 }
 
@@ -332,9 +297,7 @@ function scopeRow(run: ReconcileResult["run"]): [string, string] {
 function verdictText({ run, totals }: ReconcileResult, complete: boolean): string {
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
-    return pc.red(
-      "INCOMPLETE: not everything was read and proved, so the mirror as a whole is not proved.\n",
-    );
+    return pc.red("INCOMPLETE: not everything was read and proved, so the mirror as a whole is not proved.\n");
   if (left > 0) {
     const differ = counted(left, "object differs", "objects differ");
     return pc.red(`DRIFT LEFT: ${differ} from the service.\n`);
@@ -350,9 +313,7 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
 
 function leftText({ left, amountAtRiskMinor }: ReconcileResult["totals"]): string {
   if (sum(left) === 0) return "0";
-  const amounts = Object.entries(amountAtRiskMinor).map(([currency, minor]) =>
-    moneyText(minor, currency),
-  );
+  const amounts = Object.entries(amountAtRiskMinor).map(([currency, minor]) => moneyText(minor, currency));
   return `${listed(left)}; at risk: ${amounts.join(", ") || "no amount"}`;
 }
 

@@ -17,10 +17,7 @@ export interface ReportOutput {
 }
 
 /** Throws `UsageError` if the file cannot be created, before anything is written. */
-export async function openOutput(
-  stdout: NodeJS.WritableStream,
-  path: string | undefined,
-): Promise<ReportOutput> {
+export async function openOutput(stdout: NodeJS.WritableStream, path: string | undefined): Promise<ReportOutput> {
   return path === undefined ? toStream(stdout) : toFile(path);
 }
 

@@ -8,11 +8,7 @@ import { readAccountMap } from "../../reports/base/account-map.ts";
 import { allReports, findReport } from "../../reports/catalogue/all.ts";
 import { renderAttachments, composeMail, mailFormats } from "../../reports/mail/compose-mail.ts";
 import { type Format, formats } from "../../reports/render/formats.ts";
-import {
-  type ReportRequest,
-  assertTakesAccounts,
-  writeReport,
-} from "../../reports/write-report.ts";
+import { type ReportRequest, assertTakesAccounts, writeReport } from "../../reports/write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
@@ -73,8 +69,7 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
   const report = findReport(name);
   if (options.accounts !== undefined) assertTakesAccounts(report);
   const { from, to, asOf, currency, mailTo, out } = options;
-  const accounts =
-    options.accounts === undefined ? undefined : await readAccountMap(options.accounts);
+  const accounts = options.accounts === undefined ? undefined : await readAccountMap(options.accounts);
   const asked = { report, from, to, asOf, currency, accounts };
   const format = options.json === true ? "json" : options.format;
   if (mailTo !== undefined) {
@@ -132,9 +127,7 @@ export async function mailReport(
 ): Promise<void> {
   const mailed = mailFormats.find((each) => each === format);
   if (mailed === undefined) {
-    throw new UsageError(
-      `A report cannot be mailed as ${format}. Use --format with one of ${mailFormats.join(", ")}.`,
-    );
+    throw new UsageError(`A report cannot be mailed as ${format}. Use --format with one of ${mailFormats.join(", ")}.`);
   }
   if (out !== undefined) throw new UsageError("Use --out or --mail-to, not both.");
   const { config } = context.loaded();
@@ -156,12 +149,9 @@ export async function mailReport(
         await mailerOf(runtime).send(composeMail([attached], { to, messageId }));
       } catch (cause) {
         if (!(cause instanceof MailNotSent)) throw cause;
-        throw new UnreachableError(
-          `${cause.message} Check SMTP_URL, MAIL_FROM and the addresses.`,
-          {
-            cause,
-          },
-        );
+        throw new UnreachableError(`${cause.message} Check SMTP_URL, MAIL_FROM and the addresses.`, {
+          cause,
+        });
       }
       const recipients = counted(to.length, "address", "addresses");
       context.stdout.write(`${request.report.name} was mailed to ${recipients}.\n`);

@@ -28,18 +28,11 @@ export function registerSandbox(program: Command, context: CliContext): void {
     .option("--port <number>", "the port, instead of SANDBOX_PORT; 0 picks a free one")
     .option("--host <address>", "the address to listen on", "127.0.0.1")
     .addOption(
-      new Option(
-        "--allow-host <name>",
-        "a host name that callers may use, such as a container's; may be repeated",
-      )
+      new Option("--allow-host <name>", "a host name that callers may use, such as a container's; may be repeated")
         .argParser((name: string, names: string[]) => [...names, hostname(name)])
         .default([], "none"),
     )
-    .option(
-      "--seed <text>",
-      "the same seed and calls give the same ids, amounts and events",
-      "tallyhook",
-    )
+    .option("--seed <text>", "the same seed and calls give the same ids, amounts and events", "tallyhook")
     .option("--state <file>", "keep the state in this file (default: it is lost at the end)")
     .action(async (flags: SandboxFlags) => {
       const { config } = context.loaded();
@@ -91,9 +84,7 @@ function portOf(text: string): number {
 
 function hostname(text: string): string {
   if (isHostname(text)) return text;
-  throw new UsageError(
-    `--allow-host must be a host name without scheme and port, not ${JSON.stringify(text)}.`,
-  );
+  throw new UsageError(`--allow-host must be a host name without scheme and port, not ${JSON.stringify(text)}.`);
 }
 
 /** What a person needs first: the address, the keys, and one line for each first step. */

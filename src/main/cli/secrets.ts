@@ -56,11 +56,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("add")
     .description("store a secret, encrypted; its value comes from standard input or a file")
     .option("--file <file>", "read the value from this file")
-    .option(
-      "--not-before <time>",
-      "do not use it before then, such as 2026-10-01T00:00:00Z",
-      parseInstant,
-    )
+    .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parseInstant)
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
     .option("--note <text>", "a note that list shows for it", freeText(shortLine))
     .option("--by <name>", "who does it, for the record", parsePerson)
@@ -70,11 +66,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("retire")
     .description("end a secret, now or at a given time; asks before it ends the last one")
     .argument("<id>", "as shown by list")
-    .option(
-      "--at <time>",
-      "when it ends, such as 2026-10-01T00:00:00Z (default: now)",
-      parseInstant,
-    )
+    .option("--at <time>", "when it ends, such as 2026-10-01T00:00:00Z (default: now)", parseInstant)
     .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
     .option("--yes", "do not ask, even if no secret would be left")
     .option("--by <name>", "who does it, for the record", parsePerson)
@@ -147,11 +139,7 @@ async function add(context: CliContext, options: AddOptions): Promise<void> {
   );
 }
 
-async function retire(
-  context: CliContext,
-  id: string,
-  { at, quietHours, yes, by }: RetireOptions,
-): Promise<void> {
+async function retire(context: CliContext, id: string, { at, quietHours, yes, by }: RetireOptions): Promise<void> {
   const actor = scriptActor(context, by);
   const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
     const ends = at ?? atHand.now;
@@ -184,10 +172,7 @@ async function askForLast(context: CliContext, reason: string, isYes: boolean): 
   await confirm(context, `${reason} End it anyway?`);
 }
 
-function withSecrets<T>(
-  context: CliContext,
-  run: (atHand: SecretsContext) => Promise<T>,
-): Promise<T> {
+function withSecrets<T>(context: CliContext, run: (atHand: SecretsContext) => Promise<T>): Promise<T> {
   return context.withRuntime("secrets", async (runtime) => run(await atHandIn(runtime)), {
     logLevel: "warn",
   });
@@ -232,16 +217,12 @@ export async function retireSecretConfirmed(
   },
 ): Promise<RetiredSecret> {
   if (id.startsWith("env:")) {
-    throw new UsageError(
-      `${id} comes from SVC_WEBHOOK_SECRETS: remove it there and restart the receivers.`,
-    );
+    throw new UsageError(`${id} comes from SVC_WEBHOOK_SECRETS: remove it there and restart the receivers.`);
   }
   const all = await listSecretOverviews(atHand, quietHours);
   const secret = all.find((each) => each.id === id);
   if (secret === undefined) {
-    throw new UsageError(
-      `There is no secret ${id}. "node src/bin/tallyhook.js secrets list" shows them.`,
-    );
+    throw new UsageError(`There is no secret ${id}. "node src/bin/tallyhook.js secrets list" shows them.`);
   }
   // A later end may make a secret live again that had ended.
   if (at > atHand.now) await assertSecretLimit(atHand.db, atHand.now, { id });

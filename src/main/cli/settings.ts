@@ -15,20 +15,15 @@ interface SettingsOptions {
 export function registerSettings(program: Command, context: CliContext): void {
   program
     .command("settings")
-    .description(
-      "every setting: what it is for, its value here, and where that comes from; no secret",
-    )
+    .description("every setting: what it is for, its value here, and where that comes from; no secret")
     .option("--json", "print JSON")
     .addOption(
-      new Option("--env", "print the text of .env.example instead, whatever is set here").conflicts(
-        ["json", "markdown"],
-      ),
-    )
-    .addOption(
-      new Option("--markdown", "print docs/settings.md instead, whatever is set here").conflicts(
+      new Option("--env", "print the text of .env.example instead, whatever is set here").conflicts([
         "json",
-      ),
+        "markdown",
+      ]),
     )
+    .addOption(new Option("--markdown", "print docs/settings.md instead, whatever is set here").conflicts("json"))
     .action(({ json, env, markdown }: SettingsOptions) => {
       context.stdout.write(
         env === true

@@ -1,8 +1,5 @@
 import type { Command } from "commander";
-import {
-  type SignatureExplanation,
-  explainSignature,
-} from "../../contract/signature/explain-signature.ts";
+import { type SignatureExplanation, explainSignature } from "../../contract/signature/explain-signature.ts";
 import type { SigningSecret } from "../../contract/signature/verification.ts";
 import { wallClock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
@@ -30,20 +27,14 @@ export function registerSignatureExplain(program: Command, context: CliContext):
     .requiredOption("--headers <file>", "file with its headers: lines of Name: value, or JSON")
     .requiredOption("--body <file>", "file with its body, byte for byte as it arrived")
     .option("--secret-file <file>", "secrets to try, one a line, instead of those configured")
-    .option(
-      "--at <time>",
-      "check it at this time instead of now (ISO 8601 with offset)",
-      parseInstant,
-    )
+    .option("--at <time>", "check it at this time instead of now (ISO 8601 with offset)", parseInstant)
     .option("--json", "print JSON")
     .action((options: ExplainOptions) => explain(context, options));
 }
 
 async function explain(context: CliContext, options: ExplainOptions): Promise<void> {
   const { config } = context.loaded();
-  const rawHeaders = parseCapturedHeaders(
-    (await readInputFile(options.headers)).toString("latin1"),
-  );
+  const rawHeaders = parseCapturedHeaders((await readInputFile(options.headers)).toString("latin1"));
   const body = await readInputFile(options.body);
   const secrets =
     options.secretFile === undefined
@@ -62,15 +53,10 @@ async function explain(context: CliContext, options: ExplainOptions): Promise<vo
 
 function inWords({ verification, ageSeconds, advice }: SignatureExplanation): string {
   const verdict = verification.ok ? "accepted" : `refused (${verification.reason})`;
-  const age =
-    ageSeconds === null ? "no time is given" : `${ageSeconds} s before the time of the check`;
-  return [
-    `The receiver's verdict: ${verdict}`,
-    `Signed: ${age}`,
-    "",
-    ...advice.map((each) => `- ${each}`),
-    "",
-  ].join("\n");
+  const age = ageSeconds === null ? "no time is given" : `${ageSeconds} s before the time of the check`;
+  return [`The receiver's verdict: ${verdict}`, `Signed: ${age}`, "", ...advice.map((each) => `- ${each}`), ""].join(
+    "\n",
+  );
 }
 
 /** The secrets of the environment and of the database, live or not. */
@@ -83,9 +69,7 @@ async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> 
       if (rows.length === 0) return environment;
       if (runtime.config.encryptionKey === "none") {
         const many = counted(rows.length, "stored secret is", "stored secrets are");
-        context.stderr.write(
-          `tallyhook: ${many} left out, because TALLYHOOK_ENCRYPTION_KEY is not set.\n`,
-        );
+        context.stderr.write(`tallyhook: ${many} left out, because TALLYHOOK_ENCRYPTION_KEY is not set.\n`);
         return environment;
       }
       const encryption = await runtime.encryption();

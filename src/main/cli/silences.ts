@@ -13,8 +13,7 @@ export function registerSilences(alerts: Command, context: CliContext): void {
   registerAct(alerts, context, {
     act: silencing,
     name: "silence",
-    description:
-      "hold back the messages of an alert or a rule for a time; what still holds then is sent",
+    description: "hold back the messages of an alert or a rule for a time; what still holds then is sent",
     takes: {
       alert: { flags: "[id]", says: "the alert's number, or its key" },
       rule: { flags: "--rule <rule>", says: "of all alerts of this rule, such as handler_dead" },
@@ -64,14 +63,10 @@ const deciding = {
 const nameOf = ({ rule, key }: Pick<SilenceRow, "rule" | "key">): string =>
   rule === null ? withoutControls(key ?? "") : `the rule ${rule}`;
 
-async function print(
-  context: CliContext,
-  { all = false, json }: { all?: boolean; json?: boolean },
-): Promise<void> {
+async function print(context: CliContext, { all = false, json }: { all?: boolean; json?: boolean }): Promise<void> {
   const silences = await context.withRuntime(
     "alerts",
-    async (runtime) =>
-      listSilences(await migratedDatabase(runtime), { all, limit: all ? 50 : 1_000 }),
+    async (runtime) => listSilences(await migratedDatabase(runtime), { all, limit: all ? 50 : 1_000 }),
     { logLevel: "warn" },
   );
   if (json === true) {
@@ -89,8 +84,7 @@ async function print(
   });
   for (const silence of silences) {
     const { ended_at: endedAt, ended_by: endedBy, ends_at: endsAt } = silence;
-    const ends =
-      endedAt === null ? endsAt.toISOString() : `${endedAt.toISOString()}, ended by ${endedBy}`;
+    const ends = endedAt === null ? endsAt.toISOString() : `${endedAt.toISOString()}, ended by ${endedBy}`;
     table.push([
       silence.id,
       nameOf(silence),

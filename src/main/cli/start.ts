@@ -25,9 +25,7 @@ interface StartOptions {
 export function registerStart(program: Command, context: CliContext): void {
   program
     .command("start")
-    .description(
-      "run everything in one process, on embedded defaults where nothing is set, until Ctrl-C",
-    )
+    .description("run everything in one process, on embedded defaults where nothing is set, until Ctrl-C")
     .option("--reset", "first delete the embedded database and the sandbox's state, after asking")
     .option("--yes", "with --reset: delete without asking")
     .action(async (options: StartOptions) => {
@@ -78,9 +76,7 @@ const shortPath = (path: string): string => {
 /** Throws `ConfigurationError` if the sandbox's room was deleted: then only a real service can be used. */
 function sandboxRoom(): SandboxRoom {
   if (optionalRooms.sandbox !== undefined) return optionalRooms.sandbox;
-  throw new ConfigurationError(
-    "This program has no sandbox. Set SVC_BASE_URL and SVC_API_KEY to the service.",
-  );
+  throw new ConfigurationError("This program has no sandbox. Set SVC_BASE_URL and SVC_API_KEY to the service.");
 }
 
 interface Running {
@@ -178,8 +174,6 @@ function banner(
 }
 
 function trafficCommand({ url, isNew }: { url: string; isNew: boolean }): string {
-  const wish = isNew
-    ? { orders: 60, subscriptions: 10, past: true }
-    : { orders: 20, subscriptions: 5, days: 0.01 };
+  const wish = isNew ? { orders: 60, subscriptions: 10, past: true } : { orders: 20, subscriptions: 5, days: 0.01 };
   return `  curl -X POST ${url}/_sandbox/traffic -H 'content-type: application/json' -d '${JSON.stringify(wish)}'`;
 }

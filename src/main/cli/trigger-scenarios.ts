@@ -72,27 +72,20 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
   },
   "order.refunded": {
     does: "a paid order, then a refund of it, or of a part (--amount)",
-    run: (stage) =>
-      after(paid, "order.refunded", (shop, id) => shop.refund(id, stage.amount))(stage),
+    run: (stage) => after(paid, "order.refunded", (shop, id) => shop.refund(id, stage.amount))(stage),
   },
   "order.refund_failed": {
     does: "a paid order, then a refund that fails",
-    run: after(ordered("order.paid", "card_refund_failed"), "order.refund_failed", (shop, id) =>
-      shop.refund(id),
-    ),
+    run: after(ordered("order.paid", "card_refund_failed"), "order.refund_failed", (shop, id) => shop.refund(id)),
   },
   "order.disputed": { does: "a paid order, then a chargeback", run: disputed },
   "order.dispute_won": {
     does: "a chargeback that the bank dismisses",
-    run: after(disputed, "order.dispute_won", (shop, id) =>
-      shop.moveOrder(id, "chargeback_dismiss"),
-    ),
+    run: after(disputed, "order.dispute_won", (shop, id) => shop.moveOrder(id, "chargeback_dismiss")),
   },
   "order.dispute_lost": {
     does: "a chargeback that is accepted",
-    run: after(disputed, "order.dispute_lost", (shop, id) =>
-      shop.moveOrder(id, "chargeback_accept"),
-    ),
+    run: after(disputed, "order.dispute_lost", (shop, id) => shop.moveOrder(id, "chargeback_accept")),
   },
   "order.voided": {
     does: "a paid order that is voided",
@@ -100,9 +93,7 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
   },
   "order.updated": {
     does: "an order that is declined, then a retry by hand that is declined, too",
-    run: after(ordered("order.failed", "card_visa_declined"), "order.updated", (shop, id) =>
-      shop.retry(id),
-    ),
+    run: after(ordered("order.failed", "card_visa_declined"), "order.updated", (shop, id) => shop.retry(id)),
   },
   "subscription.created": { does: "a subscription", run: subscribed("subscription.created") },
   "subscription.started": { does: "a subscription whose first charge is paid", run: started },
@@ -133,10 +124,8 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
   },
   "subscription.completed": {
     does: "a subscription of two cycles, then the last (moves the clock)",
-    run: after(
-      subscribed("subscription.started", "card_visa", 2),
-      "subscription.completed",
-      (shop, id) => shop.passDay(id),
+    run: after(subscribed("subscription.started", "card_visa", 2), "subscription.completed", (shop, id) =>
+      shop.passDay(id),
     ),
   },
   "subscription.updated": {
@@ -161,8 +150,7 @@ export const scenarios: Readonly<Record<ChangeKind, Scenario>> = {
   },
   "transaction.created": {
     does: "the sale of a paid order",
-    run: async ({ shop, step }) =>
-      step("transaction.created", async () => saleOf(await shop.order("card_visa"))),
+    run: async ({ shop, step }) => step("transaction.created", async () => saleOf(await shop.order("card_visa"))),
   },
   "transaction.updated": {
     does: "the sale of an order that is charged back",

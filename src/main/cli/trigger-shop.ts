@@ -2,24 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import type { ServiceClient, WriteOptions } from "../../client/service-client.ts";
 import type { ListEndpoint, WriteCall, WriteEndpoint } from "../../contract/endpoint.ts";
-import {
-  createCustomer,
-  deleteCustomer,
-  updateCustomer,
-} from "../../contract/resources/customers.ts";
-import {
-  createOrder,
-  type orderSchema,
-  refundOrder,
-  retryOrder,
-} from "../../contract/resources/orders.ts";
+import { createCustomer, deleteCustomer, updateCustomer } from "../../contract/resources/customers.ts";
+import { createOrder, type orderSchema, refundOrder, retryOrder } from "../../contract/resources/orders.ts";
 import { listPlans, planSchema } from "../../contract/resources/plans.ts";
 import { listProducts, productSchema } from "../../contract/resources/products.ts";
-import {
-  cancelSubscription,
-  createSubscription,
-  updateSubscription,
-} from "../../contract/resources/subscriptions.ts";
+import { cancelSubscription, createSubscription, updateSubscription } from "../../contract/resources/subscriptions.ts";
 import { TallyhookError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
 import type { SandboxCalls } from "./demo/sandbox-calls.ts";
@@ -56,10 +43,7 @@ const address = {
 
 /** What a client of the service, its portal and the banks do, at the sandbox. Each customer, order, … is a new one. */
 export function createShop({ client, control, signal, warn }: Tools) {
-  async function send<E extends WriteEndpoint>(
-    endpoint: E,
-    call: WriteCall<E>,
-  ): Promise<z.output<E["answer"]>> {
+  async function send<E extends WriteEndpoint>(endpoint: E, call: WriteCall<E>): Promise<z.output<E["answer"]>> {
     const options: WriteOptions = { idempotencyKey: randomUUID(), signal };
     const { body } = await client.send(endpoint, call, options);
     return endpoint.answer.parse(body) as z.output<E["answer"]>;
@@ -98,8 +82,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
     const { id: productId, pricing } = await first(listProducts, {
       schema: productSchema,
       what: "product that can be sold without shipping",
-      fits: (each) =>
-        each.active !== false && each.requires_shipping !== true && each.pricing.amount > 0,
+      fits: (each) => each.active !== false && each.requires_shipping !== true && each.pricing.amount > 0,
     });
     const quantity = Math.floor(over / pricing.amount) + 1;
     const made = await send(createOrder, {
@@ -143,11 +126,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
   }
 
   /** What the merchant does in the portal, for which the API has no call: the next event shows it. */
-  async function changeInPortal(
-    id: string,
-    set: Readonly<Record<string, string>>,
-    says: string,
-  ): Promise<Deed> {
+  async function changeInPortal(id: string, set: Readonly<Record<string, string>>, says: string): Promise<Deed> {
     await control("POST", "/silent", { resource: "subscriptions", id, set });
     await changeAddress(id);
     return { id, says: `${says}, and changed its address, whose event shows it` };
@@ -180,11 +159,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
       id: string,
       move: "chargeback" | "chargeback_accept" | "chargeback_dismiss" | "void",
     ): Promise<Deed> {
-      const { status } = await control<{ status: string }>(
-        "POST",
-        `${createOrder.path}/${id}/${move}`,
-        {},
-      );
+      const { status } = await control<{ status: string }>("POST", `${createOrder.path}/${id}/${move}`, {});
       return { id, says: `${move} of order ${id}, which is now ${status}` };
     },
 
@@ -203,10 +178,8 @@ export function createShop({ client, control, signal, warn }: Tools) {
       return { id, says: `canceled subscription ${id}` };
     },
 
-    pause: (id: string) =>
-      changeInPortal(id, { status: "paused" }, `paused subscription ${id} as in the portal`),
-    resume: (id: string) =>
-      changeInPortal(id, { status: "active" }, `resumed subscription ${id} as in the portal`),
+    pause: (id: string) => changeInPortal(id, { status: "paused" }, `paused subscription ${id} as in the portal`),
+    resume: (id: string) => changeInPortal(id, { status: "active" }, `resumed subscription ${id} as in the portal`),
 
     async changePlan(id: string): Promise<Deed> {
       const { id: current } = await plan(() => true);
@@ -217,9 +190,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
 
     /** Moves the sandbox's clock over the next charge of a daily subscription, which all others feel as well. */
     async passDay(id: string): Promise<Deed> {
-      warn(
-        "The sandbox's clock will be moved a day ahead, for good: all that falls due by then is charged as well.",
-      );
+      warn("The sandbox's clock will be moved a day ahead, for good: all that falls due by then is charged as well.");
       await control("POST", "/clock", { advance_seconds: day.seconds });
       return { id, says: `a day has passed for subscription ${id}` };
     },

@@ -54,11 +54,7 @@ const kindLines = (): string =>
     })
     .join("");
 
-async function trigger(
-  context: CliContext,
-  kind: ChangeKind,
-  { amount, json }: Options,
-): Promise<void> {
+async function trigger(context: CliContext, kind: ChangeKind, { amount, json }: Options): Promise<void> {
   if (amount !== undefined && kind !== "order.refunded") {
     throw new UsageError("--amount is for order.refunded alone.");
   }
@@ -142,11 +138,7 @@ export async function runScenario(
 }
 
 /** For commands that do harm: never at a service that may be real. Throws `UsageError`. */
-export function assertSandbox(
-  { service }: Pick<Config, "service">,
-  command: string,
-  does: string,
-): void {
+export function assertSandbox({ service }: Pick<Config, "service">, command: string, does: string): void {
   if (service.kind === "sandbox") return;
   throw new UsageError(
     `"${command}" ${does}, so it runs against the sandbox alone, and SVC_BASE_URL is set ` +

@@ -60,10 +60,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     hints: {
       hindered: `"node src/bin/tallyhook.js users roles", "password" and "enable" change it.`,
     },
-  }).option(
-    "--no-password",
-    "without a password: for those who sign in by OpenID Connect or a proxy",
-  );
+  }).option("--no-password", "without a password: for those who sign in by OpenID Connect or a proxy");
 
   registerAct(users, context, {
     act: changingRoles,
@@ -103,9 +100,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     .argument("<email>", account.says, parseEmail)
     .option("--by <name>", forTheRecord.says, parsePerson)
     .option("--remove", "ask for no code any more")
-    .action((email: string, options: { by?: string; remove?: boolean }) =>
-      changeTotp(context, email, options),
-    );
+    .action((email: string, options: { by?: string; remove?: boolean }) => changeTotp(context, email, options));
 
   registerAct(users, context, {
     act: disabling,
@@ -129,24 +124,20 @@ export function registerUsers(program: Command, context: CliContext): void {
     hints: unknownHint,
   });
 
-  registerAct<AccountDeps & { url: string }, { account: string }, { token: string }>(
-    users,
-    context,
-    {
-      act: linking,
-      name: "link",
-      description: "print a link that signs a person in once, within ten minutes",
-      takes: { account },
-      // It lets in a person who is locked out, as on a server where the only user is root.
-      by: { ...forTheRecord, who: "script" },
-      async deps(runtime) {
-        const { publicUrl, port } = runtime.config.dashboard;
-        return { ...(await accountDeps(runtime)), url: publicUrl ?? `http://127.0.0.1:${port}` };
-      },
-      say: ({ token }, { deps: { url } }) => `${url}/sign-in/link?token=${token}\n`,
-      hints: { ...unknownHint, hindered: `"node src/bin/tallyhook.js users enable EMAIL" does.` },
+  registerAct<AccountDeps & { url: string }, { account: string }, { token: string }>(users, context, {
+    act: linking,
+    name: "link",
+    description: "print a link that signs a person in once, within ten minutes",
+    takes: { account },
+    // It lets in a person who is locked out, as on a server where the only user is root.
+    by: { ...forTheRecord, who: "script" },
+    async deps(runtime) {
+      const { publicUrl, port } = runtime.config.dashboard;
+      return { ...(await accountDeps(runtime)), url: publicUrl ?? `http://127.0.0.1:${port}` };
     },
-  );
+    say: ({ token }, { deps: { url } }) => `${url}/sign-in/link?token=${token}\n`,
+    hints: { ...unknownHint, hindered: `"node src/bin/tallyhook.js users enable EMAIL" does.` },
+  });
 }
 
 function parseEmail(text: string): string {
@@ -180,9 +171,7 @@ const unknownHint = {
 async function nearest(db: Knex, given: string): Promise<string> {
   const known = (await listAccounts(db)).map(({ email }) => email);
   const near = nearestName(given, known);
-  return near === null
-    ? '"node src/bin/tallyhook.js users list" shows all.'
-    : `Did you mean ${near}?`;
+  return near === null ? '"node src/bin/tallyhook.js users list" shows all.' : `Did you mean ${near}?`;
 }
 
 const accountNamed = (db: Knex, email: string): Promise<Account> =>
@@ -191,8 +180,7 @@ const accountNamed = (db: Knex, email: string): Promise<Account> =>
     throw new UsageError(`${error.message} ${await nearest(db, email)}`, { cause: error });
   });
 
-const roleText = (roles: readonly Role[]): string =>
-  `${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`;
+const roleText = (roles: readonly Role[]): string => `${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`;
 
 async function askPassword(context: CliContext, email: string): Promise<string> {
   const password = await askSecret(context, `New password of ${email}`);
@@ -214,9 +202,7 @@ async function changeTotp(
     await accountNamed(db, given);
     if (remove === true) {
       const { email } = await removingTotp.run({ db }, call);
-      context.stdout.write(
-        `${email} is asked for no code any more, and is signed out everywhere.\n`,
-      );
+      context.stdout.write(`${email} is asked for no code any more, and is signed out everywhere.\n`);
       return;
     }
     const secret = newTotpSecret();
@@ -247,12 +233,7 @@ async function list(context: CliContext, json: boolean): Promise<void> {
       style: { head: [], border: [] },
     });
     for (const account of accounts) {
-      table.push([
-        account.email,
-        account.roles.join(", "),
-        waysOf(account),
-        account.createdAt.toISOString(),
-      ]);
+      table.push([account.email, account.roles.join(", "), waysOf(account), account.createdAt.toISOString()]);
     }
     context.stdout.write(`${table.toString()}\n`);
   });
@@ -277,8 +258,7 @@ async function show(context: CliContext, email: string): Promise<void> {
       ...may,
       counted(sessions.length, "session"),
       ...sessions.map(
-        ({ lastSeenAt, address, userAgent }) =>
-          `  ${lastSeenAt.toISOString()} from ${address}, ${userAgent}`,
+        ({ lastSeenAt, address, userAgent }) => `  ${lastSeenAt.toISOString()} from ${address}, ${userAgent}`,
       ),
     ];
     context.stdout.write(`${lines.join("\n")}\n`);
@@ -289,8 +269,6 @@ const withDatabase = (
   context: CliContext,
   work: (deps: { db: Knex; runtime: Runtime }) => Promise<void>,
 ): Promise<void> =>
-  context.withRuntime(
-    "users",
-    async (runtime) => work({ db: await migratedDatabase(runtime), runtime }),
-    { logLevel: "warn" },
-  );
+  context.withRuntime("users", async (runtime) => work({ db: await migratedDatabase(runtime), runtime }), {
+    logLevel: "warn",
+  });

@@ -1,19 +1,10 @@
 import type { Command } from "commander";
 import { accountProblem } from "../../reconcile/same-account.ts";
 import { watchRoundTrips } from "../../queue/round-trips.ts";
-import {
-  type RunningWorker,
-  defaultWorkerOptions,
-  startWorker,
-} from "../../worker/start-worker.ts";
+import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../worker/start-worker.ts";
 import { type ProcessMetrics, createProcessMetrics } from "../metrics/serve-metrics.ts";
 import { takeOrders } from "../ordered-runs.ts";
-import {
-  createListener,
-  nightlyTasks,
-  reconcileDeps,
-  reconcileSettings,
-} from "../reconciliation.ts";
+import { createListener, nightlyTasks, reconcileDeps, reconcileSettings } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { AlertWatch } from "../rooms/room-interfaces.ts";
 import { retentionTasks } from "../retention.ts";
@@ -111,10 +102,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   metrics?.addWorker(worker);
   await metrics?.addDatabase();
   if (role.isNightly !== false) {
-    const orders = takeOrders(
-      await reconcileDeps(runtime, role.service),
-      reconcileSettings(runtime),
-    );
+    const orders = takeOrders(await reconcileDeps(runtime, role.service), reconcileSettings(runtime));
     runtime.onClose(() => orders.close());
   }
   const ofRooms = {

@@ -10,12 +10,7 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { redact, registerSecretShapes } from "../../platform/redaction.ts";
-import {
-  type Environment,
-  type ReadFile,
-  readSettings,
-  unknownVariables,
-} from "../../platform/settings.ts";
+import { type Environment, type ReadFile, readSettings, unknownVariables } from "../../platform/settings.ts";
 import { readEnvFile, withEnvFile } from "./env-file.ts";
 import { type SettingInForce, settingsInForce } from "./settings-in-force.ts";
 import {
@@ -38,8 +33,7 @@ export interface Config {
   /** The backend of BullMQ; `redis`: `secrets.redisUrl`. */
   readonly queueBackend: "postgres" | "redis";
   /** The commerce service; `sandbox` if none is configured. `baseUrl` has neither /v1 nor a trailing slash. */
-  readonly service:
-    { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+  readonly service: { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
   readonly signature: {
     readonly scheme: SignatureSchemeName;
     readonly toleranceSeconds: number;
@@ -205,18 +199,11 @@ export function loadConfig(
   const isFromFile = (name: string): boolean => own[name] === undefined;
   const unknown = unknownVariables(settings, env, { prefixes, alsoCalled, ofOthers, isFromFile });
   const misspelled = new Set(unknown.problems.map(({ name }) => name));
-  const secretsFrom = (prefix: string) =>
-    readSettings(prefixedSecrets(prefix, env, misspelled), env, readFile);
-  const [alerts, forward] = [
-    secretsFrom(secretPrefixes.alerts),
-    secretsFrom(secretPrefixes.forward),
-  ];
+  const secretsFrom = (prefix: string) => readSettings(prefixedSecrets(prefix, env, misspelled), env, readFile);
+  const [alerts, forward] = [secretsFrom(secretPrefixes.alerts), secretsFrom(secretPrefixes.forward)];
   const problems = [...wrong, ...alerts.problems, ...forward.problems];
   const bad = new Set(problems.map(({ name }) => name));
-  const texts = [
-    ...[...problems, ...unknown.problems].map(({ text }) => text),
-    ...contradictions(values, bad),
-  ];
+  const texts = [...[...problems, ...unknown.problems].map(({ text }) => text), ...contradictions(values, bad)];
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
   return {
     config: freezeDeep(configOf(values)),
@@ -239,10 +226,7 @@ function configOf(values: Values): Config {
   return {
     database,
     queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
-    service:
-      values.SVC_BASE_URL === null
-        ? { kind: "sandbox" }
-        : { kind: "remote", baseUrl: values.SVC_BASE_URL },
+    service: values.SVC_BASE_URL === null ? { kind: "sandbox" } : { kind: "remote", baseUrl: values.SVC_BASE_URL },
     signature: {
       scheme: values.SVC_SIGNATURE_SCHEME,
       toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
@@ -279,8 +263,7 @@ function configOf(values: Values): Config {
     reconcile: {
       cron: values.RECONCILE_CRON,
       graceSeconds:
-        values.RECONCILE_GRACE_SECONDS ??
-        (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
+        values.RECONCILE_GRACE_SECONDS ?? (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
       reportOnly: values.RECONCILE_MODE === "report",
       identities: values.RECONCILE_IDENTITIES,
     },
@@ -290,12 +273,10 @@ function configOf(values: Values): Config {
     mailFrom: values.MAIL_FROM,
     handlersDir: values.TALLYHOOK_HANDLERS === null ? null : resolve(values.TALLYHOOK_HANDLERS),
     alerts: {
-      settingsFile:
-        values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
+      settingsFile: values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
     },
     forward: {
-      settingsFile:
-        values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
+      settingsFile: values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
     },
     logLevel: values.LOG_LEVEL,
     tracing: tracingOf(values),
@@ -305,8 +286,7 @@ function configOf(values: Values): Config {
 /** A younger difference may be an event on its way. The sandbox delivers within seconds. */
 const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
 
-const isEmbedded = (databaseUrl: string | null): boolean =>
-  databaseUrl === null || databaseUrl === embeddedDatabase;
+const isEmbedded = (databaseUrl: string | null): boolean => databaseUrl === null || databaseUrl === embeddedDatabase;
 
 function secretsOf(
   values: Values,
@@ -340,10 +320,7 @@ function reportMailOf(
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
 }
 
-function tracingOf({
-  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-  OTEL_SDK_DISABLED: disabled,
-}: Values): Config["tracing"] {
+function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled }: Values): Config["tracing"] {
   return endpoint === null || disabled === "true" ? null : { endpoint };
 }
 
@@ -354,10 +331,7 @@ function oidcOf(values: Values): Config["dashboard"]["oidc"] {
   return { issuer, clientId, claim, rolesByGroup };
 }
 
-function encryptionKeySource(
-  key: string | null,
-  database: Config["database"],
-): Config["encryptionKey"] {
+function encryptionKeySource(key: string | null, database: Config["database"]): Config["encryptionKey"] {
   if (key !== null) return "environment";
   return database === "embedded" ? "local" : "none";
 }
@@ -381,36 +355,11 @@ function freezeDeep<T extends object>(object: T): T {
 const pairs = [
   ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
   ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
-  [
-    "DASHBOARD_OIDC_ISSUER",
-    "DASHBOARD_OIDC_CLIENT_ID",
-    "people sign in with the company's account",
-    "they do not",
-  ],
-  [
-    "DASHBOARD_OIDC_ISSUER",
-    "DASHBOARD_OIDC_CLIENT_SECRET",
-    "people sign in with the company's account",
-    "they do not",
-  ],
-  [
-    "DASHBOARD_OIDC_ISSUER",
-    "DASHBOARD_OIDC_ROLES",
-    "people sign in with the company's account",
-    "they do not",
-  ],
-  [
-    "DASHBOARD_PROXY_HEADER",
-    "DASHBOARD_PROXY_SECRET",
-    "a proxy says who signs in",
-    "nobody but the dashboard does",
-  ],
-  [
-    "DASHBOARD_PROXY_HEADER",
-    "DASHBOARD_PROXY_PEERS",
-    "a proxy says who signs in",
-    "nobody but the dashboard does",
-  ],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_ID", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_SECRET", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_ROLES", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_SECRET", "a proxy says who signs in", "nobody but the dashboard does"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_PEERS", "a proxy says who signs in", "nobody but the dashboard does"],
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;
 
@@ -429,11 +378,7 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
         `database on this machine, to the word ${embeddedDatabase}.`,
     );
   }
-  if (
-    values.DATABASE_DIRECT_URL !== null &&
-    isEmbedded(values.DATABASE_URL) &&
-    !bad.has("DATABASE_URL")
-  ) {
+  if (values.DATABASE_DIRECT_URL !== null && isEmbedded(values.DATABASE_URL) && !bad.has("DATABASE_URL")) {
     texts.push(
       "DATABASE_DIRECT_URL is set and DATABASE_URL names no server. Set DATABASE_URL to the database by way of the " +
         "pooler; without a pooler, set DATABASE_URL alone.",

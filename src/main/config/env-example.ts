@@ -63,8 +63,7 @@ const ofComposeAlone = [
   {
     name: "COMPOSE_FILE",
     value: "docker-compose.yml:docker-compose.alerts.yml",
-    about:
-      "Alerts by Slack, mail, PagerDuty or webhooks: the head of docker-compose.alerts.yml says what they need.",
+    about: "Alerts by Slack, mail, PagerDuty or webhooks: the head of docker-compose.alerts.yml says what they need.",
   },
   {
     name: "ALERT_SETTINGS",
@@ -153,10 +152,7 @@ function partLines(part: Part): string[] {
 function settingEntry(name: string, setting: Setting<unknown>, part: Part): string {
   const { about, should, example, fallback } = setting;
   if (part === "secrets") {
-    return entry(
-      `#${name}_FILE=/etc/tallyhook/secrets/${name.toLowerCase()}`,
-      `${about} It holds ${should}.`,
-    );
+    return entry(`#${name}_FILE=/etc/tallyhook/secrets/${name.toLowerCase()}`, `${about} It holds ${should}.`);
   }
   const here = inCompose[name];
   const preset = here?.value ?? fallbackText(fallback);

@@ -1,12 +1,4 @@
-import {
-  type Stats,
-  closeSync,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  statSync,
-} from "node:fs";
+import { type Stats, closeSync, fstatSync, lstatSync, openSync, readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { ConfigurationError } from "../../platform/errors.ts";
@@ -27,11 +19,7 @@ const byteOrderMark = "\ufeff";
  * never overrides a deployment's settings. Throws `ConfigurationError` if the file exists and cannot be read, or has a
  * line of another form.
  */
-export function withEnvFile(
-  environment: Environment,
-  path: string,
-  read: ReadFile,
-): EnvironmentWithFile {
+export function withEnvFile(environment: Environment, path: string, read: ReadFile): EnvironmentWithFile {
   let text: string;
   try {
     text = read(path);
@@ -76,9 +64,7 @@ function findBadLine(text: string): string | null {
     const quote = ['"', "'", "`"].find((each) => value.startsWith(each));
     if (quote !== undefined && !value.includes(quote, 1)) open = { quote, line: index + 1 };
   }
-  return open === null
-    ? null
-    : `line ${open.line}: the quotation mark in front of the value is never closed.`;
+  return open === null ? null : `line ${open.line}: the quotation mark in front of the value is never closed.`;
 }
 
 /**

@@ -47,8 +47,7 @@ export function fallbackText(value: unknown): string | null {
   const parts = Array.isArray(value)
     ? value.map(itemText)
     : Object.entries(value).map(
-        ([name, text]) =>
-          `${name.replaceAll(/[A-Z]/g, (big) => `_${big.toLowerCase()}`)}=${itemText(text)}`,
+        ([name, text]) => `${name.replaceAll(/[A-Z]/g, (big) => `_${big.toLowerCase()}`)}=${itemText(text)}`,
       );
   return parts.length === 0 ? null : parts.join(",");
 }

@@ -43,8 +43,7 @@ function entry(name: string, { about, should, isSecret, ...setting }: Setting<un
 }
 
 /** Names of settings, in backquotes. */
-const withCode = (text: string): string =>
-  text.replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => `\`${name}\``);
+const withCode = (text: string): string => text.replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => `\`${name}\``);
 
 /** `docs/page.md, "Heading"` as a link. */
 const linked = (text: string): string =>

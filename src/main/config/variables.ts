@@ -50,9 +50,7 @@ import { envelopePlaces } from "./envelope-places.ts";
  */
 export const embeddedDatabase = "embedded";
 
-const databaseUrl = postgresUrl(
-  "postgres://user:password@host:5432/database (special characters percent-encoded)",
-);
+const databaseUrl = postgresUrl("postgres://user:password@host:5432/database (special characters percent-encoded)");
 
 const database = {
   DATABASE_URL: secret(
@@ -172,15 +170,8 @@ const dashboard = {
     "People sign in with the company's account, by OpenID Connect. Set it together with DASHBOARD_OIDC_CLIENT_ID, " +
       "DASHBOARD_OIDC_CLIENT_SECRET and DASHBOARD_OIDC_ROLES.",
   ),
-  DASHBOARD_OIDC_CLIENT_ID: optional(
-    printable,
-    "tallyhook",
-    "What the company's provider calls this dashboard.",
-  ),
-  DASHBOARD_OIDC_CLIENT_SECRET: secret(
-    printable,
-    "The dashboard's secret at the company's provider.",
-  ),
+  DASHBOARD_OIDC_CLIENT_ID: optional(printable, "tallyhook", "What the company's provider calls this dashboard."),
+  DASHBOARD_OIDC_CLIENT_SECRET: secret(printable, "The dashboard's secret at the company's provider."),
   DASHBOARD_OIDC_CLAIM: setting(printable, "groups", "The claim that names a person's groups."),
   DASHBOARD_OIDC_ROLES: optional(
     groupRoles,
@@ -193,10 +184,7 @@ const dashboard = {
     "A proxy has people sign in, and names them by e-mail address in this header. Set it together with " +
       "DASHBOARD_PROXY_SECRET and DASHBOARD_PROXY_PEERS.",
   ),
-  DASHBOARD_PROXY_SECRET: secret(
-    headerToken(16),
-    "What that proxy sends in X-Tallyhook-Proxy-Secret.",
-  ),
+  DASHBOARD_PROXY_SECRET: secret(headerToken(16), "What that proxy sends in X-Tallyhook-Proxy-Secret."),
   DASHBOARD_PROXY_PEERS: optional(
     addressList,
     "10.0.0.5,10.0.0.6",
@@ -212,11 +200,7 @@ const reconciliation = {
       "daily-control compares days as they were cut when they were read.",
   ),
   // In nearly every zone, daylight saving neither skips nor repeats this hour.
-  RECONCILE_CRON: setting(
-    cron,
-    "30 3 * * *",
-    "When the nightly run starts, in TALLYHOOK_TIME_ZONE.",
-  ),
+  RECONCILE_CRON: setting(cron, "30 3 * * *", "When the nightly run starts, in TALLYHOOK_TIME_ZONE."),
   RECONCILE_MODE: setting(
     oneOf(["heal", "report"]),
     "heal",
@@ -281,11 +265,7 @@ const reports = {
     ],
     "Which reports are mailed: a name for the day before, name:month for the month before.",
   ),
-  REPORTS_MAIL_FORMAT: setting(
-    subsetOf(["html", "xlsx", "csv"]),
-    ["html"],
-    "As what reports are attached.",
-  ),
+  REPORTS_MAIL_FORMAT: setting(subsetOf(["html", "xlsx", "csv"]), ["html"], "As what reports are attached."),
   REPORTS_CLOSE_FOUR_EYES: setting(
     oneOf(["dashboard", "always", "off"]),
     "dashboard",
@@ -373,11 +353,7 @@ const observation = {
     "0.1",
     "The part of the traces that a sampler with traceidratio sends. Without it all.",
   ),
-  OTEL_SDK_DISABLED: setting(
-    oneOf(["true", "false"]),
-    "false",
-    "With true no trace is sent, whatever else is set.",
-  ),
+  OTEL_SDK_DISABLED: setting(oneOf(["true", "false"]), "false", "With true no trace is sent, whatever else is set."),
 };
 
 const sandbox = {
@@ -450,7 +426,6 @@ export function prefixedSecrets(
     .filter((name) => name.startsWith(prefix))
     .filter((name) => !Object.hasOwn(settings, name) && !misspelled.has(name))
     .map((name) => name.replace(/_FILE$/, ""));
-  const about =
-    "A secret of an alert channel or of a destination, by the name that its settings give it.";
+  const about = "A secret of an alert channel or of a destination, by the name that its settings give it.";
   return Object.fromEntries(names.map((name) => [name, secret(printable, about)]));
 }

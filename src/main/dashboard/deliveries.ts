@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import {
-  type DeliveryTools,
-  deliveryPages,
-} from "../../dashboard/pages/deliveries/delivery-routes.ts";
+import { type DeliveryTools, deliveryPages } from "../../dashboard/pages/deliveries/delivery-routes.ts";
 import type { StatementFound } from "../../dashboard/pages/deliveries/statement.ts";
 import type { PageGroup } from "../../dashboard/page-group.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
@@ -19,8 +16,7 @@ const statementTimedOut = "57014";
 /** The pages of deliveries. */
 export function deliveryPagesOf(runtime: Runtime): PageGroup {
   return deliveryPages({
-    secrets: async (db, quietHours) =>
-      listSecretOverviews(await secretsContextOf(runtime, db), quietHours),
+    secrets: async (db, quietHours) => listSecretOverviews(await secretsContextOf(runtime, db), quietHours),
     statement: keptStatement(runtime),
   });
 }

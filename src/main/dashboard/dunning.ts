@@ -12,8 +12,6 @@ export function dunningPagesOf(runtime: Runtime): PageGroup {
   const funnelOfMonth = optionalRooms.reports?.funnelOfMonth;
   return dunningPages({
     settings: async () => (await optionalRooms.alerts?.dunning(runtime)) ?? dunningDefaults,
-    ...(funnelOfMonth === undefined
-      ? {}
-      : { funnel: (db, month, timeZone) => funnelOfMonth(db, { month, timeZone }) }),
+    ...(funnelOfMonth === undefined ? {} : { funnel: (db, month, timeZone) => funnelOfMonth(db, { month, timeZone }) }),
   });
 }

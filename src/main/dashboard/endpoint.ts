@@ -8,10 +8,7 @@ import type { Runtime } from "../runtime.ts";
 const deadlineMs = 2_000;
 
 /** The page of this deployment's endpoint. */
-export const endpointPagesOf = (
-  runtime: Runtime,
-  service?: Parameters<Runtime["serviceClient"]>[0],
-): PageGroup =>
+export const endpointPagesOf = (runtime: Runtime, service?: Parameters<Runtime["serviceClient"]>[0]): PageGroup =>
   endpointPages(async (db) => {
     const tools = readingToolsOf(runtime, db, service);
     const hasKey = runtime.config.encryptionKey !== "none";

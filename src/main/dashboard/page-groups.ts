@@ -19,11 +19,7 @@ import { chargebackPagesOf } from "./chargebacks.ts";
 export type ServiceLocation = Parameters<Runtime["serviceClient"]>[0];
 
 /** Every page of the dashboard, in the order in which they stand at its side. */
-export function pageGroups(
-  runtime: Runtime,
-  signIns: SignIns,
-  service?: ServiceLocation,
-): readonly PageGroup[] {
+export function pageGroups(runtime: Runtime, signIns: SignIns, service?: ServiceLocation): readonly PageGroup[] {
   const groups = [
     // One a line: a room that is deleted takes its line along (docs/extend.md).
     eventPagesOf(runtime),

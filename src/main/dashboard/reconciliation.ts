@@ -6,10 +6,7 @@ import { createListener } from "../reconciliation.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** The pages of reconciliation, with the schedule of this deployment and its service. */
-export function reconciliationPagesOf(
-  runtime: Runtime,
-  service?: Parameters<Runtime["serviceClient"]>[0],
-): PageGroup {
+export function reconciliationPagesOf(runtime: Runtime, service?: Parameters<Runtime["serviceClient"]>[0]): PageGroup {
   const { config, random } = runtime;
   const { timeZone } = config;
   return reconciliationPages({

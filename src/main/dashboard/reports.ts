@@ -28,10 +28,7 @@ export function reportPagesOf(runtime: Runtime): PageGroup {
   });
 }
 
-async function openPool(
-  runtime: Runtime,
-  { atOnce, statementTimeoutMs }: typeof reading,
-): Promise<Knex> {
+async function openPool(runtime: Runtime, { atOnce, statementTimeoutMs }: typeof reading): Promise<Knex> {
   const { log, secrets } = runtime;
   const db = createDatabase({
     url: await runtime.databaseUrl(),

@@ -1,9 +1,5 @@
 import type { Knex } from "knex";
-import {
-  type DashboardOptions,
-  type RunningDashboard,
-  startDashboard,
-} from "../../dashboard/server.ts";
+import { type DashboardOptions, type RunningDashboard, startDashboard } from "../../dashboard/server.ts";
 import { type OidcSignIn, createOidcSignIn } from "../../people/oidc.ts";
 import { createSignIn } from "../../people/sign-in.ts";
 import type { ProxySettings } from "../../people/proxy.ts";
@@ -48,10 +44,7 @@ export async function runDashboard(
       publicUrl: config.dashboard.publicUrl,
       proxies: config.dashboard.proxies,
       proxySignIn: proxySignInOf(runtime),
-      banner:
-        config.service.kind === "sandbox"
-          ? "This is the sandbox: no real service, no real money."
-          : null,
+      banner: config.service.kind === "sandbox" ? "This is the sandbox: no real service, no real money." : null,
     },
   );
   runtime.onClose(() => dashboard.close());

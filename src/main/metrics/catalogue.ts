@@ -66,15 +66,11 @@ export const catalogue = {
     labels: { db_client_connection_pool_name: { atMost: 6 } },
     servedBy: every,
   }),
-  poolWaiting: metric(
-    "db_client_connection_pending_requests",
-    "Statements that wait for a connection of a pool.",
-    {
-      labels: { db_client_connection_pool_name: { atMost: 6 } },
-      servedBy: every,
-      alerts: ["TallyhookPoolExhausted"],
-    },
-  ),
+  poolWaiting: metric("db_client_connection_pending_requests", "Statements that wait for a connection of a pool.", {
+    labels: { db_client_connection_pool_name: { atMost: 6 } },
+    servedBy: every,
+    alerts: ["TallyhookPoolExhausted"],
+  }),
   requestDuration: metric(
     "http_server_request_duration_seconds",
     "From a request's headers to the end of its answer's making; of the receiver, webhooks alone.",
@@ -103,11 +99,9 @@ export const catalogue = {
       alerts: ["TallyhookUnavailable", "TallyhookSignatureFailures"],
     },
   ),
-  requestsInFlight: metric(
-    "tallyhook_receiver_requests_in_flight",
-    "Webhook requests that have no answer yet.",
-    { servedBy: receiver },
-  ),
+  requestsInFlight: metric("tallyhook_receiver_requests_in_flight", "Webhook requests that have no answer yet.", {
+    servedBy: receiver,
+  }),
   connectionsRefused: metric(
     "tallyhook_receiver_connections_refused_total",
     "Connections that were closed unanswered, past WEBHOOK_MAX_CONNECTIONS.",
@@ -121,11 +115,9 @@ export const catalogue = {
       alerts: ["TallyhookApplySlow"],
     },
   ),
-  workerAlive: metric(
-    "tallyhook_worker_alive",
-    "1 while all loops of the worker make progress, as /healthz says.",
-    { alerts: ["TallyhookWorkerStalled", "TallyhookNotProved"] },
-  ),
+  workerAlive: metric("tallyhook_worker_alive", "1 while all loops of the worker make progress, as /healthz says.", {
+    alerts: ["TallyhookWorkerStalled", "TallyhookNotProved"],
+  }),
   receiversReady: metric(
     "tallyhook_receivers_ready",
     "Receivers that run and can store events, by their heartbeats; absent where none was ever heard of.",
@@ -134,10 +126,7 @@ export const catalogue = {
     "tallyhook_receiver_last_answer_age_seconds",
     "Age of the last answer to a webhook, whatever it was.",
   ),
-  lastWebhookAge: metric(
-    "tallyhook_inbox_last_webhook_age_seconds",
-    "Age of the newest event of the inbox.",
-  ),
+  lastWebhookAge: metric("tallyhook_inbox_last_webhook_age_seconds", "Age of the newest event of the inbox."),
   backupAge: metric(
     "tallyhook_backup_age_seconds",
     "Time since the last verified backup, or since the first was begun; absent where none ever was.",
@@ -185,11 +174,10 @@ export const catalogue = {
       alerts: ["TallyhookNotProved"],
     },
   ),
-  findingsOpen: metric(
-    "tallyhook_findings_open",
-    "Findings that are neither healed nor acknowledged, by class.",
-    { labels: { class: { atMost: 20 } }, alerts: ["TallyhookFindingsOpen"] },
-  ),
+  findingsOpen: metric("tallyhook_findings_open", "Findings that are neither healed nor acknowledged, by class.", {
+    labels: { class: { atMost: 20 } },
+    alerts: ["TallyhookFindingsOpen"],
+  }),
   findingsAtRisk: metric(
     "tallyhook_findings_at_risk_minor",
     "Amount at risk of the same findings, in minor units; without a known currency: other, unknown.",
@@ -210,16 +198,12 @@ export const catalogue = {
     "How long the oldest message that is due on a channel has been due; 0 where none is.",
     { labels: { channel: names }, alerts: ["TallyhookAlertsNotSent"] },
   ),
-  queueJobs: metric(
-    "tallyhook_queue_jobs",
-    "Jobs of the queue, which only wakes workers, by state.",
-    {
-      labels: {
-        queue: ["apply"],
-        state: ["waiting", "active", "delayed", "failed"],
-      },
+  queueJobs: metric("tallyhook_queue_jobs", "Jobs of the queue, which only wakes workers, by state.", {
+    labels: {
+      queue: ["apply"],
+      state: ["waiting", "active", "delayed", "failed"],
     },
-  ),
+  }),
   queueAge: metric(
     "tallyhook_queue_oldest_waiting_age_seconds",
     "Age of the job that has waited longest; 0 where none waits.",
@@ -244,11 +228,9 @@ export const catalogue = {
     "tallyhook_handler_files_down",
     "Files of handlers that no process runs, or that end their process again and again.",
   ),
-  handlerPaused: metric(
-    "tallyhook_handler_paused",
-    "1 where a handler or a destination is paused.",
-    { labels: { handler: names } },
-  ),
+  handlerPaused: metric("tallyhook_handler_paused", "1 where a handler or a destination is paused.", {
+    labels: { handler: names },
+  }),
   consumerAge: metric(
     "tallyhook_feed_consumer_unread_age_seconds",
     "Age of the oldest change that a consumer of the feed has not read; 0 where there is none.",

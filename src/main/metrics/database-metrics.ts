@@ -78,52 +78,34 @@ export async function addDatabaseMetrics(
         { labels: { state: "dead" }, value: dead.n },
       ],
     ],
-    [
-      catalogue.oldestUnapplied,
-      ({ waitingSince }) => [{ value: ageSeconds(clock.now(), waitingSince) }],
-    ],
+    [catalogue.oldestUnapplied, ({ waitingSince }) => [{ value: ageSeconds(clock.now(), waitingSince) }]],
   ]);
   part("receivers", () => readReceivers(db), [
-    [
-      catalogue.receiversReady,
-      ({ presence }) => (presence === null ? [] : [{ value: presence.ready }]),
-    ],
+    [catalogue.receiversReady, ({ presence }) => (presence === null ? [] : [{ value: presence.ready }])],
     [catalogue.lastAnswerAge, ({ lastAnswerAt, now }) => ageOf(lastAnswerAt, now)],
     [catalogue.lastWebhookAge, ({ lastWebhookAt, now }) => ageOf(lastWebhookAt, now)],
   ]);
   part("backup", () => readBackups(db), [
-    [
-      catalogue.backupAge,
-      (backups) => (backups === null ? [] : [{ value: unsavedMs(backups) / 1_000 }]),
-    ],
+    [catalogue.backupAge, (backups) => (backups === null ? [] : [{ value: unsavedMs(backups) / 1_000 }])],
   ]);
   part("proof", () => listProofs(db, { now: serviceClock.now(), at: clock.now() }), [
     [
       catalogue.provedUntil,
       (lists) =>
         lists.flatMap(({ resource, provedUntil }) =>
-          provedUntil === null
-            ? []
-            : [{ labels: { list: resource }, value: provedUntil.getTime() / 1_000 }],
+          provedUntil === null ? [] : [{ labels: { list: resource }, value: provedUntil.getTime() / 1_000 }],
         ),
     ],
   ]);
   part("findings", () => countOpenFindings(db), [
-    [
-      catalogue.findingsOpen,
-      (open) => sums(open.map(({ class: kind, n }) => [{ class: kind }, n])),
-    ],
+    [catalogue.findingsOpen, (open) => sums(open.map(({ class: kind, n }) => [{ class: kind }, n]))],
     [
       catalogue.findingsAtRisk,
-      (open) =>
-        byCurrency(open.map(({ currency, amountAtRiskMinor }) => [currency, amountAtRiskMinor])),
+      (open) => byCurrency(open.map(({ currency, amountAtRiskMinor }) => [currency, amountAtRiskMinor])),
     ],
   ]);
   part("dunning", () => sumUnpaidRenewals(db, { now: serviceClock.now() }), [
-    [
-      catalogue.dunningAtRisk,
-      (unpaid) => byCurrency(unpaid.map(({ currency, totalMinor }) => [currency, totalMinor])),
-    ],
+    [catalogue.dunningAtRisk, (unpaid) => byCurrency(unpaid.map(({ currency, totalMinor }) => [currency, totalMinor]))],
   ]);
   part("queue", () => queue.depth(), [
     [
@@ -147,9 +129,7 @@ export async function addDatabaseMetrics(
       (consumers) =>
         consumers
           // Handlers have metrics of their own.
-          .filter(
-            ({ name }) => (optionalRooms.handlers?.questions.handlerOf(name) ?? null) === null,
-          )
+          .filter(({ name }) => (optionalRooms.handlers?.questions.handlerOf(name) ?? null) === null)
           .sort(byName)
           .slice(0, namesAtMost)
           .map(({ name, unreadSince }) => ({
@@ -172,8 +152,7 @@ export async function addDatabaseMetrics(
       ],
       [
         catalogue.outboxAge,
-        ({ outbox }) =>
-          outbox.map(({ channel, ageSeconds: value }) => ({ labels: { channel }, value })),
+        ({ outbox }) => outbox.map(({ channel, ageSeconds: value }) => ({ labels: { channel }, value })),
       ],
     ]);
   }
@@ -183,10 +162,7 @@ export async function addDatabaseMetrics(
     const read = async () =>
       (await questions.handlersHealth(db, { most: countedTo })).sort(byName).slice(0, namesAtMost);
     part("handlers", read, [
-      [
-        catalogue.handlerDead,
-        (all) => all.map(({ name, dead }) => ({ labels: { handler: name }, value: dead })),
-      ],
+      [catalogue.handlerDead, (all) => all.map(({ name, dead }) => ({ labels: { handler: name }, value: dead }))],
       [
         catalogue.handlerAge,
         (all) =>
@@ -213,10 +189,7 @@ export async function addDatabaseMetrics(
   const downHosts = optionalRooms.handlers?.questions.downHosts;
   if (downHosts !== undefined) {
     part("hosts", () => downHosts(db, { afterMinutes: 0 }), [
-      [
-        catalogue.handlerFilesDown,
-        (hosts) => [{ value: new Set(hosts.flatMap(({ files }) => files)).size }],
-      ],
+      [catalogue.handlerFilesDown, (hosts) => [{ value: new Set(hosts.flatMap(({ files }) => files)).size }]],
     ]);
   }
 
@@ -232,8 +205,7 @@ export async function addDatabaseMetrics(
 }
 
 /** Nothing where it never happened: that is no age. */
-const ageOf = (since: Date | null, now: Date): Sample[] =>
-  since === null ? [] : [{ value: ageSeconds(now, since) }];
+const ageOf = (since: Date | null, now: Date): Sample[] => (since === null ? [] : [{ value: ageSeconds(now, since) }]);
 
 /** 0 where there is nothing. A clock that is behind makes no age negative. */
 const ageSeconds = (now: Date, since: Date | null): number =>
@@ -251,9 +223,7 @@ const byCurrency = (amounts: readonly (readonly [string | null, bigint])[]): rea
   sums(amounts.map(([code, amount]) => [{ currency: knownCurrency(code) }, Number(amount)]));
 
 /** Adds up what has the same labels. Pure. */
-function sums(
-  parts: readonly (readonly [Readonly<Record<string, string>>, number])[],
-): readonly Sample[] {
+function sums(parts: readonly (readonly [Readonly<Record<string, string>>, number])[]): readonly Sample[] {
   const found = new Map<string, { labels: Readonly<Record<string, string>>; value: number }>();
   for (const [labels, value] of parts) {
     const key = JSON.stringify(labels);

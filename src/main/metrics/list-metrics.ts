@@ -19,8 +19,7 @@ export interface ListedMetric {
 }
 
 /** Our own metrics. Pure. */
-export const ownMetrics = (): ListedMetric[] =>
-  Object.values<CatalogueEntry>(catalogue).map(listed);
+export const ownMetrics = (): ListedMetric[] => Object.values<CatalogueEntry>(catalogue).map(listed);
 
 /** Those that prom-client takes of Node and of the process, as this process has them. */
 export function metricsOfNode(): ListedMetric[] {

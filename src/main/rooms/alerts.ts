@@ -4,8 +4,7 @@ import type { AlertsRoom } from "./room-interfaces.ts";
 export const alertsRoom: AlertsRoom = {
   listener: async (runtime) => (await import("../alerts.ts")).createListener(runtime),
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
-  watch: async (runtime, ofRooms, options) =>
-    (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms, options),
+  watch: async (runtime, ofRooms, options) => (await import("../alerts.ts")).runAlertWatch(runtime, ofRooms, options),
   tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
   dunning: async (runtime) => {
     const { rules } = (await import("../alerts.ts")).alertSettings(runtime);
@@ -18,10 +17,8 @@ export const alertsRoom: AlertsRoom = {
     const { presumeSent } = await import("../../alerts/after-restore.ts");
     return presumeSent(trx, { settings, timeZone }, ranUntil);
   },
-  about: async (trx, person) =>
-    (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),
-  redact: async (trx, person) =>
-    (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
+  about: async (trx, person) => (await import("../../alerts/redact-messages.ts")).alertsAbout(trx, person),
+  redact: async (trx, person) => (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
   told: {
     watch: async (trx) => (await import("../../alerts/told.ts")).watchTold(trx),
     at: async (db, at, of) => (await import("../../alerts/told.ts")).toldAt(db, at, of),
@@ -30,13 +27,9 @@ export const alertsRoom: AlertsRoom = {
     const { channels } = (await import("../alerts.ts")).alertSettings(runtime);
     const { countUnresolved, readOutboxAges } = await import("../../alerts/outbox/outbox-ages.ts");
     const names = Object.keys(channels).sort().slice(0, channelsAtMost);
-    const [unresolved, outbox] = await Promise.all([
-      countUnresolved(db, { most }),
-      readOutboxAges(db, names),
-    ]);
+    const [unresolved, outbox] = await Promise.all([countUnresolved(db, { most }), readOutboxAges(db, names)]);
     return { unresolved, outbox };
   },
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
-  check: async (runtime, database) =>
-    (await import("../cli/doctor/alerts.ts")).checkAlerts(runtime, database),
+  check: async (runtime, database) => (await import("../cli/doctor/alerts.ts")).checkAlerts(runtime, database),
 };

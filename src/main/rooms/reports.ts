@@ -10,23 +10,16 @@ import type { Runtime } from "../runtime.ts";
 import type { ReportsRoom, Standby } from "./room-interfaces.ts";
 
 export const reportsRoom: ReportsRoom = {
-  sql: [
-    new URL("../../reports/close/append-only.sql", import.meta.url),
-    ...programReports.map(({ sql }) => sql),
-  ],
+  sql: [new URL("../../reports/close/append-only.sql", import.meta.url), ...programReports.map(({ sql }) => sql)],
   ownSql: ownReports.map(({ sql }) => sql),
   // Loaded on demand: only a worker sends mails.
   tasks: async (...args) => (await import("../report-mail.ts")).reportMailTasks(...args),
   questions: { programmesNear, deliveriesBetween },
   funnelOfMonth: async (...args) =>
-    (await import("../../reports/catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(
-      ...args,
-    ),
+    (await import("../../reports/catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(...args),
   check: examineProof,
-  eraseReasons: async (...args) =>
-    (await import("../../reports/close/erase-reasons.ts")).eraseReasons(...args),
-  presumeMailed: async (...args) =>
-    (await import("../report-mail.ts")).presumeReportsMailed(...args),
+  eraseReasons: async (...args) => (await import("../../reports/close/erase-reasons.ts")).eraseReasons(...args),
+  presumeMailed: async (...args) => (await import("../report-mail.ts")).presumeReportsMailed(...args),
   closes: {
     verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
     recompute: async (db, months, before) =>
@@ -38,10 +31,7 @@ export const reportsRoom: ReportsRoom = {
 const standbyCheck = "reports standby";
 
 /** Checks that the standby is one of this database, and not too far behind for a report of now. */
-async function examineStandby(
-  runtime: Pick<Runtime, "db">,
-  standby: Standby,
-): Promise<CheckResult> {
+async function examineStandby(runtime: Pick<Runtime, "db">, standby: Standby): Promise<CheckResult> {
   const at = await standby.connect();
   const replay = await readStandby(await runtime.db(), at);
   await standby.assertMigrated(at);
@@ -66,16 +56,9 @@ async function examineProof(runtime: Pick<Runtime, "db">): Promise<CheckResult> 
     .orderBy("id", "desc")
     .first<{ t0: Date } | undefined>("t0");
   if (last === undefined)
-    return skipped(
-      "proof",
-      'nothing was read from the service yet: run "node src/bin/tallyhook.js import"',
-    );
+    return skipped("proof", 'nothing was read from the service yet: run "node src/bin/tallyhook.js import"');
   const t0 = last.t0.toISOString();
-  const { verdict, readUntil, openFindings } = await readProof(
-    db,
-    { fromUtc: t0, toUtc: t0 },
-    null,
-  );
+  const { verdict, readUntil, openFindings } = await readProof(db, { fromUtc: t0, toUtc: t0 }, null);
   if (verdict === "PASS") return ok("proof", `everything created before ${t0} is proved`);
   return verdict === "INCOMPLETE"
     ? warning(

@@ -100,11 +100,7 @@ export interface ReportsRoom {
     named: (text: string) => boolean,
   ): Promise<{ redacted: number; sealed: string[] }>;
   /** Takes mails for sent that the system sent which this database was restored in place of. Needs a transaction. */
-  presumeMailed(
-    trx: Knex.Transaction,
-    runtime: Pick<Runtime, "config">,
-    ranUntil: Date,
-  ): Promise<void>;
+  presumeMailed(trx: Knex.Transaction, runtime: Pick<Runtime, "config">, ranUntil: Date): Promise<void>;
   /** What a rehearsed upgrade must leave as it was. */
   readonly closes: {
     /** Every closed month with its seal, and what is not as it was sealed. */

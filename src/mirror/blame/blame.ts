@@ -34,9 +34,7 @@ export function blameOf(
   computed: ReadonlyMap<string, ComputedColumn>,
 ): FieldBlame[] {
   const described = resourceNamed(resource);
-  const chains = new Map(
-    Object.keys(described.groups).map((group) => [group, chainOf(group, states, winners)]),
-  );
+  const chains = new Map(Object.keys(described.groups).map((group) => [group, chainOf(group, states, winners)]));
   const found = new Map<FieldPath, FieldBlame>();
   const put = (field: FieldPath, group: string, given?: unknown): void => {
     const chain = chains.get(group);

@@ -31,9 +31,7 @@ export async function readComputedColumns(
     `to_jsonb(${sql((of) => `t.${of}`)}) as ${column}`,
     `to_jsonb(${sql((of) => (inputs.get(of)?.type === "jsonb" ? `t.marked_${of}` : `t.${of}`))}) as by_${column}`,
     ...groups.map((group, n) => {
-      const without = sql((of) =>
-        inputs.get(of)?.group === group ? `t.without_${of}` : `t.${of}`,
-      );
+      const without = sql((of) => (inputs.get(of)?.group === group ? `t.without_${of}` : `t.${of}`));
       return `to_jsonb(${without}) as without_${n}_${column}`;
     }),
   ]);
@@ -53,9 +51,7 @@ export async function readComputedColumns(
       const value = row[column] ?? null;
       const marked = row[`by_${column}`];
       const isMarked = groups.some((group) => group === marked);
-      const needed = groups.find(
-        (_, n) => (row[`without_${n}_${column}`] ?? null) !== value && value !== null,
-      );
+      const needed = groups.find((_, n) => (row[`without_${n}_${column}`] ?? null) !== value && value !== null);
       return [column, { value, group: isMarked ? (marked as string) : (needed ?? null) }];
     }),
   );
@@ -100,7 +96,5 @@ function inputsOf(resource: MirrorResource, winners: Winners): ReadonlyMap<strin
 function markedWith(mark: string, value: unknown): unknown {
   if (value === null || value === undefined) return null;
   if (typeof value !== "object" || Array.isArray(value)) return mark;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, field]) => [key, markedWith(mark, field)]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, markedWith(mark, field)]));
 }

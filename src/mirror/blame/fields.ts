@@ -22,8 +22,7 @@ function collect(object: WireObject, prefix: string, fields: Map<FieldPath, unkn
 }
 
 /** Whether two values of a field are the same. An absent field is as one that is null. Pure. */
-export const isSame = (a: unknown, b: unknown): boolean =>
-  JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+export const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
 export interface FieldChange {
   field: FieldPath;

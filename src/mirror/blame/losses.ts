@@ -13,8 +13,7 @@ import type { Winner } from "./winners.ts";
  * - `group`: another group of fields decides this field
  * - `unexplained`: the row does not follow the versions; a hand has edited it
  */
-export type LossReason =
-  "older" | "unread" | "rank" | "hash" | "future" | "overruled" | "group" | "unexplained";
+export type LossReason = "older" | "unread" | "rank" | "hash" | "future" | "overruled" | "group" | "unexplained";
 
 export interface Loss {
   why: LossReason;
@@ -37,13 +36,9 @@ function whyLower(lower: string, higher: string): LossReason {
  * Of each state of one group that lost a contest, why: because a higher one was known already when it came, or because
  * a higher one has the same time. A state that a later one followed has lost nothing, and is not named. Pure.
  */
-export function lossesOf(
-  states: readonly KnownState[],
-  winner: Winner | undefined,
-): ReadonlyMap<KnownState, Loss> {
+export function lossesOf(states: readonly KnownState[], winner: Winner | undefined): ReadonlyMap<KnownState, Loss> {
   const losses = new Map<KnownState, Loss>();
-  const versionIn = (state: KnownState): string =>
-    state === winner?.state ? winner.version : state.version;
+  const versionIn = (state: KnownState): string => (state === winner?.state ? winner.version : state.version);
   for (const state of states) {
     if (state === winner?.state) continue;
     const own = versionIn(state);
@@ -70,18 +65,14 @@ export const lossOfRefused = ({ heal }: RefusedState): Loss => ({
   isLate: false,
 });
 
-function highest(
-  states: readonly KnownState[],
-  versionIn: (state: KnownState) => string,
-): KnownState | undefined {
+function highest(states: readonly KnownState[], versionIn: (state: KnownState) => string): KnownState | undefined {
   return states.reduce<KnownState | undefined>(
     (best, state) => (best === undefined || versionIn(state) > versionIn(best) ? state : best),
     undefined,
   );
 }
 
-const isOfOneTime = (a: string, b: string): boolean =>
-  a.slice(0, a.indexOf("|")) === b.slice(0, b.indexOf("|"));
+const isOfOneTime = (a: string, b: string): boolean => a.slice(0, a.indexOf("|")) === b.slice(0, b.indexOf("|"));
 
 /** Events in the order of their arrival: those of one batch are recorded in another. */
 function cameBefore(a: KnownState, b: KnownState): boolean {

@@ -72,11 +72,7 @@ export async function readObject(db: Knex, object: ObjectKey): Promise<KnownObje
   return { resource: name, id, row, states, hasMore, refused, heals, erasedAt };
 }
 
-async function readRow(
-  db: Knex,
-  { table }: MirrorResource,
-  id: string,
-): Promise<WireObject | null> {
+async function readRow(db: Knex, { table }: MirrorResource, id: string): Promise<WireObject | null> {
   const { rows } = await db.raw<{ rows: { row: WireObject }[] }>(
     `select to_jsonb(t) as row from mirror.${table} t where t.id = ?`,
     [id],
@@ -140,11 +136,7 @@ export async function readStatesOf(
   return { states: shown.map(stateOf), hasMore: shown.length < rows.length };
 }
 
-async function readRefused(
-  db: Knex,
-  resource: MirrorResource,
-  id: string,
-): Promise<RefusedState[]> {
+async function readRefused(db: Knex, resource: MirrorResource, id: string): Promise<RefusedState[]> {
   const { rows } = await db.raw<{ rows: (StoredState & { heal: string | null })[] }>(
     `select ${stateColumns}, s.heal, null as order_at
      from unnest(?::text[]) as g(name) join mirror.unbelieved s on s.resource = g.name
@@ -183,9 +175,13 @@ async function readHeals(db: Knex, { resource, id }: ObjectKey): Promise<Heal[]>
     .where({ id, resource })
     .orderBy("seq", "desc")
     .limit(mostHeals)
-    .select<
-      { seq: string; healed_at: Date; healed_by: string; reason: string; columns: string[] }[]
-    >("seq", "healed_at", "healed_by", "reason", "changed_columns as columns");
+    .select<{ seq: string; healed_at: Date; healed_by: string; reason: string; columns: string[] }[]>(
+      "seq",
+      "healed_at",
+      "healed_by",
+      "reason",
+      "changed_columns as columns",
+    );
   return rows.map(({ seq, healed_at: at, healed_by: by, reason, columns }) => ({
     seq: Number(seq),
     at,

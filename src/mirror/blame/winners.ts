@@ -28,11 +28,7 @@ export function winnersNow({ resource, row, states }: KnownObject): Winners {
 }
 
 /** Several states of one content differ in their own time, which the version of an order's entry need not start with. */
-function stateOfVersion(
-  states: readonly KnownState[],
-  group: string,
-  version: string,
-): KnownState | undefined {
+function stateOfVersion(states: readonly KnownState[], group: string, version: string): KnownState | undefined {
   const hash = hashOfVersion(version);
   const { updatedAt, within } = partsOfVersion(version);
   const same = states.filter((state) => state.group === group && state.hash === hash);
@@ -65,23 +61,14 @@ export function winnersAsOf({ states }: Pick<KnownObject, "states">, at: string)
 export function editedColumns({ resource, row }: KnownObject, winners: Winners): string[] {
   if (row === null) return [];
   const described = resourceNamed(resource);
-  const edited = (
-    columns: Readonly<Record<string, unknown>>,
-    { isPartial }: { isPartial: boolean },
-  ) =>
+  const edited = (columns: Readonly<Record<string, unknown>>, { isPartial }: { isPartial: boolean }) =>
     Object.entries(columns).flatMap(([column, value]) =>
-      (isPartial && value === null) || isSame(comparable(row[column]), comparable(value))
-        ? []
-        : [column],
+      (isPartial && value === null) || isSame(comparable(row[column]), comparable(value)) ? [] : [column],
     );
   const found = Object.entries(described.groups).flatMap(([group, definition]) => {
     const state = winners.get(group)?.state;
     if (state === undefined) return [];
-    const columns: Record<string, unknown> = readColumns(
-      definition.columns,
-      state.content,
-      state.updatedAt,
-    );
+    const columns: Record<string, unknown> = readColumns(definition.columns, state.content, state.updatedAt);
     if (definition.contentColumn !== undefined) columns[definition.contentColumn] = state.content;
     return edited(columns, { isPartial: false });
   });

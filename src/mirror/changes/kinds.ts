@@ -101,8 +101,7 @@ const becomes = (status: string): KindRule => ({
 /** A status that a subscription with a further paid cycle has left meanwhile. */
 const becomesAgain = (status: string): KindRule => ({
   kind: status,
-  holds: (before, after) =>
-    after["status"] === status && (before["status"] !== status || isRenewed(before, after)),
+  holds: (before, after) => after["status"] === status && (before["status"] !== status || isRenewed(before, after)),
 });
 
 const isOne = ({ status = null }: Watched, statuses: readonly string[]): boolean =>
@@ -140,8 +139,7 @@ const orderRules: readonly KindRule[] = [
     kind: "failed",
     holds: (before, after) =>
       after["status"] === "failed" &&
-      (before["status"] !== "failed" ||
-        number(after["attempt_count"]) > Math.max(1, number(before["attempt_count"]))),
+      (before["status"] !== "failed" || number(after["attempt_count"]) > Math.max(1, number(before["attempt_count"]))),
   },
   becomes("voided"),
 ];
@@ -174,8 +172,7 @@ const subscriptionRules: readonly KindRule[] = [
     // Also one that had ended, which the interface does not foresee.
     kind: "resumed",
     holds: (before, after) =>
-      (isOne(before, ["paused", "canceled", "completed"]) &&
-        isOne(after, ["active", "past_due"])) ||
+      (isOne(before, ["paused", "canceled", "completed"]) && isOne(after, ["active", "past_due"])) ||
       (isOne(before, ["paused"]) && (isOne(after, ["completed"]) || isRenewed(before, after))),
   },
   { kind: "renewed", holds: isRenewed },
@@ -183,13 +180,11 @@ const subscriptionRules: readonly KindRule[] = [
     // The cycle that was recovered, or one right after it, may be the last: then it is completed at once.
     kind: "recovered",
     holds: (before, after) =>
-      isOne(before, ["past_due"]) &&
-      (isOne(after, ["active", "paused"]) || isRenewed(before, after)),
+      isOne(before, ["past_due"]) && (isOne(after, ["active", "paused"]) || isRenewed(before, after)),
   },
   {
     kind: "plan_changed",
-    holds: ({ plan_id: from = null }, { plan_id: to = null }) =>
-      from !== null && to !== null && from !== to,
+    holds: ({ plan_id: from = null }, { plan_id: to = null }) => from !== null && to !== null && from !== to,
   },
   becomesAgain("past_due"),
   becomesAgain("paused"),
@@ -203,8 +198,7 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
   customer: [
     {
       kind: "deleted",
-      holds: (before, after) =>
-        (before["deleted_at"] ?? null) === null && (after["deleted_at"] ?? null) !== null,
+      holds: (before, after) => (before["deleted_at"] ?? null) === null && (after["deleted_at"] ?? null) !== null,
     },
   ],
 };
@@ -258,14 +252,11 @@ const refunds = new Map<string, ChangeKind>([
 /** Whether the row that showed a fact had shown it before the write: it was told, or happened before there was a feed. */
 export function isShownBefore(fact: Fact, before: Watched | null): boolean {
   const status = before?.["status"] ?? "";
-  return isDispute(fact)
-    ? (disputes.get(status) ?? []).includes(fact.kind)
-    : refunds.get(status) === fact.kind;
+  return isDispute(fact) ? (disputes.get(status) ?? []).includes(fact.kind) : refunds.get(status) === fact.kind;
 }
 
 /** A dispute or its end. */
-export const isDispute = ({ kind }: Pick<Fact, "kind">): boolean =>
-  kind.startsWith("order.dispute");
+export const isDispute = ({ kind }: Pick<Fact, "kind">): boolean => kind.startsWith("order.dispute");
 
 function refundOf(id: string, json: string, columns: FactSource["columns"]): Fact[] {
   const { status, order_id: order } = JSON.parse(json) as Record<string, unknown>;

@@ -6,15 +6,7 @@ import type { WriteResult } from "../write/write-rows.ts";
 import { fixedForm } from "../blame/object-history.ts";
 import { knownUntilSql } from "../restores.ts";
 import { clockToleranceMs } from "../version.ts";
-import {
-  type ChangeKind,
-  type Fact,
-  factsOf,
-  isDispute,
-  isShownBefore,
-  kindHappenedAt,
-  kindsOf,
-} from "./kinds.ts";
+import { type ChangeKind, type Fact, factsOf, isDispute, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
 
 /** What was written of one resource. */
@@ -57,10 +49,7 @@ interface ShownFact extends Fact {
  * before the first event came has the cause `import`. Three statements at most. Must follow the write of the rows, whose locks put the changes of one object in
  * the order of their numbers. Needs the transaction that wrote them.
  */
-export async function recordChanges(
-  trx: Knex.Transaction,
-  written: readonly Written[],
-): Promise<void> {
+export async function recordChanges(trx: Knex.Transaction, written: readonly Written[]): Promise<void> {
   const steps: StepsByKey = new Map();
   for (const { resource, rows } of written) {
     for (const row of rows) steps.set(keyOf(resource, row.id), stepsOf(resource, row));
@@ -74,11 +63,7 @@ export async function recordChanges(
 type StepsByKey = Map<string, readonly Step[]>;
 
 /** In the order in which they are told: of each object what a step was, then the facts that it shows. Pure. */
-function changesOf(
-  written: readonly Written[],
-  steps: StepsByKey,
-  facts: readonly ShownFact[],
-): Change[] {
+function changesOf(written: readonly Written[], steps: StepsByKey, facts: readonly ShownFact[]): Change[] {
   const changes: Change[] = [];
   const factsOfStep = new Map<Step | null, ShownFact[]>();
   for (const fact of facts) {
@@ -238,10 +223,7 @@ interface UntoldDispute {
   isPresent: boolean;
 }
 
-async function untoldDisputes(
-  trx: Knex.Transaction,
-  ids: readonly string[],
-): Promise<UntoldDispute[]> {
+async function untoldDisputes(trx: Knex.Transaction, ids: readonly string[]): Promise<UntoldDispute[]> {
   const { rows } = await trx.raw<{ rows: UntoldDispute[] }>(
     `select u.id, u.kind, ${fixedForm("u.at")} as at, ${fixedForm("u.first_at")} as "firstAt",
             ${fixedForm("u.last_at")} as "lastAt", u.is_first as "isFirst", exists (
@@ -285,12 +267,9 @@ const byTime = (a: ShownFact, b: ShownFact): number => (a.at < b.at ? -1 : a.at 
 /** Of several states that show a fact the first counts that the row has shown. */
 const isTellable = (found: ShownFact, known: ShownFact): boolean =>
   found.place >= 0 &&
-  (known.place < 0 ||
-    found.place < known.place ||
-    (found.place === known.place && found.shownAt < known.shownAt));
+  (known.place < 0 || found.place < known.place || (found.place === known.place && found.shownAt < known.shownAt));
 
-const factKey = ({ resource, id, kind, subject }: Fact): string =>
-  `${resource}|${id}|${kind}|${subject}`;
+const factKey = ({ resource, id, kind, subject }: Fact): string => `${resource}|${id}|${kind}|${subject}`;
 
 /** Keeps what was not told before, for ever, and returns it. Most transactions show none and need no statement. */
 async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Promise<ShownFact[]> {
@@ -311,8 +290,7 @@ async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Pro
   const fresh = new Set(rows.map(({ key }) => key));
   return facts.filter(
     (fact) =>
-      fresh.has(factKey(fact)) &&
-      (fact.isOlder === false || !isShownBefore(fact, fact.shownBy?.before ?? null)),
+      fresh.has(factKey(fact)) && (fact.isOlder === false || !isShownBefore(fact, fact.shownBy?.before ?? null)),
   );
 }
 
@@ -353,9 +331,7 @@ async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]):
         sqlArray(changes.map(({ step }) => step?.state?.group ?? null)),
         sqlArray(changes.map(({ step }) => step?.state?.updatedAt ?? null)),
         sqlArray(changes.map(({ step }) => step?.state?.hash ?? null)),
-        sqlArray(
-          changes.map(({ fact }) => (fact === null || isDispute(fact) ? null : fact.subject)),
-        ),
+        sqlArray(changes.map(({ fact }) => (fact === null || isDispute(fact) ? null : fact.subject))),
         sqlArray(changes.map(({ fact }) => fact?.amount ?? null)),
         sqlArray(changes.map(({ fact }) => fact?.currency ?? null)),
         sqlArray(changes.map(({ isSuperseded }) => isSuperseded)),

@@ -50,14 +50,10 @@ const isTold = (resource: Resource, state: GroupState): boolean =>
 /** The states in their order, those together that one snapshot shows: of one time, and of different groups. */
 function momentsOf(states: readonly GroupState[]): GroupState[][] {
   const moments: GroupState[][] = [];
-  const sorted = [...states].sort(
-    (a, b) => compare(a.changedAt, b.changedAt) || compare(a.version, b.version),
-  );
+  const sorted = [...states].sort((a, b) => compare(a.changedAt, b.changedAt) || compare(a.version, b.version));
   for (const state of sorted) {
     const moment = moments.at(-1);
-    const isSame = moment?.every(
-      (other) => other.changedAt === state.changedAt && other.group !== state.group,
-    );
+    const isSame = moment?.every((other) => other.changedAt === state.changedAt && other.group !== state.group);
     if (moment !== undefined && isSame === true) moment.push(state);
     else moments.push([state]);
   }
@@ -67,11 +63,7 @@ function momentsOf(states: readonly GroupState[]): GroupState[][] {
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The watched columns after a state, as far as the state alone says what they are. */
-function shownAfter(
-  before: Watched,
-  resource: Resource,
-  { group, columns, hash }: GroupState,
-): Watched {
+function shownAfter(before: Watched, resource: Resource, { group, columns, hash }: GroupState): Watched {
   const after: Record<string, string | null> = { ...before };
   for (const [column, value] of Object.entries(columns)) {
     after[column] = value === null ? null : String(value);

@@ -1,12 +1,7 @@
 import type { Knex } from "knex";
 import { redactErased } from "../privacy/erased-people.ts";
 import { mirrorResources } from "../resources.ts";
-import {
-  type ColumnDefinition,
-  type MirrorResource,
-  type NamedGroup,
-  namedGroups,
-} from "../resources/resource.ts";
+import { type ColumnDefinition, type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
 import { type TableRow, byId, rowBindings, winnersAmong } from "../write/write-rows.ts";
@@ -67,13 +62,8 @@ const differs = (column: string, shown = `r.${column}`, stored = `t.${column}`):
 });
 
 /** A text that was stored whole, before its column was cut, is no difference. */
-const columnDiffers = (
-  column: string,
-  { maxLength }: Pick<ColumnDefinition, "maxLength">,
-): Check =>
-  maxLength === undefined
-    ? differs(column)
-    : differs(column, `r.${column}`, `left(t.${column}, ${maxLength})`);
+const columnDiffers = (column: string, { maxLength }: Pick<ColumnDefinition, "maxLength">): Check =>
+  maxLength === undefined ? differs(column) : differs(column, `r.${column}`, `left(t.${column}, ${maxLength})`);
 
 function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   const { versionColumn: v, prefix, contentColumn } = group;
@@ -82,14 +72,9 @@ function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   const seen = `t.${v} <> ''`;
   const own = Object.entries(group.columns).map(([column, of]) => columnDiffers(column, of));
   const rest: Check[] = [
-    ...(contentColumn === undefined
-      ? []
-      : [{ ...differs(contentColumn, `r.${prefix}content`), name: contentDiffers }]),
+    ...(contentColumn === undefined ? [] : [{ ...differs(contentColumn, `r.${prefix}content`), name: contentDiffers }]),
     ...(isCore
-      ? [
-          differs("source_updated_at", `r.${prefix}at`),
-          { name: v, condition: `left(t.${v}, 27) <> left(r.${v}, 27)` },
-        ]
+      ? [differs("source_updated_at", `r.${prefix}at`), { name: v, condition: `left(t.${v}, 27) <> left(r.${v}, 27)` }]
       : []),
   ];
   return [
@@ -104,10 +89,7 @@ function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
 }
 
 /** Shared columns: the core owns them once it was seen here, another group until then. */
-function sharedChecks(
-  { shared, name: core, groups }: MirrorResource,
-  { group }: NamedGroup,
-): Check[] {
+function sharedChecks({ shared, name: core, groups }: MirrorResource, { group }: NamedGroup): Check[] {
   const coreVersion = groups[core]?.versionColumn;
   if (shared === undefined || coreVersion === undefined) return [];
   return Object.entries(shared.columns).map(([column, of]) => {
@@ -132,9 +114,7 @@ const shownChecks = ({ shown = {}, name: core }: MirrorResource, group: NamedGro
     : [];
 
 const computedChecks = ({ computed = {} }: MirrorResource): Check[] =>
-  Object.entries(computed).map(([column, sql]) =>
-    differs(column, `(${sql((part) => `t.${part}`)})`),
-  );
+  Object.entries(computed).map(([column, sql]) => differs(column, `(${sql((part) => `t.${part}`)})`));
 
 const differing = ({ versionColumn: v }: NamedGroup, checks: readonly Check[]): string =>
   `case when r.${v} <> '' and t.id is not null then array_remove(array[${checks
@@ -177,10 +157,7 @@ type ComparedTable = (typeof tables)[number];
  * lock, so a difference may have been overtaken since. Where something may differ, redacts states of erased people in
  * place.
  */
-export async function compareStates(
-  db: Knex,
-  states: readonly GroupState[],
-): Promise<DifferentObject[]> {
+export async function compareStates(db: Knex, states: readonly GroupState[]): Promise<DifferentObject[]> {
   const found: DifferentObject[] = [];
   for (const compared of tables) {
     const own = states.filter(({ group }) => Object.hasOwn(compared.resource.groups, group));

@@ -18,11 +18,7 @@ export interface FieldChange {
 }
 
 /** The fields in which two contents of one object differ, in the order of their names. Pure. */
-export function changesBetween(
-  resourceName: string,
-  before: Json | null,
-  after: Json | null,
-): FieldChange[] {
+export function changesBetween(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
   const resource = resourceNamed(resourceName);
   const isPersonal = (field: string, value: unknown): boolean =>
     (value ?? null) !== null && !isSameJson(impersonalValue(resource, field, value), value);
@@ -37,10 +33,7 @@ export function changesBetween(
 }
 
 /** The rows of these objects, as JSON by resource and id. One statement for each table; none of an absent row. */
-export async function readRows(
-  db: Knex,
-  objects: readonly ObjectKey[],
-): Promise<ReadonlyMap<string, Json>> {
+export async function readRows(db: Knex, objects: readonly ObjectKey[]): Promise<ReadonlyMap<string, Json>> {
   const found = new Map<string, Json>();
   for (const { name, table } of mirrorResources) {
     const ids = objects.filter(({ resource }) => resource === name).map(({ id }) => id);
@@ -54,23 +47,14 @@ export async function readRows(
   return found;
 }
 
-export const rowKey = ({ resource, id }: { resource: string; id: string }): string =>
-  `${resource}|${id}`;
+export const rowKey = ({ resource, id }: { resource: string; id: string }): string => `${resource}|${id}`;
 
 /**
  * What of a row is different for whoever reads it: its columns, and those fields of its content that have none. Versions
  * and hashes are left out. Pure.
  */
-export function rowChanges(
-  resourceName: string,
-  before: Json | null,
-  after: Json | null,
-): FieldChange[] {
-  return changesBetween(
-    resourceName,
-    shownFields(resourceName, before),
-    shownFields(resourceName, after),
-  );
+export function rowChanges(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
+  return changesBetween(resourceName, shownFields(resourceName, before), shownFields(resourceName, after));
 }
 
 function shownFields(resourceName: string, row: Json | null): Json | null {

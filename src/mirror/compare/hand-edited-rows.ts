@@ -21,10 +21,7 @@ const batchSize = 1_000;
  * hash that is not its version's. Yields them in batches. Reads every row, so it is meant for full runs. `seenAt`: the
  * service's time.
  */
-export async function* handEditedRows(
-  db: Knex,
-  seenAt: string,
-): AsyncGenerator<InconsistentRow[], void, undefined> {
+export async function* handEditedRows(db: Knex, seenAt: string): AsyncGenerator<InconsistentRow[], void, undefined> {
   for (const resource of mirrorResources) {
     let after: string | null = null;
     for (;;) {
@@ -48,21 +45,17 @@ export async function* handEditedRows(
 
 /** One SQL expression for each check: the column's name if it is at fault, else null. */
 function faultsOf(resource: MirrorResource): string[] {
-  const fault = (column: string, condition: string) =>
-    `case when ${condition} then '${column}' end`;
+  const fault = (column: string, condition: string) => `case when ${condition} then '${column}' end`;
   const ofGroups = namedGroups(resource).flatMap(({ versionColumn: v, columns, contentColumn }) => [
     fault(v, `left(t.${v}, 27) > :limit`),
-    ...[...Object.keys(columns), ...(contentColumn === undefined ? [] : [contentColumn])].map(
-      (column) => fault(column, `t.${v} = '' and t.${column} is not null`),
+    ...[...Object.keys(columns), ...(contentColumn === undefined ? [] : [contentColumn])].map((column) =>
+      fault(column, `t.${v} = '' and t.${column} is not null`),
     ),
   ]);
   const core = resource.groups[resource.name]?.versionColumn;
   return [
     ...ofGroups,
-    fault(
-      "content_hash",
-      `t.${core} <> '' and t.content_hash is distinct from right(t.${core}, 32)`,
-    ),
+    fault("content_hash", `t.${core} <> '' and t.content_hash is distinct from right(t.${core}, 32)`),
     ...(resource.absence !== undefined ? [] : [fault("deleted_at", "t.deleted_at is not null")]),
   ];
 }

@@ -35,11 +35,7 @@ export interface Neighbours {
  * The neighbours of states in the history, in their order. `knownAt`: what was recorded until then was known when a
  * state came that the history has from elsewhere. One statement, by the history's key.
  */
-export async function readNeighbours(
-  db: Knex,
-  keys: readonly StateKey[],
-  knownAt: Date,
-): Promise<Neighbours[]> {
+export async function readNeighbours(db: Knex, keys: readonly StateKey[], knownAt: Date): Promise<Neighbours[]> {
   if (keys.length === 0) return [];
   const { rows } = await db.raw<{ rows: NeighbourRow[] }>(
     `select to_jsonb(k) as itself, to_jsonb(b) as before, to_jsonb(l) as "knownLater", to_jsonb(last) as newest
@@ -84,8 +80,7 @@ export async function readNeighbours(
   }));
 }
 
-const stateColumns =
-  "v.source_updated_at, v.content_hash, v.cause, v.recorded_at, v.data, v.resource, v.id";
+const stateColumns = "v.source_updated_at, v.content_hash, v.cause, v.recorded_at, v.data, v.resource, v.id";
 
 /** The states that an event was the first to show, of this object and of what it embeds. One statement. */
 export async function statesOfCause(

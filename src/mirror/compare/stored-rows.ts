@@ -18,10 +18,7 @@ export type EqualityTest = (states: ReadonlyMap<string, GroupState>, stored: Sto
  * only if `compareStatement` would find no difference. That statement defines what a difference is, and compares every
  * row that fails here. Pure.
  */
-export function equalityTest(
-  resource: MirrorResource,
-  places: ReadonlyMap<string, number>,
-): EqualityTest {
+export function equalityTest(resource: MirrorResource, places: ReadonlyMap<string, number>): EqualityTest {
   const placeOf = (name: string): number => {
     const place = places.get(name);
     if (place === undefined) throw new Error(`${resource.name}: the statement reads no ${name}`);
@@ -55,10 +52,7 @@ export function equalityTest(
 }
 
 /** Tests the shared columns: the core owns them once it was seen, the other group until then. */
-function sharedTest(
-  { shared, name: core }: MirrorResource,
-  placeOf: (name: string) => number,
-): EqualityTest {
+function sharedTest({ shared, name: core }: MirrorResource, placeOf: (name: string) => number): EqualityTest {
   if (shared === undefined) return () => true;
   const columns = printedColumns(shared.columns);
   const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];
@@ -103,9 +97,7 @@ const noFraction = ".000000Z";
 /** Converts a time from the fixed form to Postgres's text of a `timestamp`, which drops trailing zeros. */
 function inPostgresForm(at: string): string {
   const [date, time] = [at.slice(0, 10), at.slice(11, 19)];
-  return at.endsWith(noFraction)
-    ? `${date} ${time}`
-    : `${date} ${time}${at.slice(19, -1).replace(/0+$/, "")}`;
+  return at.endsWith(noFraction) ? `${date} ${time}` : `${date} ${time}${at.slice(19, -1).replace(/0+$/, "")}`;
 }
 
 /** A stored row as a few texts that are cheap to compare: the values of `storedRowStatement`. */
@@ -146,18 +138,14 @@ export function storedRowStatement(resource: MirrorResource): StoredRowStatement
   for (const group of namedGroups(resource)) {
     const { columns, versionColumn, contentColumn } = group;
     const changedAt = group.group === resource.name ? [inUtc("source_updated_at")] : [];
-    values.set(
-      columnsOf(group),
-      rowOf([`left(t.${versionColumn}, 27)`, ...columnValues(columns), ...changedAt]),
-    );
+    values.set(columnsOf(group), rowOf([`left(t.${versionColumn}, 27)`, ...columnValues(columns), ...changedAt]));
     if (contentColumn !== undefined) values.set(contentColumn, `t.${contentColumn}`);
   }
   if (resource.shared !== undefined) {
     values.set(sharedColumns, rowOf(columnValues(resource.shared.columns)));
     values.set(asked.hasCore, `t.${resource.groups[resource.name]?.versionColumn} <> ''`);
   }
-  if (resource.shown !== undefined)
-    values.set(asked.shownHold, allHold(resource.shown, coreOf(resource)));
+  if (resource.shown !== undefined) values.set(asked.shownHold, allHold(resource.shown, coreOf(resource)));
   const { owner } = resource;
   values.set(
     asked.holds,
@@ -176,9 +164,7 @@ export function storedRowStatement(resource: MirrorResource): StoredRowStatement
 }
 
 const columnValues = (columns: Columns): string[] =>
-  Object.entries(columns).map(([column, { type }]) =>
-    type === "timestamptz" ? inUtc(column) : `t.${column}`,
-  );
+  Object.entries(columns).map(([column, { type }]) => (type === "timestamptz" ? inUtc(column) : `t.${column}`));
 
 /** Independent of the session's time zone. */
 const inUtc = (column: string): string => `t.${column} at time zone 'UTC'`;
@@ -186,9 +172,7 @@ const inUtc = (column: string): string => `t.${column} at time zone 'UTC'`;
 const rowOf = (values: readonly string[]): string => `row(${values.join(", ")})::text`;
 
 function allHold(expressions: MirrorResource["computed"] = {}, field: RowExpression): string {
-  const each = Object.entries(expressions).map(
-    ([column, sql]) => `t.${column} is not distinct from (${sql(field)})`,
-  );
+  const each = Object.entries(expressions).map(([column, sql]) => `t.${column} is not distinct from (${sql(field)})`);
   return ["true", ...each].join(" and ");
 }
 
@@ -224,10 +208,8 @@ export async function readStoredRows(
 const special = /["\\(), \t\n\v\f\r]/;
 
 /** A text as `record_out` of Postgres prints it within a row. */
-export const inRecord = (text: string): string =>
-  text === "" || special.test(text) ? quoted(text) : text;
+export const inRecord = (text: string): string => (text === "" || special.test(text) ? quoted(text) : text);
 
 const doubled = /["\\]/;
 
-const quoted = (value: string): string =>
-  `"${doubled.test(value) ? value.replace(/["\\]/g, "$&$&") : value}"`;
+const quoted = (value: string): string => `"${doubled.test(value) ? value.replace(/["\\]/g, "$&$&") : value}"`;

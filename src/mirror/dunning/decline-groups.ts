@@ -140,9 +140,7 @@ function requestText(advice: DeclineAdvice): string {
     case "stop":
       return (
         "Do not charge again. Give no access and ship nothing. " +
-        (nextRetry === null
-          ? ""
-          : `Cancel the subscription, or the service charges the card again on ${nextRetry}. `) +
+        (nextRetry === null ? "" : `Cancel the subscription, or the service charges the card again on ${nextRetry}. `) +
         "Check the customer's other orders. Refund those that look stolen before they are disputed."
       );
     case "page-engineering":

@@ -53,9 +53,7 @@ export function declinedAttempts(order: DeclinedOrder): Attempt[] {
   const { sales, failures, dunning, firstAttempt } = order;
   const attempts = new Map<number, Attempt>();
   const codeAt = (at: Date): string | null =>
-    failures.findLast((failure) => failure.at <= at)?.failureCode ??
-    failures[0]?.failureCode ??
-    null;
+    failures.findLast((failure) => failure.at <= at)?.failureCode ?? failures[0]?.failureCode ?? null;
   if (sales.length === 0 && dunning.every(({ attempt }) => attempt === null)) {
     for (const [n, { at, failureCode }] of failures.entries()) {
       attempts.set(n + firstAttempt, { number: n + firstAttempt, at, failureCode });
@@ -80,13 +78,8 @@ export type NextRetry = Date | null | "unknown";
  * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription as long as
  * it describes this attempt. A missing key means unknown, not null. Pure.
  */
-export function nextRetryAfter(
-  { dunning, subscription }: DeclinedOrder,
-  number: number,
-): NextRetry {
-  const told = dunning.findLast(
-    ({ attempt, isRetryUnknown }) => !isRetryUnknown && (attempt ?? number) >= number,
-  );
+export function nextRetryAfter({ dunning, subscription }: DeclinedOrder, number: number): NextRetry {
+  const told = dunning.findLast(({ attempt, isRetryUnknown }) => !isRetryUnknown && (attempt ?? number) >= number);
   if (told !== undefined) return told.nextRetryAt;
   const detail = subscription?.status === "past_due" ? subscription.detail : null;
   return detail !== null && detail?.attempt === number ? detail.nextRetryAt : "unknown";
@@ -99,8 +92,7 @@ export function paidAt({ sales, payments }: DeclinedOrder): Date | null {
 
 const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress", "voided"]);
 
-const isPaying = ({ status }: DeclinedOrder["sales"][number]): boolean =>
-  status !== null && !unpaid.has(status);
+const isPaying = ({ status }: DeclinedOrder["sales"][number]): boolean => status !== null && !unpaid.has(status);
 
 /**
  * An order that was paid and failed again was declined more than once. Each part has what happened from the payment
@@ -118,9 +110,7 @@ export function declinedParts<Order extends DeclinedOrder>(order: Order): Order[
       isBefore(sale) || (isPaying(sale) && sale.at < again);
     const sales = rest.sales.filter(isSaleBefore);
     // A sale that turned from paid to failed was no declined attempt by then.
-    const turned = sales.some(isPaying)
-      ? -1
-      : sales.findLastIndex(({ status }) => status === "failed");
+    const turned = sales.some(isPaying) ? -1 : sales.findLastIndex(({ status }) => status === "failed");
     parts.push({
       ...rest,
       sales: sales.filter((_, n) => n !== turned),
@@ -199,9 +189,7 @@ interface Row {
   created_at: Date | null;
   sales: { status: string | null; at: string; code: string | null }[] | null;
   failures: { at: string; code: string | null }[] | null;
-  dunning:
-    | { at: string; attempt: number | null; next: string | null; is_unknown: boolean | null }[]
-    | null;
+  dunning: { at: string; attempt: number | null; next: string | null; is_unknown: boolean | null }[] | null;
   payments: { at: string; again: string | null }[] | null;
   voided_at: Date | null;
   has_subscription: boolean;
@@ -216,10 +204,7 @@ interface Row {
  * These orders and all other declined orders of their subscriptions, with everything the history knows of them. The ids
  * may include orders that were never declined. One statement.
  */
-export async function findDeclinedOrders(
-  db: Knex,
-  orderIds: readonly string[],
-): Promise<DeclinedOrder[]> {
+export async function findDeclinedOrders(db: Knex, orderIds: readonly string[]): Promise<DeclinedOrder[]> {
   if (orderIds.length === 0) return [];
   const { rows } = await db
     .raw<{ rows: Row[] }>(statement, [sqlArray(orderIds), sqlArray(orderIds)])
@@ -326,10 +311,7 @@ const toOrder = (row: Row): DeclinedOrder => ({
     ? {
         status: row.subscription_status,
         canceledAt: row.canceled_at,
-        detail:
-          row.has_detail === true
-            ? { attempt: row.detail_attempt, nextRetryAt: row.detail_next }
-            : null,
+        detail: row.has_detail === true ? { attempt: row.detail_attempt, nextRetryAt: row.detail_next } : null,
       }
     : null,
 });

@@ -28,8 +28,7 @@ export function dunningStageOf(
   now: Date,
 ): Exclude<DunningStage, "recovered"> {
   if (nextRetryAt === null) return "final";
-  const isNear =
-    nextRetryAt !== "unknown" && nextRetryAt.getTime() - now.getTime() <= withinHours * hourMs;
+  const isNear = nextRetryAt !== "unknown" && nextRetryAt.getTime() - now.getTime() <= withinHours * hourMs;
   if (attempts >= lastAttempt && isNear) return "last-retry";
   return attempts <= 1 ? "first" : "retrying";
 }

@@ -17,8 +17,7 @@ export function mayHoldCardNumber(text: string): boolean {
   return false;
 }
 
-const isOfNumber = (code: number): boolean =>
-  code <= 57 && (code >= 48 || code === hyphen || code === space);
+const isOfNumber = (code: number): boolean => code <= 57 && (code >= 48 || code === hyphen || code === space);
 
 /** The same for a JSON number. */
 export const numberMayBeCard = (value: number): boolean => value >= 10 ** (minDigits - 1);
@@ -134,8 +133,7 @@ function cardFrom(text: string, run: Run, gap: Gap): Card | null {
   let digits = end - start;
   if (digits > maxDigits || !mayLead[text.charCodeAt(start) - 48]) return null;
   if (!beginsAlone(text, start, gap)) return null;
-  let card =
-    digits >= minDigits && endsAlone(text, end, gap) ? cardOf(text, start, end, digits) : null;
+  let card = digits >= minDigits && endsAlone(text, end, gap) ? cardOf(text, start, end, digits) : null;
   const separator = text.charCodeAt(end);
   if (digits < minFirstGroup || !(separator === hyphen || separator === space)) return card;
   const isHyphened = separator === hyphen;
@@ -147,9 +145,7 @@ function cardFrom(text: string, run: Run, gap: Gap): Card | null {
     if (group === 0 || digits > maxDigits) break;
     end = groupEnd;
     const isWhole =
-      digits >= minDigits &&
-      endsAlone(text, end, gap) &&
-      !(isHyphened && isHyphenedAfter(text, end, gap));
+      digits >= minDigits && endsAlone(text, end, gap) && !(isHyphened && isHyphenedAfter(text, end, gap));
     if (isWhole) card = cardOf(text, start, end, digits) ?? card;
     // A shorter group can only be the last.
     if (group < minGroup) break;
@@ -204,28 +200,27 @@ function isPartOfWord(code: number): boolean {
 }
 
 /** Ranges of the first four digits, with the shortest and the longest number (ISO/IEC 7812, as the networks use it). */
-const issuers: readonly (readonly [from: number, to: number, shortest: number, longest: number])[] =
-  [
-    [2221, 2720, 16, 16], // Mastercard
-    [3000, 3059, 14, 19], // Diners Club
-    [3095, 3095, 14, 19], // Diners Club
-    [3400, 3499, 15, 15], // American Express
-    [3528, 3589, 16, 19], // JCB
-    [3600, 3699, 14, 19], // Diners Club
-    [3700, 3799, 15, 15], // American Express
-    [3800, 3999, 14, 19], // Diners Club
-    [4000, 4999, 16, 16], // Visa; 13 digits are no longer issued
-    [4000, 4999, 19, 19], // Visa
-    [5000, 5099, 13, 19], // Maestro
-    [5100, 5599, 16, 16], // Mastercard
-    [5600, 5899, 13, 19], // Maestro
-    [6011, 6011, 16, 19], // Discover
-    [6200, 6299, 16, 19], // UnionPay
-    [6300, 6399, 13, 19], // Maestro
-    [6440, 6599, 16, 19], // Discover
-    [6700, 6799, 13, 19], // Maestro
-    [8100, 8199, 16, 19], // UnionPay
-  ];
+const issuers: readonly (readonly [from: number, to: number, shortest: number, longest: number])[] = [
+  [2221, 2720, 16, 16], // Mastercard
+  [3000, 3059, 14, 19], // Diners Club
+  [3095, 3095, 14, 19], // Diners Club
+  [3400, 3499, 15, 15], // American Express
+  [3528, 3589, 16, 19], // JCB
+  [3600, 3699, 14, 19], // Diners Club
+  [3700, 3799, 15, 15], // American Express
+  [3800, 3999, 14, 19], // Diners Club
+  [4000, 4999, 16, 16], // Visa; 13 digits are no longer issued
+  [4000, 4999, 19, 19], // Visa
+  [5000, 5099, 13, 19], // Maestro
+  [5100, 5599, 16, 16], // Mastercard
+  [5600, 5899, 13, 19], // Maestro
+  [6011, 6011, 16, 19], // Discover
+  [6200, 6299, 16, 19], // UnionPay
+  [6300, 6399, 13, 19], // Maestro
+  [6440, 6599, 16, 19], // Discover
+  [6700, 6799, 13, 19], // Maestro
+  [8100, 8199, 16, 19], // UnionPay
+];
 
 /** By the first digit: whether any network's numbers begin with it. */
 const mayLead = Array.from({ length: 10 }, (_, digit) =>
@@ -234,8 +229,7 @@ const mayLead = Array.from({ length: 10 }, (_, digit) =>
 
 const isIssued = (leading: number, digits: number): boolean =>
   issuers.some(
-    ([from, to, shortest, longest]) =>
-      leading >= from && leading <= to && digits >= shortest && digits <= longest,
+    ([from, to, shortest, longest]) => leading >= from && leading <= to && digits >= shortest && digits <= longest,
   );
 
 /** The first four digits of a card. They stand together, since no first group is shorter. */

@@ -5,13 +5,7 @@ import { isObject } from "../../contract/wire-types.ts";
 import { mirrorResources } from "../resources.ts";
 import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import { type PersonTraces, addTraces, customerNamedBy } from "./data-subject.ts";
-import {
-  groupsInHistory,
-  isPerson,
-  ownedTables,
-  redactedContent,
-  withHash,
-} from "./erased-people.ts";
+import { groupsInHistory, isPerson, ownedTables, redactedContent, withHash } from "./erased-people.ts";
 import { withoutPersonalField } from "./personal-data.ts";
 
 interface VersionRow {
@@ -29,12 +23,8 @@ export type NewHashes = ReadonlyMap<string, string>;
 const hashKey = (group: string, id: string, hash: string): string => `${group}|${id}|${hash}`;
 
 /** The hash that replaced this one; undefined where none did. */
-export const newHashOf = (
-  hashes: NewHashes,
-  group: string,
-  id: string,
-  hash: string,
-): string | undefined => hashes.get(hashKey(group, id, hash));
+export const newHashOf = (hashes: NewHashes, group: string, id: string, hash: string): string | undefined =>
+  hashes.get(hashKey(group, id, hash));
 
 /** The ids of the customer and of all objects that ever belonged to the customer. Reads the whole history. */
 export async function objectsOf(db: Knex, customerId: string): Promise<string[]> {
@@ -138,15 +128,8 @@ export async function eraseRows(
 }
 
 /** The columns that change. */
-function redactedRow(
-  resource: MirrorResource,
-  row: Row,
-  customerId: string,
-  hashes: NewHashes,
-): Row {
-  const theirs = namedGroups(resource).filter(
-    (group) => ownerOf(resource, group, row) === customerId,
-  );
+function redactedRow(resource: MirrorResource, row: Row, customerId: string, hashes: NewHashes): Row {
+  const theirs = namedGroups(resource).filter((group) => ownerOf(resource, group, row) === customerId);
   const changed: Row = {};
   for (const group of theirs) {
     Object.assign(changed, redactedColumns(row, columnsOf(resource, group, row)));
@@ -180,15 +163,11 @@ function columnsOf(resource: MirrorResource, group: NamedGroup, row: Row): strin
   const own = Object.keys(group.columns);
   if (shared === undefined) return own;
   const hasCore = row[groups[core]?.versionColumn ?? ""] !== "";
-  return group.group === (hasCore ? core : shared.with)
-    ? [...own, ...Object.keys(shared.columns)]
-    : own;
+  return group.group === (hasCore ? core : shared.with) ? [...own, ...Object.keys(shared.columns)] : own;
 }
 
 const redactedColumns = (row: Row, columns: readonly string[]): Row =>
-  Object.fromEntries(
-    columns.map((column) => [column, withoutPersonalField(column, row[column]) ?? null]),
-  );
+  Object.fromEntries(columns.map((column) => [column, withoutPersonalField(column, row[column]) ?? null]));
 
 /** Recomputes the columns that derive from several groups. */
 async function recompute(
@@ -196,13 +175,9 @@ async function recompute(
   { table, computed }: MirrorResource,
   ids: readonly string[],
 ): Promise<void> {
-  const sets = Object.entries(computed ?? {}).map(
-    ([column, sql]) => `${column} = ${sql((field) => `t.${field}`)}`,
-  );
+  const sets = Object.entries(computed ?? {}).map(([column, sql]) => `${column} = ${sql((field) => `t.${field}`)}`);
   if (sets.length === 0) return;
-  await trx.raw(`update mirror.${table} t set ${sets.join(", ")} where id = any(?::text[])`, [
-    sqlArray(ids),
-  ]);
+  await trx.raw(`update mirror.${table} t set ${sets.join(", ")} where id = any(?::text[])`, [sqlArray(ids)]);
 }
 
 /** Who erased whom, why, and how many rows of each kind. Entries never change. */

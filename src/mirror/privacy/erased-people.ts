@@ -14,15 +14,12 @@ export const groupsInHistory = mirrorResources.flatMap((resource) =>
 );
 
 /** The tables whose rows name their customer in `customer_id`. */
-export const ownedTables = mirrorResources.flatMap(({ table, owner }) =>
-  owner === "customer_id" ? [table] : [],
-);
+export const ownedTables = mirrorResources.flatMap(({ table, owner }) => (owner === "customer_id" ? [table] : []));
 
 const people = mirrorResources.filter(({ owner }) => owner === "id");
 
 /** SQL condition: the group with this name shows the person itself. */
-export const isPerson = (group: string): string =>
-  `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
+export const isPerson = (group: string): string => `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
 /**
  * Whether anybody was ever erased. Every writer calls this, `beginWriting` or `erasedAmong` first in its transaction, so
@@ -63,11 +60,7 @@ export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Prom
 const hashed = (text: string): string => `sha256(k.key || convert_to(${text}, 'UTF8'))`;
 
 /** Keeps an erased person's addresses as keyed hashes, so that later events are recognised. Idempotent. */
-export async function keepContacts(
-  db: Knex,
-  customerId: string,
-  contacts: readonly Contact[],
-): Promise<void> {
+export async function keepContacts(db: Knex, customerId: string, contacts: readonly Contact[]): Promise<void> {
   await db.raw(
     `insert into mirror.erased_contacts (hash, customer_id)
      select ${hashed("c")}, ? from unnest(?::text[]) c, mirror.erasure_key k on conflict do nothing`,
@@ -79,10 +72,7 @@ export async function keepContacts(
  * Those of these addresses that an erased person had and nobody else has now. One query; a second one only if the first
  * finds any, which is rare.
  */
-export async function erasedContactsAmong(
-  db: Knex,
-  contacts: readonly Contact[],
-): Promise<Set<Contact>> {
+export async function erasedContactsAmong(db: Knex, contacts: readonly Contact[]): Promise<Set<Contact>> {
   if (contacts.length === 0) return new Set();
   const { rows: known } = await db.raw<{ rows: { contact: Contact }[] }>(
     `select c as contact from unnest(?::text[]) c, mirror.erasure_key k
@@ -118,9 +108,7 @@ export async function isCustomerKnown(db: Knex, customerId: string): Promise<boo
     `select exists (select from mirror.erasures where customer_id = :customerId)
        ${mirrorResources
          .flatMap(({ table, owner }) =>
-           owner === null
-             ? []
-             : [`or exists (select from mirror.${table} where ${owner} = :customerId)`],
+           owner === null ? [] : [`or exists (select from mirror.${table} where ${owner} = :customerId)`],
          )
          .join("\n       ")}
        or exists (select from mirror.unbelieved
@@ -172,9 +160,7 @@ const ownerOf = ({ group, id, columns }: GroupState): Column | undefined => {
 };
 
 const ownerOfGroup = new Map(
-  mirrorResources.flatMap(({ owner, groups }) =>
-    Object.keys(groups).map((group) => [group, owner] as const),
-  ),
+  mirrorResources.flatMap(({ owner, groups }) => Object.keys(groups).map((group) => [group, owner] as const)),
 );
 
 /** Groups that never hold personal data. */
@@ -202,9 +188,7 @@ export async function redactErased(db: Knex, states: readonly GroupState[]): Pro
     ownerOfObject.set(state.id, owner);
   }
   const erased = await erasedAmong(db, [...owners]);
-  const unowned = states.filter(
-    ({ id, group }) => !ownerOfObject.has(id) && !impersonal.has(group),
-  );
+  const unowned = states.filter(({ id, group }) => !ownerOfObject.has(id) && !impersonal.has(group));
   const objects = await erasedObjectsAmong(
     db,
     unowned.map(({ id }) => id),
@@ -221,10 +205,7 @@ function redactState(state: GroupState): void {
     key,
     withoutPersonalField(key, value) as Column,
   ]);
-  state.replaceContent(
-    redactedContent(state.json).json,
-    Object.fromEntries(columns) as GroupState["columns"],
-  );
+  state.replaceContent(redactedContent(state.json).json, Object.fromEntries(columns) as GroupState["columns"]);
 }
 
 /**

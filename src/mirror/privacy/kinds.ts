@@ -43,14 +43,7 @@ export const hasForm: Readonly<Record<SurvivingForm, (text: string) => boolean>>
 };
 
 /** Kinds whose JSON numbers survive. Under another key, a number may be part of a card or phone number. */
-export const formsWithNumbers: ReadonlySet<SurvivingForm> = new Set([
-  "id",
-  "word",
-  "code",
-  "result",
-  "number",
-  "time",
-]);
+export const formsWithNumbers: ReadonlySet<SurvivingForm> = new Set(["id", "word", "code", "result", "number", "time"]);
 
 /** By kind: the keys, separated by spaces, whose values survive an erasure if they have the form of the kind. */
 export type SurvivingKeys = Readonly<Partial<Record<SurvivingForm, string>>>;

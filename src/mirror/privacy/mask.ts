@@ -1,11 +1,6 @@
 import { storable } from "../../platform/postgres/values.ts";
 import { NestedTooDeeply } from "../canonical.ts";
-import {
-  isNeverMasked,
-  maskCardNumbers,
-  numberMayBeCard,
-  mayHoldCardNumber,
-} from "./card-number.ts";
+import { isNeverMasked, maskCardNumbers, numberMayBeCard, mayHoldCardNumber } from "./card-number.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 /** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */
@@ -105,9 +100,7 @@ function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > maxDepth) throw new NestedTooDeeply();
   if (Array.isArray(value)) {
-    return value.map((item: unknown) =>
-      maskValue({ value: item, key, path, paths, depth: depth + 1 }),
-    );
+    return value.map((item: unknown) => maskValue({ value: item, key, path, paths, depth: depth + 1 }));
   }
   const fields = Object.keys(value).map((name) => ({ name, masked: maskCardNumbers(name) }));
   // Two masked keys may be equal: then the last in sorted order wins, in whatever order they came.

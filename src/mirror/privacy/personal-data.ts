@@ -38,9 +38,7 @@ const keptOnErasure: ReadonlyMap<string, SurvivingForm> = kindOfKey([
 /** Throws if two lists disagree: a key means the same everywhere in an event. */
 function kindOfKey(lists: readonly SurvivingKeys[]): Map<string, SurvivingForm> {
   const kinds = new Map<string, SurvivingForm>();
-  for (const [kind, each] of lists.flatMap(
-    (list) => Object.entries(list) as [SurvivingForm, string][],
-  )) {
+  for (const [kind, each] of lists.flatMap((list) => Object.entries(list) as [SurvivingForm, string][])) {
     for (const key of keys(each)) {
       const known = kinds.get(key);
       if (known !== undefined && known !== kind) {
@@ -65,11 +63,7 @@ const keptRedacted = new Set(
 const maps = new Set(["metadata", "billing_details"]);
 
 /** The keys that the lists above know, for the test that compares them with the interface. */
-export const classifiedKeys: ReadonlySet<string> = new Set([
-  ...keptOnErasure.keys(),
-  ...keptRedacted,
-  ...maps,
-]);
+export const classifiedKeys: ReadonlySet<string> = new Set([...keptOnErasure.keys(), ...keptRedacted, ...maps]);
 
 /** Deeper content cannot be stored in the mirror (canonical.ts). */
 const maxDepth = 100;
@@ -97,8 +91,7 @@ export function withoutPersonalField(key: string, field: unknown, depth = 0): un
   if (field === null || field === undefined) return field;
   if (typeof field === "number") return formsWithNumbers.has(kind) ? field : redacted;
   if (typeof field === "boolean" || field instanceof Date) return field;
-  if (typeof field === "string")
-    return field === redacted || hasForm[kind](field) ? field : redacted;
+  if (typeof field === "string") return field === redacted || hasForm[kind](field) ? field : redacted;
   // A list of ids or codes has the kind of its key.
   return Array.isArray(field) && field.every((item) => typeof item === "string")
     ? field.map((item) => withoutPersonalField(key, item))

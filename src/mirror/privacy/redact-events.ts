@@ -1,9 +1,5 @@
 import type { Knex } from "knex";
-import {
-  type EnvelopePaths,
-  parseEventBody,
-  readEventParts,
-} from "../../contract/event-envelope.ts";
+import { type EnvelopePaths, parseEventBody, readEventParts } from "../../contract/event-envelope.ts";
 import { isObject, isWireId } from "../../contract/wire-types.ts";
 import { redacted } from "../../platform/redaction.ts";
 import {
@@ -16,12 +12,7 @@ import {
   customersIn,
   wordsOf,
 } from "./data-subject.ts";
-import {
-  erasedAmong,
-  erasedContactsAmong,
-  erasedObjectsAmong,
-  isAnybodyErased,
-} from "./erased-people.ts";
+import { erasedAmong, erasedContactsAmong, erasedObjectsAmong, isAnybodyErased } from "./erased-people.ts";
 import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
@@ -159,18 +150,13 @@ export interface ErasedPeople {
 function redactBody(places: Readonly<EnvelopePaths>, body: unknown, people: ErasedPeople): unknown {
   if (isAbout(places, body, people)) return withoutPersonalEnvelope(places, body);
   const { named } = customersIn(places, body);
-  return [...named].some((id) => people.customers.has(id))
-    ? withoutEmbedded(body, people.customers)
-    : body;
+  return [...named].some((id) => people.customers.has(id)) ? withoutEmbedded(body, people.customers) : body;
 }
 
 /** Whether bytes name one of these people. For bytes that are no JSON, or that hide something from the parser. */
 function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolean {
   const words = wordsOf(raw.toString("utf8"));
-  return (
-    words.some((word) => customers.has(word)) ||
-    [...contactsIn(words)].some((contact) => contacts.has(contact))
-  );
+  return words.some((word) => customers.has(word)) || [...contactsIn(words)].some((contact) => contacts.has(contact));
 }
 
 /** Decided by the customer of its object; else by the customers it names; else by its ids; else by its addresses. */
@@ -178,11 +164,8 @@ function isAbout(places: EnvelopePaths, body: unknown, people: ErasedPeople): bo
   const { customer, named } = customersIn(places, body);
   if (customer !== null) return people.customers.has(customer);
   if (named.size > 0) return [...named].every((id) => people.customers.has(id));
-  if ([...idsIn(body)].some((id) => people.objects.has(id) || people.customers.has(id)))
-    return true;
-  return (
-    people.contacts.size > 0 && [...contactsIn(body)].some((each) => people.contacts.has(each))
-  );
+  if ([...idsIn(body)].some((id) => people.objects.has(id) || people.customers.has(id))) return true;
+  return people.contacts.size > 0 && [...contactsIn(body)].some((each) => people.contacts.has(each));
 }
 
 /** Keeps the envelope too, whose keys a setting (SVC_EVENT_PLACES) may name otherwise than personal-data.ts does. */
@@ -205,10 +188,7 @@ function withoutPersonalEnvelope(places: EnvelopePaths, body: unknown): unknown 
 function valueAt(body: unknown, place: string): unknown {
   return place
     .split(".")
-    .reduce<unknown>(
-      (value, key) => (isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined),
-      body,
-    );
+    .reduce<unknown>((value, key) => (isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined), body);
 }
 
 function put(body: Record<string, unknown>, place: string, value: unknown): void {

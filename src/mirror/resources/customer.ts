@@ -78,8 +78,7 @@ export const customer: MirrorResource = {
             then left(${row("absent_version")}, 27)::timestamptz end`,
   },
   shown: {
-    deleted_at: (shown) =>
-      `case when ${shown("content")}->'deleted' = 'true' then ${shown("at")} end`,
+    deleted_at: (shown) => `case when ${shown("content")}->'deleted' = 'true' then ${shown("at")} end`,
   },
   keptOnErasure: { reference: "default_payment_method_id", flag: "deleted absent" },
   absence: { group: absence, isAbsent, state: absentState },

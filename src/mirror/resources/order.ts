@@ -1,11 +1,6 @@
 import { z } from "zod";
 import { failureCodes } from "../../contract/decline-codes.ts";
-import {
-  getOrder,
-  listOrders,
-  orderSchema,
-  orderStatuses,
-} from "../../contract/resources/orders.ts";
+import { getOrder, listOrders, orderSchema, orderStatuses } from "../../contract/resources/orders.ts";
 import { canonicalContent, canonicalList } from "../canonical.ts";
 import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
 import {
@@ -123,13 +118,7 @@ const { id, status, subtotal, discount_amount, total, currency, created_at } = o
 const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
 
 /** Expansions, and the dunning fields. Not part of the order's own state. */
-const notCoreFields = new Set([
-  "customer",
-  "items",
-  "transactions",
-  "attempt_count",
-  "next_retry_at",
-]);
+const notCoreFields = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
 
 const absentFields = absentFieldsOf(fieldsOf(orderSchema, notCoreFields), core);
 
@@ -139,8 +128,7 @@ const absentFields = absentFieldsOf(fieldsOf(orderSchema, notCoreFields), core);
  */
 function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
-  if (!read.ok)
-    return read.partial ? { ...read, states: partialStates(observation, read.id) } : read;
+  if (!read.ok) return read.partial ? { ...read, states: partialStates(observation, read.id) } : read;
   const { object } = observation;
   const states = [coreState(observation, read)];
   if (Array.isArray(object["items"])) states.push(itemsState(observation, read, object["items"]));
@@ -175,8 +163,7 @@ function itemsState(
 }
 
 const hasDunning = ({ observedAt, object }: Snapshot): boolean =>
-  observedAt === null &&
-  (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
+  observedAt === null && (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
 
 /** The refetch of a partial order does not show its dunning fields, so they are kept here if their time is known. */
 function partialStates(observation: Snapshot, orderId: string): GroupState[] {

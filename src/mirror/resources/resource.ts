@@ -1,13 +1,7 @@
 import type { z } from "zod";
 import type { ListEndpoint, ReadById } from "../../contract/endpoint.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
-import {
-  asObject,
-  canonicalCurrency,
-  isWireId,
-  missingKeys,
-  wireId,
-} from "../../contract/wire-types.ts";
+import { asObject, canonicalCurrency, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import type { SurvivingKeys } from "../privacy/kinds.ts";
@@ -128,20 +122,14 @@ export const namedGroups = ({ groups }: MirrorResource): NamedGroup[] =>
 
 /** The columns that are read from the service's objects, those of every group. */
 export const allColumns = ({ groups, shared }: MirrorResource): Columns =>
-  Object.assign(
-    {},
-    ...Object.values(groups).map(({ columns }) => columns),
-    shared?.columns,
-  ) as Columns;
+  Object.assign({}, ...Object.values(groups).map(({ columns }) => columns), shared?.columns) as Columns;
 
 /**
  * The fields that the books rest on: a difference in one of them is serious, and people read it first. The object's
  * amount comes first, then its other money.
  */
 export function bookedFields(resource: MirrorResource): string[] {
-  const money = Object.entries(allColumns(resource)).flatMap(([name, { holds }]) =>
-    holds === "money" ? [name] : [],
-  );
+  const money = Object.entries(allColumns(resource)).flatMap(([name, { holds }]) => (holds === "money" ? [name] : []));
   return [...new Set([resource.amount ?? [], money, "currency", "status"].flat())];
 }
 
@@ -219,11 +207,7 @@ export interface ColumnDefinition {
 export type Columns = Readonly<Record<string, ColumnDefinition>>;
 
 /** Reads a state's columns from an object. */
-export function readColumns(
-  columns: Columns,
-  source: Source,
-  updatedAt: string,
-): Record<string, Column> {
+export function readColumns(columns: Columns, source: Source, updatedAt: string): Record<string, Column> {
   const values: Record<string, Column> = {};
   for (const name in columns) values[name] = columns[name]?.read(source, name, updatedAt) ?? null;
   return values;
@@ -306,9 +290,7 @@ export const integer: ColumnDefinition = { type: "integer", holds: "plain", read
 
 export function readInteger(source: Source, key: string): number | null {
   const value = source[key];
-  return Number.isInteger(value) && Math.abs(value as number) <= maxInteger
-    ? (value as number)
-    : null;
+  return Number.isInteger(value) && Math.abs(value as number) <= maxInteger ? (value as number) : null;
 }
 
 /** Minor units, exact. */
@@ -344,11 +326,7 @@ export const changedAt: ColumnDefinition = {
 };
 
 /** A column read from a nested object. */
-export const nested = (
-  parent: string,
-  key: string,
-  { read, ...definition }: ColumnDefinition,
-): ColumnDefinition => ({
+export const nested = (parent: string, key: string, { read, ...definition }: ColumnDefinition): ColumnDefinition => ({
   ...definition,
   within: { parent, key },
   read: (source, _key, updatedAt) => read(objectAt(source, parent), key, updatedAt),

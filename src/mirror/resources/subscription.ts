@@ -149,10 +149,7 @@ function coreState(
   return groupState(observation, group, readColumns(core, object, updatedAt));
 }
 
-function detailState(
-  observation: Snapshot,
-  { id: subscriptionId, updatedAt }: Readable,
-): GroupState {
+function detailState(observation: Snapshot, { id: subscriptionId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { failure_reason, attempt_count, next_retry_at } = object;
   const group = {

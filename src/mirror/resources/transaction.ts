@@ -10,13 +10,7 @@ import {
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { type WireObject, signedMinorUnits, wireId } from "../../contract/wire-types.ts";
 import { canonicalContent } from "../canonical.ts";
-import {
-  type Decoded,
-  type GroupState,
-  type ObjectKey,
-  type Snapshot,
-  groupState,
-} from "../snapshot.ts";
+import { type Decoded, type GroupState, type ObjectKey, type Snapshot, groupState } from "../snapshot.ts";
 import { isConfirmedBy, shownUntilSql, entryShownUntilSql } from "../version.ts";
 import {
   type Columns,
@@ -93,8 +87,7 @@ export const transaction: MirrorResource = {
       `case when ${entryShownUntilSql(row("inline_version"))} > ${shownUntilSql(row("version"))} || left(${row("version")}, 27)
        then ${codeSql(`${row("inline")}->>'status'`)} else ${codeSql(`${row("data")}->>'status'`)} end`,
     order_id: (row) => `coalesce(${row("data")}->>'order_id', ${row("inline")}->>'order_id')`,
-    failure_code: (row) =>
-      `coalesce(${row("data")}->>'failure_code', ${row("inline")}->>'failure_code')`,
+    failure_code: (row) => `coalesce(${row("data")}->>'failure_code', ${row("inline")}->>'failure_code')`,
     processor_transaction_id: (row) =>
       `coalesce(${row("inline")}->>'processor_transaction_id',
                 ${row("data")}->'processor_response'->>'transaction_id')`,
@@ -194,11 +187,7 @@ export function entryOrderedBy(
   return { updatedAt, within: isConfirmedBy(observedAt, updatedAt) ? updatedAt : own };
 }
 
-function inlineState(
-  observation: Snapshot,
-  order: Readable,
-  transaction: WireObject & { id: string },
-): GroupState {
+function inlineState(observation: Snapshot, order: Readable, transaction: WireObject & { id: string }): GroupState {
   // An order names its customer, currency and card once for all its transactions.
   const of = observation.object;
   const content: WireObject = {

@@ -53,9 +53,7 @@ export async function applySnapshots(
   const written = await applyStates(trx, states, limits);
   const outcomes = decoded.map((d): Outcome => {
     if (!d.ok) {
-      return d.partial
-        ? { outcome: "partial", id: d.id }
-        : { outcome: "unreadable", reason: d.reason };
+      return d.partial ? { outcome: "partial", id: d.id } : { outcome: "unreadable", reason: d.reason };
     }
     const [core] = d.states;
     if (core?.isBelieved === false) {
@@ -67,19 +65,14 @@ export async function applySnapshots(
   return {
     outcomes,
     ties: await tiedObjects(trx, states, written),
-    unread: [
-      ...decoded.flatMap((d) => (d.ok ? d.unread : [])),
-      ...(await findForgotten(trx, states, written)),
-    ],
+    unread: [...decoded.flatMap((d) => (d.ok ? d.unread : [])), ...(await findForgotten(trx, states, written))],
     written: newStates(written),
     unbelieved: states.filter(({ isBelieved }) => !isBelieved),
   };
 }
 
 /** States that the write added to the history or to a row. */
-export const newStates = ({ recorded, changed }: WriteResult): GroupState[] => [
-  ...new Set([...recorded, ...changed]),
-];
+export const newStates = ({ recorded, changed }: WriteResult): GroupState[] => [...new Set([...recorded, ...changed])];
 
 /**
  * The only writer of the mirror's rows, apart from a heal and an erasure. Applies states that are already decoded, or
@@ -101,9 +94,7 @@ export async function applyStates(
   const overruled = await findOverruled(trx, known.isAnythingHealed ? believed : []);
   const written: Written[] = [];
   for (const { resource, write } of tables) {
-    const own = believed.filter(
-      (state) => Object.hasOwn(resource.groups, state.group) && !overruled.has(state),
-    );
+    const own = believed.filter((state) => Object.hasOwn(resource.groups, state.group) && !overruled.has(state));
     if (own.length === 0) continue;
     const result = await write(trx, tableRows(resource, own));
     const { recorded, changed, fresh } = result;
@@ -131,8 +122,7 @@ async function tiedObjects(
     if (confirmedBy === null) continue;
     const key = `${confirmedBy.resource}|${confirmedBy.id}`;
     const other = objects.get(key);
-    if (other === undefined || other.updatedAt < updatedAt)
-      objects.set(key, { ...confirmedBy, updatedAt });
+    if (other === undefined || other.updatedAt < updatedAt) objects.set(key, { ...confirmedBy, updatedAt });
   }
   return [...objects.values()];
 }
@@ -140,10 +130,7 @@ async function tiedObjects(
 const isUnconfirmed = ({ confirmedBy, observedAt, changedAt }: GroupState): boolean =>
   confirmedBy !== null && !isConfirmedBy(observedAt, changedAt);
 
-function tiesInBatch(
-  states: readonly GroupState[],
-  recorded: ReadonlySet<GroupState>,
-): GroupState[] {
+function tiesInBatch(states: readonly GroupState[], recorded: ReadonlySet<GroupState>): GroupState[] {
   const times = new Map<string, GroupState[]>();
   for (const state of states) {
     if (!recorded.has(state)) continue;
@@ -152,19 +139,14 @@ function tiesInBatch(
     if (same === undefined) times.set(key, [state]);
     else same.push(state);
   }
-  return [...times.values()].flatMap((same) =>
-    same.length > 1 && same.every(isUnconfirmed) ? same : [],
-  );
+  return [...times.values()].flatMap((same) => (same.length > 1 && same.every(isUnconfirmed) ? same : []));
 }
 
 /**
  * The states that tie with one in the history: same `updated_at`, other content. One statement. Must follow the write
  * of the objects' rows, whose locks put concurrent writers of one object in sequence.
  */
-async function findTies(
-  trx: Knex.Transaction,
-  states: readonly GroupState[],
-): Promise<GroupState[]> {
+async function findTies(trx: Knex.Transaction, states: readonly GroupState[]): Promise<GroupState[]> {
   if (states.length === 0) return [];
   const { rows } = await trx
     .raw<{ rows: { n: string }[] }>(
@@ -198,9 +180,7 @@ async function findForgotten(
 ): Promise<ObjectKey[]> {
   const unsure = states.filter(
     (state) =>
-      recorded.has(state) &&
-      state.confirmedBy !== null &&
-      (state.absentFields.length > 0 || !changed.has(state)),
+      recorded.has(state) && state.confirmedBy !== null && (state.absentFields.length > 0 || !changed.has(state)),
   );
   if (unsure.length === 0) return [];
   const [seenOnce, repeated] = [new Set<string>(), new Set<string>()];
@@ -209,9 +189,7 @@ async function findForgotten(
     (seenOnce.has(key) ? repeated : seenOnce).add(key);
   }
   // The history of an object that had no row holds only the states of this batch.
-  const given = unsure.filter(
-    (state) => !fresh.has(state) || repeated.has(`${state.group}|${state.id}`),
-  );
+  const given = unsure.filter((state) => !fresh.has(state) || repeated.has(`${state.group}|${state.id}`));
   if (given.length === 0) return [];
   const { rows } = await trx
     .raw<{ rows: { n: string }[] }>(
@@ -239,16 +217,11 @@ async function findForgotten(
     )
     .options({ name: "mirror-forgotten" });
   const forgotten = rows.flatMap(({ n }) => given[Number(n) - 1]?.confirmedBy ?? []);
-  return [
-    ...new Map(forgotten.map((object) => [`${object.resource}|${object.id}`, object])).values(),
-  ];
+  return [...new Map(forgotten.map((object) => [`${object.resource}|${object.id}`, object])).values()];
 }
 
 /** Returns the states that are already in the history. One statement. */
-export async function findRecorded(
-  db: Knex,
-  states: readonly GroupState[],
-): Promise<Set<GroupState>> {
+export async function findRecorded(db: Knex, states: readonly GroupState[]): Promise<Set<GroupState>> {
   if (states.length === 0) return new Set();
   const { rows } = await db.raw<{ rows: { n: string }[] }>(
     `select n from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[])
@@ -269,10 +242,7 @@ export async function findRecorded(
  * that their objects wait for a read (`mirror.misdated`).
  * Redacts erased people first. Idempotent. Needs a transaction.
  */
-export async function keepUnbelieved(
-  trx: Knex.Transaction,
-  states: readonly GroupState[],
-): Promise<void> {
+export async function keepUnbelieved(trx: Knex.Transaction, states: readonly GroupState[]): Promise<void> {
   const kept = states.filter(({ isBelieved }) => !isBelieved);
   if (kept.length === 0) return;
   await redactErased(trx, kept);
@@ -297,10 +267,7 @@ export async function keepUnbelieved(
  * The states of events that a person overruled by a heal: they stay overruled when an event repeats them. A read shows
  * what the service has now, so it is never overruled. One statement.
  */
-async function findOverruled(
-  trx: Knex.Transaction,
-  states: readonly GroupState[],
-): Promise<ReadonlySet<GroupState>> {
+async function findOverruled(trx: Knex.Transaction, states: readonly GroupState[]): Promise<ReadonlySet<GroupState>> {
   const fromEvents = states.filter(({ observedAt }) => observedAt === null);
   if (fromEvents.length === 0) return new Set();
   const { rows } = await trx
@@ -355,10 +322,7 @@ export interface WriterFacts {
  * statement for `WriterFacts`; an erasure that begins meanwhile waits for the writer (`markErased`), so that the
  * answer stays true. Idempotent within a transaction.
  */
-export async function beginWriting(
-  trx: Knex.Transaction,
-  limits: WriterLimits,
-): Promise<WriterFacts> {
+export async function beginWriting(trx: Knex.Transaction, limits: WriterLimits): Promise<WriterFacts> {
   const { rows } = await trx
     .raw<{ rows: [WriterFacts] }>(
       `select ${settingLimits},

@@ -154,17 +154,14 @@ async function resetVersions(
       const sets = namedGroups(resource).flatMap((group) => {
         const v = group.versionColumn;
         // The service shows the object, so it is not absent.
-        const isShown =
-          shown.has(group.group) || (isObject && group.group === resource.absence?.group);
+        const isShown = shown.has(group.group) || (isObject && group.group === resource.absence?.group);
         if (isShown) return [`${v} = ''`];
         const isForgotten = `left(${v}, 27) > :limit${isObject ? ` or ${v} = ''` : ""}`;
         const fields = [...Object.keys(group.columns), group.contentColumn ?? v];
         return [
           `${v} = case when ${isForgotten} then '' else ${v} end`,
           ...fields.flatMap((column) =>
-            column === v
-              ? []
-              : [`${column} = case when ${isForgotten} then null else ${column} end`],
+            column === v ? [] : [`${column} = case when ${isForgotten} then null else ${column} end`],
           ),
         ];
       });

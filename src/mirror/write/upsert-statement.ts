@@ -74,9 +74,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   const nothing = [...versions, ...versions, ...watched, ...watched].map(() => "null").join(", ");
   const former = [
     ...watched.map((column) => `b.${column} as ${beforePrefix}${column}`),
-    ...versions.map(
-      (version) => `${timeOfVersionSql(`b.${version}`)} as ${formerPrefix}${version}`,
-    ),
+    ...versions.map((version) => `${timeOfVersionSql(`b.${version}`)} as ${formerPrefix}${version}`),
   ];
   const names = columns.map(([column]) => column).join(", ");
   const firsts = columns.map(([, { first }]) => first).join(", ");
@@ -145,10 +143,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
 export const [afterPrefix, beforePrefix, formerPrefix] = ["after_", "before_", "former_"] as const;
 
 /** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
-export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => [
-  "content_hash",
-  ...watched,
-];
+export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => ["content_hash", ...watched];
 
 /**
  * The given rows as a table expression `given`. Its bindings come from `rowBindings`. Arrays in a select list cost half
@@ -207,9 +202,7 @@ function usualValues(resource: MirrorResource): Map<string, string> {
     }
     for (const column of timesOfState(group.columns)) values.set(column, timeOf(group));
   }
-  const owners = namedGroups(resource).filter(
-    ({ group }) => group === core || group === shared?.with,
-  );
+  const owners = namedGroups(resource).filter(({ group }) => group === core || group === shared?.with);
   for (const column of timesOfState(shared?.columns ?? {})) {
     values.set(column, `coalesce(${owners.map(timeOf).join(", ")})`);
   }
@@ -217,9 +210,7 @@ function usualValues(resource: MirrorResource): Map<string, string> {
 }
 
 const timesOfState = (columns: Columns): string[] =>
-  Object.entries(columns).flatMap(([name, { isTimeOfState }]) =>
-    isTimeOfState === true ? [name] : [],
-  );
+  Object.entries(columns).flatMap(([name, { isTimeOfState }]) => (isTimeOfState === true ? [name] : []));
 
 const timeOf = ({ prefix, versionColumn }: NamedGroup): string =>
   `coalesce(g.${prefix}at, ${timeOfVersionSql(`g.${versionColumn}`)}::timestamptz)`;
@@ -245,10 +236,7 @@ export interface ColumnExpression {
 const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v} > t.${v}`;
 
 /** Every column of a table. A group's columns change with its version; the others derive from the groups. */
-function columnExpressions(
-  resource: MirrorResource,
-  groups: readonly NamedGroup[],
-): Record<string, ColumnExpression> {
+function columnExpressions(resource: MirrorResource, groups: readonly NamedGroup[]): Record<string, ColumnExpression> {
   const expressions: Record<string, ColumnExpression> = {
     id: { first: "r.id", next: null },
     last_cause: { first: "r.last_cause", next: "excluded.last_cause" },
@@ -291,15 +279,11 @@ function addShared(
   }
 }
 
-function addComputed(
-  expressions: Record<string, ColumnExpression>,
-  { computed = {} }: MirrorResource,
-): void {
+function addComputed(expressions: Record<string, ColumnExpression>, { computed = {} }: MirrorResource): void {
   const known = { ...expressions };
   const part = (column: string): ColumnExpression => {
     const expression = known[column];
-    if (expression === undefined)
-      throw new Error(`a computed column needs ${column}, which the table does not have`);
+    if (expression === undefined) throw new Error(`a computed column needs ${column}, which the table does not have`);
     return expression;
   };
   for (const [column, sql] of Object.entries(computed)) {

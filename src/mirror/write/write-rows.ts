@@ -1,10 +1,5 @@
 import type { Knex } from "knex";
-import {
-  type MirrorResource,
-  type NamedGroup,
-  namedGroups,
-  ownerOfShared,
-} from "../resources/resource.ts";
+import { type MirrorResource, type NamedGroup, namedGroups, ownerOfShared } from "../resources/resource.ts";
 import type { Transition, Watched } from "../changes/kinds.ts";
 import type { GroupState } from "../snapshot.ts";
 import { hashOfVersion, timeOfVersion } from "../version.ts";
@@ -59,9 +54,7 @@ export function rowWriter(resource: MirrorResource): RowWriter {
   const name = `mirror-${resource.table}`;
   return async (trx, rows) => {
     const bindings = rowBindings(resource, statement.given, rows);
-    const { rows: answer } = await trx
-      .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
-      .options({ name });
+    const { rows: answer } = await trx.raw<{ rows: AnswerRow[] }>(statement.sql, bindings).options({ name });
     return readAnswer(resource, groups, rows, answer);
   };
 }
@@ -180,9 +173,7 @@ function stateOf(
   states: ReadonlyMap<string, GroupState>,
   row: AnswerRow,
 ): WrittenRow["state"] {
-  const first = groups.find(
-    ({ inHistory, versionColumn }) => inHistory && row[versionColumn] !== "",
-  );
+  const first = groups.find(({ inHistory, versionColumn }) => inHistory && row[versionColumn] !== "");
   if (first === undefined) return null;
   const version = String(row[first.versionColumn]);
   const state = states.get(first.group);
@@ -217,9 +208,7 @@ function changesOf(
 ): GroupState[] {
   const stored = groups.flatMap(({ group, versionColumn, inHistory }) => {
     const state = states.get(group);
-    return state !== undefined && row[versionColumn] === state.version
-      ? [{ state, inHistory }]
-      : [];
+    return state !== undefined && row[versionColumn] === state.version ? [{ state, inHistory }] : [];
   });
   const known = stored.filter(({ state }) => recorded.has(state) || state.observedAt !== null);
   const changes = known.length > 0 ? known : stored.filter(({ inHistory }) => !inHistory);
@@ -235,8 +224,7 @@ export interface TableRow {
 }
 
 /** What identifies a state in the history. */
-const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
-  `${group}|${id}|${updatedAt}|${hash}`;
+const stateKey = ({ group, id, updatedAt, hash }: GroupState): string => `${group}|${id}|${updatedAt}|${hash}`;
 
 /**
  * The rows of a batch for one table: for each object one row with the highest states of its groups, and one for every
@@ -250,8 +238,7 @@ export function tableRows(resource: MirrorResource, states: readonly GroupState[
 }
 
 /** One row for each object, with the highest states of its groups, in the order of the states. */
-export const winnersAmong = (states: readonly GroupState[]): TableRow[] =>
-  winningRows(highestStates(states));
+export const winnersAmong = (states: readonly GroupState[]): TableRow[] => winningRows(highestStates(states));
 
 type StatesById = ReadonlyMap<string, ReadonlyMap<string, GroupState>>;
 
@@ -269,16 +256,11 @@ function highestStates(states: readonly GroupState[]): StatesById {
 const winningRows = (winners: StatesById): TableRow[] =>
   Array.from(winners, ([id, states]) => ({ id, isWinner: true, states }));
 
-function lostStates(
-  resource: MirrorResource,
-  states: readonly GroupState[],
-  winners: StatesById,
-): TableRow[] {
+function lostStates(resource: MirrorResource, states: readonly GroupState[], winners: StatesById): TableRow[] {
   const lost = new Map<string, GroupState>();
   for (const state of states) {
     const winner = winners.get(state.id)?.get(state.group);
-    if (winner === state || winner === undefined || !resource.groups[state.group]?.inHistory)
-      continue;
+    if (winner === state || winner === undefined || !resource.groups[state.group]?.inHistory) continue;
     const key = stateKey(state);
     if (key !== stateKey(winner)) lost.set(key, state);
   }
@@ -301,9 +283,7 @@ export function rowBindings(
   const groups = namedGroups(resource);
   const sent = new Set(given.map(({ name }) => name));
   const causes = rows.map(({ states }) => causeOf(resource, states));
-  const blob = packJson(
-    groups.flatMap(({ group }) => rows.map(({ states }) => states.get(group)?.json ?? null)),
-  );
+  const blob = packJson(groups.flatMap(({ group }) => rows.map(({ states }) => states.get(group)?.json ?? null)));
   const columns = new Map<string, Value[]>([
     ["id", rows.map(({ id }) => id)],
     ["winner", rows.map(({ isWinner }) => (isWinner ? null : false))],

@@ -1,15 +1,6 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
-import {
-  chmod,
-  copyFile,
-  readFile,
-  readdir,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, copyFile, readFile, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { UnreachableError } from "../errors.ts";
@@ -26,11 +17,7 @@ export const serverEnvironment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC"
  * Creates the data directory if it is missing; a crash half-way leaves none. Throws `UnreachableError` with initdb's
  * own message, also when the data belongs to another major version. Must run under the lock.
  */
-export async function ensureCluster(
-  place: DataPlace,
-  binaries: Binaries,
-  password: string,
-): Promise<void> {
+export async function ensureCluster(place: DataPlace, binaries: Binaries, password: string): Promise<void> {
   if (place.isInitialised) return refuseOtherVersion(place, binaries);
   const unfinished = join(place.root, "cluster.new");
   const passwordFile = join(place.root, "initdb-password");
@@ -119,9 +106,7 @@ const instead = "Set DATABASE_URL to a PostgreSQL server instead.";
  */
 export function binariesPackage(platform: string, architecture: string, glibc: boolean): string {
   if (packagedArchitectures[platform]?.includes(architecture) !== true) {
-    throw new UnreachableError(
-      `There is no embedded PostgreSQL for ${platform} on ${architecture}. ${instead}`,
-    );
+    throw new UnreachableError(`There is no embedded PostgreSQL for ${platform} on ${architecture}. ${instead}`);
   }
   if (platform === "linux" && !glibc) {
     throw new UnreachableError(

@@ -59,9 +59,7 @@ const shutDownTimeoutMs = 30_000;
  * The server survives when our process is killed; the next start attaches to it. If the server itself was killed, the
  * next start recovers it. Any number of processes may share one data directory. Throws `UnreachableError`.
  */
-export async function startEmbeddedPostgres(
-  options: EmbeddedPostgresOptions,
-): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   try {
     return await startOrAttach(options);
   } catch (error) {
@@ -104,8 +102,7 @@ async function startOrAttach(options: EmbeddedPostgresOptions): Promise<Embedded
       const registration = await register(base);
       try {
         const running = await findRunning(place, password, startTimeoutMs);
-        const server =
-          running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
+        const server = running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
         await ensureDatabase(connectionUrl(server.port, password, "postgres"), database);
         const attached = running !== null;
         log.info(
@@ -215,10 +212,7 @@ export interface Registration {
 
 async function register(base: string): Promise<Registration> {
   const file = join(await usersDirectory(base), `${randomUUID()}.json`);
-  await writeAtomically(
-    file,
-    JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),
-  );
+  await writeAtomically(file, JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }));
   return { remove: () => rm(file, { force: true }) };
 }
 

@@ -54,12 +54,7 @@ export async function startServer(
   const startedMs = performance.now();
   for (;;) {
     const port = await choosePort(place);
-    const server = await spawnServer(
-      place,
-      binaries,
-      { ...defaultSettings, ...options.settings },
-      port,
-    );
+    const server = await spawnServer(place, binaries, { ...defaultSettings, ...options.settings }, port);
     const isReady = await waitUntilReady(server, place, port, password, options.timeoutMs);
     if (isReady && server.pid !== undefined) {
       await writeAtomically(join(place.base, "port"), `${port}\n`);
@@ -261,17 +256,14 @@ async function tryLogin(port: number, password: string, place: DataPlace): Promi
 }
 
 /** The first and the fourth line of postmaster.pid. The server writes the port a moment after the id. */
-async function readPostmasterPid(
-  cluster: string,
-): Promise<{ pid: number; port: number | null } | null> {
+async function readPostmasterPid(cluster: string): Promise<{ pid: number; port: number | null } | null> {
   const lines = (await readIfExists(join(cluster, "postmaster.pid")))?.split("\n") ?? [];
   const pid = Math.abs(Number(lines[0]));
   if (!(pid > 0)) return null;
   return { pid, port: Number(lines[3]) || null };
 }
 
-const isPostmaster = (pid: number, cluster: string): boolean =>
-  commandLine(pid)?.includes(` -D ${cluster} `) === true;
+const isPostmaster = (pid: number, cluster: string): boolean => commandLine(pid)?.includes(` -D ${cluster} `) === true;
 
 const notReady = (place: DataPlace, timeoutMs: number) =>
   new UnreachableError(

@@ -29,9 +29,7 @@ export async function startAdminServer(
   { host, port }: { host: string; port: number },
 ): Promise<AdminServer> {
   // Node looks for late connections every half minute unless it is told: so long, idle ones would take all there are.
-  const server = createServer({ connectionsCheckingInterval: 1_000 }, (req, res) =>
-    answer(parts, req, res),
-  );
+  const server = createServer({ connectionsCheckingInterval: 1_000 }, (req, res) => answer(parts, req, res));
   server.headersTimeout = 5_000;
   server.requestTimeout = 5_000;
   // Of a client that sends, and does not read its answers.

@@ -1,13 +1,5 @@
 import { type LookupAddress, lookup as lookUp } from "node:dns";
-import {
-  BlockList,
-  type LookupFunction,
-  type Socket,
-  connect as openSocket,
-  isIP,
-  isIPv4,
-  isIPv6,
-} from "node:net";
+import { BlockList, type LookupFunction, type Socket, connect as openSocket, isIP, isIPv4, isIPv6 } from "node:net";
 import { buildConnector } from "undici";
 
 /** A destination that messages must not go to. The text names the host, which is no secret, and what to do. */
@@ -102,10 +94,7 @@ export function createDestinationGuard(
     },
   };
 
-  async function connectChecked(
-    options: buildConnector.Options,
-    callback: buildConnector.Callback,
-  ): Promise<void> {
+  async function connectChecked(options: buildConnector.Options, callback: buildConnector.Callback): Promise<void> {
     let addresses: readonly LookupAddress[];
     try {
       addresses = await resolve(bareHost(options.hostname));
@@ -145,22 +134,18 @@ function connected(socket: Socket): Promise<Socket> {
 
 const systemResolve: ResolveHost = (host) =>
   new Promise((resolve, reject) => {
-    lookUp(host, { all: true }, (error, addresses) =>
-      error === null ? resolve(addresses) : reject(error),
-    );
+    lookUp(host, { all: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error)));
   });
 
 /** `[::1]` → `::1`, the form that the rest of Node uses. */
-export const bareHost = (hostname: string): string =>
-  hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+export const bareHost = (hostname: string): string => hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 
 const isNumber = (family: unknown): family is 4 | 6 => family === 4 || family === 6;
 
 const unknownHost = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${host} has no address`), { code: "ENOTFOUND" });
 
-const timedOut = (): NodeJS.ErrnoException =>
-  Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" });
+const timedOut = (): NodeJS.ErrnoException => Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" });
 
 /**
  * `public`: on the public internet. `private`: of this machine or a private network. `never`: no destination, such as
@@ -198,13 +183,7 @@ const metadataIPv4 = nets("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192
 const metadataIPv6 = nets("fd00:ec2::/32", "fd20:ce::/32");
 
 /** RFC 1918, RFC 6598 (carrier-grade NAT), loopback. */
-const privateIPv4 = nets(
-  "10.0.0.0/8",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-);
+const privateIPv4 = nets("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8");
 /** Loopback, unique local addresses. */
 const privateIPv6 = nets("::1/128", "fc00::/7");
 

@@ -53,10 +53,7 @@ export async function exchange(
   }
 }
 
-async function readBody(
-  body: AsyncIterable<Buffer>,
-  maxAnswerBytes: number,
-): Promise<HttpAnswer["body"]> {
+async function readBody(body: AsyncIterable<Buffer>, maxAnswerBytes: number): Promise<HttpAnswer["body"]> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {

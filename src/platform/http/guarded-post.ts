@@ -8,11 +8,7 @@ export interface GuardedPost {
    * Resolves with the answer, whatever its status. Follows no redirect. Throws `Unanswered`. The path may be a secret and
    * is never shown.
    */
-  post(
-    body: string | Buffer,
-    headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<HttpAnswer>;
+  post(body: string | Buffer, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer>;
   /** Ends the connections, also those in use. */
   close(): Promise<void>;
 }
@@ -71,8 +67,5 @@ function unanswered(host: string, error: unknown): Unanswered {
   const code = typeof given === "string" && /^[A-Z_0-9]{1,40}$/.test(given) ? given : null;
   const isTls = code !== null && /CERT|^ERR_TLS|^ERR_SSL|^UNABLE_TO/.test(code);
   const why = code ?? (name === "AbortError" ? "interrupted" : "no answer in time");
-  return new Unanswered(
-    `${host} could not be reached (${why})`,
-    code === null || !(isTls || neverConnected.has(code)),
-  );
+  return new Unanswered(`${host} could not be reached (${why})`, code === null || !(isTls || neverConnected.has(code)));
 }

@@ -23,10 +23,7 @@ export async function listen(server: Server, address: ListenAddress): Promise<vo
   }
 }
 
-function explain(
-  code: string | undefined,
-  { host, port, hostVariable, portVariable }: ListenAddress,
-): string {
+function explain(code: string | undefined, { host, port, hostVariable, portVariable }: ListenAddress): string {
   switch (code) {
     case "EADDRINUSE":
       return `${portVariable}: another program listens on ${host}:${port}. Stop it, or set another port (0 picks a free one).`;

@@ -53,8 +53,7 @@ export function createKeptReading<T>(
     const ageMs = clock.now().getTime() - atMs;
     return ageMs >= 0 && ageMs < limitMs;
   }
-  const fresh = (): { value: T } | null =>
-    kept !== null && isYounger(kept.atMs, freshMs) ? kept : null;
+  const fresh = (): { value: T } | null => (kept !== null && isYounger(kept.atMs, freshMs) ? kept : null);
 
   return {
     isReadable: () => isReadable,
@@ -71,8 +70,7 @@ export function createKeptReading<T>(
       const outcome = await Promise.race([reading, late]);
       clearTimeout(timer);
       if (outcome !== "late") return fresh()?.value ?? null;
-      if (isReadable)
-        log.warn({ reading: name, waitMs }, "what metrics show takes too long to read");
+      if (isReadable) log.warn({ reading: name, waitMs }, "what metrics show takes too long to read");
       isReadable = false;
       return null;
     },

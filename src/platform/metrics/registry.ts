@@ -41,11 +41,7 @@ export interface Metrics extends Exposition {
 }
 
 /** Gauges whose names end as those of counters do. The same numbers are there by type. */
-const misnamed = [
-  "nodejs_active_handles_total",
-  "nodejs_active_requests_total",
-  "nodejs_active_resources_total",
-];
+const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
 /** The metrics of one process, with those of Node and of the process itself. Nothing is shared with another registry. */
 export function createMetrics({ log }: { log: Log }): Metrics {
@@ -56,10 +52,7 @@ export function createMetrics({ log }: { log: Log }): Metrics {
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    described: () =>
-      registry
-        .getMetricsAsArray()
-        .map(({ name, help, type }) => ({ name, help, type: String(type) })),
+    described: () => registry.getMetricsAsArray().map(({ name, help, type }) => ({ name, help, type: String(type) })),
     read(metric, read) {
       const labelNames = Object.keys(metric.labels);
       const Kind = metric.type === "counter" ? Counter : Gauge;

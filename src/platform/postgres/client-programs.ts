@@ -26,10 +26,7 @@ const versionFolders: readonly (readonly [folder: string, name: RegExp, inside: 
  * An older pg_dump refuses a newer server. `folder`: looks there and nowhere else. Throws `ConfigurationError` that says
  * what to install.
  */
-export async function findClientPrograms(
-  serverVersion: number,
-  folder?: string,
-): Promise<ClientPrograms> {
+export async function findClientPrograms(serverVersion: number, folder?: string): Promise<ClientPrograms> {
   const wanted = majorOf(serverVersion);
   const found: (ClientPrograms & { major: number })[] = [];
   for (const bin of folder === undefined ? await likelyFolders() : [folder]) {
@@ -55,9 +52,7 @@ async function likelyFolders(): Promise<string[]> {
   const folders: string[] = [];
   for (const [folder, name, inside] of versionFolders) {
     const names = await readdir(folder).catch(() => []);
-    folders.push(
-      ...names.filter((each) => name.test(each)).map((each) => join(folder, each, inside)),
-    );
+    folders.push(...names.filter((each) => name.test(each)).map((each) => join(folder, each, inside)));
   }
   // Last: Debian puts a program there that chooses a version by itself.
   const onPath = await run("/bin/sh", ["-c", "command -v pg_dump"]).catch(() => null);
@@ -72,9 +67,7 @@ async function programsIn(bin: string): Promise<(ClientPrograms & { major: numbe
   if (!(await exists(pgDump)) || !(await exists(pgRestore))) return null;
   const asked = await run(pgDump, ["--version"]).catch(() => null);
   const version = /\(PostgreSQL\) (\d+\S*)/.exec(asked?.out ?? "")?.[1];
-  return version === undefined
-    ? null
-    : { pgDump, pgRestore, version, major: Number.parseInt(version, 10) };
+  return version === undefined ? null : { pgDump, pgRestore, version, major: Number.parseInt(version, 10) };
 }
 
 /** Names of libpq's environment by the parameters of a URL that have one. */
@@ -138,10 +131,7 @@ const mostErrors = 4_000;
 export function run(
   program: string,
   args: readonly string[],
-  {
-    environment,
-    signal,
-  }: { environment?: Readonly<Record<string, string>>; signal?: AbortSignal } = {},
+  { environment, signal }: { environment?: Readonly<Record<string, string>>; signal?: AbortSignal } = {},
 ): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {

@@ -76,8 +76,7 @@ export function errorCode(error: unknown): string | undefined {
   return undefined;
 }
 
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Classes of SQLSTATE: connection, resources, operator intervention (a shutdown, a start), system errors. */
 const outageClasses: readonly string[] = ["08", "53", "57", "58"];
@@ -123,8 +122,7 @@ export function withRoleAdvice(error: unknown): unknown {
 }
 
 /** Whether the server would refuse the same values anywhere: data exceptions (22) and limits of the program (54). */
-export const refusesValues = (error: unknown): boolean =>
-  /^(22|54)[0-9A-Z]{3}$/.test(errorCode(error) ?? "");
+export const refusesValues = (error: unknown): boolean => /^(22|54)[0-9A-Z]{3}$/.test(errorCode(error) ?? "");
 
 /**
  * Whether the server refused a row for what is in it: its values, a constraint (23, 44), or a trigger that raised an

@@ -62,10 +62,7 @@ export interface Waiting {
  * nothing behind, it waits with backoff and jitter. Tells `onWait` who holds what it waits for, and how to end them.
  * Throws `UnreachableError` when `waitMs` are over, other errors as they are.
  */
-export async function withLockPatience<T>(
-  waiting: Waiting,
-  attempt: (leftMs: number) => Promise<T>,
-): Promise<T> {
+export async function withLockPatience<T>(waiting: Waiting, attempt: (leftMs: number) => Promise<T>): Promise<T> {
   const { patience } = waiting;
   const startedMs = performance.now();
   const leftMs = () => startedMs + patience.waitMs - performance.now();
@@ -86,8 +83,7 @@ export async function withLockPatience<T>(
   }
 }
 
-const isLockConflict = (error: unknown): boolean =>
-  ["55P03", "40P01"].includes(errorCode(error) ?? "");
+const isLockConflict = (error: unknown): boolean => ["55P03", "40P01"].includes(errorCode(error) ?? "");
 
 const inTime = (ms: number): string => `in ${durationText(ms)}`;
 
@@ -105,9 +101,7 @@ function watchBlockers({ db, pid, current, patience }: Waiting, until: () => str
     last = `${what} waits for ${describeBlockers(blockers)}`;
     if (performance.now() - toldMs < lineEveryMs) return;
     toldMs = performance.now();
-    patience.onWait(
-      `${last} It tries again and again, so that nobody queues behind it for long, and ${until()}.`,
-    );
+    patience.onWait(`${last} It tries again and again, so that nobody queues behind it for long, and ${until()}.`);
   };
   const timer = setInterval(() => {
     if (isAsking) return;
@@ -123,12 +117,7 @@ function watchBlockers({ db, pid, current, patience }: Waiting, until: () => str
   };
 }
 
-function gaveUp(
-  { current, patience }: Waiting,
-  last: string | null,
-  tries: number,
-  cause: unknown,
-): UnreachableError {
+function gaveUp({ current, patience }: Waiting, last: string | null, tries: number, cause: unknown): UnreachableError {
   const what = last ?? `${current() ?? "a migration"} waits for a lock of another session.`;
   const waited = counted(Math.round(patience.waitMs / 60_000), "minute");
   return new UnreachableError(

@@ -71,9 +71,7 @@ export async function withMigrationSession(
     await holdLock(run, patience);
     // Operators limit statements so that none blocks others for long; a migration must run to its end. What it would
     // make others wait for has a limit of its own.
-    await run(
-      setLimits(`case name when 'lock_timeout' then '${patience.lockTimeoutMs}' else '0' end`),
-    );
+    await run(setLimits(`case name when 'lock_timeout' then '${patience.lockTimeoutMs}' else '0' end`));
     const { rows } = await run<{ pid: number }>("select pg_backend_pid() as pid");
     const waiting = { db, pid: rows[0]?.pid ?? 0, current: () => current, patience };
     await work({
@@ -93,9 +91,7 @@ export async function withMigrationSession(
     });
   } finally {
     // A connection that was lost has no settings and no lock any more.
-    await run(`${setLimits("reset_val")}; select pg_advisory_unlock(${advisoryLock})`).catch(
-      () => {},
-    );
+    await run(`${setLimits("reset_val")}; select pg_advisory_unlock(${advisoryLock})`).catch(() => {});
     await client.releaseConnection(connection);
   }
 }
@@ -114,9 +110,7 @@ async function holdLock(run: Run, { waitMs, onWait }: LockPatience): Promise<voi
   const startedMs = performance.now();
   let toldMs = startedMs;
   for (;;) {
-    const { rows } = await run<{ held: boolean }>(
-      `select pg_try_advisory_lock(${advisoryLock}) as held`,
-    );
+    const { rows } = await run<{ held: boolean }>(`select pg_try_advisory_lock(${advisoryLock}) as held`);
     if (rows[0]?.held === true) return;
     const [nowMs, isOver] = [performance.now(), performance.now() - startedMs > waitMs];
     if (isOver || nowMs - toldMs > lineEveryMs) {

@@ -2,21 +2,9 @@ import { readdir } from "node:fs/promises";
 import type { Knex } from "knex";
 import { ConfigurationError } from "../errors.ts";
 import { someOf } from "../readable-text.ts";
-import {
-  type MigrateOptions,
-  type MigrationSession,
-  withMigrationSession,
-} from "./migration-session.ts";
+import { type MigrateOptions, type MigrationSession, withMigrationSession } from "./migration-session.ts";
 import { tableExists, replaceObjects } from "./schema-objects.ts";
-import {
-  type Run,
-  type SqlFile,
-  lineAt,
-  readSqlFile,
-  runOn,
-  runSqlFile,
-  runStatement,
-} from "./sql-file.ts";
+import { type Run, type SqlFile, lineAt, readSqlFile, runOn, runSqlFile, runStatement } from "./sql-file.ts";
 import { type SqlStatement, splitStatements } from "./sql-statements.ts";
 
 /** The parts of a database schema. Each part may depend on those before it. */
@@ -63,11 +51,7 @@ const ledger = "tallyhook_migrations";
  * with file and line where a statement is refused, and when a newer version has migrated the database;
  * `UnreachableError` when it does not get a lock in time.
  */
-export async function migrateToLatest(
-  db: Knex,
-  schema: Schema,
-  options: MigrateOptions = {},
-): Promise<Migrated> {
+export async function migrateToLatest(db: Knex, schema: Schema, options: MigrateOptions = {}): Promise<Migrated> {
   const done: Migrated = { applied: [], replaced: [] };
   await withMigrationSession(db, options, async (session) => {
     for (;;) {
@@ -92,10 +76,7 @@ interface TransactionDone extends Migrated {
   online: NumberedFile | null;
 }
 
-async function migrateInTransaction(
-  session: MigrationSession,
-  schema: Schema,
-): Promise<TransactionDone> {
+async function migrateInTransaction(session: MigrationSession, schema: Schema): Promise<TransactionDone> {
   const done = await session.patiently(() =>
     session.transaction(async (trx) => {
       await makeLedger(trx, schema.migrations);
@@ -199,9 +180,7 @@ async function applyOnline(session: MigrationSession, { name, file }: NumberedFi
 /** A `create index concurrently` that broke off leaves an index that is kept up and never used. */
 async function dropInvalidIndex(run: Run, { text }: SqlStatement): Promise<void> {
   const [, index, schema] =
-    /^create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)\s+on\s+(\w+)\./i.exec(
-      text,
-    ) ?? [];
+    /^create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)\s+on\s+(\w+)\./i.exec(text) ?? [];
   if (index === undefined || schema === undefined) return;
   const { rows } = await run<unknown>(
     `select from pg_index where indexrelid = to_regclass('${schema}.${index}') and not indisvalid`,
@@ -218,19 +197,13 @@ export async function pendingMigrations(
   },
 ): Promise<string[]> {
   const own = await migrationNames(schema.ownMigrations);
-  const known = [
-    ...(await migrationNames(schema.migrations)),
-    ...own.map((name) => ownPrefix + name),
-  ];
+  const known = [...(await migrationNames(schema.migrations)), ...own.map((name) => ownPrefix + name)];
   const applied = new Set(await appliedMigrations(db, schema.migrations));
   return known.filter((name) => !applied.has(name));
 }
 
 /** Names of applied migrations that this version does not know. Merchants may delete theirs. Only reads. */
-export async function newerMigrations(
-  db: Knex,
-  migrations: URL = migrationsFolder,
-): Promise<string[]> {
+export async function newerMigrations(db: Knex, migrations: URL = migrationsFolder): Promise<string[]> {
   return unknownMigrations(await appliedMigrations(db, migrations), migrations);
 }
 
@@ -255,10 +228,7 @@ export interface RefusingMigration {
  * migration that this version does not know either. All others only add, so processes of this version go on beside them
  * (docs/upgrading.md). Only reads.
  */
-export async function refusingMigrations(
-  db: Knex,
-  migrations: URL = migrationsFolder,
-): Promise<RefusingMigration[]> {
+export async function refusingMigrations(db: Knex, migrations: URL = migrationsFolder): Promise<RefusingMigration[]> {
   if (!(await tableExists(db, ledger))) return [];
   const known = new Set(await migrationNames(migrations));
   // As JSON, since a database that an earlier version migrated last has no such column.
@@ -266,9 +236,7 @@ export async function refusingMigrations(
     `select name, to_jsonb(m) ->> 'needs' as needs from ${ledger} m
      where to_jsonb(m) ->> 'needs' is not null order by id`,
   );
-  return rows.filter(
-    ({ name, needs }) => !name.startsWith(ownPrefix) && !known.has(name) && !known.has(needs),
-  );
+  return rows.filter(({ name, needs }) => !name.startsWith(ownPrefix) && !known.has(name) && !known.has(needs));
 }
 
 /** The migration that a program has to know to run beside this file: its line `-- needs NAME`. Pure. */
@@ -279,8 +247,7 @@ interface NumberedFile extends PendingMigration {
 }
 
 /** Whether a file's statements run by themselves, outside a transaction. Pure. */
-export const isOnlineText = (text: string): boolean =>
-  /^-- online$/m.test(text.split("\n", 1)[0] ?? "");
+export const isOnlineText = (text: string): boolean => /^-- online$/m.test(text.split("\n", 1)[0] ?? "");
 
 async function numberedFiles(folder: URL, prefix: string): Promise<NumberedFile[]> {
   return Promise.all(
@@ -332,10 +299,7 @@ export async function lastMigration(migrations: URL = migrationsFolder): Promise
  * Names of applied migrations in their order, as this version numbers them: the schema can be made again by them. Of a
  * database of version 0.1 the files that make the same. Throws `ConfigurationError` where it is older. Only reads.
  */
-export async function appliedMigrations(
-  db: Knex,
-  migrations: URL = migrationsFolder,
-): Promise<string[]> {
+export async function appliedMigrations(db: Knex, migrations: URL = migrationsFolder): Promise<string[]> {
   if (!(await tableExists(db, ledger))) return [];
   const names = await db(ledger).orderBy("id").pluck<string[]>("name");
   if (!(await isOfVersion01(db))) return names;

@@ -122,11 +122,7 @@ export function partitionSteps(
 }
 
 /** Makes partitions ahead and goes on to the next one every week (`planSpans`). A step. Returns the new names. */
-export async function advanceSpans(
-  trx: Knex.Transaction,
-  numbered: NumberedTables,
-  now: Date,
-): Promise<string[]> {
+export async function advanceSpans(trx: Knex.Transaction, numbered: NumberedTables, now: Date): Promise<string[]> {
   const { schema, sequence } = numbered;
   const spans = await readSpans(trx, numbered);
   const lastNumber = await readLastNumber(trx, numbered);
@@ -140,10 +136,10 @@ export async function advanceSpans(
   }
   if (jumpTo !== null) {
     // This process may have been stopped since it read the number: it must not give out any twice.
-    await trx.raw(
-      `select setval('${schema}.${sequence}', ?) from ${schema}.${sequence} where last_value < ?`,
-      [jumpTo - 1, jumpTo - fewNumbers],
-    );
+    await trx.raw(`select setval('${schema}.${sequence}', ?) from ${schema}.${sequence} where last_value < ?`, [
+      jumpTo - 1,
+      jumpTo - fewNumbers,
+    ]);
   }
   return created;
 }
@@ -172,11 +168,7 @@ const partitionsOf = ({ tables }: NumberedTables, span: Span): string[] =>
   tables.map((table) => `${table}_${span.name}`);
 
 /** Drops a span's partitions, and returns their names. Part of a step. */
-export async function dropPartitions(
-  trx: Knex.Transaction,
-  numbered: NumberedTables,
-  span: Span,
-): Promise<string[]> {
+export async function dropPartitions(trx: Knex.Transaction, numbered: NumberedTables, span: Span): Promise<string[]> {
   await trx.raw(`select ${numbered.schema}.drop_partitions(?)`, [span.name]);
   return partitionsOf(numbered, span);
 }
@@ -211,10 +203,7 @@ export async function dateIn(
 }
 
 /** The numbers of the spans, ascending. One statement. */
-export async function readSpans(
-  db: Knex,
-  { schema, tables: [table] }: NumberedTables,
-): Promise<Span[]> {
+export async function readSpans(db: Knex, { schema, tables: [table] }: NumberedTables): Promise<Span[]> {
   const { rows } = await db.raw<{ rows: { name: string; bound: string }[] }>(
     `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bound
      from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -236,12 +225,7 @@ export async function readSpans(
 }
 
 /** Whether the numbers have gone on to a later span, and the span's last row is dated before `oldest`. */
-export async function isOld(
-  db: Knex,
-  numbered: NumberedTables,
-  span: Span,
-  oldest: Date,
-): Promise<boolean> {
+export async function isOld(db: Knex, numbered: NumberedTables, span: Span, oldest: Date): Promise<boolean> {
   if ((await readLastNumber(db, numbered)) + 1 < span.to) return false;
   const last = await dateIn(db, numbered, span, "last");
   return last === null || last < oldest;

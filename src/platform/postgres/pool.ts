@@ -4,12 +4,7 @@ import knex from "knex";
 import type { Knex } from "knex";
 import pg from "pg";
 import type { Log } from "../log.ts";
-import {
-  type OwnSettings,
-  type Pooling,
-  setInSession,
-  withSessionSettings,
-} from "./session-settings.ts";
+import { type OwnSettings, type Pooling, setInSession, withSessionSettings } from "./session-settings.ts";
 import { transactionPooledClient } from "./transaction-pooling.ts";
 
 const connectTimeoutMs = 10_000;
@@ -35,11 +30,9 @@ export interface DatabaseOptions extends Pick<OwnSettings, "statementTimeoutMs">
  * Does not connect yet. Close with `db.destroy()`.
  */
 export function createDatabase(options: DatabaseOptions): Knex {
-  const { url, pooling, poolMax, applicationName, receiveTimeoutMs, statementTimeoutMs, log } =
-    options;
+  const { url, pooling, poolMax, applicationName, receiveTimeoutMs, statementTimeoutMs, log } = options;
   const own: OwnSettings = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
-  const watch =
-    receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
+  const watch = receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
   const db = knex({
     client: "pg",
     connection: {
@@ -97,9 +90,7 @@ function closeUnanswered(
     // Not as the argument of setTimeout, which listens once: an idle connection would use it up.
     stream.on("timeout", () => {
       if (client.readyForQuery) return;
-      const reason = new Error(
-        `the database connection received nothing for ${receiveTimeoutMs} ms`,
-      );
+      const reason = new Error(`the database connection received nothing for ${receiveTimeoutMs} ms`);
       distrust([...clients], reason);
       stream.destroy(reason);
     });

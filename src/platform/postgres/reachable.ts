@@ -86,12 +86,7 @@ export async function assertDirect(
   });
 }
 
-const otherDatabase = (
-  direct: pg.Client,
-  directName = "",
-  pooled: pg.Client,
-  pooledName = "",
-): ConfigurationError =>
+const otherDatabase = (direct: pg.Client, directName = "", pooled: pg.Client, pooledName = ""): ConfigurationError =>
   new ConfigurationError(
     `${directVariable} and ${pooledVariable} reach two databases: ${directName} on ${direct.host}:${direct.port}, and ` +
       `${pooledName} by way of ${pooled.host}:${pooled.port}. Both should reach the same database of the same server, ` +
@@ -233,11 +228,7 @@ interface Probe {
   socket: Socket;
 }
 
-function createProbe({
-  url,
-  variable,
-  pooling,
-}: Pick<ProbeOptions, "url" | "variable" | "pooling">): Probe {
+function createProbe({ url, variable, pooling }: Pick<ProbeOptions, "url" | "variable" | "pooling">): Probe {
   const socket = new Socket();
   // A destroyed socket may still report an error after all listeners are gone.
   socket.on("error", () => {});

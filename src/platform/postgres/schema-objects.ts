@@ -137,9 +137,7 @@ async function recordTexts(
 async function readGenerations(db: Knex): Promise<ReadonlyMap<string, number>> {
   if (!(await tableExists(db, textTable))) return new Map();
   const rows = await db<{ generation: string; file: string; file_sha256: string }>(textTable);
-  return new Map(
-    rows.map(({ generation, file, file_sha256 }) => [`${file} ${file_sha256}`, Number(generation)]),
-  );
+  return new Map(rows.map(({ generation, file, file_sha256 }) => [`${file} ${file_sha256}`, Number(generation)]));
 }
 
 /**
@@ -159,9 +157,7 @@ export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> 
   }
   const ours = byKey(recorded);
   for (const [key, { kind, name }] of live) {
-    const isInOurSchemas = (migratedSchemas as readonly string[]).includes(
-      schemaOf({ kind, name }),
-    );
+    const isInOurSchemas = (migratedSchemas as readonly string[]).includes(schemaOf({ kind, name }));
     if (!ours.has(key) && isInOurSchemas) changed.push({ kind, name, change: "added" });
   }
   return changed;
@@ -171,10 +167,7 @@ export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> 
  * All replaceable objects in these schemas. The server prints views and triggers according to settings that every
  * connection brings (session-settings.ts). One statement.
  */
-export async function readLiveObjects(
-  db: Knex,
-  schemas: readonly string[] = migratedSchemas,
-): Promise<LiveObject[]> {
+export async function readLiveObjects(db: Knex, schemas: readonly string[] = migratedSchemas): Promise<LiveObject[]> {
   const { rows } = await db.raw<{ rows: LiveObject[] }>(
     `select kind, name, encode(sha256(convert_to(text, 'UTF8')), 'hex') as sha256
      from (
@@ -206,9 +199,7 @@ function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
     /^create (?:or replace (function|view) ([a-z_.]+)|(?:or replace|constraint) trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
   );
   return [...statements].map(([, kind, name, trigger, table]) =>
-    kind === undefined
-      ? { kind: "trigger", name: `${trigger} on ${table}` }
-      : { kind, name: name ?? "" },
+    kind === undefined ? { kind: "trigger", name: `${trigger} on ${table}` } : { kind, name: name ?? "" },
   );
 }
 
@@ -220,21 +211,14 @@ const keyOf = ({ kind, name }: SchemaObject): string => `${kind} ${name}`;
 const byKey = <T extends SchemaObject>(objects: readonly T[]): Map<string, T> =>
   new Map(objects.map((each) => [keyOf(each), each]));
 
-const schemaOf = ({ name }: SchemaObject): string =>
-  name.replace(/^.* on /, "").replace(/\..*$/s, "");
+const schemaOf = ({ name }: SchemaObject): string => name.replace(/^.* on /, "").replace(/\..*$/s, "");
 const schemasOf = (objects: readonly SchemaObject[]): string[] => [
   ...new Set([...migratedSchemas, ...objects.map(schemaOf)]),
 ];
 
 /** Refuses a file that defines nothing, and an object that two files define. */
-function refuseEmptyOrRepeated(
-  files: readonly SqlFile[],
-  recorded: readonly RecordedObject[],
-  owner: Owner,
-): void {
-  const makers = new Map(
-    recorded.filter((each) => each.owner !== owner).map((each) => [nameOf(each), each.file]),
-  );
+function refuseEmptyOrRepeated(files: readonly SqlFile[], recorded: readonly RecordedObject[], owner: Owner): void {
+  const makers = new Map(recorded.filter((each) => each.owner !== owner).map((each) => [nameOf(each), each.file]));
   for (const file of files) {
     const names = declaredNames(file);
     if (names.length === 0) {
@@ -245,9 +229,7 @@ function refuseEmptyOrRepeated(
     for (const name of names) {
       const other = makers.get(name);
       if (other !== undefined) {
-        throw new ConfigurationError(
-          `${file.name} defines ${name}, which ${other} already defines.`,
-        );
+        throw new ConfigurationError(`${file.name} defines ${name}, which ${other} already defines.`);
       }
       makers.set(name, file.name);
     }
@@ -275,11 +257,7 @@ function isUnchanged(
  */
 const needsDrop: readonly string[] = ["42P13", "42P16", "42725", "42710"];
 
-async function replaceFile(
-  trx: Knex.Transaction,
-  file: SqlFile,
-  known: readonly LiveObject[],
-): Promise<void> {
+async function replaceFile(trx: Knex.Transaction, file: SqlFile, known: readonly LiveObject[]): Promise<void> {
   const names = declaredNames(file);
   const made = known.filter((each) => names.includes(nameOf(each)));
   try {
@@ -312,12 +290,7 @@ async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): 
   }
 }
 
-async function record(
-  trx: Knex.Transaction,
-  files: readonly SqlFile[],
-  owner: Owner,
-  major: number,
-): Promise<void> {
+async function record(trx: Knex.Transaction, files: readonly SqlFile[], owner: Owner, major: number): Promise<void> {
   const fileOf = new Map(files.flatMap((file) => declaredNames(file).map((name) => [name, file])));
   const rows = (await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects)))).flatMap(
     ({ kind, name, sha256 }) => {
@@ -332,16 +305,11 @@ async function record(
 }
 
 async function readRecord(db: Knex): Promise<RecordedObject[]> {
-  return (await tableExists(db, recordTable))
-    ? db<RecordedObject>(recordTable).orderBy(["kind", "name"])
-    : [];
+  return (await tableExists(db, recordTable)) ? db<RecordedObject>(recordTable).orderBy(["kind", "name"]) : [];
 }
 
 export async function tableExists(db: Knex, name: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { there: boolean }[] }>(
-    "select to_regclass(?) is not null as there",
-    [name],
-  );
+  const { rows } = await db.raw<{ rows: { there: boolean }[] }>("select to_regclass(?) is not null as there", [name]);
   return rows[0]?.there === true;
 }
 

@@ -87,8 +87,7 @@ function selectOf({ commits, ...own }: OwnSettings, isLocal: boolean): string {
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
 /** The value as `set` takes it: a schema in quotation marks would stay in them. */
-const inSet = (name: string, value: string): string =>
-  name === "search_path" ? value : literal(value);
+const inSet = (name: string, value: string): string => (name === "search_path" ? value : literal(value));
 
 /**
  * What shares the server's connections between here and the server. `transaction`: a pooler that lends them by the
@@ -145,10 +144,7 @@ export const neededSettings = (pooling?: Pooling): Settings => ({
  * Why a session cannot be used, and what to do about it, for a person; null where all is right. A pooler between here
  * and the server may have dropped what the connection brought. Pure.
  */
-export function problemOfSession(
-  { user, database, settings }: SessionState,
-  needed: Settings,
-): string | null {
+export function problemOfSession({ user, database, settings }: SessionState, needed: Settings): string | null {
   const wrong = Object.entries(needed).filter(([name, value]) => settings[name] !== value);
   const [first] = wrong;
   if (first === undefined) return null;

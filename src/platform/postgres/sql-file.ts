@@ -65,19 +65,14 @@ export async function runStatement(
     const isOthersFault = [...faultsOfLogin, ...faultsOfOthers].includes(code);
     if (!(error instanceof Error) || isOutage(error) || isOthersFault) throw error;
     const { position, detail } = error as { position?: string; detail?: string };
-    const line =
-      position === undefined ? "" : `, line ${lineAt(whole, offset + Number(position) - 1)}`;
+    const line = position === undefined ? "" : `, line ${lineAt(whole, offset + Number(position) - 1)}`;
     // Knex puts the whole text before the server's message.
-    const message = error.message.startsWith(text)
-      ? error.message.slice(text.length + " - ".length)
-      : error.message;
-    throw new ConfigurationError(
-      `${name}${line}: ${message}${detail === undefined ? "" : ` (${detail})`}`,
-      { cause: error },
-    );
+    const message = error.message.startsWith(text) ? error.message.slice(text.length + " - ".length) : error.message;
+    throw new ConfigurationError(`${name}${line}: ${message}${detail === undefined ? "" : ` (${detail})`}`, {
+      cause: error,
+    });
   }
 }
 
 /** The line of a place in a text; the first is 1. Pure. */
-export const lineAt = (text: string, offset: number): number =>
-  text.slice(0, offset).split("\n").length;
+export const lineAt = (text: string, offset: number): number => text.slice(0, offset).split("\n").length;

@@ -78,10 +78,7 @@ async function readState(db: Knex): Promise<ServerState> {
 type Pair<T> = Readonly<Record<"primary" | "standby", T>>;
 
 /** Why reading from the one does not tell of the other, and what to do; null where it does. Pure. */
-export function pairProblem(
-  { primary, standby }: Pair<ServerState>,
-  names: Pair<string>,
-): string | null {
+export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair<string>): string | null {
   const toPrimary = `Point ${names.primary} at the primary, and ${names.standby} at a standby of it.`;
   const otherwise = `Point it at a standby of the server of ${names.primary}, or leave it out to read from the primary.`;
   if (primary.isStandby) {

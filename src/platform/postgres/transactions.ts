@@ -50,10 +50,7 @@ export const settingLimits = `
        then set_config('transaction_timeout', '0', true) || set_config('transaction_timeout', :transactionMs::text, true) end`;
 
 /** Limits the transaction from now on. One statement. */
-export async function limitTransaction(
-  trx: Knex.Transaction,
-  limits: TransactionLimits,
-): Promise<void> {
+export async function limitTransaction(trx: Knex.Transaction, limits: TransactionLimits): Promise<void> {
   await trx.raw(`select ${settingLimits}`, { ...limits });
 }
 
@@ -71,10 +68,7 @@ export async function liftLimits(trx: Knex.Transaction): Promise<void> {
 
 /** Takes an advisory lock until the transaction ends. Returns false where another transaction holds it. */
 export async function tryLock(trx: Knex.Transaction, key: number): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>(
-    "select pg_try_advisory_xact_lock(?) as held",
-    [key],
-  );
+  const { rows } = await trx.raw<{ rows: [{ held: boolean }] }>("select pg_try_advisory_xact_lock(?) as held", [key]);
   return rows[0].held;
 }
 

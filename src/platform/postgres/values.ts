@@ -27,6 +27,4 @@ export function storable(text: string): string {
 
 /** JSON that `jsonb` accepts, whatever its texts hold. For small values: every text is checked. Pure. */
 export const storableJson = (value: unknown): string =>
-  JSON.stringify(value, (_key, each: unknown) =>
-    typeof each === "string" ? storable(each) : each,
-  );
+  JSON.stringify(value, (_key, each: unknown) => (typeof each === "string" ? storable(each) : each));

@@ -5,12 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DiagLogLevel, context, diag, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import {
-  defaultResource,
-  detectResources,
-  envDetector,
-  resourceFromAttributes,
-} from "@opentelemetry/resources";
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
@@ -109,8 +104,7 @@ class GivenOrRandomIds implements IdGenerator {
   generateSpanId = (): string => idsOfNextSpan()?.spanId ?? this.#random.generateSpanId();
 }
 
-const notExported =
-  "spans could not be exported: the traces have gaps, and nothing else is affected";
+const notExported = "spans could not be exported: the traces have gaps, and nothing else is affected";
 
 /** What the SDK says, which may quote the other side's answer. */
 function diagnostics(warn: RateLimitedWarnings) {

@@ -31,9 +31,7 @@ export function switchTracing(name: string | null): void {
 const maxText = 255;
 
 /** What a span tells: names of the semantic conventions where they have one, else `tallyhook.…`. */
-export type Facts = Readonly<
-  Record<string, string | number | boolean | readonly string[] | null | undefined>
->;
+export type Facts = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
 export interface NewSpan {
   kind?: "server" | "consumer" | "producer" | "internal";
@@ -111,8 +109,7 @@ function attributesOf(facts: Facts): Attributes {
 }
 
 /** Cut first, since the work is for each span and the text anybody's: nothing here should hold a secret. */
-const boundedText = (text: string): string =>
-  redactSecrets(shortenedTo(text, maxText)).toWellFormed();
+const boundedText = (text: string): string => redactSecrets(shortenedTo(text, maxText)).toWellFormed();
 
 let nextIds: SpanContext | null = null;
 
@@ -136,8 +133,7 @@ export function derivedContext(of: Derived, thing: string): SpanContext {
 }
 
 /** The span of the delivery that brought these bytes first. */
-export const webhookContext = (raw: Buffer): SpanContext =>
-  derivedContext("webhook", hash("sha256", raw, "hex"));
+export const webhookContext = (raw: Buffer): SpanContext => derivedContext("webhook", hash("sha256", raw, "hex"));
 
 /** The span that applied an event of the inbox. */
 export const appliedContext = (seq: number): SpanContext => derivedContext("apply", String(seq));

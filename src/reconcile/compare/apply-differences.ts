@@ -7,23 +7,10 @@ import { applyStates, newStates } from "../../mirror/write/apply.ts";
 import { safeReason } from "../../platform/log.ts";
 import { refusesRow } from "../../platform/postgres/errors.ts";
 import type { Tally, ObjectClass } from "../coverage/ledger.ts";
-import {
-  createdAt,
-  driftFindings,
-  driftKey,
-  recordUnreadable,
-  withRemedy,
-} from "../findings/drift-findings.ts";
+import { createdAt, driftFindings, driftKey, recordUnreadable, withRemedy } from "../findings/drift-findings.ts";
 import { type FoundIn, healFindings, recordFindings } from "../findings/findings.ts";
 import { type NewRecheck, addRechecks, addUnreadable } from "../recheck/rechecks.ts";
-import {
-  type Classified,
-  type Triaged,
-  classify,
-  hasDifferences,
-  triage,
-  statesOf,
-} from "./classify.ts";
+import { type Classified, type Triaged, classify, hasDifferences, triage, statesOf } from "./classify.ts";
 import { settledAmong } from "./settlement.ts";
 import type { DecodedAnswer } from "./decode-answer.ts";
 
@@ -115,8 +102,7 @@ async function heal(
   try {
     // A savepoint: what the database refuses takes nothing else of the transaction with it.
     const applied = await trx.transaction((own) => applyStates(own, statesOf(classified)));
-    const isHealed = ({ object }: Classified) =>
-      object.groups.some(({ state }) => applied.changed.has(state));
+    const isHealed = ({ object }: Classified) => object.groups.some(({ state }) => applied.changed.has(state));
     return {
       ...none,
       healed: classified.filter(isHealed),
@@ -191,8 +177,7 @@ const rechecksOf = (
 const verdictOf = (classified: Classified, importedUntil: string | null): ObjectClass =>
   isImported(classified, importedUntil) ? "imported" : classified.classification.kind;
 
-const keyOf = ({ classification, resource, id }: Classified): string =>
-  driftKey(classification.kind, resource, id);
+const keyOf = ({ classification, resource, id }: Classified): string => driftKey(classification.kind, resource, id);
 
 /**
  * Splits the written states by how alerts say that they were found. States from before the first webhook count as an
@@ -214,10 +199,7 @@ function bySource(
 const isDrift = (classified: Classified, importedUntil: string | null): boolean =>
   hasDifferences(classified.classification) && !isImported(classified, importedUntil);
 
-const isImported = (
-  { classification, object }: Classified,
-  importedUntil: string | null,
-): boolean =>
+const isImported = ({ classification, object }: Classified, importedUntil: string | null): boolean =>
   classification.kind === "missing_here" &&
   importedUntil !== null &&
   object.groups.every(({ state }) => timeOfVersion(state.version) < importedUntil);

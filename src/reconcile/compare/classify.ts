@@ -29,15 +29,10 @@ export interface TriageOptions {
 }
 
 /** Decides what to do about each difference. Pure. */
-export function triage(
-  differing: readonly Classified[],
-  { isRecheck, settled }: TriageOptions,
-): Triaged {
+export function triage(differing: readonly Classified[], { isRecheck, settled }: TriageOptions): Triaged {
   const sorted: Triaged = { apply: [], recheck: [], overtaken: [] };
   for (const one of differing) {
-    const classified: Classified = settled.has(one)
-      ? { ...one, classification: { kind: "settled" } }
-      : one;
+    const classified: Classified = settled.has(one) ? { ...one, classification: { kind: "settled" } } : one;
     sorted[bucketOf(classified.classification, isRecheck)].push(classified);
   }
   return sorted;
@@ -77,8 +72,7 @@ export type Classification =
 /** Whether mirror and service differ in something that should have been here: only that is a finding. */
 export const hasDifferences = (
   classification: Classification,
-): classification is Extract<Classification, { differences: Difference[] }> =>
-  "differences" in classification;
+): classification is Extract<Classification, { differences: Difference[] }> => "differences" in classification;
 
 export interface AnswerFacts {
   /** The service's `Date` of the page, fixed form. */
@@ -122,11 +116,7 @@ function classificationOf(object: DifferentObject, answer: AnswerFacts): Classif
 
 type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
 
-function classifyGroup(
-  object: DifferentObject,
-  group: DifferentGroup,
-  answer: AnswerFacts,
-): GroupKind {
+function classifyGroup(object: DifferentObject, group: DifferentGroup, answer: AnswerFacts): GroupKind {
   if (newDifferences(object, group).length === 0) return "filled";
   const here = group.storedVersion === "" ? otherTime(object) : timeOfVersion(group.storedVersion);
   const there = timeOfVersion(group.state.version);

@@ -1,11 +1,6 @@
 import { readTime } from "../../mirror/resources/resource.ts";
 import { storable } from "../../platform/postgres/values.ts";
-import {
-  type GroupState,
-  type ObjectKey,
-  type Resource,
-  snapshotFrom,
-} from "../../mirror/snapshot.ts";
+import { type GroupState, type ObjectKey, type Resource, snapshotFrom } from "../../mirror/snapshot.ts";
 import { decode } from "../../mirror/resources.ts";
 import { type WireObject, asObject, wireId } from "../../contract/wire-types.ts";
 import { boundText } from "../coverage/slice.ts";

@@ -1,8 +1,4 @@
-import {
-  type DifferentGroup,
-  type DifferentObject,
-  contentDiffers,
-} from "../../mirror/compare/compare-states.ts";
+import { type DifferentGroup, type DifferentObject, contentDiffers } from "../../mirror/compare/compare-states.ts";
 import { isSameJson } from "../../mirror/compare/same-json.ts";
 import { impersonalValue } from "../../mirror/privacy/impersonal-value.ts";
 import { groupNamed, resourceNamed } from "../../mirror/resources.ts";
@@ -14,11 +10,7 @@ import type { Difference } from "../findings/findings.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Fields that say when an object changed, not what changed. */
-export const changeTimeFields: ReadonlySet<string> = new Set([
-  "source_updated_at",
-  "version",
-  "updated_at",
-]);
+export const changeTimeFields: ReadonlySet<string> = new Set(["source_updated_at", "version", "updated_at"]);
 
 /** Which fields differ, and how, money first, without personal values. Pure. */
 export function differencesOf(object: DifferentObject): Difference[] {
@@ -46,14 +38,11 @@ export function wholeDifferencesOf(object: DifferentObject): Difference[] {
 export function newDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);
   if (object.resource !== "transaction") return differences;
-  const other = (
-    group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]
-  ) as Json | null | undefined;
+  const other = (group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]) as
+    Json | null | undefined;
   return differences.filter(({ field, service }) =>
     // Columns hold the values of the newer of the two: where a column is wrong, the mirror is wrong.
-    group.columns.includes(field)
-      ? !changeTimeFields.has(field)
-      : !isSameJson(other?.[field], service),
+    group.columns.includes(field) ? !changeTimeFields.has(field) : !isSameJson(other?.[field], service),
   );
 }
 
@@ -98,13 +87,8 @@ const rank = (booked: readonly string[], field: string): number => {
 };
 
 /** Personal data is not copied into findings: the name of the field is enough. */
-function withoutPersonalData(
-  resource: MirrorResource,
-  { field, ...sides }: Difference,
-): Difference {
-  const [service, mirror] = [sides.service, sides.mirror].map((value) =>
-    shownValue(resource, field, value),
-  );
+function withoutPersonalData(resource: MirrorResource, { field, ...sides }: Difference): Difference {
+  const [service, mirror] = [sides.service, sides.mirror].map((value) => shownValue(resource, field, value));
   // Where both show the same, what differs is in the part that is not shown.
   const isWhole = isSameJson(service, sides.service) && isSameJson(mirror, sides.mirror);
   const isHidden = !isWhole && isSameJson(service, mirror);

@@ -57,9 +57,7 @@ export async function settledAmong(
 function saleWithOtherStatus({ resource, object, classification }: Classified, n: number) {
   if (classification.kind !== "behind" || resource !== "transaction") return [];
   if (object.stored?.["type"] !== "sale") return [];
-  const [status, ...others] = classification.differences.filter(
-    ({ field }) => !changeTimeFields.has(field),
-  );
+  const [status, ...others] = classification.differences.filter(({ field }) => !changeTimeFields.has(field));
   if (status?.field !== "status" || others.length > 0) return [];
   return [{ n, before: String(status.mirror), after: String(status.service) }];
 }
@@ -78,12 +76,7 @@ function orderWithOtherTime({ resource, id, object, classification }: Classified
 
 function shownTransaction({ group, json, updatedAt }: GroupState) {
   if (!group.startsWith("transaction")) return [];
-  const {
-    order_id: orderId,
-    type,
-    status,
-    created_at: made,
-  } = JSON.parse(json) as Readonly<Record<string, unknown>>;
+  const { order_id: orderId, type, status, created_at: made } = JSON.parse(json) as Readonly<Record<string, unknown>>;
   if (typeof orderId !== "string") return [];
   const madeAt = typeof made === "string" ? canonicalTimestamp(made) : null;
   return [{ orderId, type: String(type), status: String(status), madeAt, updatedAt }];

@@ -47,11 +47,7 @@ export function gapsOf(
 }
 
 /** The time up to which everything from the first record on was read; null where there is none. Pure. */
-export function contiguousUntil(
-  intervals: readonly ReadInterval[],
-  resource: Resource,
-  until: string,
-): string | null {
+export function contiguousUntil(intervals: readonly ReadInterval[], resource: Resource, until: string): string | null {
   const [gap] = gapsOf(intervals, resource, { from: null, until });
   return gap === undefined ? until : gap.from;
 }
@@ -129,9 +125,7 @@ export async function staleGaps(
  */
 export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
   const intervals = await intervalsOf(db, "walked", {});
-  const ends = slicedResources.map((resource) =>
-    contiguousUntil(intervals, resource, boundText(t0)),
-  );
+  const ends = slicedResources.map((resource) => contiguousUntil(intervals, resource, boundText(t0)));
   if (ends.includes(null)) return null;
   return new Date(Math.min(...ends.map((end) => Date.parse(end ?? ""))));
 }

@@ -85,10 +85,7 @@ const toSlice = (row: SliceRow): LedgerSlice => ({
 
 /** The slices of a run that are not read to their end yet, in order. */
 export async function pendingSlices(db: Knex, run: number): Promise<LedgerSlice[]> {
-  const rows = await db("reconcile.coverage")
-    .where({ run, state: "pending" })
-    .orderBy("slice")
-    .select<SliceRow[]>();
+  const rows = await db("reconcile.coverage").where({ run, state: "pending" }).orderBy("slice").select<SliceRow[]>();
   return rows.map(toSlice);
 }
 
@@ -148,10 +145,7 @@ export async function closeSlice(
 }
 
 /** Restarts a slice whose cursor was refused. Opens its own transaction. */
-export async function restartSlice(
-  db: Knex,
-  { run, number }: Pick<LedgerSlice, "run" | "number">,
-): Promise<void> {
+export async function restartSlice(db: Knex, { run, number }: Pick<LedgerSlice, "run" | "number">): Promise<void> {
   await db.transaction(async (trx) => {
     await trx("reconcile.coverage")
       .where({ run, slice: number })

@@ -82,15 +82,8 @@ export interface ListProof {
  * How far each list is proved. What was created is asked for up to `now`, service time; which reads count goes by `at`,
  * this deployment's clock. Three statements.
  */
-export async function listProofs(
-  db: Knex,
-  { now, at }: { now: Date; at: Date },
-): Promise<ListProof[]> {
-  const [parts, read, changesUntil] = await Promise.all([
-    freshParts(db, at),
-    everRead(db),
-    changesReadUntil(db),
-  ]);
+export async function listProofs(db: Knex, { now, at }: { now: Date; at: Date }): Promise<ListProof[]> {
+  const [parts, read, changesUntil] = await Promise.all([freshParts(db, at), everRead(db), changesReadUntil(db)]);
   return slicedResources.map((resource) =>
     proofOf(resource, parts, { wasRead: read.has(resource), now, changesUntil }),
   );
@@ -98,9 +91,7 @@ export async function listProofs(
 
 /** Until when changes to older objects were read, as reports have it; null where they never were. */
 async function changesReadUntil(db: Knex): Promise<Date | null> {
-  const { rows } = await db.raw<{ rows: { until: Date | null }[] }>(
-    "select reports.changes_read_until() as until",
-  );
+  const { rows } = await db.raw<{ rows: { until: Date | null }[] }>("select reports.changes_read_until() as until");
   return rows[0]?.until ?? null;
 }
 
@@ -135,10 +126,7 @@ export function proofOf(
     lastProved: last === null ? null : new Date(last),
     gaps,
     isOutdated: fresh.length === 0 && wasRead,
-    aheadMs: Math.max(
-      0,
-      ...ends.map((end) => (end === null ? 0 : Date.parse(end) - now.getTime())),
-    ),
+    aheadMs: Math.max(0, ...ends.map((end) => (end === null ? 0 : Date.parse(end) - now.getTime()))),
   };
 }
 

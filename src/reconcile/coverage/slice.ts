@@ -28,9 +28,7 @@ export const slicedResources: readonly Resource[] = [
 ].map(({ name }) => name);
 
 type SliceParts = Pick<Slice, "step" | "resource" | "reason"> &
-  Partial<
-    Pick<Slice, "createdFrom" | "createdBefore" | "isClosed" | "closesCycle" | "direction">
-  > & {
+  Partial<Pick<Slice, "createdFrom" | "createdBefore" | "isClosed" | "closesCycle" | "direction">> & {
     filter?: Record<string, string>;
     /** Replaces what the resource's list embeds by default. */
     expand?: string;

@@ -23,17 +23,13 @@ import {
 } from "./findings.ts";
 
 /** The key of a drift finding: one per object and class. */
-export const driftKey = (kind: string, resource: string, id: string): string =>
-  `${kind}:${resource}:${id}`;
+export const driftKey = (kind: string, resource: string, id: string): string => `${kind}:${resource}:${id}`;
 
 /**
  * The findings for differences, each with its cause and evidence. Call it before anything is healed: it reads the inbox
  * and the history as they were. Two statements, whatever the number of objects.
  */
-export async function driftFindings(
-  db: Knex,
-  classified: readonly Classified[],
-): Promise<Finding[]> {
+export async function driftFindings(db: Knex, classified: readonly Classified[]): Promise<Finding[]> {
   const drifted = classified.flatMap(({ resource, id, object, classification }) => {
     if (!hasDifferences(classification)) return [];
     const { kind, differences } = classification;
@@ -92,10 +88,7 @@ export function createdAt({ stored, groups }: DifferentObject): string | null {
   return times.sort()[0] ?? null;
 }
 
-function severityOf(
-  { resource, stored }: DifferentObject,
-  differences: readonly Difference[],
-): Severity {
+function severityOf({ resource, stored }: DifferentObject, differences: readonly Difference[]): Severity {
   const booked = new Set(bookedFields(resourceNamed(resource)));
   return stored === null || differences.some(({ field }) => booked.has(field)) ? "high" : "warning";
 }
@@ -129,10 +122,7 @@ export function amountAtRisk(
   { resource, stored, groups }: DifferentObject,
   differences: readonly Difference[],
 ): AmountAtRisk {
-  const columns = Object.assign({}, ...groups.map(({ state }) => state.columns)) as Record<
-    string,
-    unknown
-  >;
+  const columns = Object.assign({}, ...groups.map(({ state }) => state.columns)) as Record<string, unknown>;
   const value = (field: string): unknown => columns[field] ?? stored?.[field];
   const field = resourceNamed(resource).amount;
   const amount = field === undefined ? null : asAmount(value(field));
@@ -143,8 +133,7 @@ export function amountAtRisk(
   const [there, here] = [asAmount(byMoney?.service), asAmount(byMoney?.mirror)];
   const isWhole = stored === null || differs("status") !== undefined;
   return {
-    amountMinor:
-      there !== null && here !== null ? distance(there, here) : isWhole ? distance(amount, 0n) : 0n,
+    amountMinor: there !== null && here !== null ? distance(there, here) : isWhole ? distance(amount, 0n) : 0n,
     currency: typeof currency === "string" ? currency : null,
   };
 }
@@ -184,8 +173,7 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
     differences.some(({ field, service }) => field === "status" && service === "completed");
   const { announcedFields } = resourceNamed(resource);
   return differences.some(
-    ({ field, service }) =>
-      announcedFields?.has(field) === true && !(isOver && endOfSubscription[field] === service),
+    ({ field, service }) => announcedFields?.has(field) === true && !(isOver && endOfSubscription[field] === service),
   );
 }
 
@@ -201,8 +189,7 @@ export function causeOf(facts: CauseFacts): FindingCause {
     facts.class === "missing_here" ||
     isAnnounced(facts) ||
     // An order changes only through its charges and refunds: a second partial refund changes nothing but its time.
-    (facts.resource === "order" &&
-      facts.differences.every(({ field }) => changeTimeFields.has(field)));
+    (facts.resource === "order" && facts.differences.every(({ field }) => changeTimeFields.has(field)));
   return shouldHaveEvent ? "missed_webhook" : "out_of_band_edit";
 }
 

@@ -2,13 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** Mirror and service differ, or the service's object is unreadable. A run that reads the object again can heal it. */
-const rereadClasses = [
-  "missing_here",
-  "behind",
-  "mismatch",
-  "missing_there",
-  "unreadable",
-] as const;
+const rereadClasses = ["missing_here", "behind", "mismatch", "missing_there", "unreadable"] as const;
 
 /**
  * Classes of drift: while one of their findings is open, the mirror is not known to equal the service. `edited_row` is
@@ -16,12 +10,7 @@ const rereadClasses = [
  * the row correct.
  */
 export const driftClasses = [...rereadClasses, "edited_row"] as const;
-export const findingClasses = [
-  ...driftClasses,
-  "identity",
-  "endpoint",
-  "unsupported_sort",
-] as const;
+export const findingClasses = [...driftClasses, "identity", "endpoint", "unsupported_sort"] as const;
 export type FindingClass = (typeof findingClasses)[number];
 
 /** The most severe first. */
@@ -97,8 +86,7 @@ export async function recordFindings(
   const unique = [...new Map(findings.map((finding) => [finding.key, finding])).values()];
   if (unique.length === 0) return [];
   unique.sort((a, b) => (a.key < b.key ? -1 : 1));
-  const column = <T extends string | number | null>(of: (finding: Finding) => T) =>
-    sqlArray(unique.map(of));
+  const column = <T extends string | number | null>(of: (finding: Finding) => T) => sqlArray(unique.map(of));
   const { rows } = await db.raw<{ rows: RecordedFinding[] }>(
     `insert into reconcile.findings as f
        (key, class, identity, severity, resource, object_id, differences, amount_at_risk_minor, currency, cause,
@@ -150,11 +138,7 @@ export async function recordFindings(
 }
 
 /** Heals the unhealed findings among these keys and returns their number. One statement, idempotent. */
-export async function healFindings(
-  db: Knex,
-  { run, seenAt }: FoundIn,
-  keys: readonly string[],
-): Promise<number> {
+export async function healFindings(db: Knex, { run, seenAt }: FoundIn, keys: readonly string[]): Promise<number> {
   if (keys.length === 0) return 0;
   return db("reconcile.findings")
     .whereIn("key", [...keys])
@@ -176,10 +160,7 @@ export async function healUnseenFindings(
       .where(of)
       .whereNot("state", "healed")
       // The second condition holds even if the service's clock was set back since.
-      .whereRaw("(last_seen < ? or run is distinct from coalesce(?::bigint, run))", [
-        seenAt,
-        run as number,
-      ])
+      .whereRaw("(last_seen < ? or run is distinct from coalesce(?::bigint, run))", [seenAt, run as number])
       .update({ state: "healed", healed_at: seenAt, run: run ?? db.ref("run") })
   );
 }
@@ -266,9 +247,7 @@ export function listFindings(
     .select<FindingRow[]>([...findingColumns])
     .select(db.raw("evidence->>'mode' as mode"))
     .whereIn("state", [...states])
-    .orderByRaw(
-      "array_position(array['critical', 'high', 'warning'], severity), last_seen desc, id",
-    )
+    .orderByRaw("array_position(array['critical', 'high', 'warning'], severity), last_seen desc, id")
     .limit(limit);
 }
 
@@ -303,10 +282,7 @@ export async function countFindings(db: Knex): Promise<Record<FindingState, numb
  * its end, or by id. Leaves out rows edited by hand (`recordEditedRows`), since no read shows their fault. For the end
  * of a run. One statement; returns the number of findings.
  */
-export async function healCoveredFindings(
-  db: Knex,
-  { run, seenAt }: FoundIn & { run: number },
-): Promise<number> {
+export async function healCoveredFindings(db: Knex, { run, seenAt }: FoundIn & { run: number }): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run
      from (

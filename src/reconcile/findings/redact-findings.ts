@@ -42,25 +42,19 @@ function impersonalValue(field: string, value: unknown): unknown {
  * A finding as everybody may see it: without notes, and without evidence that may quote the service's answer. What a
  * broken rule compares are figures, states and times, which stay. Pure.
  */
-export function withoutPersonalEvidence<
-  F extends Pick<FindingRow, "class" | "differences" | "evidence" | "ack_note">,
->(finding: F): F {
+export function withoutPersonalEvidence<F extends Pick<FindingRow, "class" | "differences" | "evidence" | "ack_note">>(
+  finding: F,
+): F {
   return {
     ...finding,
-    differences:
-      finding.class === "identity"
-        ? finding.differences
-        : impersonalDifferences(finding.differences),
-    evidence: Object.fromEntries(
-      Object.entries(finding.evidence).filter(([name]) => keptEvidence.includes(name)),
-    ),
+    differences: finding.class === "identity" ? finding.differences : impersonalDifferences(finding.differences),
+    evidence: Object.fromEntries(Object.entries(finding.evidence).filter(([name]) => keptEvidence.includes(name))),
     ack_note: finding.ack_note === null ? null : redacted,
   };
 }
 
 const isColumn = (field: string): boolean =>
-  mirrorResources.some((resource) => Object.hasOwn(allColumns(resource), field)) ||
-  changeTimeFields.has(field);
+  mirrorResources.some((resource) => Object.hasOwn(allColumns(resource), field)) || changeTimeFields.has(field);
 
 /**
  * SQL that removes the values from a list of differences. Names of known fields stay. Of a broken invariant everything
@@ -117,9 +111,7 @@ export async function redactNotes(db: Knex, named: (text: string) => boolean): P
      union select c.id, h->>'ack_note' from contents c, jsonb_array_elements(coalesce(c.history, '[]')) h
      where h->>'ack_note' is not null`,
   );
-  const ids = [
-    ...new Set(rows.flatMap(({ id, note }) => (note !== redacted && named(note) ? [id] : []))),
-  ];
+  const ids = [...new Set(rows.flatMap(({ id, note }) => (note !== redacted && named(note) ? [id] : [])))];
   if (ids.length === 0) return 0;
   const lives = (history: string): string =>
     `(select coalesce(jsonb_agg(h || ${withoutNote("h")}), '[]')
@@ -143,10 +135,9 @@ export async function redactNotes(db: Knex, named: (text: string) => boolean): P
 
 /** The numbers of the findings on these objects. One statement. */
 export async function findingsOn(db: Knex, ids: readonly string[]): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { id: string }[] }>(
-    `select f.id from reconcile.findings f where ${theirs}`,
-    [sqlArray(ids)],
-  );
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(`select f.id from reconcile.findings f where ${theirs}`, [
+    sqlArray(ids),
+  ]);
   return rows.map(({ id }) => id);
 }
 

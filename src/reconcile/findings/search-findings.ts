@@ -66,10 +66,7 @@ export function searchFindings(
   }
   if (after !== undefined && !isBoard) void query.where("f.id", "<", after.id);
   if (after !== undefined && isBoard) {
-    void query.whereRaw(`(${rank}, -f.id) > (?, -?::bigint)`, [
-      severities.indexOf(after.severity) + 1,
-      after.id,
-    ]);
+    void query.whereRaw(`(${rank}, -f.id) > (?, -?::bigint)`, [severities.indexOf(after.severity) + 1, after.id]);
   }
   return query;
 }
@@ -77,10 +74,7 @@ export function searchFindings(
 const rank = `array_position(array[${severities.map((name) => `'${name}'`).join(", ")}], f.severity)`;
 
 /** The findings of one object that are not healed. One statement. */
-export function findingsOfObject(
-  db: Knex,
-  { resource, id }: { resource: string; id: string },
-): Promise<FindingRow[]> {
+export function findingsOfObject(db: Knex, { resource, id }: { resource: string; id: string }): Promise<FindingRow[]> {
   return db("reconcile.findings")
     .select<FindingRow[]>([...findingColumns])
     .select(db.raw("evidence->>'mode' as mode"))
@@ -96,9 +90,7 @@ export const isHealedByHand = ({ class: kind }: Pick<FindingRow, "class">): bool
 
 /** Whether the values of a field are amounts in minor units. Pure. */
 export const holdsMoney = (resource: string | null, field: string): boolean =>
-  mirrorResources.some(
-    (known) => known.name === resource && allColumns(known)[field]?.holds === "money",
-  );
+  mirrorResources.some((known) => known.name === resource && allColumns(known)[field]?.holds === "money");
 
 export interface OpenFindings {
   resource: string | null;

@@ -129,9 +129,7 @@ const findingOf = (identity: Invariant, mode: InvariantMode, breach: Breach): Fi
  * The mode of every invariant: its default, or what RECONCILE_IDENTITIES sets. Throws `ConfigurationError` with the
  * names that are no invariants.
  */
-function invariantModesOf(
-  settings: Readonly<Record<string, InvariantMode>>,
-): ReadonlyMap<string, InvariantMode> {
+function invariantModesOf(settings: Readonly<Record<string, InvariantMode>>): ReadonlyMap<string, InvariantMode> {
   const modes = new Map(allInvariants.map(({ name, mode = "enforce" }) => [name, mode]));
   for (const [name, mode] of Object.entries(settings)) {
     if (!modes.has(name)) {
@@ -179,10 +177,7 @@ interface BreachRow {
 }
 
 /** The subjects that break an invariant. Needs the transaction in which the facts were gathered. */
-async function findBreaches(
-  trx: Knex.Transaction,
-  { subject, breaches }: Invariant,
-): Promise<BreachesFound> {
+async function findBreaches(trx: Knex.Transaction, { subject, breaches }: Invariant): Promise<BreachesFound> {
   const { rows } = await trx.raw<{ rows: BreachRow[] }>(
     `select coalesce(to_jsonb(breach)->>'resource', cast(:subject as text)) as resource, id, currency, at_risk,
             expected, found, count(*) over () as total,
@@ -209,10 +204,7 @@ async function findBreaches(
  * The keys of unhealed findings whose objects were examined this time: what is not found again is healed. Needs the
  * same transaction.
  */
-async function findExamined(
-  trx: Knex.Transaction,
-  { name, examined }: Invariant,
-): Promise<string[]> {
+async function findExamined(trx: Knex.Transaction, { name, examined }: Invariant): Promise<string[]> {
   const wasExamined =
     examined === undefined
       ? `not exists (select from in_flight i where i.resource = f.resource and i.id = f.object_id)`

@@ -143,8 +143,7 @@ const periodEnd = (ahead: string): string => `
  * SQL for clocks of which one shows the day of any zone: that of UTC, the next one once it has begun anywhere, and the
  * one before as long as it is not over everywhere.
  */
-const clocks =
-  "(values (interval '0'), (interval '14 hours'), (interval '-12 hours')) as clock(ahead)";
+const clocks = "(values (interval '0'), (interval '14 hours'), (interval '-12 hours')) as clock(ahead)";
 
 export const subscriptionStates: readonly Invariant[] = [
   {

@@ -6,14 +6,7 @@ import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
 /** Why an object is read again by its id. */
 export type RecheckReason =
-  | "young"
-  | "mismatch"
-  | "not_listed"
-  | "open_item"
-  | "out_of_time"
-  | "not_embedded"
-  | "thin"
-  | "unreadable";
+  "young" | "mismatch" | "not_listed" | "open_item" | "out_of_time" | "not_embedded" | "thin" | "unreadable";
 
 export interface Recheck {
   resource: Resource;

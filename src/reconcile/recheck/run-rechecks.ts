@@ -9,22 +9,12 @@ import { readTime } from "../../mirror/resources/resource.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { inTransaction, retryOnConflict } from "../../platform/postgres/transactions.ts";
-import {
-  type ApplyContext,
-  compareAnswer,
-  applyDifferences,
-} from "../compare/apply-differences.ts";
+import { type ApplyContext, compareAnswer, applyDifferences } from "../compare/apply-differences.ts";
 import { type DecodedAnswer, decodeAnswer } from "../compare/decode-answer.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
 import type { Patience } from "../patience.ts";
 import type { WalkDeps } from "../walk/walk-slice.ts";
-import {
-  type Recheck,
-  type RecheckUpdate,
-  dueRechecks,
-  updateRecheck,
-  waitingRechecks,
-} from "./rechecks.ts";
+import { type Recheck, type RecheckUpdate, dueRechecks, updateRecheck, waitingRechecks } from "./rechecks.ts";
 import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts";
 
 export interface RecheckDeps extends WalkDeps {
@@ -80,9 +70,7 @@ export async function runRechecks(deps: RecheckDeps, context: RecheckContext): P
     const due = await dueRechecks(db, context.run, { dueBefore: now, limit: perRound });
     for (let at = 0; at < due.length; at += parallelReads) {
       await Promise.all(
-        due
-          .slice(at, at + parallelReads)
-          .map((recheck) => confirmOne(deps, context, recheck, isImpatient)),
+        due.slice(at, at + parallelReads).map((recheck) => confirmOne(deps, context, recheck, isImpatient)),
       );
     }
   }
@@ -129,9 +117,7 @@ async function readAgain(
   const { endpoint, query } = readEndpointOf(resource);
   if (!isObjectId(id)) return { refusal: "no URL can be made of its id" };
   try {
-    return await patience.ask(() =>
-      client.get(endpoint, { params: { id }, query }, { priority: "walk", signal }),
-    );
+    return await patience.ask(() => client.get(endpoint, { params: { id }, query }, { priority: "walk", signal }));
   } catch (error) {
     const isItsOwn =
       error instanceof ServiceAnswerError ||
@@ -188,9 +174,7 @@ async function concludeFound(
 
 /** A list that should have shown an object omitted it. Only a soft deletion, which a list may hide, explains that. */
 function outcomeWhenEqual({ why, resource }: Recheck, { states }: DecodedAnswer): string {
-  const isDeleted =
-    resourceNamed(resource).absence !== undefined &&
-    states.some(({ columns }) => columns["deleted"]);
+  const isDeleted = resourceNamed(resource).absence !== undefined && states.some(({ columns }) => columns["deleted"]);
   return why === "not_listed" && !isDeleted ? "lost_in_list" : "equal";
 }
 

@@ -17,9 +17,7 @@ export async function absenceLimit(
   run: number,
   { maxTombstones, maxTombstoneShare }: TombstoneLimits,
 ): Promise<number> {
-  const row = await db("reconcile.coverage")
-    .where({ run })
-    .first<{ rows: string | null }>(db.raw("sum(rows) as rows"));
+  const row = await db("reconcile.coverage").where({ run }).first<{ rows: string | null }>(db.raw("sum(rows) as rows"));
   return Math.max(maxTombstones, Math.floor(Number(row.rows ?? 0) * maxTombstoneShare));
 }
 
@@ -75,16 +73,11 @@ export async function concludeAbsent(
     );
     const ids = deleted.map(({ id }) => id);
     // A tombstone that is not later than what the row shows has no effect: its finding stays open.
-    const gone = await trx(`mirror.${table}`)
-      .whereIn("id", ids)
-      .whereNotNull("deleted_at")
-      .pluck<string[]>("id");
+    const gone = await trx(`mirror.${table}`).whereIn("id", ids).whereNotNull("deleted_at").pluck<string[]>("id");
     const keys = gone.map((id) => driftKey("missing_there", name, id));
     await healFindings(trx, sighting, keys);
   }
-  return trx("reconcile.doubts")
-    .where({ run, state: "absent" })
-    .update({ state: "settled", outcome: "missing_there" });
+  return trx("reconcile.doubts").where({ run, state: "absent" }).update({ state: "settled", outcome: "missing_there" });
 }
 
 const withAmount = mirrorResources.filter(({ amount }) => amount !== undefined);

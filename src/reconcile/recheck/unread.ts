@@ -19,15 +19,13 @@ export async function recheckUnread(
   }
   if (await walksEverything(db, run)) return;
   for (const resource of openResources) {
-    await inTransaction(db, (trx) =>
-      recheckUnseenOpenItems(trx, { run, failedSince, noticedAt }, resource),
-    );
+    await inTransaction(db, (trx) => recheckUnseenOpenItems(trx, { run, failedSince, noticedAt }, resource));
   }
 }
 
 /** The resources with objects that can change without a new object to reveal it. */
-export const openResources: readonly Resource[] = mirrorResources.flatMap(
-  ({ name, openCondition }) => (openCondition === undefined ? [] : [name]),
+export const openResources: readonly Resource[] = mirrorResources.flatMap(({ name, openCondition }) =>
+  openCondition === undefined ? [] : [name],
 );
 
 const openWhere = (resource: Resource): string => resourceNamed(resource).openCondition ?? "false";

@@ -57,10 +57,7 @@ export async function finishReconciliation(
 
 /** Everything planned was read, and the coverage by this and earlier runs has no gap. Pure. */
 const isProved = ({ slices, confirmed }: RunTotals, coverage: Coverage): boolean =>
-  slices.failed === 0 &&
-  slices.pending === 0 &&
-  (confirmed["unsettled"] ?? 0) === 0 &&
-  coverage.complete;
+  slices.failed === 0 && slices.pending === 0 && (confirmed["unsettled"] ?? 0) === 0 && coverage.complete;
 
 /** For a range: what was asked for, by this run alone. Otherwise everything before T0, by reads that still count. */
 async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
@@ -99,9 +96,7 @@ export interface RunTotals {
 }
 
 /** Amounts for JSON: minor units as text, as in the reports' JSON. Pure. */
-export const amountsAsText = (
-  minorByCurrency: Readonly<Record<string, bigint>>,
-): Record<string, string> =>
+export const amountsAsText = (minorByCurrency: Readonly<Record<string, bigint>>): Record<string, string> =>
   Object.fromEntries(Object.entries(minorByCurrency).map(([code, minor]) => [code, String(minor)]));
 
 export const sum = (counts: Readonly<Record<string, number | undefined>>): number =>
@@ -176,13 +171,7 @@ async function addFindingTotals(db: Knex, run: number, totals: RunTotals): Promi
         n: string;
         amount: string | null;
       }[]
-    >(
-      "class",
-      "identity",
-      "state",
-      "currency",
-      db.raw("count(*) as n, sum(amount_at_risk_minor) as amount"),
-    );
+    >("class", "identity", "state", "currency", db.raw("count(*) as n, sum(amount_at_risk_minor) as amount"));
   for (const row of rows) {
     const isDrift = isDriftClass(row.class);
     const counts = isDrift ? countsOfDrift(totals, row.state) : otherCounts(totals, row.state);
@@ -190,8 +179,7 @@ async function addFindingTotals(db: Knex, run: number, totals: RunTotals): Promi
     const name = row.identity ?? row.class;
     counts[name] = (counts[name] ?? 0) + Number(row.n);
     if (counts !== totals.left || row.currency === null) continue;
-    totals.amountAtRiskMinor[row.currency] =
-      (totals.amountAtRiskMinor[row.currency] ?? 0n) + BigInt(row.amount ?? 0);
+    totals.amountAtRiskMinor[row.currency] = (totals.amountAtRiskMinor[row.currency] ?? 0n) + BigInt(row.amount ?? 0);
   }
 }
 

@@ -81,10 +81,7 @@ export interface RunSlice {
 
 /** In the order in which they are read. One statement. */
 export async function runSlices(db: Knex, run: number): Promise<RunSlice[]> {
-  const rows = await db("reconcile.coverage")
-    .where({ run })
-    .orderBy("slice")
-    .select<StoredSlice[]>("*");
+  const rows = await db("reconcile.coverage").where({ run }).orderBy("slice").select<StoredSlice[]>("*");
   return rows.map((row) => ({
     number: row.slice,
     step: row.step,

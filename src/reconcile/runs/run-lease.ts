@@ -93,8 +93,7 @@ interface Holding {
   acquired: string | null;
 }
 
-const isHolding =
-  "name = :leaseName and token = :token and extract(epoch from acquired_at) = :acquired::numeric";
+const isHolding = "name = :leaseName and token = :token and extract(epoch from acquired_at) = :acquired::numeric";
 
 const holdingBindings = ({ token, acquired }: Holding) =>
   ({ leaseName, token, acquired }) as Record<string, string | number>;
@@ -146,8 +145,7 @@ async function acquire(
   }
 }
 
-const isSameHolding = (a: Holding, b: Holding): boolean =>
-  a.token === b.token && a.acquired === b.acquired;
+const isSameHolding = (a: Holding, b: Holding): boolean => a.token === b.token && a.acquired === b.acquired;
 
 const isSameTime = (a: Date | null, b: Date | null): boolean => a?.getTime() === b?.getTime();
 
@@ -191,10 +189,7 @@ async function renew(db: Knex, held: Holding, lengthMs: number): Promise<boolean
 }
 
 async function release(db: Knex, held: Holding): Promise<void> {
-  await db.raw(
-    `update reconcile.leases set expires_at = null where ${isHolding}`,
-    holdingBindings(held),
-  );
+  await db.raw(`update reconcile.leases set expires_at = null where ${isHolding}`, holdingBindings(held));
 }
 
 interface Keeping {
@@ -270,10 +265,7 @@ type Fence = Required<Pick<LeaseOptions, "idleMs">> & { lost: AbortController };
  * transaction that asks for an isolation level is left as it is, since it only reads.
  */
 function fenced(db: Knex, held: Holding, fence: Fence): Knex {
-  const transaction = <T>(
-    work: (trx: Knex.Transaction) => Promise<T>,
-    config?: Knex.TransactionConfig,
-  ): Promise<T> =>
+  const transaction = <T>(work: (trx: Knex.Transaction) => Promise<T>, config?: Knex.TransactionConfig): Promise<T> =>
     config?.isolationLevel !== undefined
       ? db.transaction(work, config)
       : db.transaction(async (trx) => {
@@ -281,8 +273,7 @@ function fenced(db: Knex, held: Holding, fence: Fence): Knex {
           return work(trx);
         }, config);
   return new Proxy(db, {
-    get: (target, property) =>
-      property === "transaction" ? transaction : (Reflect.get(target, property) as unknown),
+    get: (target, property) => (property === "transaction" ? transaction : (Reflect.get(target, property) as unknown)),
   });
 }
 

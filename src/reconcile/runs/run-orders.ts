@@ -24,10 +24,7 @@ export const orderedKinds = ["nightly", "full", "range"] as const satisfies read
 export type OrderedKind = (typeof orderedKinds)[number];
 export type OrderOutcome = "done" | "failed" | "withdrawn";
 
-export type NewOrder = Pick<
-  RunOrder,
-  "kind" | "rangeFrom" | "rangeTo" | "reportOnly" | "orderedBy"
->;
+export type NewOrder = Pick<RunOrder, "kind" | "rangeFrom" | "rangeTo" | "reportOnly" | "orderedBy">;
 
 /** Orders a run, which a worker begins within seconds. Null where another order is open. One statement. */
 export async function orderRun(db: Knex, order: NewOrder): Promise<RunOrder | null> {
@@ -76,11 +73,7 @@ export async function endOrder(
  * the order back.
  */
 export async function takeOrder(trx: Knex.Transaction, id: number): Promise<boolean> {
-  const open = await trx("reconcile.run_orders")
-    .where({ id })
-    .whereNull("ended_at")
-    .forUpdate()
-    .first("id");
+  const open = await trx("reconcile.run_orders").where({ id }).whereNull("ended_at").forUpdate().first("id");
   return open !== undefined;
 }
 
@@ -100,9 +93,7 @@ export async function withdrawOrder(trx: Knex.Transaction, id: number): Promise<
     .first<Pick<OrderRow, "run_key" | "outcome"> | undefined>("run_key", "outcome");
   if (order === undefined) return null;
   if (order.outcome !== null) return { outcome: "ended", as: order.outcome };
-  const run = await trx("reconcile.runs")
-    .where({ run_key: order.run_key })
-    .first<{ id: string } | undefined>("id");
+  const run = await trx("reconcile.runs").where({ run_key: order.run_key }).first<{ id: string } | undefined>("id");
   if (run !== undefined) return { outcome: "begun", run: Number(run.id) };
   await endOrder(trx, id, { outcome: "withdrawn" });
   return { outcome: "withdrawn" };

@@ -122,10 +122,7 @@ const isUnfinished = (run: string): string =>
 
 /** Whether a run can be resumed. */
 export async function canResume(db: Knex, runId: number): Promise<boolean> {
-  const row = await db("reconcile.runs")
-    .where({ id: runId })
-    .whereRaw(isUnfinished("runs"))
-    .first("id");
+  const row = await db("reconcile.runs").where({ id: runId }).whereRaw(isUnfinished("runs")).first("id");
   return row !== undefined;
 }
 
@@ -135,12 +132,7 @@ export async function canResume(db: Knex, runId: number): Promise<boolean> {
  */
 export async function findInterrupted(
   db: Knex,
-  {
-    kind,
-    rangeFrom,
-    rangeTo,
-    reportOnly,
-  }: Pick<Run, "kind" | "rangeFrom" | "rangeTo" | "reportOnly">,
+  { kind, rangeFrom, rangeTo, reportOnly }: Pick<Run, "kind" | "rangeFrom" | "rangeTo" | "reportOnly">,
   { since }: { since: Date },
 ): Promise<Run | null> {
   const row = await db("reconcile.runs")
@@ -170,9 +162,7 @@ export async function abandonOthers(db: Knex, runId: number): Promise<void> {
  * answer as before.
  */
 export async function reopenRun(db: Knex, runId: number): Promise<void> {
-  await db("reconcile.runs")
-    .where("id", runId)
-    .update({ state: "running", error: null, resume_after: null });
+  await db("reconcile.runs").where("id", runId).update({ state: "running", error: null, resume_after: null });
 }
 
 /** By the database's clock, until when the service asks to be left alone, as `reconcile.runs.resume_after` says it. */
@@ -209,11 +199,7 @@ export async function lastPutOff(db: Knex): Promise<{ until: Date; isOver: boole
 export async function finishRun(
   db: Knex,
   runId: number,
-  {
-    totals,
-    error,
-    resumeAfterMs,
-  }: { totals: object; error: string | null; resumeAfterMs: number | null },
+  { totals, error, resumeAfterMs }: { totals: object; error: string | null; resumeAfterMs: number | null },
   isComplete: (trx: Knex.Transaction) => Promise<boolean>,
 ): Promise<{ complete: boolean; resumeAfter: Date | null }> {
   return db.transaction(async (trx) => {
@@ -301,9 +287,7 @@ export async function lastFullAnswerStart(db: Knex): Promise<Date | null> {
   const row = await db("reconcile.runs")
     .whereIn("kind", ["nightly", "full", "import"])
     .whereNot("state", "abandoned")
-    .whereRaw(
-      "(state <> 'incomplete' or exists (select from reconcile.coverage c where c.run = runs.id))",
-    )
+    .whereRaw("(state <> 'incomplete' or exists (select from reconcile.coverage c where c.run = runs.id))")
     .first<{ started: Date | null }>(db.raw("max(started_at) as started"));
   return row.started;
 }

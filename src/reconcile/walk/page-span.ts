@@ -20,10 +20,7 @@ export interface PageSpan {
   isEnd: boolean;
 }
 
-type Walked = Pick<
-  LedgerSlice,
-  "resource" | "direction" | "createdFrom" | "createdBefore" | "path"
->;
+type Walked = Pick<LedgerSlice, "resource" | "direction" | "createdFrom" | "createdBefore" | "path">;
 
 /**
  * Checks that a page continues in order of creation, and finds the range of creation times within which it shows
@@ -82,10 +79,8 @@ function spanOf(
   { direction, createdFrom, createdBefore }: Walked,
   { start, end }: { start: string | null; end: string | null },
 ): Pick<ShownRange, "after" | "before"> {
-  const included = (createdAt: string | null) =>
-    createdAt === null ? null : { createdAt, isIncluded: true };
-  const excluded = (createdAt: string | null) =>
-    createdAt === null ? null : { createdAt, isIncluded: false };
+  const included = (createdAt: string | null) => (createdAt === null ? null : { createdAt, isIncluded: true });
+  const excluded = (createdAt: string | null) => (createdAt === null ? null : { createdAt, isIncluded: false });
   return direction === "newest_first"
     ? {
         before: included(start) ?? excluded(createdBefore),
@@ -100,9 +95,7 @@ function spanOf(
 function createdAt({ path }: Walked, item: Readonly<Record<string, unknown>>): string {
   const at = typeof item["created_at"] === "string" ? canonicalTimestamp(item["created_at"]) : null;
   if (at === null) {
-    throw new UnusablePage(
-      `GET ${path}: an object has no readable created_at, so its place in the list is unknown.`,
-    );
+    throw new UnusablePage(`GET ${path}: an object has no readable created_at, so its place in the list is unknown.`);
   }
   return at;
 }

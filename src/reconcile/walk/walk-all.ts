@@ -1,8 +1,4 @@
-import {
-  ServiceAnswerError,
-  ServiceRefusedError,
-  ServiceUnavailableError,
-} from "../../client/service-errors.ts";
+import { ServiceAnswerError, ServiceRefusedError, ServiceUnavailableError } from "../../client/service-errors.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Finding, recordFindings } from "../findings/findings.ts";
 import { type LedgerSlice, closeSlice, pendingSlices, restartSlice } from "../coverage/ledger.ts";
@@ -103,9 +99,7 @@ async function walkWithRetries(
       } else {
         return await close(deps, context, current, error);
       }
-      const again = (await pendingSlices(deps.db, slice.run)).find(
-        ({ number }) => number === slice.number,
-      );
+      const again = (await pendingSlices(deps.db, slice.run)).find(({ number }) => number === slice.number);
       if (again === undefined) return;
       current = again;
     }
@@ -113,20 +107,11 @@ async function walkWithRetries(
 }
 
 const isRefusedCursor = (error: unknown): boolean =>
-  error instanceof ServiceRefusedError &&
-  [400, 404].includes(error.status) &&
-  error.param !== "sort";
+  error instanceof ServiceRefusedError && [400, 404].includes(error.status) && error.param !== "sort";
 
-async function close(
-  { db, log }: WalkDeps,
-  { run }: WalkContext,
-  slice: LedgerSlice,
-  error: unknown,
-): Promise<void> {
-  const isRefused =
-    error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403;
-  if (!isRefused && !(error instanceof UnusablePage) && !(error instanceof ServiceAnswerError))
-    throw error;
+async function close({ db, log }: WalkDeps, { run }: WalkContext, slice: LedgerSlice, error: unknown): Promise<void> {
+  const isRefused = error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403;
+  if (!isRefused && !(error instanceof UnusablePage) && !(error instanceof ServiceAnswerError)) throw error;
   const note = error.message;
   const isCheck = slice.step === "order_check" && !(error instanceof ServiceAnswerError);
   log.warn({ slice: slice.number, step: slice.step, note }, "a slice was not read to its end");

@@ -7,11 +7,7 @@ import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Log } from "../../platform/log.ts";
 import { inTransaction, retryOnConflict } from "../../platform/postgres/transactions.ts";
 import type { Random } from "../../platform/random.ts";
-import {
-  type ApplyContext,
-  compareAnswer,
-  applyDifferences,
-} from "../compare/apply-differences.ts";
+import { type ApplyContext, compareAnswer, applyDifferences } from "../compare/apply-differences.ts";
 import type { Triaged } from "../compare/classify.ts";
 import { type DecodedAnswer, decodeAnswer } from "../compare/decode-answer.ts";
 import {
@@ -54,11 +50,7 @@ export interface WalkContext extends ApplyContext {
  * commits with the page's changes; pages without changes share one. Throws the client's errors, `UnusablePage`,
  * `CheckpointConflict`, and the signal's reason.
  */
-export async function walkSlice(
-  deps: WalkDeps,
-  context: WalkContext,
-  slice: LedgerSlice,
-): Promise<void> {
+export async function walkSlice(deps: WalkDeps, context: WalkContext, slice: LedgerSlice): Promise<void> {
   let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], read: [], shown: null };
   const { cursor } = slice.checkpoint;
   const pages = deps.client.listPages(
@@ -163,9 +155,7 @@ async function workOnPage(
         inTransaction(db, async (trx) => {
           await noteUnlisted(trx, context, slice, walk.shown, page);
           const tally =
-            sorted === null
-              ? {}
-              : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
+            sorted === null ? {} : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
           await noteUnread(trx, context, look, tell);
           // After the heal: objects that were missing are in the mirror now.
           await noteOpenItems(trx, context, walk.read);
@@ -235,12 +225,7 @@ async function noteOpenItems(
  * Records objects that a page mentions without showing, shows in an unreadable form, or dates in the future. Call it in
  * the page's transaction.
  */
-async function noteUnread(
-  trx: Knex.Transaction,
-  { run }: NoteContext,
-  look: DecodedAnswer,
-  tell: Tell,
-): Promise<void> {
+async function noteUnread(trx: Knex.Transaction, { run }: NoteContext, look: DecodedAnswer, tell: Tell): Promise<void> {
   const noticedAt = new Date(look.observedAt);
   await addRechecks(
     trx,

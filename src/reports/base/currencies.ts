@@ -21,8 +21,7 @@ export async function findCurrency(db: Knex, given: string): Promise<string> {
   );
   const known = rows.map((row) => row.currency);
   if (known.includes(currency)) return currency;
-  const possible =
-    known.length === 0 ? "The mirror is empty." : `The mirror holds ${known.join(", ")}.`;
+  const possible = known.length === 0 ? "The mirror is empty." : `The mirror holds ${known.join(", ")}.`;
   throw new UsageError(`No transaction is in the currency "${given}". ${possible}`);
 }
 

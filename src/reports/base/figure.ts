@@ -55,10 +55,7 @@ export type Figure = BarFigure | ColumnFigure;
 export type MakeFigures = (rows: readonly RowByColumn[], exponents: Exponents) => Figure[];
 
 /** Groups rows by their value in a column, in the order of the values. */
-export function groupBy(
-  rows: readonly RowByColumn[],
-  column: string,
-): [key: string, rows: RowByColumn[]][] {
+export function groupBy(rows: readonly RowByColumn[], column: string): [key: string, rows: RowByColumn[]][] {
   const groups = new Map<string, RowByColumn[]>();
   for (const row of rows) {
     const key = row[column] ?? "";
@@ -88,11 +85,7 @@ interface Ends {
 
 /** Steps from the opening balance to the closing one, one figure for each currency. Rows must be in order of time. */
 export const balanceSteps =
-  (
-    title: string,
-    steps: readonly Step[],
-    ends: Ends = { opening: "opening", closing: "closing" },
-  ): MakeFigures =>
+  (title: string, steps: readonly Step[], ends: Ends = { opening: "opening", closing: "closing" }): MakeFigures =>
   (rows, exponents) =>
     groupBy(rows, "currency").map(([currency, own]): Figure => {
       const print = (minor: bigint) => amountText(minor, currency, exponents);
@@ -115,16 +108,11 @@ export const balanceSteps =
         kind: "bars",
         title: `${title}, ${currency.toUpperCase()}`,
         describes: `From ${print(opening)} at the beginning to ${print(closing)} at the end, step by step.`,
-        bars: [
-          balanceBar("Opening", opening, print),
-          ...moved,
-          balanceBar("Closing", closing, print),
-        ],
+        bars: [balanceBar("Opening", opening, print), ...moved, balanceBar("Closing", closing, print)],
       };
     });
 
-const amountOf = (row: RowByColumn | undefined, column: string): bigint =>
-  BigInt(row?.[column] ?? "0");
+const amountOf = (row: RowByColumn | undefined, column: string): bigint => BigInt(row?.[column] ?? "0");
 
 const balanceBar = (label: string, balance: bigint, print: (minor: bigint) => string): Bar => ({
   label,

@@ -21,9 +21,7 @@ export const latestDay = "2100-12-31";
 
 /** Whether a text is a month that can be closed, as in `2026-10`. Pure. */
 export const isMonth = (text: string): boolean =>
-  /^\d{4}-(0[1-9]|1[0-2])$/.test(text) &&
-  text >= earliestDay.slice(0, 7) &&
-  text <= latestDay.slice(0, 7);
+  /^\d{4}-(0[1-9]|1[0-2])$/.test(text) && text >= earliestDay.slice(0, 7) && text <= latestDay.slice(0, 7);
 
 /**
  * Reads `--from` and `--to`: days, or months, which mean their first and last day. `from` defaults to the first day of
@@ -53,9 +51,7 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
   const lastDay = new Date(Date.UTC(year, month, 0)).getUTCDate();
   const day = match?.[3] === undefined ? (edge === "first" ? 1 : lastDay) : Number(match[3]);
   if (match === null || month < 1 || month > 12 || day < 1 || day > lastDay) {
-    throw new UsageError(
-      `${option} "${text}" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10.`,
-    );
+    throw new UsageError(`${option} "${text}" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10.`);
   }
   const found = `${match[1]}-${match[2]}-${String(day).padStart(2, "0")}`;
   if (found < earliestDay || found > latestDay) {

@@ -17,11 +17,7 @@ const rowsAtOnce = 5_000;
  * transaction tuned by `tuneForReports`, such as `readingTransaction` opens, so that everything is read at one moment.
  * Memory stays flat whatever the number of rows.
  */
-export async function readReport(
-  trx: Knex.Transaction,
-  question: ReportQuery,
-  take: TakeRows,
-): Promise<ReportFacts> {
+export async function readReport(trx: Knex.Transaction, question: ReportQuery, take: TakeRows): Promise<ReportFacts> {
   const { report, period, asOf, currency } = question;
   const proof = await readProof(trx, period, asOf);
   const hash = createRowHash(report.columns);
@@ -53,10 +49,7 @@ export async function readReport(
 }
 
 /** Opens a read-only transaction that sees one moment of the database, with the memory to sort a million rows. */
-export async function readingTransaction<T>(
-  db: Knex,
-  work: (trx: Knex.Transaction) => Promise<T>,
-): Promise<T> {
+export async function readingTransaction<T>(db: Knex, work: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
   return inTransaction(
     db,
     async (trx) => {
@@ -109,8 +102,7 @@ async function fetchRows(trx: Knex.Transaction): Promise<Row[]> {
 const asText = { getTypeParser: () => (text: string) => text };
 
 /** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since what was not read may differ as well. */
-const failed = (proof: Proof): Proof =>
-  proof.verdict === "PASS" ? { ...proof, verdict: "FAIL" } : proof;
+const failed = (proof: Proof): Proof => (proof.verdict === "PASS" ? { ...proof, verdict: "FAIL" } : proof);
 
 async function timeOf(trx: Knex.Transaction): Promise<string> {
   const { rows } = await trx.raw<{ rows: { at: Date }[] }>("select now() as at");

@@ -2,12 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
-import {
-  type Replay,
-  isRecoveryConflict,
-  lagAdvice,
-  readReplay,
-} from "../../platform/postgres/standby.ts";
+import { type Replay, isRecoveryConflict, lagAdvice, readReplay } from "../../platform/postgres/standby.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import type { Write } from "../render/rendering.ts";
 import { assertHistoryFixed, historyFixedAfterSeconds, latestAsOf } from "./period.ts";
@@ -46,9 +41,7 @@ export async function readFromStandby<T>(
   };
   for (let attempt = 1; ; attempt++) {
     const replay =
-      asOf === undefined
-        ? await readLiveReplay(pair, standby.maxLagSeconds)
-        : await waitForReplay(pair, asOf);
+      asOf === undefined ? await readLiveReplay(pair, standby.maxLagSeconds) : await waitForReplay(pair, asOf);
     await standby.assertMigrated(db);
     const { until, lagMs, lagBytes } = replay;
     const how = { replayedUntil: until.toISOString(), lagMs, lagBytes };
@@ -71,8 +64,7 @@ const pairOf = (primary: Knex, standby: Knex): Pair => ({
 });
 
 /** How far the standby is, whether a report may be read from it or not. Throws what `readReplay` throws. */
-export const readStandby = (primary: Knex, standby: Knex): Promise<Replay> =>
-  readReplay(pairOf(primary, standby));
+export const readStandby = (primary: Knex, standby: Knex): Promise<Replay> => readReplay(pairOf(primary, standby));
 
 async function readLiveReplay(pair: Pair, maxLagSeconds: number): Promise<Replay> {
   const replay = await readReplay(pair);
@@ -109,8 +101,7 @@ async function waitForReplay(pair: Pair, asOf: Date): Promise<Replay> {
 }
 
 /** The latest time whose history the standby has whole. Pure. */
-const fixedBefore = ({ until }: Replay): Date =>
-  new Date(until.getTime() - historyFixedAfterSeconds * 1_000);
+const fixedBefore = ({ until }: Replay): Date => new Date(until.getTime() - historyFixedAfterSeconds * 1_000);
 
 /**
  * Whether the server ended the connection. A standby does so where it finds a transaction in its way between two
@@ -133,9 +124,7 @@ const cancelled = (cause: unknown): UnreachableError =>
  * statement.
  */
 export async function assertPrimary(db: Knex): Promise<void> {
-  const { rows } = await db.raw<{ rows: { is_standby: boolean }[] }>(
-    "select pg_is_in_recovery() as is_standby",
-  );
+  const { rows } = await db.raw<{ rows: { is_standby: boolean }[] }>("select pg_is_in_recovery() as is_standby");
   if (rows[0]?.is_standby !== true) return;
   throw new ConfigurationError(
     "DATABASE_URL: the server is a standby, so a report could not tell what it lacks. Point DATABASE_URL at the " +

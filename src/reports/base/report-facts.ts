@@ -62,9 +62,7 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
       `${period.timeZone}: from ${period.fromUtc}, before ${period.toUtc} (UTC); days are of this zone, times are UTC`,
     ],
     ["As of", asOfLine(about)],
-    ...(about.standby === undefined
-      ? []
-      : [["Read from", standbyLine(about.standby)] as [string, string]]),
+    ...(about.standby === undefined ? [] : [["Read from", standbyLine(about.standby)] as [string, string]]),
     ...(about.currency === null ? [] : [["Currency", about.currency] as [string, string]]),
     ["Coverage", coverageLine(proof)],
     ...(close === null
@@ -78,9 +76,7 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
           ],
         ] as [string, string][])),
     ...(close?.reason == null ? [] : [["Forced", close.reason] as [string, string]]),
-    ...(about.unknown === undefined
-      ? []
-      : [["Not known", unknownLine(about.unknown)] as [string, string]]),
+    ...(about.unknown === undefined ? [] : [["Not known", unknownLine(about.unknown)] as [string, string]]),
     ["Rows", String(about.rows)],
     ["SHA-256", about.sha256],
     ["Note", notShown],
@@ -104,8 +100,7 @@ export const behind = ({ lagMs, lagBytes }: Pick<StandbyRead, "lagMs" | "lagByte
   `${(lagMs / 1_000).toFixed(1)} s and ${counted(lagBytes, "byte")} behind the primary`;
 
 function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
-  const from =
-    readUntil === null ? "not from the first record on" : `all of it before ${readUntil}`;
+  const from = readUntil === null ? "not from the first record on" : `all of it before ${readUntil}`;
   const run = lastRun === null ? "no run yet" : `last run ${lastRun}`;
   return `${coveragePercent} % of the time up to the end of the period is proved, ${from}; ${run}`;
 }
@@ -114,11 +109,7 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
 export const soFar = "SO FAR";
 
 /** The verdict in a sentence, and what to do about it. Pure. */
-export function resultLine({
-  proof,
-  period,
-  asOf,
-}: Pick<ReportFacts, "proof" | "period" | "asOf">): string {
+export function resultLine({ proof, period, asOf }: Pick<ReportFacts, "proof" | "period" | "asOf">): string {
   const { verdict, openFindings, openWarnings, readUntil } = proof;
   if (verdict === "INCOMPLETE") {
     if (readUntil !== null && Date.parse(asOf) < Date.parse(period.toUtc)) {
@@ -130,9 +121,7 @@ export function resultLine({
     );
   }
   if (verdict === "PASS") {
-    return openWarnings === "0"
-      ? "PASS"
-      : `PASS (${counted(openWarnings, "warning is", "warnings are")} open)`;
+    return openWarnings === "0" ? "PASS" : `PASS (${counted(openWarnings, "warning is", "warnings are")} open)`;
   }
   return openFindings === "0"
     ? "FAIL: rows of this report differ (column outcome)"

@@ -4,8 +4,7 @@ import type { MakeFigures } from "./figure.ts";
  * What a cell holds. `money` is in minor units of the row's `currency`, `day` and `month` are in the report's time
  * zone, `time` is UTC.
  */
-export type ColumnKind =
-  "text" | "day" | "month" | "time" | "count" | "money" | "percent" | "number";
+export type ColumnKind = "text" | "day" | "month" | "time" | "count" | "money" | "percent" | "number";
 
 export interface Column {
   readonly name: string;

@@ -30,23 +30,18 @@ export async function readUnknown(
  * Counts rows without a card brand, and those without an amount or a currency, of reports that do not tell by themselves
  * what is not known.
  */
-export function countUnknownCells({
-  columns,
-  tellsUnknown,
-}: Pick<Report, "columns" | "tellsUnknown">) {
+export function countUnknownCells({ columns, tellsUnknown }: Pick<Report, "columns" | "tellsUnknown">) {
   const amounts = columns.flatMap(({ kind, isSummed }, n) =>
     kind === "money" && isSummed === true && tellsUnknown !== true ? [n] : [],
   );
-  const currency =
-    tellsUnknown === true ? -1 : columns.findIndex(({ name }) => name === "currency");
+  const currency = tellsUnknown === true ? -1 : columns.findIndex(({ name }) => name === "currency");
   const brand = columns.findIndex(({ name }) => name === "brand");
   const found = { amount: 0, currency: 0, brand: 0 };
   return {
     add(rows: readonly Row[]): void {
       for (const row of rows) {
         if (amounts.some((n) => row[n] === null)) found.amount += 1;
-        if (currency >= 0 && (row[currency] === null || row[currency] === "xxx"))
-          found.currency += 1;
+        if (currency >= 0 && (row[currency] === null || row[currency] === "xxx")) found.currency += 1;
         if (brand >= 0 && row[brand] === "unknown") found.brand += 1;
       }
     },
@@ -70,10 +65,8 @@ const fields: Readonly<Record<string, string>> = {
   subscription: "without a known subscription (not taken for lost)",
   refunded: "of which it is not known what was refunded before",
   plan: "whose plan or interval was never known (in no sum of money)",
-  plan_shown:
-    "whose plan, interval or cycle is not shown then, or is none that is known (the last known one counts)",
-  one_currency:
-    "with another currency than before (a contraction in the one, an expansion in the other)",
+  plan_shown: "whose plan, interval or cycle is not shown then, or is none that is known (the last known one counts)",
+  one_currency: "with another currency than before (a contraction in the one, an expansion in the other)",
 };
 
 /** What is not known, in a phrase for each. Pure. */

@@ -47,7 +47,5 @@ export function findReport(name: string): Report {
   const names = allReports.map((report) => report.name);
   const near = nearestName(name, names);
   const hint = near === null ? `There are ${names.join(", ")}.` : `Did you mean "${near}"?`;
-  throw new UsageError(
-    `There is no report "${name}". ${hint} "node src/bin/tallyhook.js report list" explains each.`,
-  );
+  throw new UsageError(`There is no report "${name}". ${hint} "node src/bin/tallyhook.js report list" explains each.`);
 }

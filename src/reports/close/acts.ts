@@ -30,8 +30,7 @@ interface WithAccounts extends MonthDeps {
 }
 
 /** What a decision about the preparation of a month depends on; `0` where none stands. Pure. */
-export const preparationVersion = (standing: Pick<Preparation, "id"> | null): string =>
-  String(standing?.id ?? 0);
+export const preparationVersion = (standing: Pick<Preparation, "id"> | null): string => String(standing?.id ?? 0);
 
 const monthField: Field<string> = {
   read: (typed) => (isMonth(typed) ? typed : undefined),
@@ -155,11 +154,7 @@ export async function requireApprovable(
 }
 
 /** The preparation that stands, where it is the one that was shown. */
-async function requirePreparation(
-  db: Knex,
-  month: string,
-  decidedOn: string | null,
-): Promise<Preparation> {
+async function requirePreparation(db: Knex, month: string, decidedOn: string | null): Promise<Preparation> {
   const standing = await findPreparation(db, month);
   if (decidedOn !== null && decidedOn !== preparationVersion(standing)) {
     throw outdated(`The preparation of ${month}`);

@@ -136,12 +136,7 @@ export async function closeMonth(
       await freezeMovements(trx, id, { asOf, toUtc: period.toUtc });
       await freezeEvidence(trx, id, { asOf, fromUtc: period.fromUtc });
       const reason = reasonPrinted(verdict, request);
-      const close = await seal(
-        trx,
-        { id, period, asOf, verdict, reason, previous: read.previous },
-        request,
-        abouts,
-      );
+      const close = await seal(trx, { id, period, asOf, verdict, reason, previous: read.previous }, request, abouts);
       await after(trx, close);
       return close;
     },
@@ -236,9 +231,7 @@ async function readMonth(
   if (worst === undefined) throw new Error("there are no reports");
   const { verdict } = worst.proof;
   const isRefused = verdict !== "PASS" && reason === null;
-  const refusal = isRefused
-    ? await whyNotProved(trx, { month, period, asOf, abouts, differing })
-    : null;
+  const refusal = isRefused ? await whyNotProved(trx, { month, period, asOf, abouts, differing }) : null;
   return { asOf, period, verdict, abouts, refusal, previous: closes.at(-1)?.sha256 ?? null };
 }
 
@@ -305,11 +298,7 @@ interface Until {
 const openMovements = `reports.booked_movements(?) m
   where m.booked_at < ? and m.booked_at >= coalesce((select max(to_at) from reports.closes), '-infinity')`;
 
-async function freezeMovements(
-  trx: Knex.Transaction,
-  close: string,
-  { asOf, toUtc }: Until,
-): Promise<void> {
+async function freezeMovements(trx: Knex.Transaction, close: string, { asOf, toUtc }: Until): Promise<void> {
   await trx.raw(
     `insert into reports.closed_movements
        (close, movement, kind, object_id, order_id, at, booked_at, is_late, currency, amount)
@@ -415,16 +404,12 @@ async function seal(
 function assertRowsAreThose(abouts: readonly ReportFacts[], members: readonly Member[]): void {
   for (const { report, sha256 } of abouts) {
     const member = members.find(({ name }) => name === rowsMember(report));
-    if (member?.sha256 !== sha256)
-      throw new Error(`the rows of ${report} were not stored as they were read`);
+    if (member?.sha256 !== sha256) throw new Error(`the rows of ${report} were not stored as they were read`);
   }
 }
 
 /** The facts of the close being made, as they will be read back from its row. */
-async function factsOf(
-  trx: Knex.Transaction,
-  row: Readonly<Record<string, string | null>>,
-): Promise<CloseFacts> {
+async function factsOf(trx: Knex.Transaction, row: Readonly<Record<string, string | null>>): Promise<CloseFacts> {
   const { rows } = await trx.raw<{ rows: CloseFacts[] }>(
     `select ${closeFactColumns}
      from jsonb_populate_record(null::reports.closes,

@@ -14,9 +14,6 @@ export async function eraseReasons(
   const closes = await trx("reports.closes")
     .whereNotNull("reason")
     .orderBy("month")
-    .select<{ month: string; reason: string }[]>(
-      trx.raw("to_char(month, 'YYYY-MM') as month"),
-      "reason",
-    );
+    .select<{ month: string; reason: string }[]>(trx.raw("to_char(month, 'YYYY-MM') as month"), "reason");
   return { redacted, sealed: closes.flatMap((each) => (named(each.reason) ? [each.month] : [])) };
 }

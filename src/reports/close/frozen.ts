@@ -30,9 +30,7 @@ export async function findFrozen(
   { name }: Pick<Report, "name">,
 ): Promise<FrozenReport | null> {
   const closes = await readIntactCloses(db);
-  const close = closes.find(
-    ({ facts }) => facts.time_zone === timeZone && isWhole(facts.month, { from, to }),
-  );
+  const close = closes.find(({ facts }) => facts.time_zone === timeZone && isWhole(facts.month, { from, to }));
   if (close === undefined) return null;
   const { month } = close.facts;
   const others = (member: string): boolean => !member.endsWith("/rows");
@@ -145,11 +143,6 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
 
 function notClosed(month: string, closes: readonly StoredClose[]): string {
   const [first, last] = [closes[0]?.facts.month, closes.at(-1)?.facts.month];
-  const there =
-    first === undefined
-      ? "No month is"
-      : first === last
-        ? `${first} is`
-        : `${first} to ${last} are`;
+  const there = first === undefined ? "No month is" : first === last ? `${first} is` : `${first} to ${last} are`;
   return `${month} is not closed. ${there} closed.`;
 }

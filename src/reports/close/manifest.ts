@@ -118,10 +118,7 @@ const shown = (value: string | null | undefined): string =>
   value === null || value === undefined ? "nothing" : JSON.stringify(value);
 
 /** A sentence for each member that differs from what was sealed. Pure. */
-export function memberDifferences(
-  sealed: readonly Member[],
-  found: readonly (Member | BrokenMember)[],
-): string[] {
+export function memberDifferences(sealed: readonly Member[], found: readonly (Member | BrokenMember)[]): string[] {
   const foundByName = new Map(found.map((member) => [member.name, member]));
   const sealedNames = new Set(sealed.map(({ name }) => name));
   const extra = found.filter(({ name }) => !sealedNames.has(name));
@@ -133,9 +130,7 @@ export function memberDifferences(
       if (other.sha256 === member.sha256) return [];
       return other.lines === member.lines
         ? [`${member.name} differs from what was sealed`]
-        : [
-            `${member.name} has ${counted(other.lines, "line")}, but ${counted(member.lines, "was", "were")} sealed`,
-          ];
+        : [`${member.name} has ${counted(other.lines, "line")}, but ${counted(member.lines, "was", "were")} sealed`];
     }),
     ...extra.map(({ name }) => `${name} is stored, but was not sealed`),
   ];

@@ -56,11 +56,7 @@ export async function storedMembers(db: Knex, close: string): Promise<MemberSour
   ];
 }
 
-function reportMembers(
-  db: Knex,
-  close: string,
-  { report, about, columns, names }: StoredReport,
-): MemberSource[] {
+function reportMembers(db: Knex, close: string, { report, about, columns, names }: StoredReport): MemberSource[] {
   return [
     { name: `reports/${report}/about`, read: async (take) => take([about]) },
     { name: `reports/${report}/columns`, read: async (take) => take(columns ?? []) },
@@ -94,18 +90,12 @@ export function evidenceMember(db: Knex, close: string, kind: EvidenceKind): Mem
 }
 
 /** SQL for a time as text in UTC: all digits that the database keeps, whatever the session's settings. */
-export const utcText = (time: string): string =>
-  `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+export const utcText = (time: string): string => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 const linesAtOnce = 5_000;
 
 /** Reads rows page by page. They must be numbered 1, 2, 3. `sql` gives `n` and `line` and ends with its conditions. */
-async function readNumbered(
-  db: Knex,
-  sql: string,
-  bindings: readonly string[],
-  take: TakeLines,
-): Promise<void> {
+async function readNumbered(db: Knex, sql: string, bindings: readonly string[], take: TakeLines): Promise<void> {
   let before = 0;
   for (;;) {
     const { rows } = await db.raw<{ rows: { n: string; line: string }[] }>(
@@ -133,9 +123,7 @@ async function readMovements(db: Knex, close: string, take: TakeLines): Promise<
       [close],
     );
     for (;;) {
-      const { rows } = await trx.raw<{ rows: { line: string }[] }>(
-        `fetch ${linesAtOnce} from movement_lines`,
-      );
+      const { rows } = await trx.raw<{ rows: { line: string }[] }>(`fetch ${linesAtOnce} from movement_lines`);
       if (rows.length === 0) break;
       await take(rows.map(({ line }) => line));
     }

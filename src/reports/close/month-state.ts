@@ -28,11 +28,7 @@ export interface MonthCheck {
  * The state of a month, with all that `tallyhook close` would refuse it for. Whether each day's sums are the service's
  * is known once it is prepared. Some quick statements; `month` must be one (`isMonth`).
  */
-export async function readMonthState(
-  db: Knex,
-  month: string,
-  timeZone: string,
-): Promise<MonthState> {
+export async function readMonthState(db: Knex, month: string, timeZone: string): Promise<MonthState> {
   const period = await resolvePeriod(db, parseDays({ from: month }, month), timeZone);
   const close = (await readCloses(db)).find(({ facts }) => facts.month === month) ?? null;
   if (close !== null) return { month, period, close, preparation: null, checks: [] };

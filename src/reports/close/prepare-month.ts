@@ -186,11 +186,9 @@ async function endPreparation(
 
 /** Whether two signers are one person, as far as that can be told. Pure. */
 export const isSamePerson = (one: Signer, other: Signer): boolean =>
-  (one.accountId !== null && one.accountId === other.accountId) ||
-  comparable(one.name) === comparable(other.name);
+  (one.accountId !== null && one.accountId === other.accountId) || comparable(one.name) === comparable(other.name);
 
-const comparable = (name: string): string =>
-  name.normalize("NFKC").trim().replaceAll(/\s+/gu, " ").toLowerCase();
+const comparable = (name: string): string => name.normalize("NFKC").trim().replaceAll(/\s+/gu, " ").toLowerCase();
 
 export interface Approval {
   /** Read by `findPreparation`. */
@@ -288,15 +286,11 @@ async function assertAsPrepared(trx: Knex.Transaction, approval: Approval): Prom
   const until = { asOf, toUtc: period.toUtc };
   const changes: string[] = [];
   if (timeZone !== preparation.timeZone) {
-    changes.push(
-      `It was prepared in time zone ${preparation.timeZone}, and TALLYHOOK_TIME_ZONE is ${timeZone}.`,
-    );
+    changes.push(`It was prepared in time zone ${preparation.timeZone}, and TALLYHOOK_TIME_ZONE is ${timeZone}.`);
   } else if ((await markOfBooked(trx, until)) !== movementsMark) {
     const sums = bookedChanges(booked, await sumBooked(trx, until));
     changes.push(
-      ...(sums.length > 0
-        ? sums
-        : ["Movements that are booked in it have changed, and their sums have not."]),
+      ...(sums.length > 0 ? sums : ["Movements that are booked in it have changed, and their sums have not."]),
     );
   }
   const then = verdictOfAll(preparation.reports);
@@ -310,14 +304,12 @@ async function assertAsPrepared(trx: Knex.Transaction, approval: Approval): Prom
 
 /** The verdict without that of a single report's rows. Pure. */
 const verdictOfAll = (reports: readonly ReportFacts[]): Verdict =>
-  reports.find(
-    ({ report }) => allReports.find(({ name }) => name === report)?.failsOn === undefined,
-  )?.proof.verdict ?? "INCOMPLETE";
+  reports.find(({ report }) => allReports.find(({ name }) => name === report)?.failsOn === undefined)?.proof.verdict ??
+  "INCOMPLETE";
 
 /** Where sums differ, a sentence each. Pure. */
 function bookedChanges(before: readonly Booked[], after: readonly Booked[]): string[] {
-  const key = ({ currency, kind, isLate }: Booked) =>
-    `${currency} ${kind}${isLate ? ", late" : ""}`;
+  const key = ({ currency, kind, isLate }: Booked) => `${currency} ${kind}${isLate ? ", late" : ""}`;
   const [old, found] = [before, after].map((all) => new Map(all.map((each) => [key(each), each])));
   const names = [...new Set([...(old?.keys() ?? []), ...(found?.keys() ?? [])])].sort();
   return names.flatMap((name) => {

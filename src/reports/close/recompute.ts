@@ -27,9 +27,7 @@ export async function recomputeClosedMonths(
   const found = new Map<string, Recomputed>();
   const reports = new Map(allReports.map((report) => [report.name, report]));
   for (const { facts } of (await readCloses(db)).slice(-months)) {
-    const frozen = await db("reports.closed_reports")
-      .where({ close: facts.snapshot })
-      .pluck<string[]>("report");
+    const frozen = await db("reports.closed_reports").where({ close: facts.snapshot }).pluck<string[]>("report");
     for (const name of new Set([...reports.keys(), ...frozen])) {
       const key = `${facts.month} ${name}`;
       const report = reports.get(name);
@@ -47,12 +45,7 @@ export async function recomputeClosedMonths(
   return found;
 }
 
-async function recompute(
-  db: Knex,
-  report: Report,
-  columns: readonly string[],
-  facts: CloseFacts,
-): Promise<Recomputed> {
+async function recompute(db: Knex, report: Report, columns: readonly string[], facts: CloseFacts): Promise<Recomputed> {
   try {
     const sha256 = await readingTransaction(db, (trx) => hashOf(trx, report, columns, facts));
     return { columns, sha256 };

@@ -14,15 +14,12 @@ interface LastClose {
 async function lastClose(db: Knex): Promise<LastClose | null> {
   const row = await db("reports.closes")
     .orderBy("month", "desc")
-    .first<LastClose | undefined>(
-      db.raw("to_char(month, 'YYYY-MM') as month, time_zone, closed_at"),
-    );
+    .first<LastClose | undefined>(db.raw("to_char(month, 'YYYY-MM') as month, time_zone, closed_at"));
   return row ?? null;
 }
 
 /** What a month must fulfil to be closed, in the order in which it is looked at. */
-export type CloseCheck =
-  "over" | "order" | "zone" | "apart" | "read" | "changes" | "findings" | "days" | "minute";
+export type CloseCheck = "over" | "order" | "zone" | "apart" | "read" | "changes" | "findings" | "days" | "minute";
 
 /** A check that is not fulfilled. */
 export interface Hindrance {
@@ -35,12 +32,7 @@ export interface Hindrance {
  * Throws `UsageError` unless the month was over at `asOf`, is the next to be closed, and has the time zone of the last
  * close, which was made before `asOf`.
  */
-export async function assertClosable(
-  db: Knex,
-  month: string,
-  period: Period,
-  asOf: Date,
-): Promise<void> {
+export async function assertClosable(db: Knex, month: string, period: Period, asOf: Date): Promise<void> {
   const hindrance = await findHindrance(db, month, period, asOf);
   if (hindrance !== null) throw new UsageError(hindrance.says);
 }
@@ -127,9 +119,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   if (seconds !== null && !isByRows) return tooEarly(unproved, seconds).says;
   const says = [
     ...(await unprovedHindrances(db, { period, asOf, openFindings: proof?.openFindings ?? "0" })),
-    ...[...differing].flatMap(([report, days]) =>
-      days.length === 0 ? [] : [differingDays(unproved, report, days)],
-    ),
+    ...[...differing].flatMap(([report, days]) => (days.length === 0 ? [] : [differingDays(unproved, report, days)])),
   ].map((hindrance) => hindrance.says);
   if (seconds !== null) {
     says.push(
@@ -141,10 +131,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
 }
 
 /** What waiting resolves. Pure. */
-const tooEarly = (
-  { month, asOf }: Pick<Unproved, "month" | "asOf">,
-  seconds: number,
-): Hindrance => ({
+const tooEarly = ({ month, asOf }: Pick<Unproved, "month" | "asOf">, seconds: number): Hindrance => ({
   check: "minute",
   says:
     `${month} is not proved yet: a close is as of a minute ago (${asOf}), and what was read or acknowledged since ` +
@@ -154,18 +141,11 @@ const tooEarly = (
 /** What was not read, and what was found, as far as that can be told without the reports' rows. */
 async function unprovedHindrances(
   db: Knex,
-  {
-    period,
-    asOf,
-    openFindings: open,
-  }: Pick<Unproved, "period" | "asOf"> & { openFindings: string },
+  { period, asOf, openFindings: open }: Pick<Unproved, "period" | "asOf"> & { openFindings: string },
 ): Promise<Hindrance[]> {
   const hindrances: Hindrance[] = [];
   const gaps = await unreadParts(db, period, asOf);
-  const [never, holes] = [
-    gaps.filter(({ isHole }) => !isHole),
-    gaps.filter(({ isHole }) => isHole),
-  ];
+  const [never, holes] = [gaps.filter(({ isHole }) => !isHole), gaps.filter(({ isHole }) => isHole)];
   if (never.length > 0) {
     const says = `Not read: ${daysText(never)}. "node src/bin/tallyhook.js reconcile" reads on.`;
     hindrances.push({ check: "read", says });
@@ -217,12 +197,7 @@ const differingDays = (
  * What keeps a month from being closed as of `at`, as far as that can be told in a moment: whether the sums of each day
  * are the service's (`days`) takes the reports themselves. Empty if nothing does. A few statements.
  */
-export async function findHindrances(
-  db: Knex,
-  month: string,
-  period: Period,
-  at: Date,
-): Promise<Hindrance[]> {
+export async function findHindrances(db: Knex, month: string, period: Period, at: Date): Promise<Hindrance[]> {
   const first = await findHindrance(db, month, period, at);
   if (first !== null) return [first];
   const asOf = at.toISOString();
@@ -244,9 +219,7 @@ function verdictLines(abouts: readonly ReportFacts[]): string[] {
     byVerdict.set(proof.verdict, [...(byVerdict.get(proof.verdict) ?? []), report]);
   }
   return [...byVerdict].map(([verdict, names]) =>
-    names.length === abouts.length
-      ? `${verdict}: all ${names.length} reports.`
-      : `${verdict}: ${names.join(", ")}.`,
+    names.length === abouts.length ? `${verdict}: all ${names.length} reports.` : `${verdict}: ${names.join(", ")}.`,
   );
 }
 
@@ -277,11 +250,7 @@ async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promi
  * Since when changes to older objects were not read: `since` is null if they never were. Null if they were read up to
  * the end of the period. One statement.
  */
-async function unreadChanges(
-  db: Knex,
-  { toUtc }: Period,
-  asOf: string,
-): Promise<{ since: string | null } | null> {
+async function unreadChanges(db: Knex, { toUtc }: Period, asOf: string): Promise<{ since: string | null } | null> {
   const { rows } = await db.raw<{ rows: { since: string | null }[] }>(
     `select to_char(c.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
      from reports.changes_read_until(?) as c(at) where c.at is null or c.at < cast(? as timestamptz)`,
@@ -303,11 +272,7 @@ interface UnreadPart {
 }
 
 /** One statement. */
-async function unreadParts(
-  db: Knex,
-  { toUtc, timeZone }: Period,
-  asOf: string,
-): Promise<UnreadPart[]> {
+async function unreadParts(db: Knex, { toUtc, timeZone }: Period, asOf: string): Promise<UnreadPart[]> {
   const { rows } = await db.raw<{ rows: UnreadPart[] }>(
     `select k.resource,
             case when not lower_inf(g.gap)
@@ -332,8 +297,7 @@ async function unreadParts(
 function daysText(parts: readonly UnreadPart[]): string {
   const byDays = new Map<string, string[]>();
   for (const { resource, from_day: from, to_day: to } of parts) {
-    const days =
-      from === null ? `up to ${to}` : from === to ? `of ${from}` : `from ${from} to ${to}`;
+    const days = from === null ? `up to ${to}` : from === to ? `of ${from}` : `from ${from} to ${to}`;
     byDays.set(days, [...new Set([...(byDays.get(days) ?? []), `${resource}s`])]);
   }
   return [...byDays].map(([days, resources]) => `${resources.join(", ")} ${days}`).join("; ");
@@ -352,11 +316,7 @@ function rangeOf(parts: readonly UnreadPart[]): string {
 const shownAtMost = 5;
 
 /** The findings that block the period, in words, the oldest first. One statement. */
-async function openFindings(
-  db: Knex,
-  { toUtc, timeZone }: Period,
-  asOf: string,
-): Promise<string[]> {
+async function openFindings(db: Knex, { toUtc, timeZone }: Period, asOf: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
     `select f.finding || ' (' || 
             concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||

@@ -68,16 +68,12 @@ function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
   const { facts, covers, sha256, manifest } = close;
   if (covers !== "everything") {
     if (before?.covers === "everything") {
-      return [
-        `it is marked as closed by an earlier version, but ${before.facts.month} before it has a complete seal`,
-      ];
+      return [`it is marked as closed by an earlier version, but ${before.facts.month} before it has a complete seal`];
     }
     const sealedPart = manifest ?? facts.closed_by ?? facts.previous_sha256;
     return sealedPart === null
       ? []
-      : [
-          "it is marked as closed by an earlier version, but has parts that those versions did not write",
-        ];
+      : ["it is marked as closed by an earlier version, but has parts that those versions did not write"];
   }
   if (manifest === null || sha256Of(manifest) !== sha256) {
     return ["sha256 is not the hash of the manifest: one of them was changed"];
@@ -134,13 +130,8 @@ async function formerProblems(
   const asOf = rows[0]?.as_of.toISOString() ?? "";
   const { month, time_zone: timeZone, verdict, reason } = facts;
   const expected =
-    covers === "rows"
-      ? rowsSha256(abouts)
-      : resultsSha256({ month, timeZone, asOf, verdict, reason }, abouts);
-  const problems =
-    expected === sha256
-      ? []
-      : ["its facts or the results of its reports differ from what was signed"];
+    covers === "rows" ? rowsSha256(abouts) : resultsSha256({ month, timeZone, asOf, verdict, reason }, abouts);
+  const problems = expected === sha256 ? [] : ["its facts or the results of its reports differ from what was signed"];
   for (const { about, is_consistent: isConsistent } of rows) {
     if (!isConsistent) problems.push(`reports/${about.report}/about contradicts its own row`);
   }
@@ -149,24 +140,15 @@ async function formerProblems(
     if (about === undefined || !wanted(source.name)) continue;
     const found = await digestOf(source);
     if ("problem" in found) problems.push(`${found.name}: ${found.problem}`);
-    else if (found.sha256 !== about.sha256)
-      problems.push(`${found.name} differs from what was signed`);
+    else if (found.sha256 !== about.sha256) problems.push(`${found.name} differs from what was signed`);
   }
   return problems;
 }
 
-const frozenTables = [
-  "closed_reports",
-  "closed_rows",
-  "closed_movements",
-  "closed_evidence",
-] as const;
+const frozenTables = ["closed_reports", "closed_rows", "closed_movements", "closed_evidence"] as const;
 
 /** Tables that hold rows of a close, or of a closed report, which does not exist. */
-async function tablesWithOrphans(
-  db: Knex,
-  tables: readonly (typeof frozenTables)[number][],
-): Promise<string[]> {
+async function tablesWithOrphans(db: Knex, tables: readonly (typeof frozenTables)[number][]): Promise<string[]> {
   const orphans = tables.map((table) => {
     const [owner, key] =
       table === "closed_rows"
@@ -180,9 +162,7 @@ async function tablesWithOrphans(
 }
 
 /** Verifies every close, the oldest first, and looks for rows that belong to none. Reads everything that is frozen. */
-export async function verifyCloses(
-  db: Knex,
-): Promise<{ closes: CloseCheck[]; problems: string[] }> {
+export async function verifyCloses(db: Knex): Promise<{ closes: CloseCheck[]; problems: string[] }> {
   return db.transaction(
     async (trx) => {
       const closes = await readCloses(trx);

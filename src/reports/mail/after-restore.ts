@@ -13,10 +13,7 @@ export async function presumeMailed(
   ranUntil: Date,
 ): Promise<void> {
   const sent = { state: "sent", settled_at: trx.fn.now(), error: byOther };
-  await trx("reports.mailings")
-    .where({ state: "due" })
-    .where("ordered_at", "<=", ranUntil)
-    .update(sent);
+  await trx("reports.mailings").where({ state: "due" }).where("ordered_at", "<=", ranUntil).update(sent);
   for (const { key, from, to } of periods) {
     await trx("reports.mailings")
       .insert({ key, from_day: from, to_day: to, as_of: ranUntil, message_id: "", ...sent })

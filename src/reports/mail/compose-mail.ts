@@ -15,9 +15,7 @@ export function composeMail(
 ): Mail {
   const { period } = reports[0].about;
   const days = period.from === period.to ? period.from : `${period.from} to ${period.to}`;
-  const verdict = verdicts.find((each) =>
-    reports.some(({ about }) => about.proof.verdict === each),
-  );
+  const verdict = verdicts.find((each) => reports.some(({ about }) => about.proof.verdict === each));
   return {
     messageId,
     to,
@@ -67,8 +65,7 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
 const tooLarge = (format: MailFormat): string =>
   `Too large to be mailed as ${format}: add --format ${format} --out FILE to the command.`;
 
-const zoneOf = ([first]: readonly AttachedReport[]): string =>
-  `days of ${first?.about.period.timeZone}`;
+const zoneOf = ([first]: readonly AttachedReport[]): string => `days of ${first?.about.period.timeZone}`;
 
 /** The command that gives the same rows again; for a closed month, the frozen ones. Pure. */
 function commandFor({ report, period, asOf, close }: ReportFacts): string {

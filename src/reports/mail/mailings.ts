@@ -44,9 +44,7 @@ export function periodsBefore(now: Date, timeZone: string, plan: MailPlan): Mail
   const month = endOfMonth.slice(0, 7);
   return [
     ...(plan.day.length > 0 ? [{ key: `day:${yesterday}`, from: yesterday, to: yesterday }] : []),
-    ...(plan.month.length > 0
-      ? [{ key: `month:${month}`, from: `${month}-01`, to: endOfMonth }]
-      : []),
+    ...(plan.month.length > 0 ? [{ key: `month:${month}`, from: `${month}-01`, to: endOfMonth }] : []),
   ];
 }
 
@@ -107,9 +105,7 @@ export async function takeDueMailing(db: Knex): Promise<Mailing | null> {
 }
 
 export async function recordSent(db: Knex, key: string): Promise<void> {
-  await db("reports.mailings")
-    .where({ key })
-    .update({ state: "sent", settled_at: db.fn.now(), error: null });
+  await db("reports.mailings").where({ key }).update({ state: "sent", settled_at: db.fn.now(), error: null });
 }
 
 /**

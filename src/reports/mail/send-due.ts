@@ -1,20 +1,8 @@
 import type { Log } from "../../platform/log.ts";
 import { MailNotSent, type Mailer } from "../../platform/mail.ts";
 import type { ReportDeps } from "../write-report.ts";
-import {
-  type AttachedReport,
-  type MailFormat,
-  renderAttachments,
-  composeMail,
-} from "./compose-mail.ts";
-import {
-  type MailPlan,
-  type Mailing,
-  reportsOf,
-  recordFailedAttempt,
-  recordSent,
-  takeDueMailing,
-} from "./mailings.ts";
+import { type AttachedReport, type MailFormat, renderAttachments, composeMail } from "./compose-mail.ts";
+import { type MailPlan, type Mailing, reportsOf, recordFailedAttempt, recordSent, takeDueMailing } from "./mailings.ts";
 
 export interface MailingDeps extends Omit<ReportDeps, "write"> {
   log: Log;
@@ -40,11 +28,7 @@ export async function sendDueMailings(deps: MailingDeps, settings: MailingSettin
   }
 }
 
-async function sendOne(
-  deps: MailingDeps,
-  settings: MailingSettings,
-  mailing: Mailing,
-): Promise<void> {
+async function sendOne(deps: MailingDeps, settings: MailingSettings, mailing: Mailing): Promise<void> {
   const log = deps.log.child({ mailing: mailing.key, attempt: mailing.attempts });
   try {
     const [first, ...rest] = await attachAll(deps, settings, mailing);
@@ -56,8 +40,7 @@ async function sendOne(
     await recordSent(deps.db, mailing.key);
     log.info({ recipients: settings.to.length }, "reports were mailed");
   } catch (err) {
-    const { code, isRetryable } =
-      err instanceof MailNotSent ? err : { code: "REPORT", isRetryable: true };
+    const { code, isRetryable } = err instanceof MailNotSent ? err : { code: "REPORT", isRetryable: true };
     const again = await recordFailedAttempt(deps.db, mailing, { code, isRetryable });
     if (again === null) {
       log.error(
@@ -65,10 +48,7 @@ async function sendOne(
         "reports were not mailed and are given up: check SMTP_URL and REPORTS_MAIL_TO, then mail them by report --mail-to",
       );
     } else {
-      log.warn(
-        { err, again },
-        "reports could not be mailed: the next attempt is at the time in again",
-      );
+      log.warn({ err, again }, "reports could not be mailed: the next attempt is at the time in again");
     }
   }
 }

@@ -48,16 +48,13 @@ export function collectDocument(
 
 /** What stands above a column. Pure. */
 export function headText({ name, kind }: Column): string {
-  const unit =
-    kind === "time" ? " (UTC)" : kind === "percent" && !name.includes("percent") ? " %" : "";
+  const unit = kind === "time" ? " (UTC)" : kind === "percent" && !name.includes("percent") ? " %" : "";
   return `${name.replaceAll("_", " ")}${unit}`;
 }
 
 /** The cells of a row as people read them. Pure. */
 export const cellTexts = (columns: readonly Column[], row: Row, exponents: Exponents): string[] =>
-  readable(columns, row, exponents).map((cell, n) =>
-    cell === null ? "" : print(cell, columns[n]?.kind ?? "text"),
-  );
+  readable(columns, row, exponents).map((cell, n) => (cell === null ? "" : print(cell, columns[n]?.kind ?? "text")));
 
 function print(cell: string, kind: Column["kind"]): string {
   if (kind === "money" || kind === "count") return grouped(cell);

@@ -27,5 +27,4 @@ const renderers: Readonly<Record<Format, (input: RenderingInput) => Rendering>> 
   beancount: renderBeancount,
 };
 
-export const createRendering = (format: Format, input: RenderingInput): Rendering =>
-  renderers[format](input);
+export const createRendering = (format: Format, input: RenderingInput): Rendering => renderers[format](input);

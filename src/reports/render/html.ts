@@ -3,14 +3,7 @@ import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { type ReportFacts, factLines, soFar } from "../base/report-facts.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
 import type { Column, Row } from "../base/report.ts";
-import {
-  type ReportDocument,
-  capital,
-  cellTexts,
-  collectDocument,
-  headText,
-  titleOf,
-} from "./document.ts";
+import { type ReportDocument, capital, cellTexts, collectDocument, headText, titleOf } from "./document.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 import { patterns, renderFigures } from "./svg-figures.ts";
 
@@ -47,10 +40,7 @@ function renderPage(about: ReportFacts, body: readonly (Html | null)[], isWide: 
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <meta
-          http-equiv="Content-Security-Policy"
-          content="default-src 'none'; style-src 'unsafe-inline'"
-        />
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
         <title>${title}, ${from} to ${to}</title>
         <style>
           ${style}
@@ -75,8 +65,8 @@ function renderPage(about: ReportFacts, body: readonly (Html | null)[], isWide: 
             <p>Date</p>
           </div>
           <footer class="foot">
-            ${factLines(about).find(([label]) => label === "Note")?.[1] ?? ""} Amounts in different
-            currencies are never added.
+            ${factLines(about).find(([label]) => label === "Note")?.[1] ?? ""} Amounts in different currencies are never
+            added.
           </footer>
         </main>
       </body>

@@ -21,12 +21,8 @@ export function renderJson({ columns, write }: RenderingInput): Rendering {
 }
 
 function toObject(columns: readonly Column[], row: Row): Record<string, unknown> {
-  return Object.fromEntries(
-    columns.map(({ name, kind }, n) => [name, toJson(row[n] ?? null, kind)]),
-  );
+  return Object.fromEntries(columns.map(({ name, kind }, n) => [name, toJson(row[n] ?? null, kind)]));
 }
 
 const toJson = (cell: Cell, kind: Column["kind"]): string | number | null =>
-  cell !== null && (kind === "count" || kind === "percent" || kind === "number")
-    ? Number(cell)
-    : cell;
+  cell !== null && (kind === "count" || kind === "percent" || kind === "number") ? Number(cell) : cell;

@@ -10,13 +10,7 @@ const fewColumns = 6;
 /** Fills that can be distinguished without colour, shared by all drawings of the page. */
 export const patterns = html`<svg class="patterns" aria-hidden="true" focusable="false">
   <defs>
-    <pattern
-      id="fill-loss"
-      width="6"
-      height="6"
-      patternUnits="userSpaceOnUse"
-      patternTransform="rotate(45)"
-    >
+    <pattern id="fill-loss" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
       <rect class="loss-ground" width="6" height="6" />
       <rect class="loss-stripe" width="2" height="6" />
     </pattern>
@@ -36,8 +30,7 @@ export function renderFigures(figures: readonly Figure[]): Html | null {
 function renderFigure(figure: Figure, n: number): Html {
   const isWide = figure.kind === "bars" ? false : figure.columns.length > fewColumns;
   const width = isWide ? wide : narrow;
-  const { height, drawing } =
-    figure.kind === "bars" ? drawBars(figure, width) : drawColumns(figure, width);
+  const { height, drawing } = figure.kind === "bars" ? drawBars(figure, width) : drawColumns(figure, width);
   const [title, description] = [`figure-${n}-title`, `figure-${n}-description`];
   return html`<figure class="${isWide ? "wide" : "narrow"}">
     <figcaption>${figure.title}</figcaption>
@@ -52,9 +45,7 @@ function renderFigure(figure: Figure, n: number): Html {
 }
 
 function renderLegend({ legend, columns }: ColumnFigure): Html | null {
-  const marks = new Map(
-    columns.flatMap(({ mark }) => (mark === null ? [] : [[mark.sign, mark.meaning]])),
-  );
+  const marks = new Map(columns.flatMap(({ mark }) => (mark === null ? [] : [[mark.sign, mark.meaning]])));
   if (legend.length + marks.size === 0) return null;
   return html`<ul class="legend">
     ${legend.map(
@@ -79,16 +70,9 @@ function drawBars({ bars }: BarFigure, width: number): { height: number; drawing
   const [min, max] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   const labels = roomFor(bars.map(({ label }) => label));
   const room = width - labels - roomFor(bars.map(({ value }) => value));
-  const x = (value: number) =>
-    rounded(labels + (max === min ? 0 : ((value - min) / (max - min)) * room));
+  const x = (value: number) => rounded(labels + (max === min ? 0 : ((value - min) / (max - min)) * room));
   const height = bars.length * rowHeight + 6;
-  const drawing = html`<line
-      class="zero"
-      x1="${x(0)}"
-      x2="${x(0)}"
-      y1="0"
-      y2="${height}"
-    />${bars.map((each, n) => [
+  const drawing = html`<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="0" y2="${height}" />${bars.map((each, n) => [
       drawBar(each, n * rowHeight + 6, { x, labels, width }),
       n > 0 ? drawStep(each, bars[n - 1] as Bar, n * rowHeight + 6, x) : null,
     ])}`;
@@ -103,35 +87,23 @@ function drawBar(
   const [start, end] = [Math.min(x(from), x(to)), Math.max(x(from), x(to))];
   const long = rounded(Math.max(end - start, from === to ? 0 : 1.5));
   return html`<text class="label" x="${labels - 10}" y="${y + 12}" text-anchor="end">${label}</text
-    ><rect
-      class="${tone}"
-      x="${start}"
-      y="${y}"
-      width="${long}"
-      height="${barHeight}"
-      rx="1.5"
-    /><text class="value" x="${width}" y="${y + 12}" text-anchor="end">${value}</text>`;
+    ><rect class="${tone}" x="${start}" y="${y}" width="${long}" height="${barHeight}" rx="1.5" /><text
+      class="value"
+      x="${width}"
+      y="${y + 12}"
+      text-anchor="end"
+      >${value}</text
+    >`;
 }
 
 const roomFor = (texts: readonly string[]): number =>
   Math.ceil(texts.reduce((most, text) => Math.max(most, text.length), 0) * characterWidth) + 18;
 
 /** A thin line that joins a bar to the one above it, if it begins where that one ends. */
-function drawStep(
-  { from, to }: Bar,
-  above: Bar,
-  y: number,
-  x: (value: number) => number,
-): Html | null {
+function drawStep({ from, to }: Bar, above: Bar, y: number, x: (value: number) => number): Html | null {
   const joint = [above.to, above.from].find((end) => end !== 0 && (end === from || end === to));
   if (joint === undefined) return null;
-  return html`<line
-    class="joint"
-    x1="${x(joint)}"
-    x2="${x(joint)}"
-    y1="${y - (rowHeight - barHeight)}"
-    y2="${y}"
-  />`;
+  return html`<line class="joint" x1="${x(joint)}" x2="${x(joint)}" y1="${y - (rowHeight - barHeight)}" y2="${y}" />`;
 }
 
 const columnsHeight = 248;
@@ -140,10 +112,7 @@ const plot = { top: 22, left: 54, bottom: columnsHeight - 40 };
 const labelWidth = 76;
 
 /** The inside of an `<svg>` and its size. Pure. */
-function drawColumns(
-  { columns, axis, thresholds }: ColumnFigure,
-  width: number,
-): { height: number; drawing: Html } {
+function drawColumns({ columns, axis, thresholds }: ColumnFigure, width: number): { height: number; drawing: Html } {
   const totals = columns.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0));
   const scale = scaleFor([...totals, ...thresholds.map(({ value }) => value)]);
   const y = toHeight(scale);
@@ -158,24 +127,17 @@ function drawColumns(
           x2="${width}"
           y1="${y(tick)}"
           y2="${y(tick)}"
-        /><text class="tick" x="${plot.left - 8}" y="${y(tick) + 4}" text-anchor="end"
-          >${axis(tick)}</text
-        >`,
+        /><text class="tick" x="${plot.left - 8}" y="${y(tick) + 4}" text-anchor="end">${axis(tick)}</text>`,
   )}${columns.map((column, n) => {
     const middle = rounded(plot.left + each * (n + 0.5));
-    return [
-      drawColumn(column, { middle, thick, y }),
-      n % everyNth === 0 && drawLabel(column, middle, width),
-    ];
+    return [drawColumn(column, { middle, thick, y }), n % everyNth === 0 && drawLabel(column, middle, width)];
   })}${thresholds.map(
     ({ value, label }) =>
-      html`<line
-          class="threshold"
-          x1="${plot.left}"
-          x2="${width}"
-          y1="${y(value)}"
-          y2="${y(value)}"
-        /><text class="threshold-label" x="${width}" y="${y(value) - 5}" text-anchor="end"
+      html`<line class="threshold" x1="${plot.left}" x2="${width}" y1="${y(value)}" y2="${y(value)}" /><text
+          class="threshold-label"
+          x="${width}"
+          y="${y(value) - 5}"
+          text-anchor="end"
           >threshold ${label}</text
         >`,
   )}`;
@@ -197,24 +159,18 @@ function drawColumn(
     const below = top;
     top += value;
     const tall = rounded(y(below) - y(top));
-    return value === 0
-      ? null
-      : html`<rect class="${tone}" x="${x}" y="${y(top)}" width="${thick}" height="${tall}" />`;
+    return value === 0 ? null : html`<rect class="${tone}" x="${x}" y="${y(top)}" width="${thick}" height="${tall}" />`;
   });
   return html`${stacked}${note !== null && html`<text class="value" x="${middle}" y="${y(top) - 6}" text-anchor="middle">${note}</text>`}${
     mark !== null &&
-    html`<text class="mark" x="${middle}" y="${plot.bottom + 13}" text-anchor="middle"
-      >${mark.sign}</text
-    >`
+    html`<text class="mark" x="${middle}" y="${plot.bottom + 13}" text-anchor="middle">${mark.sign}</text>`
   }`;
 }
 
 function drawLabel({ label }: Column, middle: number, width: number): Html {
   const isLast = middle + labelWidth / 2 > width;
   const [x, anchor] = isLast ? [width, "end"] : [middle, "middle"];
-  return html`<text class="tick" x="${x}" y="${plot.bottom + 30}" text-anchor="${anchor}"
-    >${label}</text
-  >`;
+  return html`<text class="tick" x="${x}" y="${plot.bottom + 30}" text-anchor="${anchor}">${label}</text>`;
 }
 
 /** A linear axis that includes zero and has round numbers at its ends. */

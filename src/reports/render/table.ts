@@ -18,9 +18,7 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
     },
     async end(about) {
       const width = 10;
-      const head = factLines(about).map(
-        ([label, value]) => `${label.padEnd(width)} ${withoutControls(value)}\n`,
-      );
+      const head = factLines(about).map(([label, value]) => `${label.padEnd(width)} ${withoutControls(value)}\n`);
       const table = new Table({
         head: columns.map(({ name }) => name.replaceAll("_", " ")),
         colAligns: columns.map(({ kind }) =>
@@ -28,8 +26,7 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
         ),
         style: { head: [], border: [], compact: true },
       });
-      const print = (row: Row) =>
-        readable(columns, row, exponents).map((cell: Cell) => withoutControls(cell ?? ""));
+      const print = (row: Row) => readable(columns, row, exponents).map((cell: Cell) => withoutControls(cell ?? ""));
       for (const row of shown) table.push(print(row));
       for (const { cells } of totals.rows()) {
         const [, ...rest] = print(cells);
@@ -37,9 +34,7 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
       }
       const left = about.rows - shown.length;
       const more =
-        left > 0
-          ? `${counted(left, "more row is", "more rows are")} not shown: --format csv has every row.\n`
-          : "";
+        left > 0 ? `${counted(left, "more row is", "more rows are")} not shown: --format csv has every row.\n` : "";
       await write(`${head.join("")}${table.toString()}\n${more}`);
     },
   };

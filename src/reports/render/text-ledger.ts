@@ -65,9 +65,7 @@ const renderTextLedger =
     return {
       rows: (rows) => write(rows.map((row) => textOf(row)).join("")),
       end: (about) => {
-        const facts = factLines(about).map(
-          ([label, value]) => `; ${label.padEnd(10)} ${withoutControls(value)}\n`,
-        );
+        const facts = factLines(about).map(([label, value]) => `; ${label.padEnd(10)} ${withoutControls(value)}\n`);
         return write(`${entry === null ? "" : "\n"}${facts.join("")}`);
       },
     };
@@ -77,8 +75,7 @@ export const renderLedger = renderTextLedger(ledger);
 export const renderBeancount = renderTextLedger(beancount);
 
 /** The entry's number, such as `TH-20261031-USD`; its last part, the currency, may be any text. */
-const numberOf = (row: RowByColumn): string =>
-  (/^[A-Z]+-\d+-/.exec(row["number"] ?? "")?.[0] ?? "") + codeOf(row);
+const numberOf = (row: RowByColumn): string => (/^[A-Z]+-\d+-/.exec(row["number"] ?? "")?.[0] ?? "") + codeOf(row);
 
 function posting(row: RowByColumn, dialect: Dialect, exponents: Exponents): string {
   const account = row["account"] ?? "";

@@ -39,11 +39,7 @@ export function renderXlsx(
     if (sheets.length > 0 && at <= rowsPerSheet) return;
     if (sheets.length === 0) await begin();
     const number = sheets.length === 0 ? "" : ` ${sheets.length + 1}`;
-    await openSheet(
-      report.name.slice(0, nameLength - number.length) + number,
-      columns.map(widthOf),
-      true,
-    );
+    await openSheet(report.name.slice(0, nameLength - number.length) + number, columns.map(widthOf), true);
     await zip.append(
       textRow(
         head,
@@ -180,15 +176,7 @@ const columnLetters = (n: number): string =>
 
 /** How a cell is shown. `money0` to `money4` have that many decimals; other currencies are shown in minor units. */
 export type CellStyle =
-  | "text"
-  | "count"
-  | "number"
-  | "percent"
-  | "day"
-  | "month"
-  | "time"
-  | "minorUnits"
-  | `money${0 | 1 | 2 | 3 | 4}`;
+  "text" | "count" | "number" | "percent" | "day" | "month" | "time" | "minorUnits" | `money${0 | 1 | 2 | 3 | 4}`;
 
 /** Number formats of ECMA-376, 18.8.30. */
 const numberFormats: Readonly<Record<CellStyle, string>> = {
@@ -250,17 +238,14 @@ const sheetFile = (n: number): string => `xl/worksheets/sheet${n + 1}.xml`;
 
 /** `xl/workbook.xml`. The sheet names are our own, report names with a number, and need no escaping. Pure. */
 function workbookXml(sheets: readonly string[]): string {
-  const listed = sheets.map(
-    (name, n) => `<sheet name="${name}" sheetId="${n + 1}" r:id="rId${n + 1}"/>`,
-  );
+  const listed = sheets.map((name, n) => `<sheet name="${name}" sheetId="${n + 1}" r:id="rId${n + 1}"/>`);
   return `${xmlHead}<workbook xmlns="${sheetNamespace}" xmlns:r="${office}"><sheets>${listed.join("")}</sheets></workbook>`;
 }
 
 /** `xl/_rels/workbook.xml.rels`. Pure. */
 function workbookRelationsXml(sheets: readonly string[]): string {
   const listed = sheets.map(
-    (_, n) =>
-      `<Relationship Id="rId${n + 1}" Type="${office}/worksheet" Target="worksheets/sheet${n + 1}.xml"/>`,
+    (_, n) => `<Relationship Id="rId${n + 1}" Type="${office}/worksheet" Target="worksheets/sheet${n + 1}.xml"/>`,
   );
   return `${xmlHead}<Relationships xmlns="${packages}/relationships">${listed.join("")}<Relationship Id="rId${sheets.length + 1}" Type="${office}/styles" Target="styles.xml"/></Relationships>`;
 }
@@ -268,9 +253,7 @@ function workbookRelationsXml(sheets: readonly string[]): string {
 /** The beginning of a sheet, up to its rows. With `isFrozen`, its first row stays visible. Pure. */
 function sheetStart(widths: readonly number[], isFrozen: boolean): string {
   const pane = `<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>`;
-  const columns = widths.map(
-    (width, n) => `<col min="${n + 1}" max="${n + 1}" width="${width}" customWidth="1"/>`,
-  );
+  const columns = widths.map((width, n) => `<col min="${n + 1}" max="${n + 1}" width="${width}" customWidth="1"/>`);
   return `${xmlHead}<worksheet xmlns="${sheetNamespace}">${isFrozen ? pane : ""}<cols>${columns.join("")}</cols><sheetData>`;
 }
 

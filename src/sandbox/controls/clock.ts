@@ -59,10 +59,7 @@ function assertReachable(time: SandboxClock, targetMs: number): void {
   const param = "now";
   if (targetMs > lastMs) throw invalidValue(param, "the clock ends with the year 9999");
   if (targetMs - time.nowMs() <= longestJumpMs || time.planned().length === 0) return;
-  throw invalidValue(
-    param,
-    "jobs are planned: move the clock by at most a hundred years at a time",
-  );
+  throw invalidValue(param, "jobs are planned: move the clock by at most a hundred years at a time");
 }
 
 /** Each job runs what is due in an environment, and returns how many it ran. */
@@ -73,10 +70,9 @@ const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> =
     runFor(space, "past_due", ({ next_retry_at }) => isDue(next_retry_at, nowIso), retryIfDue),
   // Only live sales wait for it, and only if `live_settlement_days` is set: test sales are confirmed at once.
   settlement: (space) =>
-    [
-      ...space.transactions.inGroup("status", "pending"),
-      ...space.transactions.inGroup("status", "in_progress"),
-    ].filter(({ id }) => settleIfDue(space, id)).length,
+    [...space.transactions.inGroup("status", "pending"), ...space.transactions.inGroup("status", "in_progress")].filter(
+      ({ id }) => settleIfDue(space, id),
+    ).length,
 };
 
 /**
@@ -92,10 +88,7 @@ export function addJobs(router: Router, { state }: ControlDeps): void {
       body: z.object({}),
       async run() {
         const current = state();
-        const ran = everySpace(current).reduce(
-          (sum, space) => sum + job(space, current.time.iso()),
-          0,
-        );
+        const ran = everySpace(current).reduce((sum, space) => sum + job(space, current.time.iso()), 0);
         await current.idle();
         return { job: name, ran, ...clockBody(current) };
       },

@@ -1,13 +1,7 @@
 import Router from "@koa/router";
 import { addClock, addIdle, addJobs } from "./clock.ts";
 import { type ControlDeps, assertLocal } from "./control.ts";
-import {
-  addDeliveries,
-  addEvents,
-  addOutbox,
-  addRedeliver,
-  addSignatureCheck,
-} from "./deliveries.ts";
+import { addDeliveries, addEvents, addOutbox, addRedeliver, addSignatureCheck } from "./deliveries.ts";
 import { addFaults, addSettings } from "./faults.ts";
 import { addAccount, addKeys, addMerchants } from "./merchants.ts";
 import { addOrderControls, addPlans, addTeamMembers, addTokens } from "./outside-the-api.ts";

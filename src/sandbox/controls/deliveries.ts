@@ -118,11 +118,7 @@ export function addSignatureCheck(router: Router, { state, wallClock }: ControlD
   });
 }
 
-function verdict(
-  state: ControlDeps["state"],
-  wallClock: Clock,
-  asked: z.output<typeof question>,
-): { valid: true } {
+function verdict(state: ControlDeps["state"], wallClock: Clock, asked: z.output<typeof question>): { valid: true } {
   const current = state();
   const endpoint = spaceAt(current, asked).webhookEndpoints.get(asked.endpoint_id);
   if (endpoint === undefined) throw notFound("webhook endpoint", "endpoint_id");

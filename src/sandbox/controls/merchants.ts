@@ -29,10 +29,7 @@ export function addMerchants(router: Router, { state }: ControlDeps): void {
       const id = `merchant_${current.merchants.size + 1}`;
       const { name, spaces } = current.addMerchant(id, body.name);
       if (body.catalogue) for (const mode of modes) seedCatalogue(spaces[mode]);
-      const keys = modes.map((mode) => [
-        mode,
-        issueKey(current, { merchant: id, mode, ...unrestricted }),
-      ]);
+      const keys = modes.map((mode) => [mode, issueKey(current, { merchant: id, mode, ...unrestricted })]);
       const gateway_keys = modes.map((mode) => [mode, gatewayKey(id, mode)]);
       return {
         id,
@@ -56,10 +53,7 @@ const newKey = z.strictObject({
   expires_at: z.iso.datetime({ offset: true }).optional(),
   revoked: z.boolean().default(false),
   /** Addresses and CIDR ranges. */
-  allow: z
-    .array(z.string().refine(isAllowlistEntry, "must be an address or a CIDR range"))
-    .max(100)
-    .optional(),
+  allow: z.array(z.string().refine(isAllowlistEntry, "must be an address or a CIDR range")).max(100).optional(),
 });
 
 /** `POST /_sandbox/keys`: adds a key with the given restrictions. */
@@ -108,8 +102,7 @@ export function addAccount(router: Router, { state }: ControlDeps): void {
     run({ body }) {
       const space = spaceAt(state(), body);
       const { api_version } = body;
-      space.account.api_version =
-        api_version === null ? null : usableVersion(api_version, "api_version").version;
+      space.account.api_version = api_version === null ? null : usableVersion(api_version, "api_version").version;
       return accountBody(space);
     },
   });

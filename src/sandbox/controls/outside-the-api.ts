@@ -45,15 +45,11 @@ export function addPlans(router: Router, { state }: ControlDeps): void {
     path: "/plans",
     query: nothing,
     body: newPlan,
-    run: ({ body: { merchant, mode, ...wish } }) =>
-      createPlan(spaceAt(state(), { merchant, mode }), wish),
+    run: ({ body: { merchant, mode, ...wish } }) => createPlan(spaceAt(state(), { merchant, mode }), wish),
   });
 }
 
-function createPlan(
-  space: Space,
-  wish: Omit<z.output<typeof newPlan>, "merchant" | "mode">,
-): PlanRecord {
+function createPlan(space: Space, wish: Omit<z.output<typeof newPlan>, "merchant" | "mode">): PlanRecord {
   for (const { id } of wish.products) {
     if (space.products.get(id) === undefined) throw notFound("product", "products");
   }

@@ -150,9 +150,7 @@ function sectionsOf(space: Space): Section[] {
     section("roles", space.roles.all(), (role) => roleBody(role, ["permissions"])),
     section("team_members", space.teamMembers.all(), teamMemberBody),
     section("outbox", space.outbox.all(), (message) => message),
-    section("webhook_endpoints", space.webhookEndpoints.all(), (endpoint) =>
-      webhookEndpointBody(endpoint, nowIso),
-    ),
+    section("webhook_endpoints", space.webhookEndpoints.all(), (endpoint) => webhookEndpointBody(endpoint, nowIso)),
   ];
 }
 

@@ -108,9 +108,7 @@ function showInOrder(space: Space, transactionId: string): void {
   if (transaction === undefined || order === undefined) return;
   space.orders.replace({
     ...order,
-    transactions: order.transactions.map((known) =>
-      known.id === transactionId ? transaction : known,
-    ),
+    transactions: order.transactions.map((known) => (known.id === transactionId ? transaction : known)),
     updated_at: space.touch(order.updated_at),
   });
 }
@@ -122,8 +120,7 @@ function assertFitting(record: Changeable, set: Readonly<Record<string, unknown>
       throw invalidValue(`set.${field}`, "cannot be set");
     }
     const before = current.get(field);
-    if (value === null && neverNull.has(field))
-      throw invalidValue(`set.${field}`, "cannot be null");
+    if (value === null && neverNull.has(field)) throw invalidValue(`set.${field}`, "cannot be null");
     if (before !== null && value !== null && typeof before !== typeof value) {
       throw invalidValue(`set.${field}`, `must be a ${typeof before}`);
     }

@@ -23,10 +23,7 @@ interface Answered {
  * Example answers of every endpoint, by its name. A small shop is played through, always the same one, so that the
  * examples are real answers of the sandbox and never out of date.
  */
-export async function exampleAnswers(
-  endpoints: readonly Mounted[],
-  log: Log,
-): Promise<Record<string, unknown>> {
+export async function exampleAnswers(endpoints: readonly Mounted[], log: Log): Promise<Record<string, unknown>> {
   const wallClock = { now: () => new Date("2026-01-15T09:30:00Z") };
   const deps = { wallClock, log, transport: noTransport, origin: () => "http://127.0.0.1:4010" };
   const state = createState(deps, "examples");

@@ -9,17 +9,10 @@ import type { Endpoint } from "../../contract/endpoint.ts";
 import { errorEnvelopeSchema } from "../../contract/error-envelope.ts";
 import { eventEnvelopeSchema } from "../../contract/event-envelope.ts";
 import { accountSchema } from "../../contract/resources/account.ts";
-import {
-  appliedCouponSchema,
-  couponCodeSchema,
-  couponSchema,
-} from "../../contract/resources/coupons.ts";
+import { appliedCouponSchema, couponCodeSchema, couponSchema } from "../../contract/resources/coupons.ts";
 import { customerSchema, shippingAddressSchema } from "../../contract/resources/customers.ts";
 import { orderSchema, orderTransactionSchema } from "../../contract/resources/orders.ts";
-import {
-  paymentMethodSchema,
-  paymentMethodSummarySchema,
-} from "../../contract/resources/payment-methods.ts";
+import { paymentMethodSchema, paymentMethodSummarySchema } from "../../contract/resources/payment-methods.ts";
 import { billingCycleSchema, planSchema } from "../../contract/resources/plans.ts";
 import { productImageSchema, productSchema } from "../../contract/resources/products.ts";
 import { planSummarySchema, subscriptionSchema } from "../../contract/resources/subscriptions.ts";
@@ -67,15 +60,11 @@ export const exampleIdempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
 
 const idempotencyKey = z
   .uuidv4()
-  .describe(
-    "A repeat within 24 hours gets the first answer. This page sends a fresh key with each call.",
-  )
+  .describe("A repeat within 24 hours gets the first answer. This page sends a fresh key with each call.")
   .meta({ example: exampleIdempotencyKey });
 
 const requestIdHeader = z.object({
-  "X-Request-Id": z
-    .string()
-    .describe("The same as error.request_id. Give it to the service's support."),
+  "X-Request-Id": z.string().describe("The same as error.request_id. Give it to the service's support."),
 });
 
 /** Sent while rate limits are on, for the limit with less left. */
@@ -149,8 +138,7 @@ export function openApiDocument(
       info: {
         title: "The commerce service, as the sandbox simulates it",
         version: latestVersion.version,
-        description:
-          "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
+        description: "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
       },
       servers: [{ url: "/v1" }],
       tags: [...new Set(endpoints.map(tagOf))].map((name) => ({ name })),
@@ -214,12 +202,7 @@ function headersOf({ idempotency }: Endpoint) {
   });
 }
 
-function bodyOf({
-  name,
-  method,
-  encoding,
-  body,
-}: Endpoint): Pick<ZodOpenApiOperationObject, "requestBody"> {
+function bodyOf({ name, method, encoding, body }: Endpoint): Pick<ZodOpenApiOperationObject, "requestBody"> {
   const takesNone = method === "GET" || body.safeParse(undefined).data === undefined;
   if (takesNone && !(body instanceof z.ZodObject)) return {};
   const required = !body.safeParse({}).success;
@@ -281,8 +264,7 @@ function webhooks(): NonNullable<ZodOpenApiObject["webhooks"]> {
         requestBody: { required: true, content: { "application/json": { schema } } },
         responses: {
           "2XX": {
-            description:
-              "Accepted. Without such an answer within 30 seconds the event is sent again.",
+            description: "Accepted. Without such an answer within 30 seconds the event is sent again.",
           },
         },
       };

@@ -1,9 +1,4 @@
-import {
-  type ErrorEnvelope,
-  type ErrorType,
-  type FieldError,
-  errorEnvelope,
-} from "../../contract/error-envelope.ts";
+import { type ErrorEnvelope, type ErrorType, type FieldError, errorEnvelope } from "../../contract/error-envelope.ts";
 import { couponErrors } from "../../contract/resources/coupons.ts";
 
 /** A refused request, by the service's stable error code. One table holds the status and type of each code. */
@@ -42,9 +37,7 @@ export function notFound(resource: string, param: string | null = null): ApiErro
 }
 
 export function invalidValue(param: string, message: string): ApiError {
-  return new ApiError("invalid_value", message, param, [
-    { field: param, code: "invalid_value", message },
-  ]);
+  return new ApiError("invalid_value", message, param, [{ field: param, code: "invalid_value", message }]);
 }
 
 type Kind = readonly [status: number, type: ErrorType];
@@ -118,10 +111,7 @@ export function statusOf(code: string): number {
 }
 
 /** The body of an error answer, in the service's envelope. */
-export function errorAnswer(
-  refusal: ApiError,
-  requestId: string,
-): { status: number; body: ErrorEnvelope } {
+export function errorAnswer(refusal: ApiError, requestId: string): { status: number; body: ErrorEnvelope } {
   const [status, type] = kinds[refusal.code] ?? badRequest;
   const { code, message, param, fieldErrors } = refusal;
   return { status, body: errorEnvelope({ type, code, message, requestId, param, fieldErrors }) };

@@ -70,8 +70,7 @@ interface QueuedJob extends Job {
 }
 
 export function createSandboxClock(deps: SandboxClockDeps): SandboxClock {
-  const isSooner = (a: QueuedJob, b: QueuedJob) =>
-    a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
+  const isSooner = (a: QueuedJob, b: QueuedJob) => a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
   const jobs = createHeap<QueuedJob>(isSooner);
   // Deliveries have a queue of their own. Attempts do not affect the state, and generated traffic that covers months in
   // a second must not use up the retries of a receiver that was away for a moment.
@@ -205,9 +204,7 @@ export function createSandboxClock(deps: SandboxClockDeps): SandboxClock {
     },
     hasDue() {
       const untilMs = nowMs();
-      return [jobs.peek(), deliveries.peek()].some(
-        (job) => job !== undefined && job.atMs <= untilMs,
-      );
+      return [jobs.peek(), deliveries.peek()].some((job) => job !== undefined && job.atMs <= untilMs);
     },
     advance: (ms) =>
       exclusively(async () => {

@@ -1,13 +1,7 @@
 import { type CustomerRecord, customerBody } from "../resources/customers/customer.ts";
 import { type OrderRecord, orderBody } from "../resources/orders/order.ts";
-import {
-  type SubscriptionRecord,
-  subscriptionBody,
-} from "../resources/subscriptions/subscription.ts";
-import {
-  type WebhookEndpointRecord,
-  webhookEndpointBody,
-} from "../resources/webhook-endpoints/webhook-endpoint.ts";
+import { type SubscriptionRecord, subscriptionBody } from "../resources/subscriptions/subscription.ts";
+import { type WebhookEndpointRecord, webhookEndpointBody } from "../resources/webhook-endpoints/webhook-endpoint.ts";
 import type { Mode } from "./keys.ts";
 
 /**

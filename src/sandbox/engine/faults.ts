@@ -127,10 +127,7 @@ export function drawFaults(random: Random, { delivery }: Faults): FaultPlan {
 }
 
 /** Draws the flaws of an event's content, and whether an event of an unknown type follows it. */
-export function drawFlaws(
-  random: Random,
-  { delivery }: Faults,
-): { flaw: EventFlaw | null; unknownType: boolean } {
+export function drawFlaws(random: Random, { delivery }: Faults): { flaw: EventFlaw | null; unknownType: boolean } {
   const thin = random() < delivery.thin_object.rate;
   const missing = random() < delivery.missing_field.rate;
   const extra = random() < delivery.extra_fields.rate;
@@ -158,9 +155,7 @@ export interface ApiFaultPlan {
 }
 
 export type DamagedAnswer =
-  | { kind: "cut" }
-  | { kind: "html" }
-  | { kind: "code"; code: string; param: string | null; retryAfterSeconds: number };
+  { kind: "cut" } | { kind: "html" } | { kind: "code"; code: string; param: string | null; retryAfterSeconds: number };
 
 const noWait = { param: null, retryAfterSeconds: 1 };
 
@@ -187,10 +182,7 @@ export function drawApiFaults(random: Random, { api }: Faults): ApiFaultPlan {
 }
 
 /** The forced answer for an endpoint, whose remaining times are reduced by one. Null when none matches. */
-export function takeForced(
-  faults: Faults,
-  { method, path }: Pick<Endpoint, "method" | "path">,
-): ForcedAnswer | null {
+export function takeForced(faults: Faults, { method, path }: Pick<Endpoint, "method" | "path">): ForcedAnswer | null {
   const { force } = faults.api;
   const fitting = force.find(
     ({ endpoint, times }) => times !== 0 && (endpoint === "*" || endpoint === `${method} ${path}`),

@@ -59,8 +59,7 @@ function uuidFrom(random: Random): string {
     if (word === 1) bits = (bits & 0xffff0fff) | 0x4000;
     if (word === 2) bits = (bits & 0x3fffffff) | 0x80000000;
     for (let digit = 0; digit < 8; digit++) {
-      uuidText[digitPlaces[word * 8 + digit] ?? 0] =
-        hexDigits[(bits >>> (28 - 4 * digit)) & 15] ?? 0;
+      uuidText[digitPlaces[word * 8 + digit] ?? 0] = hexDigits[(bits >>> (28 - 4 * digit)) & 15] ?? 0;
     }
   }
   return uuidText.toString("latin1");
@@ -72,9 +71,7 @@ function readableText(random: Random, length: number): string {
 }
 
 function randomHex(random: Random, bytes: number): string {
-  return Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))).toString(
-    "hex",
-  );
+  return Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))).toString("hex");
 }
 
 /**
@@ -98,8 +95,7 @@ export function orderNumber(n: number, keys: readonly number[]): string {
   }
   let text = "";
   for (const half of [left, right]) {
-    for (let shift = halfBits - 5; shift >= 0; shift -= 5)
-      text += readableAlphabet[(half >>> shift) & 31];
+    for (let shift = halfBits - 5; shift >= 0; shift -= 5) text += readableAlphabet[(half >>> shift) & 31];
   }
   return text;
 }

@@ -61,11 +61,7 @@ function tooMany(
 }
 
 /** `RateLimit-Reset` is in seconds from now. */
-export function rateHeaders(
-  limit: number,
-  window: RateWindow,
-  nowMs: number,
-): Record<string, string> {
+export function rateHeaders(limit: number, window: RateWindow, nowMs: number): Record<string, string> {
   return {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(Math.max(0, limit - window.count)),

@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
 
-const eventName = z
-  .string()
-  .regex(/^[a-z_]+(\.[a-z_]+)+$/, "must be a name such as order.chargeback");
+const eventName = z.string().regex(/^[a-z_]+(\.[a-z_]+)+$/, "must be a name such as order.chargeback");
 
 const requests = (usual: number) => z.int().min(0).default(usual);
 

@@ -1,15 +1,7 @@
-import type {
-  CouponCodeRecord,
-  CouponRecord,
-  RedemptionRecord,
-} from "../resources/coupons/coupon.ts";
+import type { CouponCodeRecord, CouponRecord, RedemptionRecord } from "../resources/coupons/coupon.ts";
 import type { AddressRecord, CustomerRecord } from "../resources/customers/customer.ts";
 import type { OrderRecord } from "../resources/orders/order.ts";
-import {
-  type PaymentMethodRecord,
-  type Vault,
-  createVault,
-} from "../resources/payment-methods/payment-method.ts";
+import { type PaymentMethodRecord, type Vault, createVault } from "../resources/payment-methods/payment-method.ts";
 import type { PlanRecord } from "../resources/plans/plan.ts";
 import type { ProductImageRecord, ProductRecord } from "../resources/products/product.ts";
 import type { SubscriptionRecord } from "../resources/subscriptions/subscription.ts";

@@ -59,8 +59,7 @@ function tablesOf(space: Space): [string, AnyTable][] {
 /** The plain lookups of a space by name. Images are left out: they are not plain data. */
 function mapsOf(space: Space): [string, Map<string, unknown>][] {
   return Object.entries(space).filter(
-    (entry): entry is [string, Map<string, unknown>] =>
-      entry[1] instanceof Map && entry[0] !== "images",
+    (entry): entry is [string, Map<string, unknown>] => entry[1] instanceof Map && entry[0] !== "images",
   );
 }
 
@@ -291,9 +290,7 @@ function* objectPieces(value: object): Generator<string> {
 function* arrayPieces(rows: readonly unknown[], show: (row: never) => unknown): Generator<string> {
   yield "[";
   for (let from = 0; from < rows.length; from += rowsPerPiece) {
-    const shown = rows
-      .slice(from, from + rowsPerPiece)
-      .map((row) => JSON.stringify(show(row as never)));
+    const shown = rows.slice(from, from + rowsPerPiece).map((row) => JSON.stringify(show(row as never)));
     yield (from === 0 ? "" : ",") + shown.join(",");
   }
   yield "]";

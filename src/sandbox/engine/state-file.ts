@@ -61,10 +61,7 @@ function isInUse(path: string, cause: unknown): ConfigurationError {
  * Reads the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or
  * restored, `UnreachableError` for a link in its place.
  */
-export async function readStateFile(
-  path: string,
-  takeUp: (dump: StateDump) => void,
-): Promise<void> {
+export async function readStateFile(path: string, takeUp: (dump: StateDump) => void): Promise<void> {
   try {
     const text = await readIfExists(path);
     if (text !== null) takeUp(stateOf(JSON.parse(text)));
@@ -129,12 +126,7 @@ export interface StateFile {
  * Keeps a state on disk: the whole state, at most once a second, when something changed. It is written beside the file,
  * synced and renamed over it, so that the file always holds one moment's state, even after `kill -9` or a power cut.
  */
-export function keepStateFile(deps: {
-  path: string;
-  log: Log;
-  wallClock: Clock;
-  state: () => State;
-}): StateFile {
+export function keepStateFile(deps: { path: string; log: Log; wallClock: Clock; state: () => State }): StateFile {
   const { path, log, wallClock, state } = deps;
   /** Revisions tell the changes of one state apart. Another state, as after a reset, counts from the start. */
   let written: { state: State; revision: string } | null = null;
@@ -163,8 +155,7 @@ export function keepStateFile(deps: {
           return tookMs;
         })
         .catch((error: unknown) => {
-          if (!isFailing)
-            log.error({ err: error, path }, "the state of the sandbox cannot be written");
+          if (!isFailing) log.error({ err: error, path }, "the state of the sandbox cannot be written");
           isFailing = true;
           return 0;
         })

@@ -4,11 +4,7 @@ import { type SeededRandom, seededRandom } from "../../platform/random.ts";
 import { settleIfDue } from "../resources/orders/charge-order.ts";
 import { openChargeback } from "../resources/orders/order-transitions.ts";
 import { seedCatalogue } from "../resources/seed-catalogue.ts";
-import {
-  billIfDue,
-  completeIfOver,
-  retryIfDue,
-} from "../resources/subscriptions/bill-subscription.ts";
+import { billIfDue, completeIfOver, retryIfDue } from "../resources/subscriptions/bill-subscription.ts";
 import { type Job, type SandboxClock, createSandboxClock } from "./clock.ts";
 import type { Transport } from "./delivery/attempt.ts";
 import { type Dispatcher, createDispatcher } from "./delivery/dispatcher.ts";
@@ -134,13 +130,10 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
       merchant,
       mode,
       // The first merchant gets the same ids whether or not there are others.
-      ids: createIds(
-        merchant === firstMerchant ? `${seed}/${mode}` : `${seed}/${merchant}/${mode}`,
-      ),
+      ids: createIds(merchant === firstMerchant ? `${seed}/${mode}` : `${seed}/${merchant}/${mode}`),
       time,
       settings: () => state.settings,
-      touch: (previous) =>
-        nextUpdatedAt(time.iso(), previous, state.mayTie || state.settings.same_millisecond_ties),
+      touch: (previous) => nextUpdatedAt(time.iso(), previous, state.mayTie || state.settings.same_millisecond_ties),
       emit(type, subject) {
         const { flaw, unknownType } = drawFlaws(chance.flaws, faults);
         dispatcher.publish(record(space, type, subject, flaw));

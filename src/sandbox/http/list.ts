@@ -29,11 +29,7 @@ export interface ListOptions<T> {
 }
 
 /** Whether an amount lies within the bounds of a filter, both included. */
-export function isWithin(
-  cents: number,
-  least: number | undefined,
-  most: number | undefined,
-): boolean {
+export function isWithin(cents: number, least: number | undefined, most: number | undefined): boolean {
   if (least === undefined && most === undefined) return true;
   return cents >= (least ?? 0) && cents <= (most ?? Infinity);
 }
@@ -54,8 +50,7 @@ export function listAnswer<T extends StoredRecord>(
       createdBeforeMs: query["created_at[lt]"],
       anyOf: options.anyOf,
       among: options.among,
-      test:
-        settings.page_boundary_ties === "dropped" ? withoutTies(options, cursors) : options.test,
+      test: settings.page_boundary_ties === "dropped" ? withoutTies(options, cursors) : options.test,
       ...cursors,
     }),
     sortField: sort.field,
@@ -99,11 +94,7 @@ type Cursors<T> = Pick<PageQuery<T>, "after" | "before">;
 function cursorsOf<T extends StoredRecord>(table: Table<T>, query: PageParameters): Cursors<T> {
   const { starting_after, ending_before } = query;
   if (starting_after !== undefined && ending_before !== undefined) {
-    throw new ApiError(
-      "invalid_value",
-      "Send either starting_after or ending_before.",
-      "ending_before",
-    );
+    throw new ApiError("invalid_value", "Send either starting_after or ending_before.", "ending_before");
   }
   if (starting_after !== undefined) {
     return { after: cursorRow(table, "starting_after", starting_after) };
@@ -136,10 +127,7 @@ function cursorRow<T extends StoredRecord>(table: Table<T>, param: string, id: s
   return row;
 }
 
-function onlyFields(
-  body: Record<string, unknown>,
-  fields: readonly string[] | undefined,
-): Record<string, unknown> {
+function onlyFields(body: Record<string, unknown>, fields: readonly string[] | undefined): Record<string, unknown> {
   if (fields === undefined) return body;
   const wanted = new Set(["id", ...fields]);
   return Object.fromEntries(Object.entries(body).filter(([field]) => wanted.has(field)));

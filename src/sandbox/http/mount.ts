@@ -19,11 +19,7 @@ type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null
  * The work of an endpoint, given the space of the key and the request; `state` is for what lies beyond the space. The
  * clock stands still meanwhile, unless the work waits for the gateway (setting `gateway_delay_ms`).
  */
-export type Handler<E extends Endpoint> = (
-  space: Space,
-  request: Request<E>,
-  state: State,
-) => Answer | Promise<Answer>;
+export type Handler<E extends Endpoint> = (space: Space, request: Request<E>, state: State) => Answer | Promise<Answer>;
 
 export interface Mounted {
   endpoint: Endpoint;
@@ -38,11 +34,7 @@ export function mounted<E extends Endpoint>(endpoint: E, handle: Handler<E>): Mo
 /**
  * A router that serves endpoints under a prefix. It asks for the state at each request, since a reset makes a new one.
  */
-export function createApiRouter(
-  state: () => State,
-  endpoints: readonly Mounted[],
-  prefix = "/v1",
-): Router {
+export function createApiRouter(state: () => State, endpoints: readonly Mounted[], prefix = "/v1"): Router {
   const router = new Router({ prefix, sensitive: true });
   for (const { endpoint, handle } of endpoints) {
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
@@ -55,12 +47,7 @@ export function createApiRouter(
   return router;
 }
 
-async function serve(
-  state: State,
-  endpoint: Endpoint,
-  handle: Handler<Endpoint>,
-  ctx: Context,
-): Promise<Answer> {
+async function serve(state: State, endpoint: Endpoint, handle: Handler<Endpoint>, ctx: Context): Promise<Answer> {
   const nowMs = state.time.nowMs();
   const key = authenticate(state.keys, {
     authorization: ctx.get("Authorization") || undefined,

@@ -16,9 +16,7 @@ export function ownHosts(host: string, allowed: readonly string[]): IsOwnHost {
   const names = new Set([host, ...allowed].flatMap((name) => hostnameOf(urlHost(name)) ?? []));
   const takesAddresses = anyAddress.includes(host);
   return (hostname) =>
-    isLoopbackHost(hostname) ||
-    names.has(hostname) ||
-    (takesAddresses && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0);
+    isLoopbackHost(hostname) || names.has(hostname) || (takesAddresses && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0);
 }
 
 /** A host name without a port, as `--allow-host` takes it. */
@@ -62,8 +60,7 @@ export function assertOwnSite(
 }
 
 function isLinkToDocs({ method, path, headers }: Parameters<typeof assertOwnSite>[0]): boolean {
-  const isFollowed =
-    headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
+  const isFollowed = headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
   return method === "GET" && path === "/docs" && isFollowed;
 }
 

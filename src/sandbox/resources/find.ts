@@ -47,11 +47,7 @@ export function find<N extends TableName>(
   const otherMode: Mode = space.mode === "test" ? "live" : "test";
   const twin = state.merchants.get(space.merchant)?.spaces[otherMode];
   if (twin?.[table].get(id) === undefined) throw notFound(nouns[table], param);
-  throw new ApiError(
-    "environment_mismatch",
-    `The ${nouns[table]} belongs to the other environment.`,
-    param,
-  );
+  throw new ApiError("environment_mismatch", `The ${nouns[table]} belongs to the other environment.`, param);
 }
 
 /** Who pays, and with which card: the checks that orders and subscriptions share. */
@@ -75,12 +71,7 @@ export function chargeParties(
 }
 
 /** A card of a customer. One of another customer is unknown. */
-export function cardOf(
-  state: State,
-  space: Space,
-  customerId: string,
-  cardId: string,
-): PaymentMethodRecord {
+export function cardOf(state: State, space: Space, customerId: string, cardId: string): PaymentMethodRecord {
   const card = find(state, space, "paymentMethods", cardId, "payment_method_id");
   if (card.customer_id !== customerId) throw notFound("payment method", "payment_method_id");
   return card;

@@ -35,11 +35,7 @@ const ordersPerCustomer = 3;
  * seed after the same calls gives the same ids, amounts and events, whatever the speed of this machine. Resolves when
  * all is generated; deliveries may still be in progress.
  */
-export async function generateTraffic(
-  state: State,
-  space: Space,
-  wish: TrafficOptions,
-): Promise<TrafficResult> {
+export async function generateTraffic(state: State, space: Space, wish: TrafficOptions): Promise<TrafficResult> {
   if (wish.past) beginEarlier(state, space, wish.days);
   const eventsBefore = state.events.total;
   const ordersBefore = space.orders.size;

@@ -3,16 +3,8 @@ import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import { createCoupon } from "../resources/coupons/coupon-routes.ts";
 import type { CouponTerms } from "../resources/coupons/coupon.ts";
-import {
-  type CouponQuote,
-  quoteForItems,
-  quoteForPlan,
-} from "../resources/coupons/redeem-coupon.ts";
-import {
-  createCustomer,
-  deleteCustomer,
-  updateCustomer,
-} from "../resources/customers/customer-operations.ts";
+import { type CouponQuote, quoteForItems, quoteForPlan } from "../resources/coupons/redeem-coupon.ts";
+import { createCustomer, deleteCustomer, updateCustomer } from "../resources/customers/customer-operations.ts";
 import type { CustomerRecord } from "../resources/customers/customer.ts";
 import type { PricedItem } from "../resources/orders/order.ts";
 import { addCustomerVault } from "../resources/payment-methods/card-gateway.ts";
@@ -26,25 +18,8 @@ import type { PaymentMethodRecord } from "../resources/payment-methods/payment-m
 import type { PlanRecord } from "../resources/plans/plan.ts";
 import { type TrafficContext, between, happens, dayMs, pick } from "./script.ts";
 
-const firstNames = [
-  "Ada",
-  "Grace",
-  "Alan",
-  "Barbara",
-  "Edsger",
-  "Frances",
-  "Ken",
-  "Radia",
-] as const;
-const lastNames = [
-  "Lovelace",
-  "Hopper",
-  "Turing",
-  "Liskov",
-  "Allen",
-  "Perlman",
-  "Ritchie",
-] as const;
+const firstNames = ["Ada", "Grace", "Alan", "Barbara", "Edsger", "Frances", "Ken", "Radia"] as const;
+const lastNames = ["Lovelace", "Hopper", "Turing", "Liskov", "Allen", "Perlman", "Ritchie"] as const;
 const cities = [
   ["Portland", "OR", "97201"],
   ["Austin", "TX", "73301"],
@@ -161,9 +136,7 @@ export function createPeople(stage: TrafficContext, expected: number): People {
       return customer === undefined || customer.deleted ? arrive() : customer;
     },
     goodCard(customer) {
-      const own = cardsOf(space, customer.id).find(
-        ({ id }) => id === customer.default_payment_method_id,
-      );
+      const own = cardsOf(space, customer.id).find(({ id }) => id === customer.default_payment_method_id);
       return own ?? addCard(customer, pick(random, goodCards));
     },
     cardOf: addCard,
@@ -215,11 +188,7 @@ export function createCampaigns(space: Space, random: Random): Campaigns {
     if (!space.codes.has(terms.name)) createCoupon(space, { ...terms, kind: "promo" });
   }
 
-  function sometimes(
-    rate: number,
-    currency: string,
-    quote: (code: string) => CouponQuote,
-  ): CouponQuote | null {
+  function sometimes(rate: number, currency: string, quote: (code: string) => CouponQuote): CouponQuote | null {
     if (!happens(random, rate)) return null;
     const fitting = promos.filter((terms) => (terms.currency ?? "usd") === currency);
     if (fitting.length === 0) return null;
@@ -233,12 +202,8 @@ export function createCampaigns(space: Space, random: Random): Campaigns {
 
   return {
     forItems: (customerId, items, currency) =>
-      sometimes(orderRate, currency, (code) =>
-        quoteForItems(space, { code, customerId, items, currency }),
-      ),
+      sometimes(orderRate, currency, (code) => quoteForItems(space, { code, customerId, items, currency })),
     forPlan: (customerId, plan) =>
-      sometimes(subscriptionRate, plan.currency, (code) =>
-        quoteForPlan(space, { code, customerId, plan }),
-      ),
+      sometimes(subscriptionRate, plan.currency, (code) => quoteForPlan(space, { code, customerId, plan })),
   };
 }

@@ -81,9 +81,7 @@ function place(
 ): OrderRecord {
   const { space, random } = stage;
   const currency = happens(random, 0.85) ? "usd" : "eur";
-  const offered = space.products
-    .all()
-    .filter((product) => product.active && product.pricing.currency === currency);
+  const offered = space.products.all().filter((product) => product.active && product.pricing.currency === currency);
   const items = Array.from({ length: 1 + Math.floor(random() * 3) }, () => {
     const product = pick(random, offered as [ProductRecord, ...ProductRecord[]]);
     return {

@@ -5,10 +5,7 @@ import {
   changeSubscription,
   createSubscription,
 } from "../resources/subscriptions/subscription-operations.ts";
-import {
-  type SubscriptionRecord,
-  resolveBillingCycle,
-} from "../resources/subscriptions/subscription.ts";
+import { type SubscriptionRecord, resolveBillingCycle } from "../resources/subscriptions/subscription.ts";
 import type { Market } from "./market.ts";
 import { type TrafficContext, between, happens, dayMs, pick, pickWeighted } from "./script.ts";
 
@@ -38,11 +35,7 @@ const cadences = [
 /** The share of the span in which subscriptions begin, so that renewals and their dunning happen within it. */
 const latestBegin = 0.5;
 
-export function planSubscribing(
-  stage: TrafficContext,
-  market: Market,
-  subscriptions: number,
-): void {
+export function planSubscribing(stage: TrafficContext, market: Market, subscriptions: number): void {
   const span = (stage.endMs - stage.startMs) * latestBegin;
   for (let i = 0; i < subscriptions; i++) {
     stage.at(stage.startMs + span * stage.random(), () => subscribe(stage, market));
@@ -77,9 +70,7 @@ function subscribe(stage: TrafficContext, market: Market): void {
 
 function choosePlan({ space, random }: TrafficContext): PlanRecord {
   const cadence = pickWeighted(random, cadences);
-  const plans = space.plans
-    .all()
-    .filter((plan) => plan.plan_code.startsWith(`box-${cadence}-`)) as [
+  const plans = space.plans.all().filter((plan) => plan.plan_code.startsWith(`box-${cadence}-`)) as [
     PlanRecord,
     ...PlanRecord[],
   ];

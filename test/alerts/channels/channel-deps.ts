@@ -1,8 +1,5 @@
 import type { ChannelDeps } from "../../../src/alerts/channels/channel-kind.ts";
-import {
-  type ResolveHost,
-  createDestinationGuard,
-} from "../../../src/platform/http/destination-guard.ts";
+import { type ResolveHost, createDestinationGuard } from "../../../src/platform/http/destination-guard.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 

@@ -1,9 +1,4 @@
-import {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type ServerResponse,
-  createServer,
-} from "node:http";
+import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 

@@ -26,14 +26,10 @@ test.skipIf(!hasOpenssl)(
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
-    const guard = createDestinationGuard(
-      { allowedHosts: [], privateHosts: ["localhost"] },
-      async () => [{ address: "127.0.0.1", family: 4 }],
-    );
-    const http = createHttpPost(
-      { guard, clock: wallClock },
-      new URL(`https://localhost:${port}/hunter2`),
-    );
+    const guard = createDestinationGuard({ allowedHosts: [], privateHosts: ["localhost"] }, async () => [
+      { address: "127.0.0.1", family: 4 },
+    ]);
+    const http = createHttpPost({ guard, clock: wallClock }, new URL(`https://localhost:${port}/hunter2`));
     try {
       await expect(http.post("{}", {}, AbortSignal.timeout(60_000))).rejects.toMatchObject({
         message: "localhost could not be reached (DEPTH_ZERO_SELF_SIGNED_CERT)",

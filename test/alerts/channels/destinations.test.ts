@@ -22,10 +22,7 @@ afterEach(async () => {
 afterAll(() => server.close());
 
 const attempt = (url: string, hosts: Parameters<typeof channelDeps>[0]) =>
-  tryOpen(
-    { kind: "slack", urlFrom: "ALERT_URL" },
-    channelDeps({ ...hosts, secrets: { ALERT_URL: url } }),
-  );
+  tryOpen({ kind: "slack", urlFrom: "ALERT_URL" }, channelDeps({ ...hosts, secrets: { ALERT_URL: url } }));
 
 function open(url: string, hosts: Parameters<typeof channelDeps>[0]): Channel {
   const { channel, problem } = attempt(url, hosts);
@@ -105,8 +102,7 @@ test("a private host never leads to a metadata service, by name or by address", 
     resolve: answeringInTurn("169.254.169.254"),
   });
   await expect(send(named)).rejects.toThrow(/nothing may be sent to/);
-  const literal = () =>
-    open("http://169.254.169.254/latest", { privateHosts: ["169.254.169.254"] });
+  const literal = () => open("http://169.254.169.254/latest", { privateHosts: ["169.254.169.254"] });
   expect(literal).toThrow(/nothing may be sent to/);
 });
 

@@ -22,17 +22,13 @@ afterAll(() => server.close());
 function open(url = server.url, privateHosts = ["127.0.0.1"]): Channel {
   const smtp = { url, from: "tallyhook@example.com" };
   const deps = channelDeps({ smtp, privateHosts });
-  const { channel, problem } = tryOpen(
-    { kind: "email", to: ["one@example.com", "two@example.com"] },
-    deps,
-  );
+  const { channel, problem } = tryOpen({ kind: "email", to: ["one@example.com", "two@example.com"] }, deps);
   if (channel === undefined) throw new Error(problem);
   opened.push(channel);
   return channel;
 }
 
-const send = (channel: Channel, sent = message) =>
-  channel.send(sent, { signal: AbortSignal.timeout(60_000) });
+const send = (channel: Channel, sent = message) => channel.send(sent, { signal: AbortSignal.timeout(60_000) });
 const header = (source: string, name: string) =>
   new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, "im").exec(source)?.[1];
 

@@ -3,10 +3,7 @@ import type { Channel } from "../../../src/alerts/channels/channel.ts";
 import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
 import { openChannels, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
-import {
-  signatureScheme,
-  signatureSchemeNames,
-} from "../../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme, signatureSchemeNames } from "../../../src/contract/signature/signature-scheme.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
@@ -42,8 +39,7 @@ function open(settings: ChannelSettings, given: Parameters<typeof channelDeps>[0
 
 const slack: ChannelSettings = { kind: "slack", urlFrom: "ALERT_URL" };
 const webhook: ChannelSettings = { kind: "webhook", urlFrom: "ALERT_URL", secretFrom: "ALERT_KEY" };
-const send = (channel: Channel, sent = message) =>
-  channel.send(sent, { signal: AbortSignal.timeout(60_000) });
+const send = (channel: Channel, sent = message) => channel.send(sent, { signal: AbortSignal.timeout(60_000) });
 const last = () => {
   const post = server.posts.at(-1);
   if (post === undefined) throw new Error("nothing came");
@@ -145,12 +141,7 @@ test("a key that no header can carry travels as its hash", async () => {
 
 describe("what is not taken", () => {
   const failures: [number, string, Record<string, string>, object][] = [
-    [
-      400,
-      "invalid_payload",
-      {},
-      { isRetryable: false, message: "127.0.0.1 answered 400 invalid_payload" },
-    ],
+    [400, "invalid_payload", {}, { isRetryable: false, message: "127.0.0.1 answered 400 invalid_payload" }],
     [403, "action_prohibited", {}, { isRetryable: true }],
     [404, "no_service", {}, { isRetryable: true, message: "127.0.0.1 answered 404 no_service" }],
     [410, `<html>${token}`, {}, { isRetryable: true, message: "127.0.0.1 answered 410" }],

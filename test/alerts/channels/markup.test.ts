@@ -71,9 +71,7 @@ async function sentBy(settings: ChannelSettings, text: string): Promise<string> 
     await channel.close();
   }
   if (settings.kind === "stdout") return lines.join("");
-  return settings.kind === "email"
-    ? (smtp.mails.at(-1)?.source ?? "")
-    : (http.posts.at(-1)?.body ?? "");
+  return settings.kind === "email" ? (smtp.mails.at(-1)?.source ?? "") : (http.posts.at(-1)?.body ?? "");
 }
 
 /** Every text object of a message to Slack, and the text beside the blocks, which is in Slack's markup as well. */
@@ -93,13 +91,9 @@ test.each(markups)("Slack shows %j as it is", async (text) => {
   const texts = slackTexts(await sentBy({ kind: "slack", urlFrom: "URL" }, text));
   expect(texts.filter(({ type }) => type === "plain_text").length).toBeGreaterThan(4);
   for (const { type, text: said } of texts) {
-    const withoutOwnLinks = said.replace(
-      /<https:\/\/tallyhook\.example\.com\/[^|>]*\|([^>]*)>/g,
-      "$1",
-    );
+    const withoutOwnLinks = said.replace(/<https:\/\/tallyhook\.example\.com\/[^|>]*\|([^>]*)>/g, "$1");
     expect(withoutOwnLinks).not.toMatch(/[<>]|\]\(|@channel/);
-    if (type === "mrkdwn")
-      expect(withoutOwnLinks.replace("dunning_renewal", "")).not.toMatch(/[*_~`]|:[\w+-]+:/);
+    if (type === "mrkdwn") expect(withoutOwnLinks.replace("dunning_renewal", "")).not.toMatch(/[*_~`]|:[\w+-]+:/);
   }
 });
 

@@ -25,15 +25,12 @@ test("a message is a trigger as Events API v2 documents it", () => {
   });
 });
 
-test.each(["acknowledge", "resolve"] as const)(
-  "%s names the incident and nothing else",
-  (action) => {
-    expect(pagerDutyEvent({ ...message, action })).toEqual({
-      event_action: action,
-      dedup_key: "dunning:sub_1:7#1",
-    });
-  },
-);
+test.each(["acknowledge", "resolve"] as const)("%s names the incident and nothing else", (action) => {
+  expect(pagerDutyEvent({ ...message, action })).toEqual({
+    event_action: action,
+    dedup_key: "dunning:sub_1:7#1",
+  });
+});
 
 test("hostile words stay within the documented lengths", () => {
   const event = pagerDutyEvent(hostileMessage) as {

@@ -35,9 +35,7 @@ test("a message is a headline, its facts, what to do, links and a mark", () => {
   expect(said).toContain("Card\\n•••• 4242");
   expect(said).toContain("What to do: Ask for a new card now.");
   expect(said).toContain("<https://tallyhook.example.com/alerts/7?a=1&amp;b=2|Dashboard>");
-  expect(said).toMatch(
-    /alert · dunning_renewal · attempt-2 · 2026-11-21T10:00:00\.000Z · #[0-9a-f]{8}/,
-  );
+  expect(said).toMatch(/alert · dunning_renewal · attempt-2 · 2026-11-21T10:00:00\.000Z · #[0-9a-f]{8}/);
 });
 
 test("a repeat bears the same mark, another stage another, and an end says so", () => {
@@ -65,9 +63,7 @@ test("hostile words stay words, and within the limits of blocks", () => {
 });
 
 test("no link is made where Markdown is read", () => {
-  const payloadText = JSON.stringify(
-    slackPayload({ ...message, title: "[free](https://evil.example)" }),
-  );
+  const payloadText = JSON.stringify(slackPayload({ ...message, title: "[free](https://evil.example)" }));
   expect(payloadText).not.toContain("](");
   expect(payloadText).toContain("[free] (https://evil.example)");
 });

@@ -35,8 +35,7 @@ export async function sendWithKills(
     queued.push(`alert-${alertId}/opened/team`);
   }
   const server = await startChannelServer();
-  const load = (): ChildProcess =>
-    fork(program, [url, server.url, String(leaseMs)], { execArgv: ["--import", "tsx"] });
+  const load = (): ChildProcess => fork(program, [url, server.url, String(leaseMs)], { execArgv: ["--import", "tsx"] });
   let [running, spare] = [load(), load()];
   let heldAtKills = 0;
   try {

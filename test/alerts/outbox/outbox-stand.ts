@@ -15,10 +15,7 @@ import { channelDeps } from "../channels/channel-deps.ts";
 import { message } from "../messages.ts";
 
 /** An alert of its own; its number. */
-export async function storeAlert(
-  db: Knex,
-  { key, state = "open" }: { key: string; state?: string },
-): Promise<number> {
+export async function storeAlert(db: Knex, { key, state = "open" }: { key: string; state?: string }): Promise<number> {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `insert into alerts.alerts (key, rule, severity, state, stage, opened_at, updated_at, found_by)
      values (?, 'dunning_renewal', 'error', ?, 'opened', now(), now(), 'event') returning id`,
@@ -66,9 +63,7 @@ export interface OutboxState {
 
 /** The outbox in the order in which it was filled. */
 export async function outboxOf(db: Knex): Promise<OutboxState[]> {
-  return db<OutboxState>("alerts.outbox")
-    .select("channel", "stage", "state", "attempts", "last_error")
-    .orderBy("id");
+  return db<OutboxState>("alerts.outbox").select("channel", "stage", "state", "attempts", "last_error").orderBy("id");
 }
 
 export interface TestSender extends RunningSender {
@@ -84,9 +79,7 @@ export function startTestSender(
   urls: Readonly<Record<string, string>>,
   { clock = wallClock, ...options }: Partial<SenderOptions> & { clock?: Clock } = {},
 ): TestSender {
-  const secrets = Object.fromEntries(
-    Object.entries(urls).map(([name, url]) => [`ALERT_${name.toUpperCase()}`, url]),
-  );
+  const secrets = Object.fromEntries(Object.entries(urls).map(([name, url]) => [`ALERT_${name.toUpperCase()}`, url]));
   const settings = Object.fromEntries(
     Object.entries(urls).map(([name, url]): [string, ChannelSettings] => [
       name,
@@ -103,10 +96,7 @@ export function startTestSender(
   });
   const smtpUrl = Object.values(urls).find((url) => url.startsWith("smtp:"));
   const smtp = smtpUrl === undefined ? null : { url: smtpUrl, from: "tallyhook@example.com" };
-  const channels = openChannels(
-    settings,
-    channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }),
-  );
+  const channels = openChannels(settings, channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }));
   const sender = startSender({ db, log, clock, random: seededRandom("sender") }, channels, {
     ...defaultSenderOptions,
     pollMs: 10,

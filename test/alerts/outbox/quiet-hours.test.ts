@@ -28,22 +28,10 @@ describe("quiet hours", () => {
       "2026-03-29T01:00:00+01:00",
       "2026-03-29T03:30:00+02:00",
     ],
-    [
-      "that end in a repeated hour end at its first time",
-      "2026-10-25T01:00:00+02:00",
-      "2026-10-25T02:30:00+02:00",
-    ],
-    [
-      "… and at its second for what comes after the first",
-      "2026-10-25T02:10:00+01:00",
-      "2026-10-25T02:30:00+01:00",
-    ],
+    ["that end in a repeated hour end at its first time", "2026-10-25T01:00:00+02:00", "2026-10-25T02:30:00+02:00"],
+    ["… and at its second for what comes after the first", "2026-10-25T02:10:00+01:00", "2026-10-25T02:30:00+01:00"],
   ])("%s", (_name, now, until) => {
-    const found = quietUntil(
-      { from: "22:00", to: "02:30", days: [...everyDay], except: [] },
-      zone,
-      new Date(now),
-    );
+    const found = quietUntil({ from: "22:00", to: "02:30", days: [...everyDay], except: [] }, zone, new Date(now));
     expect(found).toEqual(new Date(until));
   });
 });
@@ -52,16 +40,8 @@ describe("the last time that it was 8:00", () => {
   test.each([
     ["at 8:00", "2026-03-06T08:00:00+01:00", "2026-03-06T08:00:00+01:00"],
     ["before 8:00", "2026-03-06T07:59:59+01:00", "2026-03-05T08:00:00+01:00"],
-    [
-      "on the day before the clocks go forward",
-      "2026-03-28T08:30:00+01:00",
-      "2026-03-28T08:00:00+01:00",
-    ],
-    [
-      "on the day before the clocks go back",
-      "2026-10-24T08:30:00+02:00",
-      "2026-10-24T08:00:00+02:00",
-    ],
+    ["on the day before the clocks go forward", "2026-03-28T08:30:00+01:00", "2026-03-28T08:00:00+01:00"],
+    ["on the day before the clocks go back", "2026-10-24T08:30:00+02:00", "2026-10-24T08:00:00+02:00"],
     ["on the morning after it", "2026-10-25T07:30:00+01:00", "2026-10-24T08:00:00+02:00"],
     ["on the first of a month", "2026-03-01T07:00:00+01:00", "2026-02-28T08:00:00+01:00"],
   ])("%s", (_name, now, last) => {

@@ -23,20 +23,10 @@ test.each([
   ["what is over, but may have been heard", { alertState: "resolved", mayBeRepeat: true }, null],
   ["what was overtaken", { isLaterTold: true }, overtaken],
   ["what was overtaken, but may have been heard", { isLaterTold: true, mayBeRepeat: true }, null],
-  [
-    "an end that was waited for",
-    { action: "resolve", alertState: "resolved", isEarlierTold: true },
-    null,
-  ],
+  ["an end that was waited for", { action: "resolve", alertState: "resolved", isEarlierTold: true }, null],
   ["the end of what nobody heard of", { action: "resolve", alertState: "resolved" }, unheard],
   ["an acknowledgement of what nobody heard of", { action: "acknowledge" }, unheard],
-  [
-    "an acknowledgement of what is over",
-    { action: "acknowledge", alertState: "resolved", isEarlierTold: true },
-    over,
-  ],
+  ["an acknowledgement of what is over", { action: "acknowledge", alertState: "resolved", isEarlierTold: true }, over],
 ] as const)("%s", (_, given, reason) => {
-  expect(sendDecisionOf({ ...fresh, ...given })).toEqual(
-    reason === null ? { send: true } : { send: false, reason },
-  );
+  expect(sendDecisionOf({ ...fresh, ...given })).toEqual(reason === null ? { send: true } : { send: false, reason });
 });

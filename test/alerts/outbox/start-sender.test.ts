@@ -4,13 +4,7 @@ import { eventually as eventuallyWithin } from "../../support/eventually.ts";
 import { type ChannelServer, answering, startChannelServer } from "../channels/channel-server.ts";
 import { startMailServer } from "../../support/mail-server.ts";
 import { standingClock } from "../sweep-stand.ts";
-import {
-  type TestSender,
-  outboxOf,
-  queueMessage,
-  startTestSender,
-  storeAlert,
-} from "./outbox-stand.ts";
+import { type TestSender, outboxOf, queueMessage, startTestSender, storeAlert } from "./outbox-stand.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -28,16 +22,13 @@ afterEach(async () => {
   await Promise.all(senders.splice(0).map((sender) => sender.close()));
 });
 
-const start = (
-  ...[urls, options]: [Record<string, string>?, Parameters<typeof startTestSender>[2]?]
-) => {
+const start = (...[urls, options]: [Record<string, string>?, Parameters<typeof startTestSender>[2]?]) => {
   const sender = startTestSender(database.db, urls ?? { team: `${team.url}/T0/hunter2` }, options);
   senders.push(sender);
   return sender;
 };
 /** A minute means that it hangs, never that the machine is slow. */
-const eventually = <T>(what: string, ask: () => Promise<T> | T) =>
-  eventuallyWithin(what, ask, { withinMs: 60_000 });
+const eventually = <T>(what: string, ask: () => Promise<T> | T) => eventuallyWithin(what, ask, { withinMs: 60_000 });
 const stagesSentTo = (server: ChannelServer): string[] =>
   server.posts.map(({ headers }) => String(headers["idempotency-key"]).split("/")[1] ?? "");
 const settled = (rows: number) =>
@@ -53,9 +44,7 @@ interface Trouble {
 }
 /** The first message that was not taken. */
 const trouble = () =>
-  eventually("a message was not taken", () =>
-    database.db<Trouble>("alerts.outbox").whereNotNull("last_error").first(),
-  );
+  eventually("a message was not taken", () => database.db<Trouble>("alerts.outbox").whereNotNull("last_error").first());
 
 test("sends what is due, each channel its own, and no more", async () => {
   const alertId = await storeAlert(database.db, { key: "a" });
@@ -169,10 +158,7 @@ test("a channel that hangs holds up no other, and its messages may have arrived"
     await queueMessage(database.db, { channel: "team", alertId: id, stage: "opened" });
   }
   await queueMessage(database.db, { channel: "other", alertId, stage: "opened" });
-  const sender = start(
-    { team: `${team.url}/T0/hunter2`, other: other.url },
-    { sendTimeoutMs: 150 },
-  );
+  const sender = start({ team: `${team.url}/T0/hunter2`, other: other.url }, { sendTimeoutMs: 150 });
   await team.reached(4);
   await other.reached(1);
   expect(await trouble()).toMatchObject({
@@ -230,8 +216,7 @@ test.each(["slack", "email"])(
       });
     }
     const sender = start({ team: kind === "slack" ? team.url : mail.url }, { clock });
-    const refused = () =>
-      kind === "slack" ? asked : sender.logged().split("an alert was not accepted").length - 1;
+    const refused = () => (kind === "slack" ? asked : sender.logged().split("an alert was not accepted").length - 1);
     // Long enough for waits of a quarter of an hour, were they counted for each message.
     const tick = (): false => {
       clock.advanceHours(1 / 60);

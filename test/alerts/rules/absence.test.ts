@@ -2,12 +2,7 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
-import {
-  sampleCustomer,
-  sampleOrder,
-  sampleSubscription,
-  sampleTransaction,
-} from "../../mirror/samples.ts";
+import { sampleCustomer, sampleOrder, sampleSubscription, sampleTransaction } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { noteBackup } from "../../../src/mirror/backups.ts";
 import { forgetReceivers } from "../../../src/receiver/heartbeats.ts";
@@ -64,8 +59,7 @@ describe("silence", () => {
 
   test("a renewal whose date passed, and each time it happens again", async () => {
     const { clock, alertContext } = standing("2025-04-01T12:00:00.000Z");
-    const subscription = (fields: object) =>
-      sampleSubscription({ id: "subscription-9", ...fields });
+    const subscription = (fields: object) => sampleSubscription({ id: "subscription-9", ...fields });
     const overdue = subscription({
       status: "active",
       next_billing_date: "2025-04-01T12:00:00.000Z",
@@ -116,10 +110,7 @@ describe("silence", () => {
   test("workers and a scheduler of which nothing is heard; one that says goodbye is not missed", async () => {
     const { clock, alertContext } = standing("2025-03-01T12:00:00.000Z");
     const beats = (name: string, minutes: number) =>
-      db.raw("insert into alerts.heartbeats values (?, now() - make_interval(mins => ?))", [
-        name,
-        minutes,
-      ]);
+      db.raw("insert into alerts.heartbeats values (?, now() - make_interval(mins => ?))", [name, minutes]);
     await beats("worker:1", 6);
     await beats("worker:2", 1);
     await beats("scheduler", 6);
@@ -129,10 +120,7 @@ describe("silence", () => {
     await sweep(db, alertContext);
     clock.advanceHours(0.05);
     await sweep(db, alertContext);
-    expect(await unresolved(db)).toEqual([
-      "silence:scheduler critical open",
-      "silence:worker critical open",
-    ]);
+    expect(await unresolved(db)).toEqual(["silence:scheduler critical open", "silence:worker critical open"]);
     await db("alerts.heartbeats").update({ beat_at: db.fn.now() });
     await sweep(db, alertContext);
     expect(await unresolved(db)).toEqual([]);
@@ -250,9 +238,7 @@ describe("silence", () => {
     await sweep(db, alertContext);
     clock.set("2025-03-01T12:00:00.000Z");
     await sweep(db, alertContext);
-    await db.raw(
-      "insert into alerts.heartbeats values ('worker:1', now() - make_interval(mins => 6))",
-    );
+    await db.raw("insert into alerts.heartbeats values ('worker:1', now() - make_interval(mins => 6))");
     for (let n = 0; n < 2; n++) {
       clock.advanceHours(0.05);
       await sweep(db, alertContext);
@@ -400,9 +386,7 @@ describe("what the inbox shows", () => {
       await answers("no_match", times);
       await sweep(db, alertContext);
     }
-    expect(await messagesOf(db, "signature:failed"), "about the threshold").toEqual([
-      "trigger opened",
-    ]);
+    expect(await messagesOf(db, "signature:failed"), "about the threshold").toEqual(["trigger opened"]);
     await db.raw("update receiver.answers_by_minute set minute = minute - interval '10 minutes'");
     await sweep(db, alertContext);
     expect(await unresolved(db)).toEqual([]);
@@ -423,23 +407,13 @@ describe("what the inbox shows", () => {
     await db("receiver.answers_by_minute").delete();
     await sweep(db, alertContext);
     const told = await db("alerts.outbox").orderBy("id").pluck<AlertMessage[]>("message");
-    const rejected = told.map(
-      ({ stage, facts }) => `${stage} ${facts.find(({ value }) => /^\d/.test(value))?.value}`,
-    );
-    expect(rejected).toEqual([
-      "opened 25",
-      "grown:1 50",
-      "grown:2 700",
-      "grown:3 1400",
-      "resolved 1400 rejected",
-    ]);
+    const rejected = told.map(({ stage, facts }) => `${stage} ${facts.find(({ value }) => /^\d/.test(value))?.value}`);
+    expect(rejected).toEqual(["opened 25", "grown:1 50", "grown:2 700", "grown:3 1400", "resolved 1400 rejected"]);
   });
 
   test("a dead event, until it is replayed and applied", async () => {
     const { alertContext } = standing("2025-03-01T12:00:00.000Z");
-    await deliver(db, alertContext, [
-      [event("order.created", { ...sampleOrder(), total: "a lot" })],
-    ]);
+    await deliver(db, alertContext, [[event("order.created", { ...sampleOrder(), total: "a lot" })]]);
     const [key] = await unresolved(db);
     expect(key).toMatch(/^dead:.+ error open$/);
     await db("inbox.progress").update({ state: "applied" });
@@ -473,9 +447,7 @@ describe("what the inbox shows", () => {
     await looksBack(db);
     await sweep(db, alertContext);
     await sweep(db, alertContext);
-    expect(await unresolved(db)).toEqual([
-      "new-value:order.field:(hidden: no plain field name) warning open",
-    ]);
+    expect(await unresolved(db)).toEqual(["new-value:order.field:(hidden: no plain field name) warning open"]);
     const stored = await Promise.all([db("alerts.alerts"), db("alerts.seen_values")]);
     expect(JSON.stringify(stored)).not.toMatch(/jane/i);
   });
@@ -489,10 +461,7 @@ describe("what the inbox shows", () => {
       transactions: [],
     });
     const again = { ...odd, updated_at: "2025-03-01T13:00:00.000Z" };
-    await deliver(db, alertContext, [
-      [event("order.created", odd)],
-      [event("order.created", again)],
-    ]);
+    await deliver(db, alertContext, [[event("order.created", odd)], [event("order.created", again)]]);
     expect(await unresolved(db)).toEqual([
       "new-value:order.currency:xqq warning open",
       "new-value:order.failure_code:card_too_shiny warning open",

@@ -16,16 +16,12 @@ beforeEach(async () => {
   await emptyInbox(database.db);
 });
 
-const scan = () =>
-  database.db.transaction((trx) => scanInbox(trx, testAlertContext(), { firstNumberOfPrevious }));
+const scan = () => database.db.transaction((trx) => scanInbox(trx, testAlertContext(), { firstNumberOfPrevious }));
 
 /** The numbers go on to the next partition, as they do every week. */
 async function jump(): Promise<void> {
   const keep = (inDays: number) =>
-    keepPartitions(
-      { db: database.db, log },
-      { now: new Date(Date.now() + inDays * dayMs), keepDays: 400 },
-    );
+    keepPartitions({ db: database.db, log }, { now: new Date(Date.now() + inDays * dayMs), keepDays: 400 });
   await keep(0);
   await keep(8);
 }

@@ -1,13 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  hostDownCondition,
-  quarantinedConditions,
-} from "../../../src/alerts/rules/handler-hosts.ts";
-import {
-  type HostTrouble,
-  noteTroubles,
-  readDownHosts,
-} from "../../../src/dispatch/handler-hosts.ts";
+import { hostDownCondition, quarantinedConditions } from "../../../src/alerts/rules/handler-hosts.ts";
+import { type HostTrouble, noteTroubles, readDownHosts } from "../../../src/dispatch/handler-hosts.ts";
 import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
@@ -34,8 +27,7 @@ const apart: HostTrouble = {
   why: "it exited with code 3, as by process.exit() in a handler",
 };
 
-const note = (supervisor: string, ...troubles: HostTrouble[]) =>
-  noteTroubles(database.db, supervisor, troubles);
+const note = (supervisor: string, ...troubles: HostTrouble[]) => noteTroubles(database.db, supervisor, troubles);
 
 async function swept(rules = {}): Promise<string[]> {
   const clock = standingClock("2026-11-01T12:00:00Z");
@@ -86,10 +78,7 @@ describe("a file in a process apart", () => {
   test("is an alert of its own, beside the others that run, until it runs", async () => {
     const other = { ...apart, files: ["src/handlers/receipts.ts"], why: "its import failed" };
     await note("a", other, apart);
-    expect(await swept()).toEqual([
-      quarantined,
-      "handler-quarantined:src/handlers/receipts.ts error open",
-    ]);
+    expect(await swept()).toEqual([quarantined, "handler-quarantined:src/handlers/receipts.ts error open"]);
     await note("a", apart);
     expect(await swept()).toEqual([quarantined]);
     await note("a");
@@ -117,10 +106,7 @@ test("texts of files do not speak to the terminal, and long lists are cut", () =
     ...quarantinedConditions([{ ...host, isApart: true }], context),
   ];
   expect(conditions).toHaveLength(13);
-  const read = conditions.flatMap(({ title, facts }) => [
-    title,
-    ...facts.map(({ value }) => value),
-  ]);
+  const read = conditions.flatMap(({ title, facts }) => [title, ...facts.map(({ value }) => value)]);
   expect(read.join("\n")).not.toMatch(/[\u0007\u001b]/);
   expect(read.join("\n")).toContain("and 2 more");
 });

@@ -78,9 +78,7 @@ describe("dead changes", () => {
     expect(await readHandlersHealth(db, { most: 9 })).toMatchObject([
       { name: "receipts", dead: 2, deadSince: failedAt, oldestDead: { seq: 5, holdsUp: 2 } },
     ]);
-    expect(await readHandlersHealth(db, { most: 1 })).toMatchObject([
-      { dead: 1, oldestDead: { holdsUp: 1 } },
-    ]);
+    expect(await readHandlersHealth(db, { most: 1 })).toMatchObject([{ dead: 1, oldestDead: { holdsUp: 1 } }]);
   });
 
   test("that are many are told as so many or more", () => {
@@ -159,8 +157,7 @@ describe("a destination", () => {
     await db("dispatch.handlers").where(crm).update({ source: "webhooks", position: 0 });
     await storeChange(db, { recordedAt: new Date("2026-11-01T08:00:00Z") });
     const unread = async () =>
-      (await readHandlersHealth(db, { most: 9 })).find(({ name }) => name === crm.name)
-        ?.unreadSince;
+      (await readHandlersHealth(db, { most: 9 })).find(({ name }) => name === crm.name)?.unreadSince;
     expect(await unread()).toBeNull();
     const receivedAt = new Date("2026-11-01T10:00:00Z");
     const seq = await storeRow(db, { state: "received" });
@@ -187,8 +184,7 @@ describe("a destination", () => {
     expect(condition?.title).toMatch(/the destination "crm"/i);
     const commands = condition?.facts.flatMap(({ value }) => /^node .*/.exec(value) ?? []) ?? [];
     expect(commands.length).toBeGreaterThan(0);
-    for (const each of commands)
-      expect(each).toMatch(/^node src\/bin\/tallyhook\.js forward [a-z]+ crm\b/);
+    for (const each of commands) expect(each).toMatch(/^node src\/bin\/tallyhook\.js forward [a-z]+ crm\b/);
     expect(JSON.stringify(condition?.advice)).not.toMatch(/handler|\bits code\b/);
   });
 });

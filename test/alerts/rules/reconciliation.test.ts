@@ -1,10 +1,6 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  type RunOutcome,
-  assessRun,
-  runConditions,
-} from "../../../src/alerts/rules/reconciliation.ts";
+import { type RunOutcome, assessRun, runConditions } from "../../../src/alerts/rules/reconciliation.ts";
 import { sendDigests } from "../../../src/alerts/rules/digests.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
@@ -66,9 +62,7 @@ describe("what a run tells", () => {
     const left = { left: { mismatch: 2 }, healed: { behind: 1 }, amountAtRiskMinor: { usd: 500n } };
     expect(await end(outcome(1, left))).toEqual(["drift:1 error open"]);
     expect(await end(outcome(1, left)), "again").toEqual(["drift:1 error open"]);
-    expect(await end(outcome(2, { healed: { missing_here: 3 } }))).toEqual([
-      "drift:2 warning open",
-    ]);
+    expect(await end(outcome(2, { healed: { missing_here: 3 } }))).toEqual(["drift:2 warning open"]);
     expect(await end(outcome(3))).toEqual([]);
     expect(await messagesOf(db, "drift:1")).toEqual(["trigger opened", "resolve resolved"]);
     expect(await messagesOf(db, "drift:2"), "it asks for nothing").toEqual([]);
@@ -80,8 +74,7 @@ describe("what a run tells", () => {
     const tomorrow = testAlertContext({
       clock: { now: () => new Date(Date.now() + 24 * 3_600_000) },
     });
-    const lists = () =>
-      db("alerts.outbox").pluck<{ title: string; severity: string; facts: object[] }[]>("message");
+    const lists = () => db("alerts.outbox").pluck<{ title: string; severity: string; facts: object[] }[]>("message");
     for (let n = 0; n < 2; n++) await db.transaction((trx) => sendDigests(trx, tomorrow));
     expect(await lists()).toMatchObject([
       {
@@ -113,16 +106,8 @@ describe("what a run tells", () => {
     ["parts failed", { slices: { failed: 2, pending: 1 } }, "2 parts could not be read"],
     ["parts were not read", { slices: { failed: 0, pending: 1 } }, "1 part was not read in time"],
     ["objects were unreadable", { left: { unreadable: 3 } }, "3 objects cannot be read"],
-    [
-      "an unreadable object was acknowledged",
-      { acknowledged: { unreadable: 1 } },
-      "1 object cannot be read",
-    ],
-    [
-      "rechecks were not concluded",
-      { confirmed: { unsettled: 1 } },
-      "1 object could not be compared in time",
-    ],
+    ["an unreadable object was acknowledged", { acknowledged: { unreadable: 1 } }, "1 object cannot be read"],
+    ["rechecks were not concluded", { confirmed: { unsettled: 1 } }, "1 object could not be compared in time"],
     ["an earlier gap is open", {}, "a part of history is not proved"],
     ["the run says why", { error: "the service did not answer" }, "the service did not answer"],
   ])("an incomplete run has one reason, in title and facts: %s", (_, fields, reason) => {
@@ -155,8 +140,7 @@ describe("what a run tells", () => {
       state: "acknowledged",
     });
     expect(await end(outcome(1))).toEqual(["identity:one_sale critical open"]);
-    const [message] =
-      await db("alerts.outbox").pluck<{ title: string; facts: object[] }[]>("message");
+    const [message] = await db("alerts.outbox").pluck<{ title: string; facts: object[] }[]>("message");
     expect(message).toMatchObject({
       title: "2 records break the invariant one_sale, 9.00 USD at risk",
       facts: [
@@ -180,10 +164,7 @@ describe("what a run tells", () => {
       "undescribed:identities:identity:one_sale error open",
     ]);
     await acceptAlerts(db);
-    expect(await end(outcome(2))).toEqual([
-      "identity:double_order critical open",
-      "identity:one_sale critical open",
-    ]);
+    expect(await end(outcome(2))).toEqual(["identity:double_order critical open", "identity:one_sale critical open"]);
   });
 
   test("what is wrong with the endpoint, and again when it comes back", async () => {
@@ -198,10 +179,7 @@ describe("what a run tells", () => {
     expect(await end(outcome(2))).toEqual([]);
     await db("reconcile.findings").update({ state: "reopened" });
     expect(await end(outcome(3))).toEqual([`${key} critical open`]);
-    const occurrences = await db("alerts.alerts")
-      .where({ key })
-      .orderBy("occurrence")
-      .pluck("occurrence");
+    const occurrences = await db("alerts.alerts").where({ key }).orderBy("occurrence").pluck("occurrence");
     expect(occurrences).toEqual([1, 2]);
   });
 });

@@ -1,11 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { wordingOf } from "../../../src/alerts/alert-context.ts";
 import { declineGroupOf } from "../../../src/mirror/dunning/decline-groups.ts";
-import {
-  type DeclinedOrder,
-  declinedAttempts,
-  nextRetryAfter,
-} from "../../../src/mirror/dunning/declined-orders.ts";
+import { type DeclinedOrder, declinedAttempts, nextRetryAfter } from "../../../src/mirror/dunning/declined-orders.ts";
 import { declineTimelines } from "../../../src/alerts/rules/declines.ts";
 import { isNews } from "../../../src/alerts/timeline.ts";
 import { headlineText, sumTexts } from "../../../src/alerts/rules/wording.ts";
@@ -55,11 +51,7 @@ const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
 
 test.each([
   [2, true, /^Nothing to do yet\. The service retries by itself on 2026-03-02 09:00 UTC\.$/],
-  [
-    3,
-    false,
-    /^Write to the customer.*retries this card one last time on 2026-03-02 09:00 UTC\. If that fails/,
-  ],
+  [3, false, /^Write to the customer.*retries this card one last time on 2026-03-02 09:00 UTC\. If that fails/],
 ])("at attempt %i of a soft decline, waiting is %s: %s", (attempt, canWait, advice) => {
   const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
   const [timeline] = declineTimelines(order({ sales: [], dunning }), context);
@@ -78,9 +70,7 @@ test("titles lead with the money, name the customer between, and never an id", (
   const dunning = [{ at: day(2), attempt: 2, nextRetryAt: day(5), isRetryUnknown: false }];
   const kwd = order({ totalMinor: 12_345n, currency: "kwd", sales, dunning });
   const { title, headline } = declineTimelines(kwd, context)[0]!.stages.at(-1)!;
-  expect(title).toBe(
-    "12.345 KWD renewal declined (2nd attempt): insufficient funds. Next retry 5 Mar 09:00",
-  );
+  expect(title).toBe("12.345 KWD renewal declined (2nd attempt): insufficient funds. Next retry 5 Mar 09:00");
   expect(headlineText(headline!, "l…@c….example")).toBe(
     "12.345 KWD renewal declined (2nd attempt), l…@c….example: insufficient funds. Next retry 5 Mar 09:00",
   );
@@ -140,11 +130,7 @@ describe("the cases of a declined charge", () => {
       { cycle: null, dunning: said(null) },
       { key: "dunning:sub-1:first", rule: "dunning_first", stage: "attempt:1", severity: "error" },
     ],
-    [
-      "in dunning",
-      {},
-      { key: "dunning:sub-1:2", rule: "dunning_renewal", stage: "attempt:1", severity: "warning" },
-    ],
+    ["in dunning", {}, { key: "dunning:sub-1:2", rule: "dunning_renewal", stage: "attempt:1", severity: "warning" }],
     [
       "final",
       { dunning: said(null) },
@@ -223,8 +209,7 @@ describe("the cases of a declined charge", () => {
   });
 
   test("attempts are counted from sales, else from what events said, else from states", () => {
-    const numbers = (fields: Partial<DeclinedOrder>) =>
-      declinedAttempts(order(fields)).map(({ number }) => number);
+    const numbers = (fields: Partial<DeclinedOrder>) => declinedAttempts(order(fields)).map(({ number }) => number);
     const third = [{ at: day(4), attempt: 3, nextRetryAt: day(6), isRetryUnknown: false }];
     expect(numbers({ dunning: third })).toEqual([1, 3]);
     expect(numbers({ sales: [], dunning: third })).toEqual([3]);
@@ -262,12 +247,7 @@ describe("a first fill", () => {
     ["an old lost renewal", { dunning: said(null) }, day(20), false],
     ["one of yesterday", { dunning: said(null) }, day(2), true],
     ["live dunning", { dunning: said(day(21)) }, day(20), true],
-    [
-      "what was paid",
-      { payments: [{ at: day(2), failedAgainAt: null }], sales: [] },
-      day(2),
-      false,
-    ],
+    ["what was paid", { payments: [{ at: day(2), failedAgainAt: null }], sales: [] }, day(2), false],
   ])("%s", (_name, fields, now, expected) => {
     const timeline = declineTimelines(order(fields), context)[0]!;
     expect(timeline === null ? null : isNews(timeline, "import", now)).toBe(expected);
@@ -289,17 +269,11 @@ describe("silence and storms", () => {
     ["nothing known", [], false],
   ])("%s", (_name, hours, expected) => {
     const settings = settingsOf({}).rules.silence_events;
-    const silent = hourWithoutEvents(
-      hours,
-      { ...settings, ...rule },
-      new Date("2026-03-16T11:20:00Z"),
-      "UTC",
-    );
+    const silent = hourWithoutEvents(hours, { ...settings, ...rule }, new Date("2026-03-16T11:20:00Z"), "UTC");
     expect(silent?.toISOString() ?? null).toBe(expected ? "2026-03-16T10:00:00.000Z" : null);
   });
 
-  const mondays = (time: string) =>
-    ["02", "09", "16", "23"].map((day) => hour(`2026-03-${day}T${time}Z`, 10));
+  const mondays = (time: string) => ["02", "09", "16", "23"].map((day) => hour(`2026-03-${day}T${time}Z`, 10));
 
   test.each([
     [
@@ -324,9 +298,7 @@ describe("silence and storms", () => {
 
   test("a storm is a multiple of what is usual, and never less than the least", () => {
     const settings = settingsOf({ rules: { decline_storm: { factor: 3, atLeast: 20 } } });
-    expect([null, 2, 30].map((usual) => usualLimit(settings, "declines", usual))).toEqual([
-      20, 20, 90,
-    ]);
+    expect([null, 2, 30].map((usual) => usualLimit(settings, "declines", usual))).toEqual([20, 20, 90]);
   });
 });
 
@@ -363,21 +335,13 @@ test("of paid orders nothing is looked at but their ids", () => {
     { group: "customer", id: "c", json: "{}", columns: {} },
   ];
   const { declinedOrders, disputed, unknownValues, orders } = affectedBy(states);
-  expect([declinedOrders.size, disputed.size, unknownValues.size, [...orders]]).toEqual([
-    0,
-    0,
-    0,
-    ["o"],
-  ]);
+  expect([declinedOrders.size, disputed.size, unknownValues.size, [...orders]]).toEqual([0, 0, 0, ["o"]]);
 });
 
 test("a sum of alerts says how many amounts it does not know, of one alert each and of many", () => {
   const known = { amountMinor: 1_000n, currency: "usd" };
   const unknown = { amountMinor: null, currency: "usd" };
   expect(sumTexts([known, unknown, unknown])).toEqual(["10.00 USD", "2 unknown amounts"]);
-  expect(sumTexts([{ ...known, alerts: 5, unknown: 2 }])).toEqual([
-    "10.00 USD",
-    "2 unknown amounts",
-  ]);
+  expect(sumTexts([{ ...known, alerts: 5, unknown: 2 }])).toEqual(["10.00 USD", "2 unknown amounts"]);
   expect(sumTexts([known])).toEqual(["10.00 USD"]);
 });

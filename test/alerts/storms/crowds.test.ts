@@ -117,8 +117,7 @@ test.each(Object.entries(plays) as [RuleName, Play][])(
   "300 objects that %s tells of, at once or in parts, are an alert each and few messages",
   async (rule, play) => {
     const limit = await limitOf(db, alertContext, familyOf(rule));
-    const numbers = (from: number, to: number) =>
-      Array.from({ length: to - from }, (_, n) => from + n);
+    const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => from + n);
     // Eight at a time up to the limits, and the rest at once.
     for (const [from, to] of [
       [0, 8],

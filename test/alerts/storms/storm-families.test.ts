@@ -30,8 +30,7 @@ async function learn(orders: object[], foundBy: FoundBy = "event"): Promise<void
   });
 }
 
-const many = <T>(count: number, make: (n: number) => T): T[] =>
-  Array.from({ length: count }, (_, n) => make(n));
+const many = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
 
 const renewal = (n: number, fields: object = {}) => ({
   id: `order-${n}`,
@@ -64,9 +63,7 @@ test("a first fill with hundreds of open chargebacks", async () => {
   expect(await db("alerts.alerts").where("rule", "chargeback")).toHaveLength(301);
   expect(await db("alerts.outbox"), "twenty by themselves").toHaveLength(21);
   await sweep(db, alertContext);
-  const lists = await db("alerts.outbox")
-    .where("is_list", true)
-    .pluck<{ items: unknown[] }[]>("message");
+  const lists = await db("alerts.outbox").where("is_list", true).pluck<{ items: unknown[] }[]>("message");
   expect(
     lists.flatMap(({ items }) => items),
     "and the others in lists",
@@ -124,8 +121,5 @@ test("a rate about the limit is one incident, until it falls to half", async () 
   expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened"]);
   await round(10, 900);
   const ended = await messagesOf(db, "storm:declines");
-  expect(ended.filter((each) => !each.startsWith("trigger list:"))).toEqual([
-    "trigger opened",
-    "resolve resolved",
-  ]);
+  expect(ended.filter((each) => !each.startsWith("trigger list:"))).toEqual(["trigger opened", "resolve resolved"]);
 });

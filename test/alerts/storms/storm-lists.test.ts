@@ -44,10 +44,8 @@ const settings = settingsOf({
 });
 const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
 type Order = ReturnType<typeof sampleOrder>;
-const ago = (minutes: number): string =>
-  new Date(clock.now().getTime() - minutes * 60_000).toISOString();
-const many = <T>(count: number, make: (n: number) => T): T[] =>
-  Array.from({ length: count }, (_, n) => make(n));
+const ago = (minutes: number): string => new Date(clock.now().getTime() - minutes * 60_000).toISOString();
+const many = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
 
 async function learn(orders: Order[]): Promise<void> {
   await db.transaction(async (trx) => {
@@ -80,9 +78,7 @@ test("of 401 renewals lost in one storm each is told at once: twenty by themselv
     .where({ is_list: true, channel: "team" })
     .orderBy("id")
     .pluck<AlertMessage[]>("message");
-  expect(lists[0]?.title).toMatch(
-    /^\d+\.\d\d USD in \d+ alerts of a storm that cannot wait \(1 of \d\)$/,
-  );
+  expect(lists[0]?.title).toMatch(/^\d+\.\d\d USD in \d+ alerts of a storm that cannot wait \(1 of \d\)$/);
   await sweep(db, alertContext);
   expect(await tellings(db), "once").toHaveLength(told.length);
 });
@@ -112,9 +108,7 @@ test("fraud, chargebacks and high amounts are told in a storm of others; what wa
   expect(end?.message.title).toMatch(/^Declines are back to their usual rate: 63 alerts listed/);
   expect(end?.message.facts).toContainEqual({ label: "Held back and listed", value: "60" });
   const lists = await db("alerts.outbox").where("is_list", true).max("id as last").first();
-  expect(Number(end?.id), "the end is told after the lists").toBeGreaterThan(
-    Number(lists?.["last"]),
-  );
+  expect(Number(end?.id), "the end is told after the lists").toBeGreaterThan(Number(lists?.["last"]));
 });
 
 test("the end of a storm counts what waits for the daily list, and says that it stands there", async () => {
@@ -170,9 +164,7 @@ test("fraud and high amounts that are over before their list is written are list
     .whereNot("state", "dropped")
     .orderBy("id")
     .pluck<AlertMessage[]>("message");
-  const said = rows
-    .flatMap(({ items = [] }) => items)
-    .filter((item) => item.facts[0]?.label === "Outcome");
+  const said = rows.flatMap(({ items = [] }) => items).filter((item) => item.facts[0]?.label === "Outcome");
   expect(said).toHaveLength(10);
   for (const { title, facts } of said) {
     expect(title).toMatch(/^20000.00 USD renewal declined/);
@@ -187,9 +179,7 @@ test("a later stage does not make wait what could not wait", async () => {
   const second = { attempt_count: 2, next_retry_at: "2026-03-13T12:00:00.000Z" };
   const stolen = { ...retried, failure_code: "fraud_suspected" };
   await learn(many(25, (n) => lostRenewal(100 + n, ago(2), stolen)));
-  await learn(
-    many(25, (n) => lostRenewal(100 + n, ago(1), { ...second, failure_code: "expired_card" })),
-  );
+  await learn(many(25, (n) => lostRenewal(100 + n, ago(1), { ...second, failure_code: "expired_card" })));
   await sweep(db, alertContext);
   const told = (await tellings(db)).filter(({ channel }) => channel === "log");
   expect(new Set(told.map(({ alertId }) => alertId)).size).toBe(25);
@@ -212,9 +202,7 @@ test("a storm of five currencies adds and compares none, and says that there are
     .where({ channel: "log", is_list: true })
     .orderBy("id")
     .pluck<AlertMessage[]>("message");
-  expect(list?.title).toMatch(
-    /^\d+\.\d\d EUR, .* and 2 more currencies in \d+ alerts that a storm held back/,
-  );
+  expect(list?.title).toMatch(/^\d+\.\d\d EUR, .* and 2 more currencies in \d+ alerts that a storm held back/);
   const codes = (list?.items ?? []).map(
     ({ facts }) => facts.find(({ label }) => label === "Amount")?.value.slice(-3) ?? "",
   );
@@ -241,27 +229,22 @@ test("what a list told is found with its alert, and its end goes into the next d
       transactions: [sampleEntry({ id: "sale-5", created_at: ago(0) })],
     }),
   ]);
-  expect(
-    await db("alerts.digest_items").where("alert_id", row?.id).orderBy("channel").pluck("stage"),
-  ).toEqual(["recovered", "recovered"]);
+  expect(await db("alerts.digest_items").where("alert_id", row?.id).orderBy("channel").pluck("stage")).toEqual([
+    "recovered",
+    "recovered",
+  ]);
 });
 
 test("Slack shows every item of a list: none is cut", async () => {
   await learn(
-    many(401, (n) =>
-      lostRenewal(n, ago(1), { order_number: `<&>`.repeat(20), customer_id: `customer-${n}` }),
-    ),
+    many(401, (n) => lostRenewal(n, ago(1), { order_number: `<&>`.repeat(20), customer_id: `customer-${n}` })),
   );
   await sweep(db, alertContext);
-  const queued = await db("alerts.outbox")
-    .where({ is_list: true, channel: "team" })
-    .pluck<AlertMessage[]>("message");
+  const queued = await db("alerts.outbox").where({ is_list: true, channel: "team" }).pluck<AlertMessage[]>("message");
   const lists = queued.map((each) => ({ ...each, runbook: runbookOf(each.rule, null) }));
   const said = lists.map((message) => JSON.stringify(slackPayload(message))).join("\n");
   expect(said).not.toMatch(/… and \d+ more/);
-  const own = (await tellings(db)).filter(
-    ({ channel, stage }) => channel === "team" && stage === null,
-  );
+  const own = (await tellings(db)).filter(({ channel, stage }) => channel === "team" && stage === null);
   expect(own).toHaveLength(381);
   for (const { alertId } of own) expect(said).toContain(`Alert: ${alertId}`);
   for (const message of lists) {
@@ -349,9 +332,10 @@ test("a storm that goes on lists what it held for an hour, and is told again at 
     await learn(many(30, (n) => lostRenewal(round * 100 + n, ago(1), retried)));
     await sweep(db, alertContext);
   }
-  expect((await messagesOf(db, "storm:declines")).filter((each) => each.includes("grown"))).toEqual(
-    ["trigger grown:1", "trigger grown:2"],
-  );
+  expect((await messagesOf(db, "storm:declines")).filter((each) => each.includes("grown"))).toEqual([
+    "trigger grown:1",
+    "trigger grown:2",
+  ]);
   expect(await tellings(db)).toEqual([]);
   await letPass(db, 55);
   await learn(many(30, (n) => lostRenewal(900 + n, ago(1), retried)));
@@ -410,9 +394,7 @@ test.each([
 
 test("an erased customer is in no list any more", async () => {
   await db.transaction((trx) =>
-    applySnapshots(trx, [
-      shown("customer", sampleCustomer({ id: "customer-7", email: "ada@example.com" })),
-    ]),
+    applySnapshots(trx, [shown("customer", sampleCustomer({ id: "customer-7", email: "ada@example.com" }))]),
   );
   await learn(many(40, (n) => lostRenewal(n, ago(1))));
   await sweep(db, alertContext);
@@ -469,12 +451,7 @@ test.each(["one", "two", "three", "four"])(
     const told = await tellings(db);
     const alerts = await db("alerts.alerts")
       .whereRaw("not starts_with(key, 'storm:')")
-      .select<{ id: string; key: string; rule: string; stage: string }[]>(
-        "id",
-        "key",
-        "rule",
-        "stage",
-      );
+      .select<{ id: string; key: string; rule: string; stage: string }[]>("id", "key", "rule", "stage");
     expect(alerts.length).toBeGreaterThan(100);
     const items = await db("alerts.storm_items").select("channel", "alert_id", "stage", "told_at");
     expect(items.filter(({ told_at: at }) => at === null)).toEqual([]);
@@ -491,8 +468,6 @@ test.each(["one", "two", "three", "four"])(
         expect(own.length, `${key} ${channel}: ${stages.join(", ")}`).toBe(stages.length);
       }
     }
-    expect(
-      await db("alerts.alerts").whereRaw("starts_with(key, 'storm:') and state <> 'resolved'"),
-    ).toEqual([]);
+    expect(await db("alerts.alerts").whereRaw("starts_with(key, 'storm:') and state <> 'resolved'")).toEqual([]);
   },
 );

@@ -97,8 +97,7 @@ describe("money", () => {
   ];
 
   it.each(moneyFields)("%# is refused unless it is a safe integer", (schema, sample, field) => {
-    const accepts = (amount: unknown): boolean =>
-      schema.safeParse({ ...sample, [field]: amount }).success;
+    const accepts = (amount: unknown): boolean => schema.safeParse({ ...sample, [field]: amount }).success;
     const usable = [0, 1, Number.MAX_SAFE_INTEGER];
     expect([...unusable, ...usable].filter(accepts)).toEqual(usable);
   });
@@ -116,8 +115,7 @@ describe("money", () => {
 
   it("is checked inside an order too", () => {
     const acceptsInline = (amount: unknown): boolean =>
-      orderSchema.safeParse({ ...order, transactions: [{ id: "t", type: "sale", amount }] })
-        .success;
+      orderSchema.safeParse({ ...order, transactions: [{ id: "t", type: "sale", amount }] }).success;
     const acceptsDiscount = (discount_amount: unknown): boolean =>
       orderSchema.safeParse({ ...order, applied_coupon: { discount_amount } }).success;
     expect([...unusable, -1, 5].filter(acceptsInline)).toEqual([5]);

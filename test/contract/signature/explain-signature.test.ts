@@ -1,14 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type SignatureExplanation,
-  explainSignature,
-} from "../../../src/contract/signature/explain-signature.ts";
+import { type SignatureExplanation, explainSignature } from "../../../src/contract/signature/explain-signature.ts";
 import { type SigningSecret, hmacSha256 } from "../../../src/contract/signature/verification.ts";
-import {
-  type SignatureSchemeName,
-  signatureScheme,
-} from "../../../src/contract/signature/signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { anyText } from "../../support/any-text.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
@@ -18,10 +12,7 @@ const other: SigningSecret = { ...secret, id: "db:two", value: "whsec_b3RoZXItb3
 const json = Buffer.from('{"id":"evt_1","data":{"object":{"name":"Zoë","n":[1,2]}}}');
 const t = String(now.getTime() / 1000);
 
-function signed(
-  name: SignatureSchemeName,
-  parts: { body?: Buffer; at?: Date; by?: string } = {},
-): string[] {
+function signed(name: SignatureSchemeName, parts: { body?: Buffer; at?: Date; by?: string } = {}): string[] {
   const { body = json, at = now, by = value } = parts;
   const headers = signatureScheme(name).sign({ body, secrets: [by], at, messageId: "msg_1" });
   return Object.entries(headers).flat();
@@ -43,9 +34,7 @@ describe("a request that verifies", () => {
   it.each(["svc", "hex", "standard-webhooks"] as const)("is said to, under %s", (configured) => {
     const explanation = explain(signed(configured), { configured });
     expect(explanation.verification).toEqual({ ok: true, secretId: "db:one" });
-    expect(explanation.advice).toEqual([
-      `The request verifies: scheme ${configured}, secret db:one.`,
-    ]);
+    expect(explanation.advice).toEqual([`The request verifies: scheme ${configured}, secret db:one.`]);
     expect(explanation.matches[0]).toMatchObject({ scheme: configured, body: "none" });
   });
 });
@@ -184,17 +173,8 @@ describe("the header", () => {
   it("in hex where base64 belongs is recognised", () => {
     const key = Buffer.from(value.slice(6), "base64");
     const hex = hmacSha256(key, [`msg_1.${t}.`, json]).toString("hex");
-    const rawHeaders = [
-      "webhook-id",
-      "msg_1",
-      "webhook-timestamp",
-      t,
-      "webhook-signature",
-      `v1,${hex}`,
-    ];
-    expect(adviceOn(rawHeaders, { configured: "standard-webhooks" })).toContain(
-      "scheme wants base64",
-    );
+    const rawHeaders = ["webhook-id", "msg_1", "webhook-timestamp", t, "webhook-signature", `v1,${hex}`];
+    expect(adviceOn(rawHeaders, { configured: "standard-webhooks" })).toContain("scheme wants base64");
   });
 
   it("that is missing or doubled is said to be", () => {

@@ -18,18 +18,15 @@ afterEach(() => {
   syncBuiltinESMExports();
 });
 
-it.each([true, false])(
-  "leaves the verdict (%s) to the comparison in constant time alone",
-  (verdict) => {
-    const digest = hmacSha256(utf8Key(secret.value), ["x"]);
-    const compare = vi.spyOn(crypto, "timingSafeEqual").mockReturnValue(verdict);
-    syncBuiltinESMExports();
-    const offered = [verdict ? Buffer.alloc(32) : digest, Buffer.alloc(32, 1)];
-    const match = matchSecret(keyOf, request, ["x"], offered);
-    expect(match.reason).toBe(verdict ? "match" : "no_match");
-    expect(compare.mock.calls).toEqual(offered.map((each) => [each, digest]));
-  },
-);
+it.each([true, false])("leaves the verdict (%s) to the comparison in constant time alone", (verdict) => {
+  const digest = hmacSha256(utf8Key(secret.value), ["x"]);
+  const compare = vi.spyOn(crypto, "timingSafeEqual").mockReturnValue(verdict);
+  syncBuiltinESMExports();
+  const offered = [verdict ? Buffer.alloc(32) : digest, Buffer.alloc(32, 1)];
+  const match = matchSecret(keyOf, request, ["x"], offered);
+  expect(match.reason).toBe(verdict ? "match" : "no_match");
+  expect(compare.mock.calls).toEqual(offered.map((each) => [each, digest]));
+});
 
 it("matches nothing, and does not throw, where a signature has another length than a digest", () => {
   const digest = hmacSha256(utf8Key(secret.value), ["x"]);

@@ -57,9 +57,7 @@ describe("published vectors", () => {
       "webhook-signature": standardWebhooks.signature,
     };
     const scheme = signatureScheme("standard-webhooks");
-    expect(scheme.sign({ body, secrets: [value], at, messageId: standardWebhooks.id })).toEqual(
-      headers,
-    );
+    expect(scheme.sign({ body, secrets: [value], at, messageId: standardWebhooks.id })).toEqual(headers);
     const verification = scheme.verify({
       rawHeaders: Object.entries(headers).flat(),
       body,

@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type SignedRequest,
-  type SigningSecret,
-} from "../../../src/contract/signature/verification.ts";
-import {
-  signatureScheme,
-  signatureSchemeNames,
-} from "../../../src/contract/signature/signature-scheme.ts";
+import { type SignedRequest, type SigningSecret } from "../../../src/contract/signature/verification.ts";
+import { signatureScheme, signatureSchemeNames } from "../../../src/contract/signature/signature-scheme.ts";
 import { anyText } from "../../support/any-text.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -22,9 +16,7 @@ function secret(id: keyof typeof values, window: Partial<SigningSecret> = {}): S
   return { id, value: values[id], notBefore: null, notAfter: null, ...window };
 }
 
-function request(
-  parts: Partial<SignedRequest> & { headers?: Record<string, string> },
-): SignedRequest {
+function request(parts: Partial<SignedRequest> & { headers?: Record<string, string> }): SignedRequest {
   const { headers, ...rest } = parts;
   return {
     rawHeaders: ["Host", "localhost", ...Object.entries(headers ?? {}).flat()],
@@ -55,9 +47,7 @@ describe.each(signatureSchemeNames)("%s", (name) => {
   });
 
   it("finds the header in any letter case", () => {
-    const headers = Object.fromEntries(
-      Object.entries(sign("old")).map(([key, value]) => [key.toUpperCase(), value]),
-    );
+    const headers = Object.fromEntries(Object.entries(sign("old")).map(([key, value]) => [key.toUpperCase(), value]));
     expect(scheme.verify(request({ headers, body })).ok).toBe(true);
   });
 
@@ -206,9 +196,7 @@ describe.each(signatureSchemeNames)("%s", (name) => {
           const signed = Buffer.from(bytes);
           const headers = scheme.sign({ body: signed, secrets: [value], at, messageId: "m" });
           const secrets = [{ id: "one", value, notBefore: null, notAfter: null }];
-          const verification = scheme.verify(
-            request({ headers, body: signed, secrets, now: at, toleranceSeconds: 1 }),
-          );
+          const verification = scheme.verify(request({ headers, body: signed, secrets, now: at, toleranceSeconds: 1 }));
           expect(verification).toEqual({ ok: true, secretId: "one" });
         },
       ),

@@ -22,10 +22,7 @@ export interface AskedRules {
  * What axe-core finds on the page as it is shown now. It comes by way of the debugger, which the content policy does
  * not concern: the policy stays as it is, and what it refuses is still reported.
  */
-export async function accessibilityFaults(
-  page: Page,
-  { asked, onlyContent }: AskedRules,
-): Promise<string[]> {
+export async function accessibilityFaults(page: Page, { asked, onlyContent }: AskedRules): Promise<string[]> {
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(await axe);
   const values = rules[asked];
   const options: RunOptions = {

@@ -1,10 +1,7 @@
 // What tests ask a page from inside. Each page gets it before its own script (use-browser.ts).
-document.addEventListener(
-  "securitypolicyviolation",
-  ({ violatedDirective, blockedURI, sample }) => {
-    console.error(`refused by ${violatedDirective}: ${blockedURI} ${sample}`);
-  },
-);
+document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) => {
+  console.error(`refused by ${violatedDirective}: ${blockedURI} ${sample}`);
+});
 
 const nameOf = (element) => element.outerHTML.slice(0, 120);
 
@@ -56,10 +53,7 @@ function isOtherChoice(element) {
 /** Notes from now on where the focus goes. Gives back the names of all that Tab should reach, in order. */
 function noteFocus() {
   const reachable = [...document.querySelectorAll(reachableSelector)].filter(
-    (each) =>
-      each.disabled !== true &&
-      !isOtherChoice(each) &&
-      each.checkVisibility({ visibilityProperty: true }),
+    (each) => each.disabled !== true && !isOtherChoice(each) && each.checkVisibility({ visibilityProperty: true }),
   );
   globalThis.stops = [];
   document.addEventListener("focusin", ({ target }) => {
@@ -82,8 +76,7 @@ const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 function turnsOthers(node) {
   for (let each = node.parentElement; each !== null; each = each.parentElement) {
     const { unicodeBidi, display } = getComputedStyle(each);
-    if (/isolate|plaintext/.test(unicodeBidi) && each.textContent.trim() === node.data.trim())
-      return false;
+    if (/isolate|plaintext/.test(unicodeBidi) && each.textContent.trim() === node.data.trim()) return false;
     if (!display.startsWith("inline")) return each.textContent.trim() !== node.data.trim();
   }
   return false;

@@ -13,11 +13,7 @@ export async function keyboardFaults(page: Page): Promise<string[]> {
   // A field for a time has several places inside.
   const inside = 6 * names.filter((name) => /type="(date|time|month|week)/.test(name)).length;
   // Sent without waiting for each: a list has hundreds of places.
-  await Promise.all(
-    Array.from({ length: names.length + 2 + inside }, () =>
-      keys.send("Input.dispatchKeyEvent", tab),
-    ),
-  );
+  await Promise.all(Array.from({ length: names.length + 2 + inside }, () => keys.send("Input.dispatchKeyEvent", tab)));
   await keys.detach();
   const stops = await focusStops(page);
   const faults = names.flatMap((name, n) => {

@@ -88,9 +88,7 @@ describe.skipIf(!chromiumAvailable)("keys", () => {
     const dialog = watched.page.getByRole("dialog", { name: "Keys" });
     expect(await dialog.isVisible()).toBe(true);
     expect(await dialog.textContent()).toMatch(/g eEvents/);
-    expect(await accessibilityFaults(watched.page, { asked: "all", onlyContent: false })).toEqual(
-      [],
-    );
+    expect(await accessibilityFaults(watched.page, { asked: "all", onlyContent: false })).toEqual([]);
     await press("Escape");
     expect(await watched.page.locator("dialog").count()).toBe(0);
     expect(await focusedRow()).toBe(0);
@@ -137,8 +135,7 @@ describe.skipIf(!chromiumAvailable)("an attacker's page", () => {
     const { cookie, email } = await signedIn(database.db, ["viewer"]);
     const watched = await browser.open({ url: dashboard.url, cookie });
     const acts = () => database.db("people.audit").where({ actor: email }).pluck("action");
-    const isIn = async () =>
-      (await watched.go("/me")) === 200 && watched.page.url().endsWith("/me");
+    const isIn = async () => (await watched.go("/me")) === 200 && watched.page.url().endsWith("/me");
     return { ...watched, acts, isIn };
   }
 
@@ -174,9 +171,7 @@ describe.skipIf(!chromiumAvailable)("an attacker's page", () => {
 
   test("shows no page of the dashboard in a frame", async () => {
     const { page, close } = await victim();
-    evil.serve(
-      `<iframe src="${dashboard.url}/me"></iframe><object data="${dashboard.url}/me"></object>`,
-    );
+    evil.serve(`<iframe src="${dashboard.url}/me"></iframe><object data="${dashboard.url}/me"></object>`);
     await page.goto(evil.url, { waitUntil: "load" });
     const shown = page.frames().map((frame) => frame.url());
     expect(shown).not.toContainEqual(expect.stringContaining(`${dashboard.url}/me`));
@@ -203,8 +198,7 @@ describe.skipIf(!chromiumAvailable)("an attacker's page", () => {
     const token = await database.db.transaction(async (trx) => {
       const email = "mallory@example.com";
       const known = await findAccount(trx, email);
-      const { id } =
-        known ?? (await createAccount(trx, { email, roles: ["viewer"], passwordHash: null }));
+      const { id } = known ?? (await createAccount(trx, { email, roles: ["viewer"], passwordHash: null }));
       return createSignInLink(trx, id, dashboard.clock.now());
     });
     evil.serve(`<a href="${dashboard.url}/sign-in/link?token=${token}">win a prize</a>`);

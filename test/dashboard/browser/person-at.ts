@@ -55,8 +55,7 @@ export function personAt(page: Page): Person {
       await page.reload({ waitUntil: "load" });
     },
     reads: async () => spaced(await main.innerText()),
-    column: async (name) =>
-      spaced(await main.getByRole("region", { name: new RegExp(`^${name}`) }).innerText()),
+    column: async (name) => spaced(await main.getByRole("region", { name: new RegExp(`^${name}`) }).innerText()),
     async downloads(name) {
       const [download] = await Promise.all([page.waitForEvent("download"), link(name).click()]);
       return readFile(await download.path());

@@ -93,9 +93,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     await lin.follows("failed", "Events");
     const seq = await lin.main.locator("tbody tr").first().locator("td a").first().innerText();
     await lin.follows(seq, `Event ${seq}`);
-    expect(await lin.reads()).toMatch(
-      /attempt 1: database error 23514 A rule of the mirror's tables/,
-    );
+    expect(await lin.reads()).toMatch(/attempt 1: database error 23514 A rule of the mirror's tables/);
     expect(await lin.reads()).toContain(`"id": "${order}"`);
     await lin.follows("Preview a replay…", `Replay event ${seq}?`);
     expect(await lin.reads()).toMatch(/It would fail: .*Mend the cause first/);
@@ -154,13 +152,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     const [order] = await db("mirror.orders")
       .where({ status: "succeeded", subscription_id: null })
       .whereNotIn("id", db("reconcile.findings").whereNotNull("object_id").select("object_id"))
-      .whereNotIn(
-        "id",
-        db("inbox.progress")
-          .where("state", "failed")
-          .whereNotNull("resource_id")
-          .select("resource_id"),
-      )
+      .whereNotIn("id", db("inbox.progress").where("state", "failed").whereNotNull("resource_id").select("resource_id"))
       .orderBy("created_at", "desc")
       .limit(1)
       .select("id", "order_number", "total");
@@ -208,9 +200,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     await joan.follows("October 2026", "October 2026");
     await joan.writes("Why it is closed although it is not proved", "the sandbox has gaps");
     await joan.presses("Prepare October 2026");
-    expect(await joan.reads()).toMatch(
-      /Prepared by joan@example\.com .*somebody else has to close/,
-    );
+    expect(await joan.reads()).toMatch(/Prepared by joan@example\.com .*somebody else has to close/);
     await joan.follows("Exceptions", "Exceptions");
 
     const max = await comes("max@example.com", "finance");
@@ -289,9 +279,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
       await grace.presses("Show");
       const row = grace.main.getByRole("row").filter({ hasText: on }).first();
       expect(spaced(await row.innerText())).toMatch(
-        new RegExp(
-          `^\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2} UTC .*${by} .*127\\.0\\.0\\.1 .*${act} .*${on}`,
-        ),
+        new RegExp(`^\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2} UTC .*${by} .*127\\.0\\.0\\.1 .*${act} .*${on}`),
       );
       if (page !== null) await grace.follows(on, page);
     }

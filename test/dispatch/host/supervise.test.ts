@@ -25,9 +25,7 @@ let lines: Record<string, unknown>[];
 let supervised: RunningHandlers | null;
 
 beforeAll(() =>
-  database.db.raw(
-    "create schema own; create table own.done (handler text, id text); create table own.begun (id text)",
-  ),
+  database.db.raw("create schema own; create table own.done (handler text, id text); create table own.begun (id text)"),
 );
 beforeEach(async () => {
   await emptyDispatch(database.db);
@@ -44,8 +42,7 @@ afterAll(() => {
   for (const { pid } of hosts ?? []) if (pid !== undefined) signalIfThere(pid, "SIGKILL");
 });
 
-const alive = () =>
-  hosts.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+const alive = () => hosts.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
 
 const keep = (text: string): void => {
   for (const line of text.split("\n").filter(Boolean)) {
@@ -152,8 +149,7 @@ const runs = (): string[] =>
     .filter(({ msg }) => msg === "the process of the handlers runs")
     .map(({ handlers }) => (handlers as string[]).join());
 
-const arrive = (...ids: string[]) =>
-  applyAs(database.db, "event:1", ...ids.map((id) => orderAt(id, 1)));
+const arrive = (...ids: string[]) => applyAs(database.db, "event:1", ...ids.map((id) => orderAt(id, 1)));
 
 /** As if the leases of what was running had ended, and the waits of what a busy machine kept past its deadline. */
 const endLeases = () =>
@@ -244,17 +240,9 @@ describe("a file that", () => {
   };
 
   test.each([
-    [
-      "has no handler",
-      "export {};",
-      /^One handler is not usable:\n.*wrong\.mjs: it has no default/,
-    ],
+    ["has no handler", "export {};", /^One handler is not usable:\n.*wrong\.mjs: it has no default/],
     ["does not parse", "export default {", /wrong\.mjs: its import failed \(SyntaxError/],
-    [
-      "exits when it is imported",
-      "process.exit(0);",
-      /^it exited with code 0.*, while it loaded .*wrong\.mjs$/,
-    ],
+    ["exits when it is imported", "process.exit(0);", /^it exited with code 0.*, while it loaded .*wrong\.mjs$/],
     [
       "throws later when it is imported",
       'setTimeout(() => { throw new RangeError("x"); }); await new Promise(() => {});',
@@ -293,8 +281,7 @@ describe("a file that", () => {
 
   test("becomes usable beside one that does not makes no process too many, and the other is told of", async () => {
     await file("innocent", "attempts: 1", innocent);
-    for (const name of ["late", "never"])
-      await writeFile(join(folder, `${name}.mjs`), "export {};");
+    for (const name of ["late", "never"]) await writeFile(join(folder, `${name}.mjs`), "export {};");
     supervise({ mostProcesses: 2 });
     await untilRegistered(database.db, "innocent");
     await logged(/of the handlers has ended/, { why: /^2 handlers are not usable/ });
@@ -346,11 +333,7 @@ describe("a handler that ends its process again and again", () => {
       "setTimeout(() => process.exit(3), 100); await new Promise(() => {});",
     ],
   ])("%s goes on in a process of its own, and the others in theirs", async (_, other, deed) => {
-    await file(
-      "an-innocent",
-      "attempts: 100, deadlineMs: 2_000",
-      other.replace("innocent", "an-innocent"),
-    );
+    await file("an-innocent", "attempts: 100, deadlineMs: 2_000", other.replace("innocent", "an-innocent"));
     await file("hostile", "attempts: 100, deadlineMs: 500", deed);
     supervise();
     await untilRegistered(database.db, "hostile");
@@ -363,13 +346,9 @@ describe("a handler that ends its process again and again", () => {
       await eventually(
         "the other one has handled all",
         async () =>
-          (await database.db("own.done").where({ handler: "an-innocent" }).distinct("id"))
-            .length === ids.length,
+          (await database.db("own.done").where({ handler: "an-innocent" }).distinct("id")).length === ids.length,
       );
-      await eventually(
-        "it ends its own",
-        () => runs().filter((names) => names === "hostile").length > 1,
-      );
+      await eventually("it ends its own", () => runs().filter((names) => names === "hostile").length > 1);
     } finally {
       clearInterval(again);
     }

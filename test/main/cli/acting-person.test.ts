@@ -60,18 +60,15 @@ test.each([
     args: ["heal", "order", "ord_1", "--from-service", "--reason", "spoiled", "--yes"],
     name: "app",
   },
-] as const)(
-  "$args asks for --by where the system says that $name runs it",
-  async ({ register, args, name }) => {
-    const env = { DATABASE_URL: database.url };
-    const user = { name, sudoUser: null };
-    const { error } = await runCommand(register, [...args], { env, user });
-    expect(error).toMatchObject({
-      message: expect.stringContaining('Say who you are: --by "Your Name".') as string,
-      exitCode: exitCodes.usage,
-    });
-  },
-);
+] as const)("$args asks for --by where the system says that $name runs it", async ({ register, args, name }) => {
+  const env = { DATABASE_URL: database.url };
+  const user = { name, sudoUser: null };
+  const { error } = await runCommand(register, [...args], { env, user });
+  expect(error).toMatchObject({
+    message: expect.stringContaining('Say who you are: --by "Your Name".') as string,
+    exitCode: exitCodes.usage,
+  });
+});
 
 test.each([
   ["the system's user", { name: "anna", sudoUser: null }, "anna"],

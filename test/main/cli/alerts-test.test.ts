@@ -5,11 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
 import { registerDoctor } from "../../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../../src/main/cli/doctor/check-result.ts";
-import {
-  type ChannelServer,
-  answering,
-  startChannelServer,
-} from "../../alerts/channels/channel-server.ts";
+import { type ChannelServer, answering, startChannelServer } from "../../alerts/channels/channel-server.ts";
 import { runCommand } from "./command-line.ts";
 
 let server: ChannelServer;
@@ -99,9 +95,7 @@ describe("tallyhook alerts test", () => {
     });
     const keysOf = (type: string) =>
       bodies().flatMap((event) =>
-        event["type"] === type
-          ? [(event["data"] as { object: { dedup_key: string } }).object.dedup_key]
-          : [],
+        event["type"] === type ? [(event["data"] as { object: { dedup_key: string } }).object.dedup_key] : [],
       );
     expect(keysOf("alert.trigger")).toHaveLength(4);
     expect(keysOf("alert.resolve")).toEqual(expect.arrayContaining(keysOf("alert.trigger")));

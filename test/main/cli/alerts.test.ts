@@ -23,8 +23,7 @@ beforeAll(() => {
 const env = () => ({ DATABASE_URL: database.url });
 const alerts = (...args: string[]): Promise<CommandRun> =>
   runCommand(registerAlerts, ["alerts", ...args], { env: env() });
-const json = async (...args: string[]): Promise<unknown> =>
-  JSON.parse((await alerts(...args, "--json")).out);
+const json = async (...args: string[]): Promise<unknown> => JSON.parse((await alerts(...args, "--json")).out);
 
 const card = { id: "card-1", card_last_four: "4242", card_brand: "visa" };
 const event = (type: string, object: object) => ({
@@ -109,17 +108,12 @@ describe("alerts", () => {
     expect((await alerts("ack", "1", "--by", "ada", "--note", "calling her")).out).toBe(
       "Alert 1 is acknowledged by ada.\n",
     );
-    expect((await alerts("ack", "1", "--by", "bob")).out).toBe(
-      "Alert 1 was acknowledged already.\n",
-    );
+    expect((await alerts("ack", "1", "--by", "bob")).out).toBe("Alert 1 was acknowledged already.\n");
     expect(await json("show", "1")).toMatchObject({
       state: "acknowledged",
       acknowledged_by: "ada",
       acknowledged_note: "calling her",
-      messages: [
-        { action: "trigger" },
-        { action: "acknowledge", message: { stage: "acknowledged" } },
-      ],
+      messages: [{ action: "trigger" }, { action: "acknowledge", message: { stage: "acknowledged" } }],
     });
     const dismissed = { id: "order-2", status: "chargeback_dismissed", customer_id: "customer-2" };
     const order = sampleOrder({
@@ -134,12 +128,8 @@ describe("alerts", () => {
 
   test("silence holds back the messages of an alert or a rule, silences lists them, unsilence ends one", async () => {
     const begun = await alerts("silence", "decline:order-1", "--by", "ada", "--reason", "deploy");
-    expect(begun.out).toMatch(
-      /^Silence 1: messages of decline:order-1 wait until \d{4}-.*Z, those up to warning\./,
-    );
-    expect(
-      await json("silence", "--rule", "chargeback", "--hours", "1", "--by", "ada"),
-    ).toMatchObject({
+    expect(begun.out).toMatch(/^Silence 1: messages of decline:order-1 wait until \d{4}-.*Z, those up to warning\./);
+    expect(await json("silence", "--rule", "chargeback", "--hours", "1", "--by", "ada")).toMatchObject({
       rule: "chargeback",
       up_to_severity: "critical",
       is_in_force: true,
@@ -154,18 +144,14 @@ describe("alerts", () => {
     expect(await json("silences", "--all")).toMatchObject({
       silences: [{ rule: "chargeback" }, { key: "decline:order-1", ended_by: "bob" }],
     });
-    expect(
-      await db("people.audit").where("action", "like", "silence.%").orderBy("id").pluck("action"),
-    ).toEqual(["silence.begun", "silence.begun", "silence.ended"]);
-    expect(String((await alerts("unsilence", "99", "--by", "bob")).error)).toContain(
-      `no silence "99"`,
-    );
-    expect(String((await alerts("silence", "--by", "bob")).error)).toContain(
-      "Name an alert, or a rule",
-    );
-    expect((await alerts("silence", "1", "--reason", "two\nlines")).err).toContain(
-      "one line of text",
-    );
+    expect(await db("people.audit").where("action", "like", "silence.%").orderBy("id").pluck("action")).toEqual([
+      "silence.begun",
+      "silence.begun",
+      "silence.ended",
+    ]);
+    expect(String((await alerts("unsilence", "99", "--by", "bob")).error)).toContain(`no silence "99"`);
+    expect(String((await alerts("silence", "--by", "bob")).error)).toContain("Name an alert, or a rule");
+    expect((await alerts("silence", "1", "--reason", "two\nlines")).err).toContain("one line of text");
   });
 
   test("resend has what was given up sent again, of one alert or one channel, and nothing else", async () => {
@@ -173,13 +159,12 @@ describe("alerts", () => {
     const failed = { state: "failed", attempts: 400, last_error: "gone" };
     await db("alerts.outbox").update(failed);
     expect(await json("resend", "decline:order-1")).toEqual({ messages: { log: 1 } });
-    expect(
-      await db("alerts.outbox").orderBy("id").select("state", "attempts", "last_error"),
-    ).toEqual([{ state: "pending", attempts: 0, last_error: null }, failed]);
+    expect(await db("alerts.outbox").orderBy("id").select("state", "attempts", "last_error")).toEqual([
+      { state: "pending", attempts: 0, last_error: null },
+      failed,
+    ]);
     await db("alerts.outbox").where("state", "failed").update({ created_at: "2025-03-01" });
-    expect((await alerts("resend", "--channel", "log")).out).toBe(
-      "No message of the last 72 hours was given up.\n",
-    );
+    expect((await alerts("resend", "--channel", "log")).out).toBe("No message of the last 72 hours was given up.\n");
     await db("alerts.outbox").update({ created_at: db.fn.now() });
     expect((await alerts("resend", "--channel", "log")).out).toContain("send again: log 1.");
     expect(await states()).toEqual(["pending", "pending"]);
@@ -200,11 +185,7 @@ describe("alerts", () => {
 
 test("customers erase takes the person out of messages, and alerts hold none", async () => {
   const all = async () =>
-    JSON.stringify([
-      await db("alerts.outbox"),
-      await db("alerts.alerts"),
-      await db("alerts.history"),
-    ]);
+    JSON.stringify([await db("alerts.outbox"), await db("alerts.alerts"), await db("alerts.history")]);
   expect(await all()).toContain("j…@e….com");
   expect(await all()).toContain("4242");
   const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
@@ -251,36 +232,28 @@ test("customers erase takes out the notes of alerts that are about the person, o
         "sweep",
       ),
     );
-  const notes: [key: string, note: string, isRedacted: boolean, kept?: object, subject?: object][] =
-    [
-      ["ended", "she wrote", true, {}, { orderId: "order-1" }],
-      ["object", "he wrote", true, { resource: "customer", id: "customer-1" }],
-      ["mail", "wrote to JANE@example.com.", true],
-      ["name", "called Jane Doe: no answer", true],
-      ["order", "order 87654321, again", true],
-      ["amount", "87654321 JPY at risk, or 87654321.50", false],
-      ["other-id", "see customer-12 and x-customer-1", false],
-      ["first-name", "Jane from support looks at it", false],
-    ];
+  const notes: [key: string, note: string, isRedacted: boolean, kept?: object, subject?: object][] = [
+    ["ended", "she wrote", true, {}, { orderId: "order-1" }],
+    ["object", "he wrote", true, { resource: "customer", id: "customer-1" }],
+    ["mail", "wrote to JANE@example.com.", true],
+    ["name", "called Jane Doe: no answer", true],
+    ["order", "order 87654321, again", true],
+    ["amount", "87654321 JPY at risk, or 87654321.50", false],
+    ["other-id", "see customer-12 and x-customer-1", false],
+    ["first-name", "Jane from support looks at it", false],
+  ];
   for (const [key, note, , kept = {}, subject] of notes) {
     await raiseOne(key, kept, subject);
     expect((await alerts("ack", key, "--by", "bob", "--note", note)).error).toBeNull();
   }
   // Over, and its note stays with it.
   await db.transaction((trx) =>
-    clear(
-      trx,
-      testAlertContext(),
-      [{ key: "ended", end: { title: "over", advice: "" }, at: new Date() }],
-      "sweep",
-    ),
+    clear(trx, testAlertContext(), [{ key: "ended", end: { title: "over", advice: "" }, at: new Date() }], "sweep"),
   );
   const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada"];
   expect((await runCommand(registerCustomers, erase, { env: env() })).error).toBeNull();
   for (const [key, note, isRedacted] of notes) {
-    const row = await db("alerts.alerts")
-      .where({ key })
-      .first<{ id: string; acknowledged_note: string }>();
+    const row = await db("alerts.alerts").where({ key }).first<{ id: string; acknowledged_note: string }>();
     const told = JSON.stringify([
       row,
       await db("alerts.history").where({ alert_id: row.id }),
@@ -312,8 +285,7 @@ test("customers erase takes the person out of the day's lists, and leaves the ot
       .pluck<{ items: { title: string }[] }[]>("message");
     return message?.items.map(({ title }) => title).toSorted();
   };
-  const title = (person: string) =>
-    `LOST 10.00 USD renewal, ${person}: 4 attempts declined. Collect or cancel`;
+  const title = (person: string) => `LOST 10.00 USD renewal, ${person}: 4 attempts declined. Collect or cancel`;
   expect(await titles()).toEqual([title("j…@e….com"), title("z…@t….org")]);
   const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
   await runCommand(registerCustomers, erase, { env: env() });

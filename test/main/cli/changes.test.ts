@@ -36,18 +36,13 @@ const jsonOf = async (...args: string[]) => {
 describe("tallyhook changes", () => {
   test("prints the newest changes, the oldest of them first, with money in the currency's units", async () => {
     await apply(database.db, orderAt("order-1", 0));
-    const entries = [
-      sampleEntry(),
-      sampleEntry({ id: "refund-1", type: "refund", amount: 300, updated_at: at(10) }),
-    ];
+    const entries = [sampleEntry(), sampleEntry({ id: "refund-1", type: "refund", amount: 300, updated_at: at(10) })];
     const refunded = { status: "partially_refunded", transactions: entries };
     await apply(database.db, orderAt("order-1", 10, refunded));
     const { lines } = await run("order-1", "--limit", "2");
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^\S+Z +\d+ {2}order\.paid +order order-1 {2}→ succeeded {2}/);
-    expect(lines[1]).toMatch(
-      /order\.refunded +order order-1 {2}succeeded → partially_refunded {2}3\.00 USD {2}/,
-    );
+    expect(lines[1]).toMatch(/order\.refunded +order order-1 {2}succeeded → partially_refunded {2}3\.00 USD {2}/);
   });
 
   test("says that a change came late", async () => {
@@ -74,12 +69,8 @@ describe("tallyhook changes", () => {
 
   test("prints only the kinds, the resource and the object that are asked for", async () => {
     await apply(database.db, orderAt("order-1", 0), orderAt("order-2", 0));
-    const read = async (...args: string[]) =>
-      (await jsonOf(...args)).map(({ id, kind }) => `${id} ${kind}`);
-    expect(await read("--kind", "order.paid")).toEqual([
-      "order-1 order.paid",
-      "order-2 order.paid",
-    ]);
+    const read = async (...args: string[]) => (await jsonOf(...args)).map(({ id, kind }) => `${id} ${kind}`);
+    expect(await read("--kind", "order.paid")).toEqual(["order-1 order.paid", "order-2 order.paid"]);
     expect(await read("order-2", "--kind", "order.created,order.paid")).toEqual([
       "order-2 order.created",
       "order-2 order.paid",
@@ -110,16 +101,12 @@ describe("tallyhook changes --follow", () => {
     const stop = new AbortController();
     let text = "";
     stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    const done = followChanges(
-      { stdout, stderr } as unknown as Pick<CliContext, "stdout" | "stderr">,
-      database.db,
-      {
-        filter: {},
-        lineOf: ({ seq }: Change) => String(seq),
-        signal: stop.signal,
-        ...options,
-      },
-    );
+    const done = followChanges({ stdout, stderr } as unknown as Pick<CliContext, "stdout" | "stderr">, database.db, {
+      filter: {},
+      lineOf: ({ seq }: Change) => String(seq),
+      signal: stop.signal,
+      ...options,
+    });
     following.push({
       async stop() {
         stop.abort();
@@ -128,11 +115,9 @@ describe("tallyhook changes --follow", () => {
     });
     return {
       printed: (expected: number[]) =>
-        eventually(
-          `it prints ${expected.join(", ")}`,
-          () => text.trim().split("\n").join() === expected.join(),
-          { withinMs: 60_000 },
-        ),
+        eventually(`it prints ${expected.join(", ")}`, () => text.trim().split("\n").join() === expected.join(), {
+          withinMs: 60_000,
+        }),
     };
   }
 
@@ -160,10 +145,7 @@ describe("tallyhook changes --follow", () => {
     await applySnapshots(slow, [orderAt("order-slow", 0)]);
     await apply(db, orderAt("order-fast", 0));
     await slow.commit();
-    const seqs = await db("feed.changes")
-      .where("kind", "order.created")
-      .orderBy("seq")
-      .pluck("seq");
+    const seqs = await db("feed.changes").where("kind", "order.created").orderBy("seq").pluck("seq");
     await printed(seqs.map(Number));
   });
 });

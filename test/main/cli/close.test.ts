@@ -52,9 +52,7 @@ async function close(args: string[], typed?: string): Promise<Outcome> {
 /** Everything that a close writes. */
 async function written(): Promise<number> {
   const tables = ["closes", "closed_reports", "closed_rows", "closed_movements", "closed_evidence"];
-  const counts = await Promise.all(
-    tables.map((table) => database.db(`reports.${table}`).count<{ count: string }[]>()),
-  );
+  const counts = await Promise.all(tables.map((table) => database.db(`reports.${table}`).count<{ count: string }[]>()));
   return counts.reduce((sum, [row]) => sum + Number(row?.count), 0);
 }
 
@@ -121,8 +119,7 @@ describe("of a month that is proved", () => {
     expect(shown).toMatchObject({ month: "2025-05", verdict: "PASS", refusal: null });
     const done = await close(["2025-05", "--yes", "--json"]);
     const closed = JSON.parse(done.out) as typeof shown;
-    const hashes = ({ reports }: typeof shown) =>
-      reports.map(({ report, sha256 }) => [report, sha256]);
+    const hashes = ({ reports }: typeof shown) => reports.map(({ report, sha256 }) => [report, sha256]);
     expect(hashes(closed)).toEqual(hashes(shown));
   });
 
@@ -139,14 +136,11 @@ describe("of a month that is proved", () => {
     expect(await written()).toBe(0);
   });
 
-  test.each(["2025-13", "1999-12", "9999-12"])(
-    "%s is no month that can be closed",
-    async (month) => {
-      const { err, error } = await close([month, "--dry-run"]);
-      expect(error).toMatchObject({ code: "commander.invalidArgument" });
-      expect(err).toContain("Use a month such as 2026-10, from 2000-01 to 2100-12.");
-    },
-  );
+  test.each(["2025-13", "1999-12", "9999-12"])("%s is no month that can be closed", async (month) => {
+    const { err, error } = await close([month, "--dry-run"]);
+    expect(error).toMatchObject({ code: "commander.invalidArgument" });
+    expect(err).toContain("Use a month such as 2026-10, from 2000-01 to 2100-12.");
+  });
 
   test("who closed it is printed on every report of the month", async () => {
     expect((await close(["2025-05", "--yes", "--by", "Anna Müller "])).error).toBeNull();
@@ -202,9 +196,7 @@ describe("of a month that is proved", () => {
     expect(good.out).toContain("Every closed month is what was sealed.");
     await database.db.transaction(async (trx) => {
       await trx.raw("set local session_replication_role = replica");
-      await trx.raw(
-        "update reports.closed_movements set amount = amount * 10 where currency = 'usd'",
-      );
+      await trx.raw("update reports.closed_movements set amount = amount * 10 where currency = 'usd'");
     });
     const bad = await close(["verify", "--json"]);
     expect(bad.exitCode).toBe(3);
@@ -278,9 +270,7 @@ describe("where two people close a month", () => {
 
   test("a preparation is withdrawn once", async () => {
     await run("prepare", "2025-05", "--by", "ada");
-    expect((await run("withdraw", "2025-05", "--by", "ada")).out).toBe(
-      "The preparation of 2025-05 is withdrawn.\n",
-    );
+    expect((await run("withdraw", "2025-05", "--by", "ada")).out).toBe("The preparation of 2025-05 is withdrawn.\n");
     expect(String((await run("withdraw", "2025-05", "--by", "ada")).error)).toContain(
       "No preparation of 2025-05 stands",
     );

@@ -71,9 +71,7 @@ const secrets = ["Jane", "jane@", "Doe", "+15550100", "Private", "Smalltown", "4
 async function everything(): Promise<string> {
   const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
   const rows = await Promise.all(
-    tables.map((table) =>
-      database.db(`mirror.${table}`).whereRaw("to_jsonb(??)::text not like '%customer-2%'", table),
-    ),
+    tables.map((table) => database.db(`mirror.${table}`).whereRaw("to_jsonb(??)::text not like '%customer-2%'", table)),
   );
   const bodies = await database.db<{ raw: Buffer | null }>("inbox.receipts").select("raw");
   const findings = await database.db("reconcile.findings");
@@ -115,17 +113,11 @@ describe("customers erase", () => {
     await fill();
     await apply(
       database.db,
-      seen(
-        "order",
-        sampleOrder({ id: "order-0", order_number: "ZZ", created_at: at(-86_400) }),
-        900,
-      ),
+      seen("order", sampleOrder({ id: "order-0", order_number: "ZZ", created_at: at(-86_400) }), 900),
     );
     const { err, error } = await answering("n\r", "customer-1");
     expect(String(error)).toContain("nothing was done");
-    expect(err).toMatch(
-      /Customer +customer-1\n +Name +J\. D\.\n +E-mail +j…@e…\.com\n +Orders +2\n/,
-    );
+    expect(err).toMatch(/Customer +customer-1\n +Name +J\. D\.\n +E-mail +j…@e…\.com\n +Orders +2\n/);
     expect(err).toMatch(/Last order +AB12CD34, of 1 Mar 2025, 10\.00 USD, succeeded\n/);
     expect(err).toContain("Redact everything that tells who this customer is?");
     expect(err).not.toMatch(/Jane|Doe|@example/);
@@ -140,11 +132,7 @@ describe("customers erase", () => {
   it.each<[string, () => Promise<unknown>]>([
     [
       "a transaction",
-      () =>
-        apply(
-          database.db,
-          seen("transaction", sampleTransaction({ metadata: { who: "Jane" } }), 9),
-        ),
+      () => apply(database.db, seen("transaction", sampleTransaction({ metadata: { who: "Jane" } }), 9)),
     ],
     [
       "a state that is not believed",
@@ -170,10 +158,7 @@ describe("customers erase", () => {
         expect((await progressOf(database.db, seq)).state).toBe("dead");
       },
     ],
-    [
-      "bytes that are no JSON",
-      () => storeRow(database.db, { raw: Buffer.from("{ customer-1: Jane Doe") }),
-    ],
+    ["bytes that are no JSON", () => storeRow(database.db, { raw: Buffer.from("{ customer-1: Jane Doe") })],
   ])("finds a person who is known by %s alone", async (_, known) => {
     await known();
     expect(await everything()).toContain("Jane");
@@ -218,14 +203,7 @@ describe("customers erase", () => {
     const before = await everything();
     for (const secret of secrets) expect(before).toContain(secret);
 
-    const { out, error } = await erase(
-      "customer-1",
-      "--yes",
-      "--by",
-      "ada",
-      "--reason",
-      "asked to",
-    );
+    const { out, error } = await erase("customer-1", "--yes", "--by", "ada", "--reason", "asked to");
     expect(error).toBeNull();
     expect(out).toContain("customer-1 is redacted: orders 1, transactions 1, subscriptions 1");
     const after = await everything();
@@ -342,10 +320,7 @@ describe("customers erase", () => {
     await apply(database.db, seen("order", { ...moved, metadata: { for: "Joe" } }, 960));
     await erase("customer-1", "--yes");
     const states = await database.db("mirror.versions").where({ resource: "order" }).orderBy("seq");
-    expect(states.map(({ data }) => (data as { description: string }).description)).toEqual([
-      "[redacted]",
-      "for Joe",
-    ]);
+    expect(states.map(({ data }) => (data as { description: string }).description)).toEqual(["[redacted]", "for Joe"]);
     expect(await rowOf(database.db, "orders", "order-1")).toMatchObject({
       description: "for Joe",
       data: { metadata: { for: "Joe" } },
@@ -368,19 +343,13 @@ describe("customers erase", () => {
     ];
     const seqs: number[] = [];
     for (const body of bodies) seqs.push(await storeRow(database.db, { raw: Buffer.from(body) }));
-    const other =
-      '{"type":"mail.sent","data":{"object":{"to":"joe@example.com","note":"Joe \\u00e4"}}}';
+    const other = '{"type":"mail.sent","data":{"object":{"to":"joe@example.com","note":"Joe \\u00e4"}}}';
     const untouched = await storeRow(database.db, { raw: Buffer.from(other) });
     await erase("customer-1", "--yes");
-    const raws = await database
-      .db<{ raw: Buffer }>("inbox.receipts")
-      .whereIn("seq", seqs)
-      .pluck("raw");
+    const raws = await database.db<{ raw: Buffer }>("inbox.receipts").whereIn("seq", seqs).pluck("raw");
     expect(raws.join("\n")).not.toMatch(/jane/i);
     expect(raws).toHaveLength(4);
-    expect(await database.db("inbox.receipts").where({ seq: untouched }).pluck("raw")).toEqual([
-      Buffer.from(other),
-    ]);
+    expect(await database.db("inbox.receipts").where({ seq: untouched }).pluck("raw")).toEqual([Buffer.from(other)]);
   });
 
   it("leaves nothing of a later event either that cannot be applied", async () => {
@@ -399,9 +368,7 @@ describe("customers erase", () => {
     await erase("customer-1", "--yes");
     const bodies = [
       Buffer.from("no JSON \u0000 a@\u0000b customer-1\u0000 Jane customer-1"),
-      Buffer.from(
-        '{"type":"mail.sent","data":{"object":{"to":"a@b\\u0000 \\ud800@x","id":"\\u0000"}}}',
-      ),
+      Buffer.from('{"type":"mail.sent","data":{"object":{"to":"a@b\\u0000 \\ud800@x","id":"\\u0000"}}}'),
     ];
     for (const raw of bodies) {
       const seq = await storeRow(database.db, { raw });
@@ -419,9 +386,7 @@ describe("customers erase", () => {
       email: "Jane@example.com",
       first_name: "Janet",
     });
-    await applyBatch(applyDeps(database.db), [
-      await storeEvent(database.db, "customer.created", again),
-    ]);
+    await applyBatch(applyDeps(database.db), [await storeEvent(database.db, "customer.created", again)]);
     const mail = await storeEvent(database.db, "mail.sent", {
       to: "jane@example.com",
       text: "Hi!",
@@ -450,9 +415,7 @@ describe("customers erase", () => {
     const writer = await database.db.transaction();
     await writer.raw("select 1 from mirror.erasures");
     const erased = erase("customer-1", "--yes");
-    await applySnapshots(writer, [
-      seen("customer", { ...customer, first_name: "Janet", updated_at: at(60) }, 960),
-    ]);
+    await applySnapshots(writer, [seen("customer", { ...customer, first_name: "Janet", updated_at: at(60) }, 960)]);
     await writer.commit();
     expect((await erased).error).toBeNull();
     expect(await everything()).not.toContain("Janet");
@@ -489,10 +452,7 @@ describe("customers erase", () => {
   it("says that the service still shows the person", async () => {
     await fill();
     expect((await erase("customer-1", "--yes")).err).toContain("Delete it there as well");
-    await apply(
-      database.db,
-      seen("customer", { ...customer, deleted: true, updated_at: at(50) }, 990),
-    );
+    await apply(database.db, seen("customer", { ...customer, deleted: true, updated_at: at(50) }, 990));
     expect((await erase("customer-1", "--yes")).err).not.toContain("Delete it there");
   });
 
@@ -548,8 +508,7 @@ describe("customers erase", () => {
       await registerRecipient(db, { name: "mails", from: "beginning" }, source);
       await planRuns(db, "mails", source);
       await db("feed.changes").where({ resource: "order" }).delete();
-      const waiting = async () =>
-        (await db("dispatch.runs").orderBy("seq").select({ item: "change" })).map(changeOf);
+      const waiting = async () => (await db("dispatch.runs").orderBy("seq").select({ item: "change" })).map(changeOf);
       const former = (await waiting()).flatMap(({ state }) => state?.hash ?? []);
       await erase("customer-1", "--yes");
       const changed = await waiting();

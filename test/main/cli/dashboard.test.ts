@@ -9,10 +9,7 @@ const database = useTestDatabase();
 afterAll(killPrograms);
 afterEach(killPrograms);
 
-const dashboard = (
-  environment: Readonly<Record<string, string>> = {},
-  ...args: string[]
-): Program =>
+const dashboard = (environment: Readonly<Record<string, string>> = {}, ...args: string[]): Program =>
   runTallyhook(["dashboard", ...args], {
     DATABASE_URL: database.url,
     DASHBOARD_PORT: "0",
@@ -23,9 +20,7 @@ test("serves until Ctrl-C, and its link signs the owner of the machine in once, 
   const program = dashboard({}, "--sign-in");
   await program.printed("/sign-in/link?token=");
   await program.printed("\n", 1_000);
-  const link = /http:\/\/127\.0\.0\.1:\d+\/sign-in\/link\?token=[\w-]{43}/.exec(
-    program.output(),
-  )?.[0];
+  const link = /http:\/\/127\.0\.0\.1:\d+\/sign-in\/link\?token=[\w-]{43}/.exec(program.output())?.[0];
   const typed = { headers: { "sec-fetch-site": "none" } };
   const answer = await send(link ?? "", typed);
   const cookie = cookieOf(answer) ?? "";

@@ -59,9 +59,7 @@ const points: [point: string, die: (command: string) => Promise<void>][] = [
 
 async function expectOneSecretMore(given: number): Promise<void> {
   expect(stand.service.given).toHaveLength(given);
-  expect((await stand.secrets()).map(({ value }) => value)).toEqual(
-    stand.service.given.toReversed(),
-  );
+  expect((await stand.secrets()).map(({ value }) => value)).toEqual(stand.service.given.toReversed());
   expect(await stand.db("reconcile.endpoint_calls").whereNull("settled_at")).toEqual([]);
 }
 
@@ -101,10 +99,7 @@ describe("killed after the call is made, and the service shows the secret no mor
     const program = runTallyhook(["endpoint", "rotate"], stand.environment);
     await stand.service.struck("unanswered");
     await program.kill();
-    await stand
-      .db("reconcile.endpoint_calls")
-      .whereNull("settled_at")
-      .update({ idempotency_key: crypto.randomUUID() });
+    await stand.db("reconcile.endpoint_calls").whereNull("settled_at").update({ idempotency_key: crypto.randomUUID() });
     const lost = await stand.endpoint("rotate");
     expect(String(lost.error)).toContain("was lost");
     expect((await stand.secrets())[0]?.endsAt).toBeNull();

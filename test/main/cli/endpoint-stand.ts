@@ -44,8 +44,7 @@ export async function setUpEndpoints(): Promise<EndpointStand> {
     sandbox,
     service,
     environment,
-    endpoint: (...args) =>
-      runCommand(registerEndpoint, ["endpoint", ...args], { env: environment }),
+    endpoint: (...args) => runCommand(registerEndpoint, ["endpoint", ...args], { env: environment }),
     typing: (stdin, ...args) =>
       runCommand(registerEndpoint, ["endpoint", ...args], {
         env: environment,
@@ -71,12 +70,7 @@ export async function setUpEndpoints(): Promise<EndpointStand> {
 
 /** Ready for the next test. */
 export async function clearEndpoints({ db, sandbox, service }: EndpointStand): Promise<void> {
-  await emptyTables(db, [
-    "receiver.secrets",
-    "reconcile.endpoints",
-    "reconcile.endpoint_calls",
-    "reconcile.findings",
-  ]);
+  await emptyTables(db, ["receiver.secrets", "reconcile.endpoints", "reconcile.endpoint_calls", "reconcile.findings"]);
   await sandbox.control("POST", "/reset", { seed: crypto.randomUUID() });
   service.faults.length = 0;
   service.given.length = 0;

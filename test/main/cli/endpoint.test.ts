@@ -53,9 +53,7 @@ describe("endpoint register", () => {
     });
     const { out } = await stand.endpoint("register", "--url", "http://127.0.0.1:9/second");
     expect(out).toContain(`${id} (http://127.0.0.1:9/webhooks, registered from here)`);
-    expect(out).toContain(
-      `${theirs["id"]} (https://books.example.com/hook), which gets each event`,
-    );
+    expect(out).toContain(`${theirs["id"]} (https://books.example.com/hook), which gets each event`);
     expect(out).toContain(`endpoint remove ${id}`);
   });
 
@@ -123,9 +121,7 @@ describe("endpoint rotate", () => {
     expect(stand.service.given).toHaveLength(2);
     await stand.sandbox.control("POST", "/clock", { advance_seconds: 3_601 });
     expect((await stand.endpoint("rotate")).error).toBeNull();
-    expect((await stand.secrets()).map(({ value }) => value)).toEqual(
-      stand.service.given.toReversed(),
-    );
+    expect((await stand.secrets()).map(({ value }) => value)).toEqual(stand.service.given.toReversed());
   });
 
   it("rotates again when the repeat hides the secret", async () => {
@@ -160,9 +156,7 @@ describe("endpoint rotate", () => {
       url: "http://127.0.0.1:9/webhooks",
       enabled_events: ["*"],
     });
-    expect(String((await stand.endpoint("rotate")).error)).toContain(
-      "several endpoints. Name one of",
-    );
+    expect(String((await stand.endpoint("rotate")).error)).toContain("several endpoints. Name one of");
     expect((await stand.endpoint("rotate", id)).error).toBeNull();
     expect(String((await stand.endpoint("rotate", "nope")).error)).toContain('no endpoint "nope"');
   });

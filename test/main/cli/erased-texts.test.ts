@@ -22,11 +22,7 @@ beforeEach(async () => {
   await emptyAll(db);
   await emptyDispatch(db);
   await emptyTables(db, ["mirror.erasures", "reconcile.findings", "receiver.secrets"]);
-  await apply(
-    db,
-    seen("customer", sampleCustomer({ last_name: "Doe" }), 900),
-    seen("order", sampleOrder(), 900),
-  );
+  await apply(db, seen("customer", sampleCustomer({ last_name: "Doe" }), 900), seen("order", sampleOrder(), 900));
 });
 
 const erase = (...args: string[]) =>
@@ -71,10 +67,7 @@ describe("an erasure takes out what people wrote about the person elsewhere:", (
     expect(JSON.stringify(await db("reconcile.findings"))).toContain("Jane");
 
     await erase();
-    const left = JSON.stringify([
-      await db("reconcile.findings"),
-      await db("reconcile.finding_versions"),
-    ]);
+    const left = JSON.stringify([await db("reconcile.findings"), await db("reconcile.finding_versions")]);
     expect(left).not.toMatch(/jane/i);
     expect(left).toContain(aboutNobody);
     expect(left).toContain("order-8");
@@ -118,9 +111,7 @@ describe("an erasure takes out what people wrote about the person elsewhere:", (
   const insertSecrets = (reasons: readonly string[]) =>
     database
       .db("receiver.secrets")
-      .insert(
-        reasons.map((note, n) => ({ id: `db:${n}`, ciphertext: Buffer.of(), key_id: "k", note })),
-      );
+      .insert(reasons.map((note, n) => ({ id: `db:${n}`, ciphertext: Buffer.of(), key_id: "k", note })));
   const insertErasures = (reasons: readonly string[]) =>
     database.db("mirror.erasure_log").insert(
       reasons.map((reason) => ({
@@ -161,9 +152,7 @@ describe("an erasure takes out what people wrote about the person elsewhere:", (
       changed_columns: "{}",
     });
     await erase();
-    expect(await database.db("mirror.heals").where({ id: "order-1" }).pluck("reason")).toEqual([
-      redacted,
-    ]);
+    expect(await database.db("mirror.heals").where({ id: "order-1" }).pluck("reason")).toEqual([redacted]);
   });
 
   test("the reason of the erasure itself", async () => {

@@ -44,11 +44,7 @@ async function follow(filter: Partial<EventFilter> = {}) {
 }
 
 test("prints the newest events, oldest first, then each that comes", async () => {
-  const old = [
-    await storeRow(database.db),
-    await storeRow(database.db),
-    await storeRow(database.db),
-  ];
+  const old = [await storeRow(database.db), await storeRow(database.db), await storeRow(database.db)];
   const { printed } = await follow({ limit: 2 });
   const next = await storeRow(database.db);
   await printed([...old.slice(1), next].map((seq) => `${seq} received`));
@@ -80,14 +76,8 @@ test("prints an event once it is known to be about the object that was asked for
   const first = await storeRow(database.db, { state: "applied", resourceId: "ord_1" });
   const { printed } = await follow({ resourceId: "ord_1" });
   const [mine, other] = [await storeRow(database.db), await storeRow(database.db)];
-  await database
-    .db("inbox.progress")
-    .where({ seq: other })
-    .update({ state: "applied", resource_id: "ord_2" });
-  await database
-    .db("inbox.progress")
-    .where({ seq: mine })
-    .update({ state: "applied", resource_id: "ord_1" });
+  await database.db("inbox.progress").where({ seq: other }).update({ state: "applied", resource_id: "ord_2" });
+  await database.db("inbox.progress").where({ seq: mine }).update({ state: "applied", resource_id: "ord_1" });
   await printed([`${first} applied`, `${mine} applied`]);
 });
 

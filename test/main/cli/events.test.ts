@@ -33,9 +33,7 @@ describe("tallyhook events list", () => {
     expect(await listed("--state", "dead")).toEqual([c, b]);
     expect(await listed("--type", "order.paid")).toEqual([b, a]);
     expect(await listed("--resource", "ord_2")).toEqual([b]);
-    expect(await listed("--state", "dead", "--type", "order.paid", "--resource", "ord_1")).toEqual(
-      [],
-    );
+    expect(await listed("--state", "dead", "--type", "order.paid", "--resource", "ord_1")).toEqual([]);
   });
 
   test("counts all events, whatever the filter shows", async () => {
@@ -217,9 +215,7 @@ describe("tallyhook events prune", () => {
     const old = await storeRow(database.db, age(91));
     await storeRow(database.db, age(89));
     await storeRow(database.db, { ...age(91), state: "dead" });
-    expect((await events("prune", "--older-than", days, "--dry-run")).out).toMatch(
-      /of 1 event would/,
-    );
+    expect((await events("prune", "--older-than", days, "--dry-run")).out).toMatch(/of 1 event would/);
     expect(await pruned()).toEqual([]);
     expect((await events("prune", "--older-than", days)).out).toMatch(
       /^The bytes of 1 event were removed; the rows stay/,

@@ -23,8 +23,7 @@ const finding: Finding = {
 };
 const seenAt = new Date("2026-10-01T00:00:00Z");
 
-const record = (...findings: Finding[]) =>
-  recordFindings(database.db, { run: null, seenAt }, findings);
+const record = (...findings: Finding[]) => recordFindings(database.db, { run: null, seenAt }, findings);
 const run = (...args: string[]) =>
   runCommand(registerFindings, ["findings", ...args], { env: { DATABASE_URL: database.url } });
 const verdict = async () => {
@@ -46,9 +45,7 @@ test("lists what is open, and what it puts at risk", async () => {
 test("what is acknowledged is no longer listed as open, fails no report, and keeps who said why", async () => {
   await record(finding);
   expect(await verdict()).toEqual({ open_findings: "1", open_warnings: "0" });
-  expect((await run("ack", "1", "--by", "ada", "--note", "charged back at the bank")).error).toBe(
-    null,
-  );
+  expect((await run("ack", "1", "--by", "ada", "--note", "charged back at the bank")).error).toBe(null);
   expect(JSON.parse((await run("list", "--json")).out)).toMatchObject({ findings: [] });
   expect(JSON.parse((await run("show", "1", "--json")).out)).toMatchObject({
     state: "acknowledged",

@@ -51,10 +51,7 @@ describe("tallyhook forward remove", () => {
     await registerHandler(db, { name: "crm", from: "now" });
     await registerHandler(db, { name: "forward:erp", from: "now" });
     expect((await run(["remove", "crm", "--yes"])).error).toBeNull();
-    expect(await db("dispatch.handlers").orderBy("name").pluck("name")).toEqual([
-      "crm",
-      "forward:erp",
-    ]);
+    expect(await db("dispatch.handlers").orderBy("name").pluck("name")).toEqual(["crm", "forward:erp"]);
   });
 
   test("refuses while a worker sends to it, and says how to stop that", async () => {

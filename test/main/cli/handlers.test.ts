@@ -1,11 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { OpenRunRow } from "../../../src/dispatch/open-runs.ts";
 import { readRemains } from "../../../src/dispatch/manage-handlers.ts";
-import {
-  type ListedRecipient,
-  recipientList,
-  recipientPage,
-} from "../../../src/main/cli/recipient-tables.ts";
+import { type ListedRecipient, recipientList, recipientPage } from "../../../src/main/cli/recipient-tables.ts";
 import { handlerWords, registerHandlers } from "../../../src/main/cli/handlers.ts";
 import { emptyDispatch, registerHandler } from "../../dispatch/dispatch-stand.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
@@ -91,22 +87,13 @@ describe("the tables", () => {
   test("show what was not counted to its end as more", () => {
     const many = { ...row, waiting: 100_000, dead: 100_000 };
     expect(recipientList(handlerWords, [many], [])).toContain("100000+ dead changes hold up");
-    expect(recipientPage(handlerWords, many, [{ ...openRun, holds_up: 1_000 }])).toMatch(
-      /waiting +100000\+[^]*1000\+/,
-    );
+    expect(recipientPage(handlerWords, many, [{ ...openRun, holds_up: 1_000 }])).toMatch(/waiting +100000\+[^]*1000\+/);
   });
 
   test("say what to do about errors that the handler did not throw", () => {
-    const page = recipientPage(handlerWords, row, [
-      { ...openRun, error: "ObjectNotSeen" },
-      openRun,
-    ]);
-    expect(page).toMatch(
-      /ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip it\.\n$/,
-    );
-    expect(recipientPage(handlerWords, row, [{ ...openRun, error: "TypeError" }])).not.toContain(
-      "TypeError: ",
-    );
+    const page = recipientPage(handlerWords, row, [{ ...openRun, error: "ObjectNotSeen" }, openRun]);
+    expect(page).toMatch(/ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip it\.\n$/);
+    expect(recipientPage(handlerWords, row, [{ ...openRun, error: "TypeError" }])).not.toContain("TypeError: ");
   });
 
   test("let no text speak to the terminal", () => {

@@ -2,11 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { registerHeal } from "../../../src/main/cli/heal.ts";
 import { readAudit } from "../../../src/people/audit.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
-import {
-  type HostileService,
-  refusal,
-  startHostileService,
-} from "../../reconcile/hostile-service.ts";
+import { type HostileService, refusal, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
 import { refuseOrder } from "../../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
@@ -40,8 +36,7 @@ const command = (args: readonly string[], given: { stdin?: string; terminal?: bo
   });
 const all = ["misdated", "--from-service", "--reason", "the service dates them 9999"];
 const waiting = async () => Number((await db("mirror.misdated").count("* as n"))[0]?.["n"]);
-const healed = () =>
-  db("mirror.orders").where("description", "as the service shows it").pluck<string[]>("id");
+const healed = () => db("mirror.orders").where("description", "as the service shows it").pluck<string[]>("id");
 const recorded = () => readAudit(db, { action: "misdated.healed", limit: 10 });
 
 test("all objects that are dated in the future are healed at once, after it was shown and asked, as one act with a count", async () => {
@@ -108,10 +103,7 @@ test("a run that the service ends goes on with the rest when it is repeated, and
   service.quirks = {};
   expect((await command([...all, "--yes"])).error).toBeNull();
   expect([await waiting(), (await healed()).length]).toEqual([0, objects]);
-  expect((await recorded()).map(({ after }) => after)).toEqual([
-    { count: left },
-    { count: objects },
-  ]);
+  expect((await recorded()).map(({ after }) => after)).toEqual([{ count: left }, { count: objects }]);
 });
 
 test.each([

@@ -22,26 +22,19 @@ afterAll(async () => {
 });
 
 const heal = (args: readonly string[], given: { stdin?: string; terminal?: boolean } = {}) =>
-  runCommand(
-    registerHeal,
-    ["heal", "order", "order-0003", "--from-service", "--by", "ann", ...args],
-    {
-      env: {
-        DATABASE_URL: stand.database.url,
-        SVC_BASE_URL: service.url,
-        SVC_API_KEY: testKey,
-      },
-      ...given,
+  runCommand(registerHeal, ["heal", "order", "order-0003", "--from-service", "--by", "ann", ...args], {
+    env: {
+      DATABASE_URL: stand.database.url,
+      SVC_BASE_URL: service.url,
+      SVC_API_KEY: testKey,
     },
-  );
-const total = async () =>
-  (await stand.database.db("mirror.orders").where("id", "order-0003").first("total")).total;
+    ...given,
+  });
+const total = async () => (await stand.database.db("mirror.orders").where("id", "order-0003").first("total")).total;
 
 test("shows what would change, asks, and writes it with a reason, or after --yes", async () => {
   const { db } = stand.database;
-  await db.raw(
-    `update mirror.orders set version = '9999' || substr(version, 5), total = 5 where id = 'order-0003'`,
-  );
+  await db.raw(`update mirror.orders set version = '9999' || substr(version, 5), total = 5 where id = 'order-0003'`);
   const unanswered = await heal(["--reason", "spoiled"]);
   expect(String(unanswered.error)).toContain("Add --yes");
   const refused = await heal(["--reason", "spoiled"], { stdin: "n\n", terminal: true });
@@ -73,9 +66,7 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
   expect(done.error).toBeNull();
   expect(done.out).toContain("The order order-0003 is now as the service shows it; healed by ann.");
   expect(await total()).toBe("1003");
-  expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([
-    { healed_by: "ann", reason: "spoiled" },
-  ]);
+  expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([{ healed_by: "ann", reason: "spoiled" }]);
   expect(await readAudit(db, { action: "object.healed", limit: 10 })).toMatchObject([
     {
       actor: "ann",

@@ -30,11 +30,7 @@ async function refusalWith(env: Record<string, string>): Promise<string> {
 
 const key = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
 const storeUnderAnotherKey = () =>
-  addSecret(
-    { db: database.db, encryption: createEncryption({ current: "ab".repeat(32) }) },
-    "svc",
-    { value },
-  );
+  addSecret({ db: database.db, encryption: createEncryption({ current: "ab".repeat(32) }) }, "svc", { value });
 
 test("a receiver that could verify nothing does not start", async () => {
   expect(await refusalWith(key)).toContain("There is no signing secret. Set SVC_WEBHOOK_SECRETS");
@@ -59,8 +55,7 @@ test("one that cannot read its secrets does not say that there are none", async 
 test("one good secret does not cover for a bad one beside it", async () => {
   const message = await refusalWith({
     SVC_SIGNATURE_SCHEME: "standard-webhooks",
-    SVC_WEBHOOK_SECRETS:
-      "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL",
+    SVC_WEBHOOK_SECRETS: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL",
   });
   expect(message).toContain("SVC_WEBHOOK_SECRETS: secret number 2 is not base64");
 });

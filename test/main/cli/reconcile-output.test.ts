@@ -34,13 +34,7 @@ test.each([
     3,
   ],
   ["an identity is broken", true, totals({ otherFindings: { total: 1 } }), plain, 0],
-  [
-    "an identity is broken, strictly",
-    true,
-    totals({ otherFindings: { total: 1 } }),
-    { ...plain, strict: true },
-    3,
-  ],
+  ["an identity is broken, strictly", true, totals({ otherFindings: { total: 1 } }), { ...plain, strict: true }, 3],
   ["incomplete", false, totals({}), plain, 4],
   ["incomplete, with drift left", false, totals({ left: { mismatch: 1 } }), plain, 4],
 ])("%s", (_, complete, given, options, code) => {
@@ -49,14 +43,8 @@ test.each([
 
 test.each([
   [{ otherFindings: { one_sale: 1 } }, "1 open finding that is no drift (one_sale 1)"],
-  [
-    { otherFindings: { one_sale: 1, endpoint: 2 } },
-    "3 open findings that are no drift (one_sale 1, endpoint 2)",
-  ],
-  [
-    { healed: { behind: 2 } },
-    "exit code 5, because --fail-on-drift counts what was healed (behind 2)",
-  ],
+  [{ otherFindings: { one_sale: 1, endpoint: 2 } }, "3 open findings that are no drift (one_sale 1, endpoint 2)"],
+  [{ healed: { behind: 2 } }, "exit code 5, because --fail-on-drift counts what was healed (behind 2)"],
 ])("a code other than 0 after 'equals the service' has its reason: %j", (given, reason) => {
   const all = { failOnDrift: true, strict: true };
   const result = { complete: true, totals: totals(given) };

@@ -67,10 +67,7 @@ test.each([
   for (const waitMs of [0, 60_000, 59_000, 0, 120_000]) progress.update({ ...atStart, waitMs });
   progress.stop();
   const told = [...String(out.read()).matchAll(/waits until (\S+ \S+) for 2 objects/g)];
-  expect(told.map(([, until]) => until)).toEqual([
-    "11:01:00 (Europe/Madrid)",
-    "11:02:00 (Europe/Madrid)",
-  ]);
+  expect(told.map(([, until]) => until)).toEqual(["11:01:00 (Europe/Madrid)", "11:02:00 (Europe/Madrid)"]);
 });
 
 test("a wait for the service is told with its reason", () => {
@@ -91,9 +88,7 @@ test("a service that asks for a day ends the command as INCOMPLETE, with the rea
   const stand = await createReconcileStand(service.url);
   service.quirks = {
     instead: ({ nth }) =>
-      nth > 0
-        ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "86400" } }
-        : undefined,
+      nth > 0 ? { ...refusal(429, "rate_limit_exceeded"), headers: { "retry-after": "86400" } } : undefined,
   };
   const env = {
     DATABASE_URL: stand.database.url,
@@ -103,9 +98,7 @@ test("a service that asks for a day ends the command as INCOMPLETE, with the rea
   try {
     const told = await runCommand(registerReconcile, ["reconcile"], { env });
     expect(told).toMatchObject({ exitCode: 4, error: null });
-    expect(told.out).toMatch(
-      /answered 429 rate_limit_exceeded.*\n.*may be asked again at 20.*\n.*INCOMPLETE/,
-    );
+    expect(told.out).toMatch(/answered 429 rate_limit_exceeded.*\n.*may be asked again at 20.*\n.*INCOMPLETE/);
     const { out } = await runCommand(registerReconcile, ["import", "--json"], { env });
     expect(JSON.parse(out)).toMatchObject({
       complete: false,
@@ -148,8 +141,7 @@ test("a dry run prints the plan, and writes nothing; what makes no sense is refu
       SVC_API_KEY: testKey,
       RECONCILE_GRACE_SECONDS: "0",
     };
-    const run = (...args: string[]) =>
-      runCommand(registerReconcile, ["reconcile", ...args], { env });
+    const run = (...args: string[]) => runCommand(registerReconcile, ["reconcile", ...args], { env });
     const runs = () => stand.database.db("reconcile.runs").pluck("id");
     const before = await runs();
     const asked = service.requests.length;
@@ -194,14 +186,9 @@ test("a run beside another one reads nothing and ends with the exit code of the 
       SVC_BASE_URL: service.url,
       SVC_API_KEY: testKey,
     };
-    const beside = await withRunLease(stand.deps, () =>
-      runCommand(registerReconcile, ["reconcile"], { env }),
-    );
+    const beside = await withRunLease(stand.deps, () => runCommand(registerReconcile, ["reconcile"], { env }));
     const { error } = beside.kind === "done" ? beside.value : {};
-    const documents = await readFile(
-      new URL("../../../docs/operations.md", import.meta.url),
-      "utf8",
-    );
+    const documents = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
     const [, code] = /^\| (\d+) .*another one is at work/m.exec(documents) ?? [];
     expect(error).toMatchObject({
       message: expect.stringMatching(

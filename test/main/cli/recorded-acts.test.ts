@@ -21,13 +21,7 @@ import { emptyTables } from "../../support/empty-tables.ts";
 const database = useTestDatabase();
 let [applied, alert, newest] = [0, "", 0];
 
-const registers = [
-  registerAlerts,
-  registerChanges,
-  registerEvents,
-  registerFindings,
-  registerHandlers,
-];
+const registers = [registerAlerts, registerChanges, registerEvents, registerFindings, registerHandlers];
 
 const register: Parameters<typeof runCommand>[0] = (program, context) => {
   for (const each of registers) {
@@ -91,10 +85,7 @@ beforeEach(async () => {
 });
 
 test.each<[string, () => object]>([
-  [
-    "events replay evt_1",
-    () => ({ action: "event.replayed", subject: { kind: "event", id: String(applied) } }),
-  ],
+  ["events replay evt_1", () => ({ action: "event.replayed", subject: { kind: "event", id: String(applied) } })],
   [
     "events replay --dead",
     () => ({
@@ -115,14 +106,8 @@ test.each<[string, () => object]>([
       before: { state: "open" },
     }),
   ],
-  [
-    "alerts ack dead:evt_9",
-    () => ({ action: "alert.acknowledged", subject: { kind: "alert", id: alert } }),
-  ],
-  [
-    "alerts resend dead:evt_9",
-    () => ({ action: "alert.resent", subject: { kind: "alert", id: alert } }),
-  ],
+  ["alerts ack dead:evt_9", () => ({ action: "alert.acknowledged", subject: { kind: "alert", id: alert } })],
+  ["alerts resend dead:evt_9", () => ({ action: "alert.resent", subject: { kind: "alert", id: alert } })],
   ["alerts resend --channel log", () => ({ action: "alert.resent", subject: null })],
   [
     "handlers retry receipts --change 1",
@@ -142,10 +127,7 @@ test.each<[string, () => object]>([
     }),
   ],
   ["handlers resume receipts", () => ({ action: "handler.resumed", after: { pausedBy: null } })],
-  [
-    "handlers remove receipts --yes",
-    () => ({ action: "handler.removed", before: { waiting: 0, dead: 2 } }),
-  ],
+  ["handlers remove receipts --yes", () => ({ action: "handler.removed", before: { waiting: 0, dead: 2 } })],
   [
     "events prune --older-than 90",
     () => ({ action: "events.pruned", subject: null, after: { olderThanDays: 90, count: 1 } }),

@@ -1,14 +1,5 @@
 import { once } from "node:events";
-import {
-  lstat,
-  mkdtemp,
-  readFile,
-  readdir,
-  readlink,
-  rm,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { lstat, mkdtemp, readFile, readdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,10 +19,8 @@ const twoMinutesAgo = new Date(Date.now() - 120_000).toISOString();
 const may = ["--from", "2025-05", "--to", "2025-05"];
 
 const environment = () => ({ DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "Europe/Berlin" });
-const report = (...args: string[]) =>
-  runCommand(registerReport, ["report", ...args], { env: environment() });
-const close = (...args: string[]) =>
-  runCommand(registerClose, ["close", ...args, "--yes"], { env: environment() });
+const report = (...args: string[]) => runCommand(registerReport, ["report", ...args], { env: environment() });
+const close = (...args: string[]) => runCommand(registerClose, ["close", ...args, "--yes"], { env: environment() });
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -60,9 +49,7 @@ test("prints a table with what it stands on", async () => {
   const { out, error } = await report("month-end", ...may);
   expect(error).toBeNull();
   expect(out).toContain("2025-05-01 to 2025-05-31, both included");
-  expect(out).toContain(
-    "Europe/Berlin: from 2025-04-30T22:00:00Z, before 2025-05-31T22:00:00Z (UTC)",
-  );
+  expect(out).toContain("Europe/Berlin: from 2025-04-30T22:00:00Z, before 2025-05-31T22:00:00Z (UTC)");
   expect(out).toMatch(/Result +INCOMPLETE: .*tallyhook\.js reconcile/);
   expect(out).toMatch(/2025-05 .* usd .* 20\.00 /);
   expect(out).toMatch(/2025-05 .* jpy .* 500 /);
@@ -79,10 +66,7 @@ test("prints one currency alone, whatever its case", async () => {
 test.each([
   [["moth-end"], 'There is no report "moth-end". Did you mean "month-end"?'],
   [["profit"], "There are daily-control, exceptions, month-end"],
-  [
-    ["month-end", "--from", "2025-06-02", "--to", "2025-06-01"],
-    "--from 2025-06-02 is after --to 2025-06-01",
-  ],
+  [["month-end", "--from", "2025-06-02", "--to", "2025-06-01"], "--from 2025-06-02 is after --to 2025-06-01"],
   [
     ["month-end", "--from", "2025-02-30"],
     '--from "2025-02-30" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10',
@@ -113,11 +97,7 @@ test.each([
 });
 
 test("writes into the file that a link leads to, and makes no file of what is none", async () => {
-  const [file, link, socket] = ["file", "link", "socket"].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const [file, link, socket] = ["file", "link", "socket"].map((name) => join(folder, name)) as [string, string, string];
   await writeFile(file, "former");
   await symlink(file, link);
   expect((await report("month-end", ...may, "--out", link)).error).toBeNull();
@@ -142,9 +122,7 @@ test("writes CSV that can be imported as it is, with what it is beside it", asyn
   expect(error).toBeNull();
   const lines = (await readFile(file, "utf8")).trim().split("\n");
   expect(lines).toHaveLength(2);
-  expect(lines[1]).toContain(
-    "2025-05-31,2025-06-01,2025-06-01T00:00:00.000Z,usd,0.01,0.01,full,succeeded,1",
-  );
+  expect(lines[1]).toContain("2025-05-31,2025-06-01,2025-06-01T00:00:00.000Z,usd,0.01,0.01,full,succeeded,1");
   const about = JSON.parse(await readFile(`${file}.about.json`, "utf8")) as Record<string, unknown>;
   expect(about).toMatchObject({
     report: "refunds",
@@ -174,10 +152,7 @@ test("leaves no file behind when it fails", async () => {
 
 test("books the journal by the accounts of a settings file", async () => {
   const accounts = join(folder, "accounts.json");
-  await writeFile(
-    accounts,
-    JSON.stringify({ clearing: "1", sales: "2", refunds: "3", chargebacks: "4" }),
-  );
+  await writeFile(accounts, JSON.stringify({ clearing: "1", sales: "2", refunds: "3", chargebacks: "4" }));
   const { out, err } = await report("journal", ...may, "--format", "csv", "--accounts", accounts);
   expect(out.split("\n").slice(0, 3)).toEqual([
     "number,status,date,account,description,debit,credit,currency,line",

@@ -29,9 +29,7 @@ function secrets(
   });
 }
 
-async function listed(
-  env: Record<string, string | undefined> = {},
-): Promise<Record<string, unknown>[]> {
+async function listed(env: Record<string, string | undefined> = {}): Promise<Record<string, unknown>[]> {
   const { out, error } = await secrets(["list", "--json"], { env });
   expect(error).toBeNull();
   return (JSON.parse(out) as { secrets: Record<string, unknown>[] }).secrets;
@@ -50,18 +48,13 @@ afterAll(async () => {
 beforeEach(() => database.db("receiver.secrets").delete());
 
 describe("tallyhook secrets add", () => {
-  it.each([value, `${value}\n`, `${value}\r\n`])(
-    "takes the value from standard input",
-    async (stdin) => {
-      const { out, error } = await secrets(["add", "--note", "rotation"], { stdin });
-      expect(error).toBeNull();
-      expect(out).toContain("was added");
-      expect(out).not.toContain(value);
-      expect(await listed()).toMatchObject([
-        { source: "database", state: "live", note: "rotation" },
-      ]);
-    },
-  );
+  it.each([value, `${value}\n`, `${value}\r\n`])("takes the value from standard input", async (stdin) => {
+    const { out, error } = await secrets(["add", "--note", "rotation"], { stdin });
+    expect(error).toBeNull();
+    expect(out).toContain("was added");
+    expect(out).not.toContain(value);
+    expect(await listed()).toMatchObject([{ source: "database", state: "live", note: "rotation" }]);
+  });
 
   it("takes the value from a file", async () => {
     const file = join(folder, "secret");
@@ -87,9 +80,7 @@ describe("tallyhook secrets add", () => {
     for (let n = 1; n <= 8; n++) expect((await add(n)).error).toBeNull();
     const { error } = await add(9);
     expect(error).toBeInstanceOf(UsageError);
-    expect(String(error)).toContain(
-      "There are 8 signing secrets that have not ended; at most 8 are allowed",
-    );
+    expect(String(error)).toContain("There are 8 signing secrets that have not ended; at most 8 are allowed");
     const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
     expect((await secrets(["add"], { stdin: `${value}-3`, env })).error).toBeNull();
 
@@ -115,12 +106,7 @@ describe("tallyhook secrets add", () => {
   });
 
   it("takes a window", async () => {
-    const times = [
-      "--not-before",
-      "2099-01-01T00:00:00Z",
-      "--not-after",
-      "2099-02-01T00:00:00+01:00",
-    ];
+    const times = ["--not-before", "2099-01-01T00:00:00Z", "--not-after", "2099-02-01T00:00:00+01:00"];
     expect((await secrets(["add", ...times], { stdin: value })).error).toBeNull();
     expect(await listed()).toMatchObject([
       {
@@ -194,9 +180,7 @@ describe("tallyhook secrets list", () => {
     await secrets(["add"], { stdin: value });
     const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
     expect(await listed(env)).toMatchObject([{ state: "unusable" }]);
-    expect(await listed({ TALLYHOOK_ENCRYPTION_KEY: undefined })).toMatchObject([
-      { state: "unusable" },
-    ]);
+    expect(await listed({ TALLYHOOK_ENCRYPTION_KEY: undefined })).toMatchObject([{ state: "unusable" }]);
   });
 
   it("says what is safe to retire", async () => {
@@ -229,8 +213,7 @@ describe("tallyhook secrets retire", () => {
   it("says when the same secret goes on verifying from the environment", async () => {
     await secrets(["add"], { stdin: value });
     const id = await onlyId();
-    const retire = (environment: string) =>
-      secrets(["retire", id], { env: { SVC_WEBHOOK_SECRETS: environment } });
+    const retire = (environment: string) => secrets(["retire", id], { env: { SVC_WEBHOOK_SECRETS: environment } });
     expect((await retire(second)).err).not.toContain("SVC_WEBHOOK_SECRETS");
     expect((await retire(`${second},${value}`)).err).toContain(
       `the same secret is in SVC_WEBHOOK_SECRETS (${id.replace("db:", "env:")})`,
@@ -243,9 +226,7 @@ describe("tallyhook secrets retire", () => {
     const env = { SVC_WEBHOOK_SECRETS: second };
     const { error } = await secrets(["retire", id, "--at", "2099-01-01T00:00:00Z"], { env });
     expect(error).toBeNull();
-    expect(await listed()).toMatchObject([
-      { state: "ending", notAfter: "2099-01-01T00:00:00.000Z" },
-    ]);
+    expect(await listed()).toMatchObject([{ state: "ending", notAfter: "2099-01-01T00:00:00.000Z" }]);
   });
 
   it("warns when the secret is still in use", async () => {

@@ -1,18 +1,11 @@
 import { expect, test } from "vitest";
 import { withServiceAdvice } from "../../../src/main/cli/context.ts";
 import { loadConfig } from "../../../src/main/config/config.ts";
-import {
-  ServiceRefusedError,
-  ServiceUnavailableError,
-} from "../../../src/client/service-errors.ts";
+import { ServiceRefusedError, ServiceUnavailableError } from "../../../src/client/service-errors.ts";
 
 const request = { method: "GET", path: "/orders", attempts: 6, requestId: null };
 const unavailable = (status: number | null) =>
-  new ServiceUnavailableError(
-    "could not be reached (ECONNREFUSED)",
-    { ...request, status },
-    { retryAfterMs: null },
-  );
+  new ServiceUnavailableError("could not be reached (ECONNREFUSED)", { ...request, status }, { retryAfterMs: null });
 const remote = {
   SVC_BASE_URL: "https://api.example.com",
   SVC_API_KEY: "svc_test_sk_0123456789",
@@ -26,9 +19,7 @@ test.each([
   const error = withServiceAdvice(unavailable(null), loadConfig(env).config);
   expect(error).toMatchObject({
     exitCode: 2,
-    message: expect.stringContaining(
-      `GET /orders: could not be reached (ECONNREFUSED) (6 tries). ${advice}`,
-    ) as string,
+    message: expect.stringContaining(`GET /orders: could not be reached (ECONNREFUSED) (6 tries). ${advice}`) as string,
   });
 });
 
@@ -49,9 +40,6 @@ test.each([
   });
 });
 
-test.each([refused(404), unavailable(503), new Error("of another kind")])(
-  "leaves alone: %s",
-  (error) => {
-    expect(withServiceAdvice(error, loadConfig(remote).config)).toBe(error);
-  },
-);
+test.each([refused(404), unavailable(503), new Error("of another kind")])("leaves alone: %s", (error) => {
+  expect(withServiceAdvice(error, loadConfig(remote).config)).toBe(error);
+});

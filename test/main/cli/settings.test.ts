@@ -8,16 +8,13 @@ const env = {
   EVENTS_KEEP_DAYS: "90",
   ALERT_CRM_SECRET: "hunter2-of-the-channel",
 };
-const settings = (...args: string[]) =>
-  runCommand(registerSettings, ["settings", ...args], { env });
+const settings = (...args: string[]) => runCommand(registerSettings, ["settings", ...args], { env });
 
 test("settings are listed by topic, with what each is for, its value here, and no secret", async () => {
   const { out, error } = await settings();
   expect(error).toBeNull();
   expect(out).not.toContain("hunter2");
-  expect(out).toMatch(
-    /^Database and queue\n\n {2}DATABASE_URL: set, from the environment\n {6}Where/,
-  );
+  expect(out).toMatch(/^Database and queue\n\n {2}DATABASE_URL: set, from the environment\n {6}Where/);
   expect(out).toContain("\n  CHANGES_KEEP_DAYS: 30, the default\n");
   expect(out).toContain("\n  SVC_BASE_URL: not set\n");
   expect(out.replaceAll(/\s+/g, " ")).toContain(
@@ -25,9 +22,7 @@ test("settings are listed by topic, with what each is for, its value here, and n
       'history stay (docs/operations.md, "Keeping the inbox small"). It should be a whole number of days from 90 to ' +
       "36500. Default: 400.",
   );
-  expect(out).toContain(
-    "\nSecrets by names of your own\n\n  ALERT_CRM_SECRET: set, from the environment\n",
-  );
+  expect(out).toContain("\nSecrets by names of your own\n\n  ALERT_CRM_SECRET: set, from the environment\n");
   expect(out.split("\n").filter((line) => line.length > 120)).toEqual([]);
 });
 

@@ -79,9 +79,7 @@ describe("tallyhook signature explain", () => {
     const without = await explain([], {
       env: { TALLYHOOK_ENCRYPTION_KEY: undefined, SVC_WEBHOOK_SECRETS: value },
     });
-    expect(without.err).toContain(
-      "1 stored secret is left out, because TALLYHOOK_ENCRYPTION_KEY is not set",
-    );
+    expect(without.err).toContain("1 stored secret is left out, because TALLYHOOK_ENCRYPTION_KEY is not set");
     expect(without.out).toContain("env:");
     await database.db("receiver.secrets").delete();
   });

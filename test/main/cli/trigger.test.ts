@@ -43,8 +43,7 @@ async function triggered(env: Record<string, string> = {}): Promise<string> {
   }
 }
 
-const customersMade = async (): Promise<number> =>
-  (await sandbox.control("GET", "")).counts.test.customers as number;
+const customersMade = async (): Promise<number> => (await sandbox.control("GET", "")).counts.test.customers as number;
 
 test("says that the sandbox sends its webhooks nowhere", async () => {
   expect(await triggered()).toMatch(/The feed has no customer\.created of .* nowhere: "node/);
@@ -58,9 +57,7 @@ test("asks for the receiver while webhooks are not accepted", async () => {
 test("asks for the worker while events wait in the inbox", async () => {
   await register(sandbox, "http://127.0.0.1:9/webhooks");
   await storeRow(database.db, {});
-  expect(await triggered()).toMatch(
-    /In the inbox wait 1 event and 0 refetches: is the worker running/,
-  );
+  expect(await triggered()).toMatch(/In the inbox wait 1 event and 0 refetches: is the worker running/);
 });
 
 test("says that no sandbox answers", async () => {

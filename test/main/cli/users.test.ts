@@ -4,13 +4,7 @@ import { registerUsers } from "../../../src/main/cli/users.ts";
 import { type Account, findAccount, findCredentials } from "../../../src/people/accounts.ts";
 import { readAudit } from "../../../src/people/audit.ts";
 import { isPassword } from "../../../src/people/password.ts";
-import {
-  type DashboardStand,
-  cookieOf,
-  openDashboard,
-  send,
-  signedIn,
-} from "../../dashboard/dashboard-stand.ts";
+import { type DashboardStand, cookieOf, openDashboard, send, signedIn } from "../../dashboard/dashboard-stand.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
 import { emptyTables } from "../../support/empty-tables.ts";
@@ -130,8 +124,7 @@ test("totp shows its secret once, and from then on a sign-in takes its code", as
   const out = await done(["totp", email]);
   const secret = /secret=([A-Z2-7]+)/.exec(out)?.[1] ?? "";
   expect(JSON.stringify(await readAudit(database.db, { limit: 10 }))).not.toContain(secret);
-  const signIn = (code: string) =>
-    send(`${dashboard.url}/sign-in`, { form: { email, password, code } });
+  const signIn = (code: string) => send(`${dashboard.url}/sign-in`, { form: { email, password, code } });
   expect((await signIn("")).status).toBe(401);
   const epoch = Math.floor(dashboard.clock.now().getTime() / 1_000);
   expect(cookieOf(await signIn(await generate({ secret, epoch })))).not.toBeNull();
@@ -190,23 +183,18 @@ test("list and show say who is there and how they sign in, and nothing secret", 
   expect(await done(["list"])).toContain("Nobody can sign in yet");
   await done(["add", email, "--role", "operator"], `${password}\n`);
   await signedIn(database.db, [], { email, now: new Date() });
-  const shown =
-    (await done(["list"])) + (await done(["list", "--json"])) + (await done(["show", email]));
+  const shown = (await done(["list"])) + (await done(["list", "--json"])) + (await done(["show", email]));
   expect(shown).toContain("signs in with: password");
   expect(shown).toContain("event:replay: apply events again");
   expect(shown).toContain("1 session\n");
   expect(shown).not.toContain("scrypt");
 });
 
-test.each([
-  ["roles", "--role", "viewer"],
-  ["password"],
-  ["totp"],
-  ["disable"],
-  ["enable"],
-  ["link"],
-])("%s of an address that is not there names the nearest", async (name, ...rest) => {
-  await added("viewer");
-  const { error } = await users([name, "adda@example.com", ...rest]);
-  expect(String(error)).toContain("Did you mean ada@example.com?");
-});
+test.each([["roles", "--role", "viewer"], ["password"], ["totp"], ["disable"], ["enable"], ["link"]])(
+  "%s of an address that is not there names the nearest",
+  async (name, ...rest) => {
+    await added("viewer");
+    const { error } = await users([name, "adda@example.com", ...rest]);
+    expect(String(error)).toContain("Did you mean ada@example.com?");
+  },
+);

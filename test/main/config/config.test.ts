@@ -1,13 +1,4 @@
-import {
-  chmodSync,
-  chownSync,
-  lchownSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, lchownSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -356,9 +347,7 @@ describe("bad values", () => {
     ["TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS", `${key},hunter2`],
   ])("%s is refused without being shown", (name, value) => {
     const message = refusal({ [name]: value });
-    expect(message).toMatch(
-      new RegExp(`One setting is wrong:\n  - ${name} (has|is|does) .*It should be`),
-    );
+    expect(message).toMatch(new RegExp(`One setting is wrong:\n  - ${name} (has|is|does) .*It should be`));
     expect(message).not.toContain("hunter2");
     expect(message).not.toContain(webhookSecret);
   });
@@ -457,12 +446,8 @@ describe("the service's address", () => {
   });
 
   test("address and key come together or not at all", () => {
-    expect(refusal({ SVC_BASE_URL: "https://api.example.com" })).toMatch(
-      /SVC_BASE_URL is set and SVC_API_KEY is not/,
-    );
-    expect(refusal({ SVC_API_KEY: "svc_test_sk_1" })).toMatch(
-      /SVC_API_KEY is set and SVC_BASE_URL is not/,
-    );
+    expect(refusal({ SVC_BASE_URL: "https://api.example.com" })).toMatch(/SVC_BASE_URL is set and SVC_API_KEY is not/);
+    expect(refusal({ SVC_API_KEY: "svc_test_sk_1" })).toMatch(/SVC_API_KEY is set and SVC_BASE_URL is not/);
   });
 
   test("a bad one of the two is one problem, not two", () => {
@@ -504,9 +489,7 @@ test("a standby for reports needs a database that can have one", () => {
 });
 
 test("two listeners on one port are refused", () => {
-  expect(refusal({ PORT: "3001", ADMIN_PORT: "3001" })).toMatch(
-    /PORT and ADMIN_PORT are both 3001/,
-  );
+  expect(refusal({ PORT: "3001", ADMIN_PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
 });
 
 describe("secrets from files", () => {
@@ -524,9 +507,7 @@ describe("secrets from files", () => {
 
   test("and from the variable too are refused", () => {
     const both = { DATABASE_URL: "postgres://h/x", DATABASE_URL_FILE: "/run/secrets/db" };
-    expect(refusal(both, readFile)).toContain(
-      "DATABASE_URL and DATABASE_URL_FILE are both set. Keep one of them.",
-    );
+    expect(refusal(both, readFile)).toContain("DATABASE_URL and DATABASE_URL_FILE are both set. Keep one of them.");
   });
 
   test("that cannot be read or hold something bad are named by file and not shown", () => {
@@ -561,9 +542,7 @@ test("a misspelled variable stops the start, with what was meant", () => {
     ["DATABSE_URL", "DATABASE_URL"],
     ["REDIS_ULR", "REDIS_URL"],
   ]) {
-    expect(message).toContain(
-      `${name} is not a setting. Did you mean ${meant}? Rename it, or unset it.`,
-    );
+    expect(message).toContain(`${name} is not a setting. Did you mean ${meant}? Rename it, or unset it.`);
   }
   expect(message).not.toContain("hunter2");
 });
@@ -734,9 +713,7 @@ describe.runIf(process.getuid?.() === 0)("a .env file that root finds", () => {
 
   test("is refused where every user may write to it", () => {
     chmodSync(file, 0o666);
-    expect(port).toThrow(
-      /Every user of this machine may write to .*\.env, so root does not read it/,
-    );
+    expect(port).toThrow(/Every user of this machine may write to .*\.env, so root does not read it/);
     chmodSync(file, 0o664);
     expect(port()).toBe("4001");
   });

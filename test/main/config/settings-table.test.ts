@@ -9,8 +9,7 @@ import { settings, topics } from "../../../src/main/config/variables.ts";
 import { projectRoot } from "../../support/project-root.ts";
 
 const read = (path: string): string => readFileSync(join(projectRoot, path), "utf8");
-const stale = (command: string): string =>
-  `it is not what the code says: run "node src/bin/tallyhook.js ${command}"`;
+const stale = (command: string): string => `it is not what the code says: run "node src/bin/tallyhook.js ${command}"`;
 
 test("docs/settings.md is what the code says of its settings", () => {
   const command = "settings --markdown > docs/settings.md";
@@ -60,9 +59,7 @@ describe("the lines of .env.example", () => {
     const ours = Object.entries(environment).filter(([name]) => !ofCompose.includes(name));
     const loaded = loadConfig(Object.fromEntries(ours), (path) => {
       const name = path.replace("/etc/tallyhook/secrets/", "");
-      return (
-        contents[name] ?? (name.endsWith("database_url") || name.includes("direct") ? urls : key)
-      );
+      return contents[name] ?? (name.endsWith("database_url") || name.includes("direct") ? urls : key);
     });
     expect(loaded.warnings).toEqual([]);
     expect(loaded.settings.filter(({ source }) => source === "default")).toEqual([]);

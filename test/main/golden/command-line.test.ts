@@ -54,9 +54,7 @@ afterAll(async () => {
 type Line = string | { line: string; stdin?: string; typed?: string; env?: Record<string, string> };
 
 const wordsOf = (line: string): string[] =>
-  (line.match(/"[^"]*"|\S+/g) ?? []).map((word) =>
-    word.replace(/^"(.*)"$/, "$1").replace("FOLDER", folder),
-  );
+  (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, "$1").replace("FOLDER", folder));
 
 /** Runs the command lines one after the other, and holds all that they print against the family's file. */
 async function compare(
@@ -110,10 +108,7 @@ test("import and reconcile", async () => {
     "reconcile --from soon",
   ]);
   await spoilOrder(database.db);
-  await compare("reconcile-drift", [
-    "reconcile --full --report-only",
-    "reconcile --full --report-only --json",
-  ]);
+  await compare("reconcile-drift", ["reconcile --full --report-only", "reconcile --full --report-only --json"]);
 });
 
 test("findings", () =>
@@ -298,9 +293,10 @@ test("handlers", async () => {
   ];
   await compare("handlers", [
     ...lines.map((line) => ({ line, env })),
-    ...["handlers list", "handlers test receipts --change 1", "handlers test wrong --change 1"].map(
-      (line) => ({ line, env: { TALLYHOOK_HANDLERS: join(folder, "half") } }),
-    ),
+    ...["handlers list", "handlers test receipts --change 1", "handlers test wrong --change 1"].map((line) => ({
+      line,
+      env: { TALLYHOOK_HANDLERS: join(folder, "half") },
+    })),
     { line: "handlers list", env: { TALLYHOOK_HANDLERS: join(folder, "nowhere") } },
     "handlers run",
   ]);
@@ -315,10 +311,7 @@ test("forward", async () => {
     timeoutSeconds: 1,
   };
   const file = (name: string, destinations: object) =>
-    writeFile(
-      join(folder, name),
-      JSON.stringify({ destinations, privateHosts: ["127.0.0.1"] }, null, 2),
-    );
+    writeFile(join(folder, name), JSON.stringify({ destinations, privateHosts: ["127.0.0.1"] }, null, 2));
   await file("forward.jsonc", { crm });
   await file("wrong.jsonc", { crm: { ...crm, kinds: ["order.refund"], urll: "x" } });
   await db("dispatch.handlers").insert([
@@ -467,11 +460,7 @@ test("close", async () => {
     seals,
   );
   await letTimePass(database.db);
-  await compare(
-    "close-next",
-    ["close 2025-05 --by ann --yes", "close 2025-04 --by ann --yes --json"],
-    seals,
-  );
+  await compare("close-next", ["close 2025-05 --by ann --yes", "close 2025-04 --by ann --yes --json"], seals);
   await letTimePass(database.db);
   await compare(
     "close-forced",
@@ -493,9 +482,7 @@ const withoutLayout = (tag: string): string => tag.replace(/\s+/g, " ").replace(
 async function seals(): Promise<Place[]> {
   const closes = await database
     .db("reports.closes")
-    .select<{ month: string; sha256: string }[]>(
-      database.db.raw("to_char(month, 'YYYY-MM') as month, sha256"),
-    );
+    .select<{ month: string; sha256: string }[]>(database.db.raw("to_char(month, 'YYYY-MM') as month, sha256"));
   return [
     ...closes.map(({ month, sha256 }): Place => [sha256, `seal of ${month}`.padEnd(64, ".")]),
     [/(?<=│ exceptions +│ INCOMPLETE │ [1-9]\d* +│ )\w{64}/g, "rows with times".padEnd(64, ".")],
@@ -518,8 +505,7 @@ test("endpoint with the sandbox", async () => {
   ]);
 });
 
-test("sandbox and migrate", () =>
-  compare("sandbox", ["sandbox cards", "sandbox --port 70000", "migrate"]));
+test("sandbox and migrate", () => compare("sandbox", ["sandbox cards", "sandbox --port 70000", "migrate"]));
 
 /** Checks of the server that the tests were given, which says what it says. */
 const ofServer = "(?:durability|server|database role)";

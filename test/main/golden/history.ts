@@ -49,8 +49,6 @@ export async function readLately(db: Knex): Promise<void> {
   await db("reconcile.coverage").update({ read_at: db.raw("now() - interval '2 hours'") });
   const before = db.raw("now() - interval '3 hours'");
   await db("inbox.receipts").update({ received_at: before });
-  await db("inbox.progress")
-    .whereNotNull("object_known_at")
-    .update({ object_known_at: before, arrived_at: before });
+  await db("inbox.progress").whereNotNull("object_known_at").update({ object_known_at: before, arrived_at: before });
   await db("reconcile.runs").update({ started_at: before });
 }

@@ -52,8 +52,7 @@ function endAsMain(command: Command, name: string): void {
 
 function endOf(thrown: unknown, env: Given["env"]): { said: string; code: number | null } {
   if (thrown === null) return { said: "", code: null };
-  if (thrown instanceof CommanderError)
-    return { said: "", code: thrown.exitCode === 0 ? 0 : exitCodes.usage };
+  if (thrown instanceof CommanderError) return { said: "", code: thrown.exitCode === 0 ? 0 : exitCodes.usage };
   const error = withServiceAdvice(withRoleAdvice(thrown), loadConfig(env).config);
   if (!(error instanceof TallyhookError)) throw error;
   return { said: `tallyhook: ${printableMessage(error.message)}\n`, code: error.exitCode };
@@ -76,9 +75,7 @@ export function speakAlone(args: readonly string[], { env, stdin = "" }: Given):
 export type Place = readonly [where: RegExp | string, shown: string | ((match: string) => string)];
 
 /** Of the day of the run; the history's own times are of another year, and stay. */
-const days = [-1, 0, 1]
-  .map((day) => new Date(Date.now() + day * 86_400_000).toISOString().slice(0, 10))
-  .join("|");
+const days = [-1, 0, 1].map((day) => new Date(Date.now() + day * 86_400_000).toISOString().slice(0, 10)).join("|");
 
 /** The same with the minutes in which the sandbox's clock seems to stand, as whoever asks it reckons on. */
 const moments = `(?:(?:${days})T\\d\\d:\\d\\d|2025-05-01T06:0\\d):\\d\\d`;
@@ -101,10 +98,7 @@ const places: readonly Place[] = [
 export function steady(text: string, own: readonly Place[]): string {
   return [...own, ...places].reduce(
     (all, [where, shown]) =>
-      all.replaceAll(
-        where,
-        typeof shown === "string" ? () => shown : (match: string) => shown(match),
-      ),
+      all.replaceAll(where, typeof shown === "string" ? () => shown : (match: string) => shown(match)),
     text,
   );
 }

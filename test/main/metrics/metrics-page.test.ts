@@ -13,10 +13,9 @@ const withoutNode = (page: string): string => page.slice(0, page.indexOf("## Of 
 test("docs/metrics.md is what the code says of its metrics", () => {
   const page = readFileSync(join(projectRoot, "docs/metrics.md"), "utf8");
   expect(page).toContain(own);
-  expect(
-    withoutNode(page),
-    'run "node src/bin/tallyhook.js metrics --markdown > docs/metrics.md"',
-  ).toBe(withoutNode(metricsPage()));
+  expect(withoutNode(page), 'run "node src/bin/tallyhook.js metrics --markdown > docs/metrics.md"').toBe(
+    withoutNode(metricsPage()),
+  );
 });
 
 test("metrics are named by Prometheus' conventions, and say what they are", () => {

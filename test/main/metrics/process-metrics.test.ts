@@ -99,12 +99,8 @@ describe("of a system that has done something", () => {
     for (const { name, type } of Object.values(catalogue)) {
       expect(text, name).toContain(`# TYPE ${name} ${type}\n`);
     }
-    const parts = [...samplesIn(text)].filter(([name]) =>
-      name.startsWith("tallyhook_database_read_success"),
-    );
-    expect(parts.map(([name, value]) => `${name} ${value}`)).toEqual(
-      parts.map(([name]) => `${name} 1`),
-    );
+    const parts = [...samplesIn(text)].filter(([name]) => name.startsWith("tallyhook_database_read_success"));
+    expect(parts.map(([name, value]) => `${name} ${value}`)).toEqual(parts.map(([name]) => `${name} 1`));
     expect(parts).toHaveLength(catalogue.readSuccess.labels.part.length);
   });
 
@@ -130,9 +126,9 @@ describe("of a system that has done something", () => {
 
 test("an event that is replayed counts no second time in the lag", async () => {
   const lags: number[] = [];
-  const seqs = (
-    await database.db("inbox.progress").where({ state: "applied" }).limit(3).select("seq")
-  ).map(({ seq }: { seq: string }) => Number(seq));
+  const seqs = (await database.db("inbox.progress").where({ state: "applied" }).limit(3).select("seq")).map(
+    ({ seq }: { seq: string }) => Number(seq),
+  );
   expect(seqs).toHaveLength(3);
   await replayEvents(database.db, seqs);
   const deps = {
@@ -197,10 +193,7 @@ describe("what is read from the database", () => {
       const plan = await db.transaction(async (trx) => {
         await trx.raw("set local enable_seqscan = off");
         const numbered = sql.replaceAll(/\$\d+/g, "?");
-        const { rows } = await trx.raw<{ rows: Record<string, string>[] }>(
-          `explain ${numbered}`,
-          bindings as string[],
-        );
+        const { rows } = await trx.raw<{ rows: Record<string, string>[] }>(`explain ${numbered}`, bindings as string[]);
         return rows.map((row) => row["QUERY PLAN"] ?? "");
       });
       expect(

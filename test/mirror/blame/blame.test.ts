@@ -11,14 +11,7 @@ import { mirrorResources, resourceNamed } from "../../../src/mirror/resources.ts
 import { namedGroups } from "../../../src/mirror/resources/resource.ts";
 import { type Random, seededRandom } from "../../../src/platform/random.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
-import {
-  type Arrival,
-  deliverCopies,
-  emptyMirror,
-  inBatches,
-  settleCopies,
-  withoutLog,
-} from "../copies.ts";
+import { type Arrival, deliverCopies, emptyMirror, inBatches, settleCopies, withoutLog } from "../copies.ts";
 import { type History, histories } from "../shop-history.ts";
 
 let database: TestDatabase;
@@ -77,10 +70,7 @@ test(
           for (const { at, contents } of moments) {
             const past = new Map(
               objects.flatMap((object) =>
-                Array.from(winnersAsOf(object, at), ([group, { state }]) => [
-                  `${group} ${object.id}`,
-                  state.content,
-                ]),
+                Array.from(winnersAsOf(object, at), ([group, { state }]) => [`${group} ${object.id}`, state.content]),
               ),
             );
             for (const [key, content] of contents) {
@@ -108,9 +98,7 @@ async function provesBlame(db: Knex, object: KnownObject): Promise<void> {
     const winner = winners.get(group);
     expect(winner, `${group} of ${id} has a winner`).toBeDefined();
     if (contentColumn !== undefined) expect(winner?.state.content).toEqual(row?.[contentColumn]);
-    const higher = states.filter(
-      (state) => state.group === group && state.version > (winner?.version ?? ""),
-    );
+    const higher = states.filter((state) => state.group === group && state.version > (winner?.version ?? ""));
     expect(higher, `nothing in the history of ${group} ${id} is above its row`).toEqual([]);
   }
   expect(editedColumns(object, winners), `${resource} ${id}`).toEqual([]);
@@ -118,9 +106,7 @@ async function provesBlame(db: Knex, object: KnownObject): Promise<void> {
   for (const [column, { value }] of computed) {
     expect(value, `${column} of ${id}`).toEqual(row?.[column] ?? null);
   }
-  const blame = new Map(
-    blameOf(object, winners, computed).map((field) => [field.field, field] as const),
-  );
+  const blame = new Map(blameOf(object, winners, computed).map((field) => [field.field, field] as const));
   for (const column of ["status", "total", "attempt_count", "next_retry_at", "email", "amount"]) {
     const shown = row?.[column];
     if (shown === undefined || shown === null || blame.get(column) === undefined) continue;

@@ -4,24 +4,11 @@ import { blameOf } from "../../../src/mirror/blame/blame.ts";
 import { readComputedColumns } from "../../../src/mirror/blame/computed-columns.ts";
 import { changesBetween } from "../../../src/mirror/blame/fields.ts";
 import { withoutPersons } from "../../../src/mirror/blame/impersonal.ts";
-import {
-  type KnownObject,
-  readObject,
-  readStatesOf,
-} from "../../../src/mirror/blame/object-history.ts";
+import { type KnownObject, readObject, readStatesOf } from "../../../src/mirror/blame/object-history.ts";
 import { editedColumns, winnersNow } from "../../../src/mirror/blame/winners.ts";
 import type { Resource, Snapshot } from "../../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
-import {
-  apply,
-  at,
-  sampleCustomer,
-  sampleEntry,
-  sampleOrder,
-  sampleTransaction,
-  seen,
-  shown,
-} from "../samples.ts";
+import { apply, at, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "../samples.ts";
 
 const database = useTestDatabase();
 let objects = 0;
@@ -48,8 +35,7 @@ async function blameOfField(resource: Resource, id: string, field: string) {
 const caused = (snapshot: Snapshot, cause: string): Snapshot => ({ ...snapshot, cause });
 
 describe("the status of an order", () => {
-  const order = (id: string, status: string, seconds: number) =>
-    sampleOrder({ id, status, updated_at: at(seconds) });
+  const order = (id: string, status: string, seconds: number) => sampleOrder({ id, status, updated_at: at(seconds) });
   const newId = () => `order-${++objects}`;
 
   test("loses nothing to a state that followed in its order", async () => {
@@ -95,9 +81,7 @@ describe("the status of an order", () => {
     const id = newId();
     await apply(database.db, caused(shown("order", order(id, "succeeded", 0)), "event:1"));
     await apply(database.db, caused(shown("order", order(id, "refunded", 0)), "event:2"));
-    expect((await blameOfField("order", id, "status")).lost).toEqual([
-      ["succeeded", "rank", false],
-    ]);
+    expect((await blameOfField("order", id, "status")).lost).toEqual([["succeeded", "rank", false]]);
     await apply(database.db, seen("order", order(id, "succeeded", 0), 30));
     expect(await blameOfField("order", id, "status")).toMatchObject({
       value: "succeeded",
@@ -186,9 +170,7 @@ test("the history is read from the newest on, and goes on before a time", async 
   }
   const first = await readStatesOf(db, object, { limit: 2 });
   expect(first.hasMore).toBe(true);
-  expect(first.states.map(({ updatedAt }) => updatedAt)).toEqual(
-    [at(4), at(3)].map(canonicalTimestamp),
-  );
+  expect(first.states.map(({ updatedAt }) => updatedAt)).toEqual([at(4), at(3)].map(canonicalTimestamp));
   const before = first.states.at(-1)?.updatedAt ?? "";
   const rest = await readStatesOf(db, object, { before, limit: 9 });
   expect(rest.states).toHaveLength(3);
@@ -196,9 +178,7 @@ test("the history is read from the newest on, and goes on before a time", async 
 });
 
 test("an absent field and one that is null are the same, and lists are compared whole", () => {
-  expect(
-    changesBetween({ a: { b: 1, c: null }, d: [1] }, { a: { b: 2 }, d: [1], e: null, f: "x" }),
-  ).toEqual([
+  expect(changesBetween({ a: { b: 1, c: null }, d: [1] }, { a: { b: 2 }, d: [1], e: null, f: "x" })).toEqual([
     { field: "a.b", from: 1, to: 2 },
     { field: "f", from: undefined, to: "x" },
   ]);

@@ -16,9 +16,7 @@ test.each([
 
 test("a name that is near no kind is told all of them", () => {
   expect(kindNamed("")).toEqual({
-    problem: expect.stringMatching(
-      /^"" is no kind of change\. The kinds are order\.created, .*\.$/,
-    ),
+    problem: expect.stringMatching(/^"" is no kind of change\. The kinds are order\.created, .*\.$/),
   });
 });
 

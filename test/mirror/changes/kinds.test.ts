@@ -7,9 +7,7 @@ import type { Resource } from "../../../src/mirror/snapshot.ts";
 type Columns = Record<string, string | null>;
 
 /** The same of a subscription, each as `status cycle`. */
-function rowsOfCycles(
-  cycles: readonly [string, string, string[]][],
-): [Resource, Columns, Columns, string[]][] {
+function rowsOfCycles(cycles: readonly [string, string, string[]][]): [Resource, Columns, Columns, string[]][] {
   const row = (text: string): Columns => {
     const [status = "", current_billing_cycle = ""] = text.split(" ");
     return { status, current_billing_cycle };
@@ -32,30 +30,10 @@ const cases: readonly [Resource, Columns | null, Columns, string[]][] = [
   ["order", { status: "succeeded" }, { status: "partially_refunded" }, []],
   ["order", { status: "succeeded" }, { status: "chargeback" }, []],
   ["order", { status: "pending" }, { status: "failed" }, ["failed"]],
-  [
-    "order",
-    { status: "failed", attempt_count: "1" },
-    { status: "failed", attempt_count: "2" },
-    ["failed"],
-  ],
-  [
-    "order",
-    { status: "failed", attempt_count: null },
-    { status: "failed", attempt_count: null },
-    [],
-  ],
-  [
-    "order",
-    { status: "failed", attempt_count: null },
-    { status: "failed", attempt_count: "1" },
-    [],
-  ],
-  [
-    "order",
-    { status: "failed", attempt_count: null },
-    { status: "failed", attempt_count: "2" },
-    ["failed"],
-  ],
+  ["order", { status: "failed", attempt_count: "1" }, { status: "failed", attempt_count: "2" }, ["failed"]],
+  ["order", { status: "failed", attempt_count: null }, { status: "failed", attempt_count: null }, []],
+  ["order", { status: "failed", attempt_count: null }, { status: "failed", attempt_count: "1" }, []],
+  ["order", { status: "failed", attempt_count: null }, { status: "failed", attempt_count: "2" }, ["failed"]],
   ["order", { status: "pending" }, { status: "voided" }, ["voided"]],
   ["order", { status: "succeeded" }, { status: "refund_failed" }, []],
   // A status that the interface does not name may come before a payment or after one.
@@ -63,18 +41,8 @@ const cases: readonly [Resource, Columns | null, Columns, string[]][] = [
   ["order", { status: "settled" }, { status: "refunded" }, []],
   ["order", { status: "succeeded" }, { status: "settled" }, []],
   // The state is the same, so the row was wrong.
-  [
-    "order",
-    { status: "failed", content_hash: "a" },
-    { status: "succeeded", content_hash: "a" },
-    [],
-  ],
-  [
-    "order",
-    { status: "pending", content_hash: "a" },
-    { status: "succeeded", content_hash: "b" },
-    ["paid"],
-  ],
+  ["order", { status: "failed", content_hash: "a" }, { status: "succeeded", content_hash: "a" }, []],
+  ["order", { status: "pending", content_hash: "a" }, { status: "succeeded", content_hash: "b" }, ["paid"]],
   [
     "order",
     { status: "failed", attempt_count: "1", content_hash: "a" },
@@ -140,12 +108,7 @@ const cases: readonly [Resource, Columns | null, Columns, string[]][] = [
   ["subscription", { status: "active" }, { status: "past_due" }, ["past_due"]],
   ["subscription", { status: "active" }, { status: "paused" }, ["paused"]],
   ["subscription", { status: "paused" }, { status: "active" }, ["resumed"]],
-  [
-    "subscription",
-    { status: "active", plan_id: "small" },
-    { status: "active", plan_id: "large" },
-    ["plan_changed"],
-  ],
+  ["subscription", { status: "active", plan_id: "small" }, { status: "active", plan_id: "large" }, ["plan_changed"]],
   ["subscription", { status: "active", plan_id: null }, { status: "active", plan_id: "large" }, []],
   ["subscription", { status: "past_due" }, { status: "canceled" }, ["canceled"]],
   ["subscription", { status: "active" }, { status: "completed" }, ["completed"]],
@@ -161,9 +124,7 @@ test.each(cases)("%s: %j to %j is %j", (resource, before, after, kinds) => {
 });
 
 test("every kind that a rule gives is in the vocabulary, and a resource reads the columns that its rules need", () => {
-  const given = cases.flatMap(([resource, , , kinds]) =>
-    kinds.map((kind) => `${resource}.${kind}`),
-  );
+  const given = cases.flatMap(([resource, , , kinds]) => kinds.map((kind) => `${resource}.${kind}`));
   expect(changeKinds).toEqual(expect.arrayContaining(given));
   for (const [resource, before, after] of cases) {
     const { watched = [] } = mirrorResources.find(({ name }) => name === resource) ?? {};
@@ -179,9 +140,7 @@ describe("what a state tells once for ever", () => {
     );
 
   test("is a dispute, and its outcome where a status names it", () => {
-    expect(facts("order", { status: "chargeback" })).toEqual([
-      "order.disputed of order object-1 by ",
-    ]);
+    expect(facts("order", { status: "chargeback" })).toEqual(["order.disputed of order object-1 by "]);
     expect(facts("order", { status: "chargeback_accepted" })).toHaveLength(2);
     expect(facts("order", { status: "chargeback_dismissed" }).at(1)).toContain("dispute_won");
     expect(facts("order", { status: "refunded" })).toEqual([]);
@@ -197,9 +156,7 @@ describe("what a state tells once for ever", () => {
   test("is a refund that succeeded or failed and names its order", () => {
     const refund = { status: "succeeded", order_id: "order-1" };
     for (const group of ["transaction", "transaction.inline"]) {
-      expect(facts(group, { type: "refund" }, refund)).toEqual([
-        "order.refunded of order order-1 by object-1",
-      ]);
+      expect(facts(group, { type: "refund" }, refund)).toEqual(["order.refunded of order order-1 by object-1"]);
     }
     expect(facts("transaction", { type: "refund" }, { ...refund, status: "failed" })).toEqual([
       "order.refund_failed of order order-1 by object-1",
@@ -268,11 +225,7 @@ describe("of a life that the interface allows", () => {
   }
 
   /** A cycle is counted when it is charged, or when it is paid: the interface does not say. */
-  function live(
-    resource: "order" | "subscription",
-    picks: readonly number[],
-    isCountedWhenCharged: boolean,
-  ): Life {
+  function live(resource: "order" | "subscription", picks: readonly number[], isCountedWhenCharged: boolean): Life {
     const ways: Readonly<Record<string, readonly (readonly string[])[]>> = next[resource];
     const life: Life = { rows: [], truth: [`${resource}.created`] };
     let [status, cycle] = ["", 0];

@@ -22,8 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stand.close());
 
-const shownStates = (): GroupState[] =>
-  shown.map(decode).flatMap((one) => (one.ok ? one.states : []));
+const shownStates = (): GroupState[] => shown.map(decode).flatMap((one) => (one.ok ? one.states : []));
 
 test("of what is equal, every row of every table is proved so by one statement a table", async () => {
   const { db } = stand.database;

@@ -1,9 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  findDeclinedOrders,
-  declinedAttempts,
-  nextRetryAfter,
-} from "../../../src/mirror/dunning/declined-orders.ts";
+import { findDeclinedOrders, declinedAttempts, nextRetryAfter } from "../../../src/mirror/dunning/declined-orders.ts";
 import {
   findRenewal,
   recoveredRenewals,
@@ -13,15 +9,7 @@ import {
 import { dunningDefaults, dunningStageOf } from "../../../src/mirror/dunning/stages.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyMirror } from "../copies.ts";
-import {
-  apply,
-  at,
-  sampleEntry,
-  sampleOrder,
-  sampleSubscription,
-  seen,
-  shown,
-} from "../samples.ts";
+import { apply, at, sampleEntry, sampleOrder, sampleSubscription, seen, shown } from "../samples.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
@@ -88,11 +76,7 @@ describe("the renewals that are not paid", () => {
     ["an event that does not say", { attempt_count: 2 }, {}],
     ["an event of an earlier attempt", { attempt_count: 1, next_retry_at: at(5 * day) }, {}],
     ["the subscription", {}, { attempt_count: 2, next_retry_at: at(11 * day) }],
-    [
-      "the subscription, about another attempt",
-      {},
-      { attempt_count: 1, next_retry_at: at(11 * day) },
-    ],
+    ["the subscription, about another attempt", {}, { attempt_count: 1, next_retry_at: at(11 * day) }],
     ["the subscription, that none follows", {}, { attempt_count: 2, next_retry_at: null }],
     ["nothing", {}, {}],
   ])("have the next retry that alerts tell, by %s", async (_, order, sub) => {
@@ -102,9 +86,7 @@ describe("the renewals that are not paid", () => {
     const [known] = await findDeclinedOrders(database.db, ["order-1"]);
     if (known === undefined) throw new Error("the order is not known");
     const number = declinedAttempts(known).at(-1)?.number ?? 0;
-    expect(await unpaid()).toMatchObject([
-      { attempts: number, nextRetryAt: nextRetryAfter(known, number) },
-    ]);
+    expect(await unpaid()).toMatchObject([{ attempts: number, nextRetryAt: nextRetryAfter(known, number) }]);
   });
 });
 
@@ -113,13 +95,9 @@ test("a renewal that was paid after all is recovered from the time of that charg
   await apply(database.db, shown("subscription", subscription({ status: "active" })));
   await apply(
     database.db,
-    shown(
-      "order",
-      renewal({ status: "succeeded", failure_code: null, transactions: [sale(0), paid] }),
-    ),
+    shown("order", renewal({ status: "succeeded", failure_code: null, transactions: [sale(0), paid] })),
   );
-  const since = (seconds: number) =>
-    recoveredRenewals(database.db, { since: new Date(at(seconds)), limit: 10 });
+  const since = (seconds: number) => recoveredRenewals(database.db, { since: new Date(at(seconds)), limit: 10 });
   expect(await since(4 * day)).toMatchObject([
     {
       orderId: "order-1",
@@ -150,9 +128,7 @@ describe("a retry that the service makes as another order of the cycle", () => {
     await apply(database.db, shown("order", again()));
     expect(await unpaid()).toMatchObject([{ orderId: "order-2", attempts: 2 }]);
     expect(await unpaid()).toHaveLength(1);
-    expect(await sumUnpaidRenewals(database.db, { now })).toEqual([
-      { currency: "usd", totalMinor: 1_000n },
-    ]);
+    expect(await sumUnpaidRenewals(database.db, { now })).toEqual([{ currency: "usd", totalMinor: 1_000n }]);
     expect(await findRenewal(database.db, "order-1")).toMatchObject({
       state: "in progress",
       attempts: 2,
@@ -174,10 +150,7 @@ describe("a retry that the service makes as another order of the cycle", () => {
 
 test("a renewal whose order is voided is lost, though its subscription goes on", async () => {
   await apply(database.db, shown("subscription", subscription({ status: "active" })));
-  await apply(
-    database.db,
-    shown("order", renewal({ status: "voided", updated_at: at(day), transactions: [sale(0)] })),
-  );
+  await apply(database.db, shown("order", renewal({ status: "voided", updated_at: at(day), transactions: [sale(0)] })));
   expect(await unpaid()).toEqual([]);
   expect(await findRenewal(database.db, "order-1")).toMatchObject({ state: "lost" });
 });
@@ -187,11 +160,7 @@ test("a renewal that failed again and was paid again was recovered then", async 
   await apply(
     database.db,
     seen("subscription", subscription({ status: "active" }), 9 * day),
-    seen(
-      "order",
-      renewal({ status: "succeeded", transactions: [sale(1), paid(2), sale(6), paid(7)] }),
-      9 * day,
-    ),
+    seen("order", renewal({ status: "succeeded", transactions: [sale(1), paid(2), sale(6), paid(7)] }), 9 * day),
   );
   const since = new Date(at(5 * day));
   expect(await recoveredRenewals(database.db, { since, limit: 10 })).toMatchObject([
@@ -216,11 +185,7 @@ test.each([
   [1, null, "final"],
   [3, "unknown", "retrying"],
   [1, "unknown", "first"],
-] as const)(
-  "after %s attempts with the next one in %s hours, the stage is %s",
-  (attempts, hours, stage) => {
-    const nextRetryAt =
-      typeof hours === "number" ? new Date(now.getTime() + hours * 3_600_000) : hours;
-    expect(dunningStageOf({ attempts, nextRetryAt }, dunningDefaults, now)).toBe(stage);
-  },
-);
+] as const)("after %s attempts with the next one in %s hours, the stage is %s", (attempts, hours, stage) => {
+  const nextRetryAt = typeof hours === "number" ? new Date(now.getTime() + hours * 3_600_000) : hours;
+  expect(dunningStageOf({ attempts, nextRetryAt }, dunningDefaults, now)).toBe(stage);
+});

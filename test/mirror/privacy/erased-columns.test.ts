@@ -98,8 +98,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "reconcile.doubts": "resource id why state outcome",
   "reconcile.endpoint_calls": "kind endpoint_id body outcome",
   "reconcile.endpoints": "id url secret_id",
-  "reconcile.findings":
-    "key class identity severity resource object_id currency state cause ack_by",
+  "reconcile.findings": "key class identity severity resource object_id currency state cause ack_by",
   "reconcile.run_states": "state",
   "reconcile.leases": "name host process",
   "reconcile.order_takers": "host",
@@ -124,9 +123,7 @@ const impersonal: Readonly<Record<string, string>> = {
 };
 
 const columnsOf = (lists: Readonly<Record<string, string>>): string[] =>
-  Object.entries(lists).flatMap(([table, columns]) =>
-    columns.split(/\s+/).map((column) => `${table}.${column}`),
-  );
+  Object.entries(lists).flatMap(([table, columns]) => columns.split(/\s+/).map((column) => `${table}.${column}`));
 
 test("every column that can hold a text is redacted by an erasure, or cannot tell who somebody is", async () => {
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(

@@ -115,11 +115,9 @@ test.each<[string, (status: string, changed: number) => object[][]]>([
   expect(new Set(before.map((each) => each.replace(/^\S+/, ""))).size).toBeGreaterThan(12);
   const stateCount = await db("mirror.versions").count();
 
-  const { error } = await runCommand(
-    registerCustomers,
-    ["customers", "erase", "customer-1", "--yes", "--by", "ada"],
-    { env: database.environment },
-  );
+  const { error } = await runCommand(registerCustomers, ["customers", "erase", "customer-1", "--yes", "--by", "ada"], {
+    env: database.environment,
+  });
   expect(error).toBeNull();
   expect(JSON.stringify(await db("mirror.versions"))).not.toMatch(/Jane|Joan|June|Ann/);
   expect(await figures(times)).toEqual(before);

@@ -21,19 +21,9 @@ describe("the fields of an object", () => {
       { transactions: [{ description: [masked] }] },
       "transactions.description",
     ],
-    [
-      "as a number",
-      { metadata: { card: Number(digits) } },
-      { metadata: { card: masked } },
-      "metadata.card",
-    ],
+    ["as a number", { metadata: { card: Number(digits) } }, { metadata: { card: masked } }, "metadata.card"],
     ["as a key", { metadata: { [digits]: 1 } }, { metadata: { [masked]: 1 } }, "metadata.(key)"],
-    [
-      "in a field that nobody knows",
-      { card_number: digits },
-      { card_number: masked },
-      "card_number",
-    ],
+    ["in a field that nobody knows", { card_number: digits }, { card_number: masked }, "card_number"],
   ])("%s", (_, object, value, path) => {
     expect(mayHoldCardNumbers(object)).toBe(true);
     expect(maskFields(object)).toEqual({ value, paths: [path] });

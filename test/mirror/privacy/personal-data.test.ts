@@ -18,16 +18,8 @@ import { transactionSchema } from "../../../src/contract/resources/transactions.
 
 describe("the list of what stays", () => {
   it("knows every field of the interface, so that a new one is decided on", () => {
-    const schemas = [
-      customerSchema,
-      orderSchema,
-      subscriptionSchema,
-      transactionSchema,
-      planSchema,
-    ];
-    const fields = new Set(
-      schemas.flatMap((schema) => keysOf(z.toJSONSchema(schema, jsonOptions))),
-    );
+    const schemas = [customerSchema, orderSchema, subscriptionSchema, transactionSchema, planSchema];
+    const fields = new Set(schemas.flatMap((schema) => keysOf(z.toJSONSchema(schema, jsonOptions))));
     expect(fields.size).toBeGreaterThan(80);
     expect([...fields].filter((key) => !classifiedKeys.has(key))).toEqual([]);
   });
@@ -43,9 +35,7 @@ describe("the list of what stays", () => {
 
   it("leaves no column that findings hide as personal", () => {
     const personal = mirrorResources.flatMap((resource) =>
-      Object.entries(allColumns(resource)).flatMap(([name, { holds }]) =>
-        holds === "personal" ? [name] : [],
-      ),
+      Object.entries(allColumns(resource)).flatMap(([name, { holds }]) => (holds === "personal" ? [name] : [])),
     );
     expect(personal).toContain("email");
     const left = personal.filter((name) => withoutPersonalField(name, "jane") === "jane");
@@ -142,16 +132,7 @@ describe("an object without personal data", () => {
 
   it("has lost all of it at once", () => {
     const json = fc.jsonValue({ stringUnit: fc.constantFrom("a", "@", " ", "1", "-", ".", "\n") });
-    const key = fc.constantFrom(
-      "id",
-      "status",
-      "total",
-      "customer",
-      "items",
-      "metadata",
-      "email",
-      "x",
-    );
+    const key = fc.constantFrom("id", "status", "total", "customer", "items", "metadata", "email", "x");
     fc.assert(
       fc.property(fc.dictionary(key, json), (value) => {
         const once = withoutPersonalData(value);
@@ -229,18 +210,9 @@ describe("the body of an event", () => {
 
   it.each<[string, object]>([
     ["names another customer", event({ id: "o-1", customer_id: "c-2", note: "Jane" })],
-    [
-      "names another customer with their address",
-      event({ customer_id: "c-2", email: "jane@example.com" }),
-    ],
-    [
-      "is of another customer by its own id",
-      event({ id: "c-2", email: "jane@example.com" }, "customer.created"),
-    ],
-    [
-      "names nobody and nothing of theirs",
-      event({ id: "x-1", to: "joe@example.com" }, "mail.sent"),
-    ],
+    ["names another customer with their address", event({ customer_id: "c-2", email: "jane@example.com" })],
+    ["is of another customer by its own id", event({ id: "c-2", email: "jane@example.com" }, "customer.created")],
+    ["names nobody and nothing of theirs", event({ id: "x-1", to: "joe@example.com" }, "mail.sent")],
   ])("is not theirs where it %s", (_, body) => {
     expect(left(body)).toBe("untouched");
   });
@@ -248,9 +220,7 @@ describe("the body of an event", () => {
   it("loses of an event about somebody else what it embeds of theirs", () => {
     const entry = { customer_id: "c-1", amount: 5, note: "Jane" };
     const order = { id: "o-1", customer_id: "c-2", note: "Joe", transactions: [entry] };
-    expect(left(event(order))).toEqual(
-      event({ ...order, transactions: [{ customer_id: "c-1", amount: 5 }] }),
-    );
+    expect(left(event(order))).toEqual(event({ ...order, transactions: [{ customer_id: "c-1", amount: 5 }] }));
   });
 
   // Of a key that is said twice the parser keeps the last: what stood under the first is in the bytes alone.
@@ -268,8 +238,7 @@ describe("the body of an event", () => {
   });
 
   it("loses what is nested beyond measure as well", () => {
-    const deep = (inner: string): string =>
-      `${'{"data":'.repeat(20_000)}${inner}${"}".repeat(20_000)}`;
+    const deep = (inner: string): string => `${'{"data":'.repeat(20_000)}${inner}${"}".repeat(20_000)}`;
     for (const text of [
       `{"id":"e","customer_id":"c-1","data":${deep('"Jane"')}}`,
       `{"id":"e","note":"Jane, c-1","note":"x","customer_id":"c-2","data":${deep('"Jane"')}}`,
@@ -282,8 +251,7 @@ describe("the body of an event", () => {
   });
 
   it("is emptied where it is no JSON and names them, and only then", () => {
-    const of = (text: string): unknown =>
-      redactedEvent(defaultEnvelopePaths, parsedEventOf(Buffer.from(text)), people);
+    const of = (text: string): unknown => redactedEvent(defaultEnvelopePaths, parsedEventOf(Buffer.from(text)), people);
     expect(of("Jane is c-1, we think")).toEqual({ raw: null, body: undefined });
     expect(of('{"email": "Jane@Example.com"')).toEqual({ raw: null, body: undefined });
     expect(of("somebody is c-12")).toBeNull();

@@ -3,10 +3,7 @@ import { lstat, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-} from "../../../src/platform/embedded/embedded-postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../src/platform/embedded/embedded-postgres.ts";
 import { UnreachableError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { commandLine } from "../../../src/platform/process-table.ts";
@@ -137,10 +134,7 @@ test("after kill -9 of the server the next start recovers what was committed", a
   await server.stop();
   server = restarted;
   expect(server.attached).toBe(false);
-  expect(await query(server.url, "SELECT id FROM kept ORDER BY id")).toEqual([
-    { id: 1 },
-    { id: 2 },
-  ]);
+  expect(await query(server.url, "SELECT id FROM kept ORDER BY id")).toEqual([{ id: 1 }, { id: 2 }]);
 });
 
 test("a postmaster.pid whose process id another program has by now does not stop the start", async () => {

@@ -27,8 +27,7 @@ const log = createLog({ level: "silent", name: "test" });
 const isRoot = process.getuid?.() === 0;
 /** An id that no account has need of: the tests' user is not the one that root would pick. */
 const user: ServerUser = { uid: 1, gid: 1, name: "daemon" };
-const userCanRun =
-  isRoot && (await canRead(user, projectRoot)) && (await canRead(user, dirname(process.execPath)));
+const userCanRun = isRoot && (await canRead(user, projectRoot)) && (await canRead(user, dirname(process.execPath)));
 
 const made: string[] = [];
 afterEach(async () => {
@@ -206,12 +205,7 @@ test("what initdb says is in the cause when it fails, and the next start begins 
   await server.remove();
 });
 
-test.each(['"', "$", "`"])(
-  "a path with %s in it, which initdb cannot take, is refused with words",
-  async (sign) => {
-    const dataDir = join(await dataDirectory(), `a${sign}b`);
-    await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(
-      `its path contains one of " $ \``,
-    );
-  },
-);
+test.each(['"', "$", "`"])("a path with %s in it, which initdb cannot take, is refused with words", async (sign) => {
+  const dataDir = join(await dataDirectory(), `a${sign}b`);
+  await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(`its path contains one of " $ \``);
+});

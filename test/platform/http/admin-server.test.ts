@@ -2,11 +2,7 @@ import { request } from "node:http";
 import { createLog } from "../../../src/platform/log.ts";
 import { afterEach, expect, test } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
-import {
-  type AdminServer,
-  type AdminServerParts,
-  startAdminServer,
-} from "../../../src/platform/http/admin-server.ts";
+import { type AdminServer, type AdminServerParts, startAdminServer } from "../../../src/platform/http/admin-server.ts";
 
 const silentLog = createLog({ level: "silent", name: "test", destination: process.stderr });
 const servers: AdminServer[] = [];
@@ -74,13 +70,10 @@ test.each([
   ["via", "1.1 proxy"],
   // A page whose name was made to lead to this machine.
   ["host", "evil.example.com"],
-])(
-  "shows no metrics without a token where %s says that somebody else asks",
-  async (name, value) => {
-    const url = await start();
-    expect(await get(`${url}/metrics`, { [name]: value })).toBe(403);
-  },
-);
+])("shows no metrics without a token where %s says that somebody else asks", async (name, value) => {
+  const url = await start();
+  expect(await get(`${url}/metrics`, { [name]: value })).toBe(403);
+});
 
 test.each([
   ["", 401],

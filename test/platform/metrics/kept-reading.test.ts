@@ -8,11 +8,7 @@ function setUp(read: () => Promise<number>, waitMs = 60_000) {
   let nowMs = Date.parse("2026-03-01T00:00:00Z");
   const clock = { now: () => new Date(nowMs) };
   return {
-    reading: createKeptReading(
-      { log, clock, name: "test" },
-      { freshMs: 15_000, waitMs, retryMs: 5_000 },
-      read,
-    ),
+    reading: createKeptReading({ log, clock, name: "test" }, { freshMs: 15_000, waitMs, retryMs: 5_000 }, read),
     pass: (ms: number) => (nowMs += ms),
   };
 }

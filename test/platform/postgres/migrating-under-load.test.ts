@@ -6,11 +6,7 @@ import type { Knex } from "knex";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { UnreachableError } from "../../../src/platform/errors.ts";
 import type { MigrateOptions } from "../../../src/platform/postgres/migration-session.ts";
-import {
-  type Schema,
-  migrateToLatest,
-  pendingMigrations,
-} from "../../../src/platform/postgres/migrations.ts";
+import { type Schema, migrateToLatest, pendingMigrations } from "../../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
 import { pendingObjects } from "../../../src/platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../../../src/platform/postgres/sql-file.ts";
@@ -95,10 +91,7 @@ test("a session's own limits are as before when its connection has migrated", as
     poolMax: 1,
     applicationName: "tallyhook test",
   });
-  await write(
-    "0001_online.sql",
-    "-- online\ncreate index concurrently if not exists t_n on public.t (n);",
-  );
+  await write("0001_online.sql", "-- online\ncreate index concurrently if not exists t_n on public.t (n);");
   await migrateToLatest(one, schema);
   const { rows } = await one.raw<{ rows: unknown[] }>(
     `select current_setting('lock_timeout') as lock_timeout,
@@ -109,10 +102,7 @@ test("a session's own limits are as before when its connection has migrated", as
 });
 
 test("an index that is built online waits for a transaction, and nobody waits for it", async () => {
-  await write(
-    "0001_online.sql",
-    "-- online\ncreate index concurrently if not exists t_n on public.t (n);",
-  );
+  await write("0001_online.sql", "-- online\ncreate index concurrently if not exists t_n on public.t (n);");
   const other = createDatabase({
     url: database.url,
     poolMax: 1,
@@ -131,10 +121,7 @@ test("an index that is built online waits for a transaction, and nobody waits fo
 
 test("an index that a crash left invalid is built again, and its file is recorded only then", async () => {
   await database.db.raw("insert into public.t values (1, 7), (2, 7)");
-  await write(
-    "0001_online.sql",
-    "-- online\ncreate unique index concurrently if not exists t_n on public.t (n);\n",
-  );
+  await write("0001_online.sql", "-- online\ncreate unique index concurrently if not exists t_n on public.t (n);\n");
   await expect(migrate()).rejects.toThrow(/0001_online\.sql: could not create unique index "t_n"/);
   expect(await pendingMigrations(database.db, schema)).toEqual(["0001_online"]);
   expect(await isValid("t_n")).toBe(false);
@@ -160,27 +147,15 @@ test("online files run after what no file builds on them for, and before what on
     },
     released: () => void order.push("released"),
   };
-  await write(
-    "0001_one.sql",
-    "alter table public.t add constraint t_n check (n is not null) not valid;",
-  );
+  await write("0001_one.sql", "alter table public.t add constraint t_n check (n is not null) not valid;");
   await write(
     "0002_two.sql",
     "-- online\n-- repeat\nupdate public.t set n = 0 where id in (select id from public.t where n is null limit 4);\nalter table public.t validate constraint t_n;",
   );
   await write("0003_six.sql", "alter table public.t alter column n set not null;");
-  await write(
-    "0004_end.sql",
-    "-- online\ncreate index concurrently if not exists t_m on public.t (n);",
-  );
+  await write("0004_end.sql", "-- online\ncreate index concurrently if not exists t_m on public.t (n);");
   await write("0005_fin.sql", "-- online\nselect 1;");
-  expect((await migrate({ watcher })).applied).toEqual([
-    "0001_one",
-    "0002_two",
-    "0003_six",
-    "0004_end",
-    "0005_fin",
-  ]);
+  expect((await migrate({ watcher })).applied).toEqual(["0001_one", "0002_two", "0003_six", "0004_end", "0005_fin"]);
   const batches = ["0002_two:3", "0002_two:3", "0002_two:3", "0002_two:3", "released"];
   expect(order).toEqual([
     "0001_one:1",

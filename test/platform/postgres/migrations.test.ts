@@ -83,8 +83,7 @@ describe("numbered files", () => {
 
   test("are applied by one of two processes that migrate at once", async () => {
     await write("0001_a.sql", "create table a (id int);");
-    const open = (): Knex =>
-      createDatabase({ url: database.url, poolMax: 1, applicationName: "migrating" });
+    const open = (): Knex => createDatabase({ url: database.url, poolMax: 1, applicationName: "migrating" });
     const databases = [open(), open(), open()];
     const done = await Promise.all(databases.map((db) => migrateToLatest(db, schema)));
     expect(done.flatMap(({ applied }) => applied)).toEqual(["0001_a"]);
@@ -98,16 +97,13 @@ describe("numbered files", () => {
     await rm(join(folder, "0002_from_the_future.sql"));
     const refused = migrate();
     await expect(refused).rejects.toBeInstanceOf(ConfigurationError);
-    await expect(refused).rejects.toThrow(
-      /newer version of Tallyhook \(it has 0002_from_the_future\)/,
-    );
+    await expect(refused).rejects.toThrow(/newer version of Tallyhook \(it has 0002_from_the_future\)/);
   });
 });
 
 describe("a newer version's files", () => {
   const removed = async (name: string) => rm(join(folder, `${name}.sql`));
-  const refusing = async () =>
-    (await refusingMigrations(database.db, schema.migrations)).map(({ name }) => name);
+  const refusing = async () => (await refusingMigrations(database.db, schema.migrations)).map(({ name }) => name);
 
   test("that need a file which this version does not know refuse it, online or not; others do not", async () => {
     await write("0001_a.sql", "create table a (id int);");
@@ -139,8 +135,7 @@ describe("a newer version's files", () => {
 });
 
 describe("functions, views and triggers", () => {
-  const one = (body: string) =>
-    `create or replace function reports.one() returns int language sql as '${body}';`;
+  const one = (body: string) => `create or replace function reports.one() returns int language sql as '${body}';`;
 
   test("are made again when their file changes, and only then", async () => {
     schema = { ...schema, objects: [await write("one.sql", one("select 1"))] };
@@ -155,9 +150,7 @@ describe("functions, views and triggers", () => {
     const file = await write("v.sql", "create or replace view reports.v as select 1 as n;");
     schema = { ...schema, objects: [file] };
     await migrate();
-    await database.db.raw(
-      "grant select on reports.v to public; create view public.theirs as select n from reports.v",
-    );
+    await database.db.raw("grant select on reports.v to public; create view public.theirs as select n from reports.v");
     await write("v.sql", "create or replace view reports.v as select 2 as n, 3 as m;");
     await migrate();
     expect(await valueOf("(select n from public.theirs)")).toBe(2);
@@ -198,9 +191,7 @@ describe("functions, views and triggers", () => {
   });
 
   test("may get other arguments also where a version without a record made them", async () => {
-    await database.db.raw(
-      "create function reports.f(a int) returns int language sql as 'select a'",
-    );
+    await database.db.raw("create function reports.f(a int) returns int language sql as 'select a'");
     const file = await write(
       "f.sql",
       "create or replace function reports.f(a int, b int default 5) returns int language sql as 'select a + b';",
@@ -262,9 +253,7 @@ describe("functions, views and triggers", () => {
     ]);
     expect((await migrate()).replaced).toHaveLength(1);
     await expect(database.db.raw("delete from reports.t")).rejects.toThrow("refused");
-    expect(await changedObjects(database.db)).toEqual([
-      { kind: "view", name: "reports.theirs", change: "added" },
-    ]);
+    expect(await changedObjects(database.db)).toEqual([{ kind: "view", name: "reports.theirs", change: "added" }]);
   });
 
   test("may be constraint triggers, which are made again where they changed", async () => {
@@ -297,9 +286,7 @@ describe("functions, views and triggers", () => {
       ...schema,
       objects: [await write("a.sql", one("select 1")), await write("b.sql", one("select 2"))],
     };
-    await expect(migrate()).rejects.toThrow(
-      /b\.sql defines function reports\.one, which .*a\.sql already defines/,
-    );
+    await expect(migrate()).rejects.toThrow(/b\.sql defines function reports\.one, which .*a\.sql already defines/);
   });
 });
 
@@ -308,12 +295,7 @@ describe("a merchant's own schema", () => {
     await write("0001_t.sql", "create table reports.t (n int);");
     schema = {
       ...schema,
-      objects: [
-        await write(
-          "f.sql",
-          "create or replace function reports.f() returns int language sql as 'select 1';",
-        ),
-      ],
+      objects: [await write("f.sql", "create or replace function reports.f() returns int language sql as 'select 1';")],
       ownObjects: [
         await write(
           "own/mine.sql",
@@ -321,10 +303,7 @@ describe("a merchant's own schema", () => {
         ),
       ],
     };
-    await write(
-      "own/0001_targets.sql",
-      "create schema bi; create table bi.targets as select reports.f() as n;",
-    );
+    await write("own/0001_targets.sql", "create schema bi; create table bi.targets as select reports.f() as n;");
     expect(await migrate()).toEqual({
       applied: ["0001_t", "own/0001_targets"],
       replaced: [expect.stringMatching(/f\.sql$/), expect.stringMatching(/own\/mine\.sql$/)],

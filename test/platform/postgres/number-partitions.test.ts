@@ -11,14 +11,8 @@ describe("the plan of numbers", () => {
   const million = 1_000_000;
 
   test("always has two partitions ahead of the one that is filled", () => {
-    const plan = planSpans(
-      { spans: [span(1, 10 * million)], lastNumber: 5, presentSince: monday },
-      monday,
-    );
-    expect(plan.create).toEqual([
-      span(10 * million, 20 * million),
-      span(20 * million, 30 * million),
-    ]);
+    const plan = planSpans({ spans: [span(1, 10 * million)], lastNumber: 5, presentSince: monday }, monday);
+    expect(plan.create).toEqual([span(10 * million, 20 * million), span(20 * million, 30 * million)]);
     expect(plan.jumpTo).toBeNull();
   });
 
@@ -43,10 +37,7 @@ describe("the plan of numbers", () => {
 
   test("makes partitions that hold four weeks at the present rate", () => {
     const spans = [span(1, 10 * million)];
-    const { create } = planSpans(
-      { spans, lastNumber: 7 * million, presentSince: monday },
-      daysAfter(1),
-    );
+    const { create } = planSpans({ spans, lastNumber: 7 * million, presentSince: monday }, daysAfter(1));
     for (const { from, to } of create) expect(to - from).toBe(200 * million);
   });
 
@@ -63,10 +54,7 @@ describe("the plan of numbers", () => {
             from = made.to;
             return made;
           });
-          const { create } = planSpans(
-            { spans, lastNumber, presentSince: monday },
-            daysAfter(days),
-          );
+          const { create } = planSpans({ spans, lastNumber, presentSince: monday }, daysAfter(days));
           const all = [...spans, ...create];
           for (const [n, { from: next }] of all.entries()) {
             expect(next).toBeGreaterThanOrEqual(all[n - 1]?.to ?? 1);

@@ -47,10 +47,9 @@ describe("a connection on which the server says that it is read-only is given up
 
 const endConnections = (applicationName: string) =>
   withServer(database.url, (client) =>
-    client.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1",
-      [applicationName],
-    ),
+    client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [
+      applicationName,
+    ]),
   );
 
 test("a pool outlives the loss of its connections, idle and checked out", async () => {
@@ -70,17 +69,14 @@ test.each([
   ["on", "on"],
   ["local", "local"],
   ["remote_apply", "remote_apply"],
-])(
-  "with synchronous_commit %s for the database, a pool commits with %s",
-  async (configured, used) => {
-    const name = new URL(database.url).pathname.slice(1);
-    await database.db.raw(`alter database ?? set synchronous_commit = ${configured}`, [name]);
-    const pool = createPool({ url: database.url, max: 1, applicationName: "durable pool" });
-    const { rows } = await pool.query("SHOW synchronous_commit");
-    expect(rows).toEqual([{ synchronous_commit: used }]);
-    await pool.end();
-  },
-);
+])("with synchronous_commit %s for the database, a pool commits with %s", async (configured, used) => {
+  const name = new URL(database.url).pathname.slice(1);
+  await database.db.raw(`alter database ?? set synchronous_commit = ${configured}`, [name]);
+  const pool = createPool({ url: database.url, max: 1, applicationName: "durable pool" });
+  const { rows } = await pool.query("SHOW synchronous_commit");
+  expect(rows).toEqual([{ synchronous_commit: used }]);
+  await pool.end();
+});
 
 test("a pool whose commits may be lost does not wait for the log, and finds its schema", async () => {
   const name = new URL(database.url).pathname.slice(1);
@@ -189,10 +185,7 @@ describe("connections that fall silent for good while new ones work", () => {
     try {
       const [ofKnex, ofDriver] = [await db.client.pool.acquire().promise, await pool.connect()];
       const idled = [ofKnex, ofDriver].map((client) =>
-        once(
-          (client as unknown as { connection: { stream: Socket } }).connection.stream,
-          "timeout",
-        ),
+        once((client as unknown as { connection: { stream: Socket } }).connection.stream, "timeout"),
       );
       await Promise.all(idled);
       db.client.pool.release(ofKnex);
@@ -210,8 +203,7 @@ describe("connections that fall silent for good while new ones work", () => {
   test("stay where they idle, since a lock may be held by one", async () => {
     const options = { url: database.url, poolMax: 1, applicationName: "idle", receiveTimeoutMs };
     const db = createDatabase(options);
-    const pid = async () =>
-      (await db.raw("select pg_backend_pid() as pid, pg_sleep(0.3)")).rows[0].pid;
+    const pid = async () => (await db.raw("select pg_backend_pid() as pid, pg_sleep(0.3)")).rows[0].pid;
     try {
       const before: unknown = await pid();
       const quiet = db.client.pool;

@@ -51,9 +51,7 @@ describe("a database that cannot be used is named, with what to do and without t
   test("a wrong host", async () => {
     const error = await refusal(changed((url) => (url.hostname = "no-such-host.invalid")));
     expect(error).toBeInstanceOf(UnreachableError);
-    expect(error.message).toMatch(
-      /^DATABASE_URL: the host "no-such-host\.invalid" cannot be found/,
-    );
+    expect(error.message).toMatch(/^DATABASE_URL: the host "no-such-host\.invalid" cannot be found/);
   });
 
   test("a wrong port", async () => {
@@ -132,9 +130,7 @@ describe("a database that cannot be used is named, with what to do and without t
 
   test("another variable, when told", async () => {
     const url = databaseUrl(database.url, "no_such_database");
-    await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(
-      /^REPORTS_URL: /,
-    );
+    await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(/^REPORTS_URL: /);
   });
 });
 

@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  changedObjects,
-  migratedSchemas,
-  readLiveObjects,
-} from "../../../src/platform/postgres/schema-objects.ts";
+import { changedObjects, migratedSchemas, readLiveObjects } from "../../../src/platform/postgres/schema-objects.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -25,7 +21,5 @@ test("every function, view and trigger has a file, and is as that file makes it"
 
 test("what somebody added is named", async () => {
   await database.db.raw("create function reports.by_hand() returns int language sql as 'select 1'");
-  expect(await changedObjects(database.db)).toEqual([
-    { kind: "function", name: "reports.by_hand()", change: "added" },
-  ]);
+  expect(await changedObjects(database.db)).toEqual([{ kind: "function", name: "reports.by_hand()", change: "added" }]);
 });

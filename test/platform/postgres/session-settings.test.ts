@@ -7,10 +7,7 @@ import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { migrateSchema } from "../../../src/main/schema.ts";
 import { createDatabase, createPool } from "../../../src/platform/postgres/pool.ts";
 import { assertReachable } from "../../../src/platform/postgres/reachable.ts";
-import {
-  sessionSettings,
-  withSessionSettings,
-} from "../../../src/platform/postgres/session-settings.ts";
+import { sessionSettings, withSessionSettings } from "../../../src/platform/postgres/session-settings.ts";
 import { migrateQueueSchema } from "../../../src/queue/backend.ts";
 import { createJobQueue } from "../../../src/queue/job-queue.ts";
 import { createServiceClock, wallClock } from "../../../src/platform/clock.ts";
@@ -81,8 +78,7 @@ const clock = { now: () => new Date("2026-03-20T00:00:00.000Z") };
 const alertContext = testAlertContext({ clock, serviceClock: clock });
 
 /** Findings are made by slices that are read side by side. */
-const sorted = (rows: Json[]): string[] =>
-  rows.map((row) => JSON.stringify({ ...row, finding: null })).sort();
+const sorted = (rows: Json[]): string[] => rows.map((row) => JSON.stringify({ ...row, finding: null })).sort();
 
 /** Receives, applies, heals, reports, tells: what comes of it, without what the wall clock decides. */
 async function mainJob(url: string): Promise<Json> {
@@ -101,12 +97,8 @@ async function mainJob(url: string): Promise<Json> {
     const reports: Json = {};
     for (const { name } of allReports) reports[name] = sorted((await ask(db, name, period)).rows);
     const states = await db("inbox.events").groupBy("state").select("state").count();
-    const seen = await db("inbox.events")
-      .orderBy("event_id")
-      .select("event_id", "event_created_at");
-    const rows = await db("mirror.orders")
-      .orderBy("id")
-      .select("id", "created_at", "total", "items");
+    const seen = await db("inbox.events").orderBy("event_id").select("event_id", "event_created_at");
+    const rows = await db("mirror.orders").orderBy("id").select("id", "created_at", "total", "items");
     return { reports, states, seen, rows, alerts: await alertRows(db) };
   } finally {
     await stand.close();
@@ -122,12 +114,7 @@ async function healAll(db: Awaited<ReturnType<typeof startStand>>["db"]): Promis
   const { listener } = toldTo(alertContext);
   const deps = { db, client, log, random, clock: wallClock, serviceClock, listener };
   for (const kind of ["import", "full"] as const) {
-    const done = await reconcile(
-      deps,
-      { ...defaultReconcileSettings, graceMs: 0 },
-      { kind },
-      { onProgress: () => {} },
-    );
+    const done = await reconcile(deps, { ...defaultReconcileSettings, graceMs: 0 }, { kind }, { onProgress: () => {} });
     expect(done).toMatchObject({ kind: "done", result: { complete: true } });
     await db("mirror.orders").where("id", events.at(-1).data.object.id).increment("total", 1);
   }
@@ -219,16 +206,11 @@ const decided: readonly (readonly [name: string, settings: Readonly<Record<strin
 ];
 
 describe("the main job comes to the same under", () => {
-  const worlds = inject("isTorture")
-    ? spoken.map(([setting, value]) => ({ [setting]: value }))
-    : together();
+  const worlds = inject("isTorture") ? spoken.map(([setting, value]) => ({ [setting]: value })) : together();
 
-  test.each(worlds.map((world) => [JSON.stringify(world), world] as const))(
-    "%s",
-    async (_name, settings) => {
-      expect(await mainJobUnder(settings)).toEqual(expected);
-    },
-  );
+  test.each(worlds.map((world) => [JSON.stringify(world), world] as const))("%s", async (_name, settings) => {
+    expect(await mainJobUnder(settings)).toEqual(expected);
+  });
 
   test.each(
     inject("isTorture")
@@ -299,9 +281,7 @@ describe("the settings of a connection", () => {
     const opened = readdirSync(source, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".ts"))
       .flatMap((name) =>
-        [...readFileSync(new URL(name, source), "utf8").matchAll(/connectionString:[^\n]*/g)].map(
-          ([found]) => found,
-        ),
+        [...readFileSync(new URL(name, source), "utf8").matchAll(/connectionString:[^\n]*/g)].map(([found]) => found),
       );
     expect(opened.length).toBeGreaterThan(4);
     expect(opened.filter((found) => !found.includes(" withSessionSettings("))).toEqual([]);

@@ -32,10 +32,7 @@ test.each([
   ["one that follows another primary", { position: 1_001n }, {}, "never wrote"],
   ["two standbys", {}, { isStandby: true }, "DATABASE_URL: the server is a standby"],
 ])("%s is refused, with what to do", (_, ofStandby, ofPrimary, message) => {
-  const problem = pairProblem(
-    { primary: { ...primary, ...ofPrimary }, standby: { ...standby, ...ofStandby } },
-    names,
-  );
+  const problem = pairProblem({ primary: { ...primary, ...ofPrimary }, standby: { ...standby, ...ofStandby } }, names);
   expect(problem).toContain(message);
   expect(problem).toMatch(/Point |Name the same/);
 });

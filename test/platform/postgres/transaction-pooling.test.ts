@@ -119,12 +119,11 @@ describe.runIf(pgbouncerInstalled)("through a pooler that lends by the transacti
 
   test("a statement that fails is undone, and the connection goes on", async () => {
     await db.raw("create table mirror.tried (n int primary key)");
-    const twice =
-      "with first as (insert into mirror.tried values (?) returning n) select n / 0 from first";
+    const twice = "with first as (insert into mirror.tried values (?) returning n) select n / 0 from first";
     await expect(db.raw(twice, [1])).rejects.toMatchObject({ code: "22012" });
-    await expect(
-      inbox.query("insert into mirror.tried values ($1), ($1)", [2]),
-    ).rejects.toMatchObject({ code: "23505" });
+    await expect(inbox.query("insert into mirror.tried values ($1), ($1)", [2])).rejects.toMatchObject({
+      code: "23505",
+    });
     expect(await db("mirror.tried").pluck("n")).toEqual([]);
   });
 
@@ -149,9 +148,7 @@ describe.runIf(pgbouncerInstalled)("through a pooler that lends by the transacti
 
   test("statements that one client is given at once run one after another, each by itself", async () => {
     const client = await inbox.connect();
-    const answers = await Promise.allSettled(
-      [1, 0, 2].map((n) => client.query("select 2 / $1::int as n", [n])),
-    );
+    const answers = await Promise.allSettled([1, 0, 2].map((n) => client.query("select 2 / $1::int as n", [n])));
     client.release();
     expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(answers.at(-1)).toMatchObject({ value: { rows: [{ n: 1 }] } });

@@ -16,11 +16,7 @@ import {
   traceparentOf,
   withinSpan,
 } from "../../../src/platform/tracing/tracing.ts";
-import {
-  type OtlpAnswer,
-  type OtlpReceiver,
-  startOtlpReceiver,
-} from "../../support/otlp-receiver.ts";
+import { type OtlpAnswer, type OtlpReceiver, startOtlpReceiver } from "../../support/otlp-receiver.ts";
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const spanId = "00f067aa0ba902b7";
@@ -166,8 +162,7 @@ describe("while spans are exported", () => {
 // By itself the SDK tries again, and its timers keep the process for ten seconds.
 test("a collector that does not answer keeps no process that has ended its traces", async () => {
   const collector = await startOtlpReceiver("never");
-  const module = (path: string): string =>
-    JSON.stringify(pathToFileURL(join(inject("image"), "dist/src", path)).href);
+  const module = (path: string): string => JSON.stringify(pathToFileURL(join(inject("image"), "dist/src", path)).href);
   const child = spawn(
     process.execPath,
     [

@@ -18,12 +18,7 @@ const cases: [what: string, isSettlement: boolean, changedAfter: number, entries
   ["its sale is on the way", true, settledAfter, [{ ...settled, status: "in_progress" }]],
   ["two seconds lie between them", true, settledAfter + 2, [settled]],
   ["no sale of it was settled", false, settledAfter, [{ status: "pending" }]],
-  [
-    "a refund was made with it",
-    false,
-    settledAfter,
-    [settled, { ...refund, created_at: at(settledAfter) }],
-  ],
+  ["a refund was made with it", false, settledAfter, [settled, { ...refund, created_at: at(settledAfter) }]],
   [
     "a refund was made two seconds before",
     false,

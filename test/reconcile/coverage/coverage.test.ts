@@ -20,17 +20,11 @@ describe("gaps", () => {
   const until = { from: null, until: "2025-05" };
 
   test("nothing read is one gap", () => {
-    expect(gapsOf([], "order", until)).toEqual([
-      { resource: "order", from: null, before: "2025-05" },
-    ]);
+    expect(gapsOf([], "order", until)).toEqual([{ resource: "order", from: null, before: "2025-05" }]);
   });
 
   test("intervals that touch or overlap, in any order, leave none", () => {
-    const read = [
-      orders("2025-03", "2025-06"),
-      orders(null, "2025-02"),
-      orders("2025-02", "2025-04"),
-    ];
+    const read = [orders("2025-03", "2025-06"), orders(null, "2025-02"), orders("2025-02", "2025-04")];
     expect(gapsOf(read, "order", until)).toEqual([]);
   });
 
@@ -39,11 +33,7 @@ describe("gaps", () => {
   });
 
   test("every hole is named", () => {
-    const read = [
-      orders(null, "2025-01"),
-      orders("2025-02", "2025-03"),
-      orders("2025-04", "2025-05"),
-    ];
+    const read = [orders(null, "2025-01"), orders("2025-02", "2025-03"), orders("2025-04", "2025-05")];
     expect(gapsOf(read, "order", until)).toEqual([
       { resource: "order", from: "2025-01", before: "2025-02" },
       { resource: "order", from: "2025-03", before: "2025-04" },
@@ -52,19 +42,13 @@ describe("gaps", () => {
 
   test("what was read of later times changes nothing", () => {
     const read = [orders(null, "2025-01"), orders("2025-06", "2025-07")];
-    expect(gapsOf(read, "order", until)).toEqual([
-      { resource: "order", from: "2025-01", before: "2025-05" },
-    ]);
+    expect(gapsOf(read, "order", until)).toEqual([{ resource: "order", from: "2025-01", before: "2025-05" }]);
   });
 
   test("what another resource read counts for nothing", () => {
     const { complete, gaps } = computeCoverage([orders(null, null)], until);
     expect(complete).toBe(false);
-    expect(gaps.map(({ resource }) => resource)).toEqual([
-      "customer",
-      "transaction",
-      "subscription",
-    ]);
+    expect(gaps.map(({ resource }) => resource)).toEqual(["customer", "transaction", "subscription"]);
   });
 
   test("contiguous coverage ends at the first hole", () => {
@@ -90,10 +74,7 @@ describe("a run's answer", () => {
 
   test.each([
     ["was removed", "delete from reconcile.coverage where resource = 'order'"],
-    [
-      "was never read to its end",
-      "update reconcile.coverage set state = 'pending' where resource = 'order'",
-    ],
+    ["was never read to its end", "update reconcile.coverage set state = 'pending' where resource = 'order'"],
     ["failed", "update reconcile.coverage set state = 'failed' where resource = 'order'"],
     ["lacks its pages", "update reconcile.coverage set pages = 0 where resource = 'order'"],
     [
@@ -120,11 +101,7 @@ describe("a run's answer", () => {
   });
 
   test("is given to one of those who ask at once, whoever it is", async () => {
-    const asked = await Promise.allSettled([
-      walked.stand.run(),
-      walked.stand.run(),
-      walked.stand.run(),
-    ]);
+    const asked = await Promise.allSettled([walked.stand.run(), walked.stand.run(), walked.stand.run()]);
     const reasons = asked.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
     expect(reasons).toEqual(["Error: the run was busy", "Error: the run was busy"]);
   });
@@ -133,10 +110,7 @@ describe("a run's answer", () => {
     const { db } = walked.stand.database;
     await db.raw("update reconcile.runs set state = 'running'");
     await nightly();
-    expect(await db("reconcile.runs").orderBy("id").pluck("state")).toEqual([
-      "abandoned",
-      "complete",
-    ]);
+    expect(await db("reconcile.runs").orderBy("id").pluck("state")).toEqual(["abandoned", "complete"]);
   });
 
   test("is not moved on by two who read the same slice", async () => {

@@ -1,21 +1,10 @@
 import { describe, expect, test } from "vitest";
-import {
-  type ProvedPart,
-  dayOf,
-  listProofs,
-  proofOf,
-  provedParts,
-} from "../../../src/reconcile/coverage/proof.ts";
+import { type ProvedPart, dayOf, listProofs, proofOf, provedParts } from "../../../src/reconcile/coverage/proof.ts";
 import { useWalkedService } from "../use-walked-service.ts";
 
 const now = new Date("2026-11-22T12:00:00Z");
 const at = (text: string): string => `2026-11-${text}:00.000000Z`;
-const part = (
-  run: number,
-  from: string | null,
-  before: string | null,
-  isFresh = true,
-): ProvedPart => ({
+const part = (run: number, from: string | null, before: string | null, isFresh = true): ProvedPart => ({
   resource: "order",
   run,
   from: from === null ? null : at(from),
@@ -54,9 +43,7 @@ describe("how far a list is proved", () => {
   });
 
   test("is nowhere while the beginning is not proved", () => {
-    expect(
-      proofOf("order", [part(1, "03T15:00", "22T03:41")], { wasRead: true, now }),
-    ).toMatchObject({
+    expect(proofOf("order", [part(1, "03T15:00", "22T03:41")], { wasRead: true, now })).toMatchObject({
       provedUntil: null,
       gaps: [{ from: null, before: at("03T15:00") }],
     });
@@ -118,9 +105,12 @@ describe("what runs have read", () => {
       expect([provedUntil, gaps]).toEqual([t0, []]);
     }
     const later = new Date(Date.now() + 40 * 86_400_000);
-    expect(
-      (await listProofs(db, { now: later, at: later })).map(({ isOutdated }) => isOutdated),
-    ).toEqual([true, true, true, true]);
+    expect((await listProofs(db, { now: later, at: later })).map(({ isOutdated }) => isOutdated)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
   });
 
   test("was never proved where the run that read it has not ended", async () => {

@@ -4,14 +4,7 @@ import { causeOf as causeOfFacts } from "../../../src/reconcile/findings/drift-f
 import type { Difference } from "../../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
-import {
-  type Json,
-  type TestSandbox,
-  aCustomer,
-  anOrder,
-  eventsOf,
-  startTestSandbox,
-} from "../../sandbox/harness.ts";
+import { type Json, type TestSandbox, aCustomer, anOrder, eventsOf, startTestSandbox } from "../../sandbox/harness.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";
 import { storeEvent } from "../deliveries.ts";
 import { advanceDays, firstDay } from "../planned-changes.ts";
@@ -132,8 +125,7 @@ test("an event that does not come within the grace was missed", async () => {
 
 test("a state that the history knows and the row does not show is our own fault, event or not", () => {
   const facts = { differences: [], changedAt: new Date(firstDay), events: [] };
-  const cause = (isKnownState: boolean) =>
-    causeOfFacts({ ...facts, class: "behind", resource: "order", isKnownState });
+  const cause = (isKnownState: boolean) => causeOfFacts({ ...facts, class: "behind", resource: "order", isKnownState });
   expect([cause(true), cause(false)]).toEqual(["our_fault", "missed_webhook"]);
 });
 

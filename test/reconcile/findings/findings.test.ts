@@ -82,33 +82,29 @@ test("an acknowledged finding of the same amount in another currency is open aga
   expect(await stored("c")).toMatchObject({ state: "reopened", ack_by: null, currency: "kwd" });
 });
 
-test.each(["identity", "mismatch"] as const)(
-  "an acknowledged %s that becomes another is open again",
-  async (kind) => {
-    const { db } = database;
-    const of = (total: number): Finding => ({ ...finding(kind, total), class: kind });
-    await recordFindings(db, at(1), [of(1)]);
-    const { id } = await stored(kind);
-    await acknowledgeFinding(db, {
-      id: Number(id),
-      by: byCommand("jo"),
-      note: "a cent",
-      at: at(2).seenAt,
-    });
-    await recordFindings(db, at(3), [of(1)]);
-    expect(await stored(kind)).toMatchObject({ state: "acknowledged" });
-    await recordFindings(db, at(4), [of(99_999)]);
-    const again = await stored(kind);
-    expect(again).toMatchObject({ state: "reopened", ack_by: null, first_seen: at(4).seenAt });
-    expect(again.history).toMatchObject([{ ack_by: "jo", ack_note: "a cent" }]);
-    // Reports count one life that lasts, not two.
-    const { rows } = await db.raw(
-      "select ack_by from reports.finding_lives() where finding = ? and healed_at is null",
-      [id],
-    );
-    expect(rows).toEqual([{ ack_by: null }]);
-  },
-);
+test.each(["identity", "mismatch"] as const)("an acknowledged %s that becomes another is open again", async (kind) => {
+  const { db } = database;
+  const of = (total: number): Finding => ({ ...finding(kind, total), class: kind });
+  await recordFindings(db, at(1), [of(1)]);
+  const { id } = await stored(kind);
+  await acknowledgeFinding(db, {
+    id: Number(id),
+    by: byCommand("jo"),
+    note: "a cent",
+    at: at(2).seenAt,
+  });
+  await recordFindings(db, at(3), [of(1)]);
+  expect(await stored(kind)).toMatchObject({ state: "acknowledged" });
+  await recordFindings(db, at(4), [of(99_999)]);
+  const again = await stored(kind);
+  expect(again).toMatchObject({ state: "reopened", ack_by: null, first_seen: at(4).seenAt });
+  expect(again.history).toMatchObject([{ ack_by: "jo", ack_note: "a cent" }]);
+  // Reports count one life that lasts, not two.
+  const { rows } = await db.raw("select ack_by from reports.finding_lives() where finding = ? and healed_at is null", [
+    id,
+  ]);
+  expect(rows).toEqual([{ ack_by: null }]);
+});
 
 test("a complete check heals what it did not see again", async () => {
   const { db } = database;
@@ -155,10 +151,7 @@ test("an object that the mirror lacks is healed by a slice that covers its creat
       state: "complete",
     });
     await healCoveredFindings(db, { run: run.id, seenAt: at(2).seenAt });
-    return db("reconcile.findings")
-      .where({ class: "missing_here", state: "healed" })
-      .orderBy("key")
-      .pluck("key");
+    return db("reconcile.findings").where({ class: "missing_here", state: "healed" }).orderBy("key").pluck("key");
   };
   expect(await healedBy("2024-02-01T00:00:00Z")).toEqual([]);
   expect(await healedBy(null, "2024-02-01T00:00:00.001Z")).toEqual([]);

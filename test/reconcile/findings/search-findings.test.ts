@@ -63,10 +63,7 @@ beforeAll(async () => {
   ]);
 });
 
-const keysOf = async (
-  filter: Partial<FindingFilter>,
-  after?: Parameters<typeof searchFindings>[2]["after"],
-) =>
+const keysOf = async (filter: Partial<FindingFilter>, after?: Parameters<typeof searchFindings>[2]["after"]) =>
   (await searchFindings(database.db, { states: open, ...filter }, { after, limit: 10 })).map(
     ({ object_id: id, identity }) => id ?? identity,
   );
@@ -91,9 +88,7 @@ describe("a search", () => {
     expect(ids).toEqual(ids.toSorted((a, b) => b - a));
     const [first] = rows;
     const after = { severity: "critical" as const, id: first?.id ?? "" };
-    expect(await searchFindings(database.db, { states }, { after, limit: 10 })).toEqual(
-      rows.slice(1),
-    );
+    expect(await searchFindings(database.db, { states }, { after, limit: 10 })).toEqual(rows.slice(1));
   });
 
   test("narrows by what is given", async () => {
@@ -125,12 +120,7 @@ test("the sums count what is enforced and open, by list, severity and currency",
 test("the metric counts what is enforced and nobody has accepted, also what came again, and nothing that is only observed", async () => {
   const { db } = database;
   const count = async () =>
-    Object.fromEntries(
-      (await countOpenFindings(db)).map(({ class: kind, currency, n }) => [
-        `${kind} ${currency}`,
-        n,
-      ]),
-    );
+    Object.fromEntries((await countOpenFindings(db)).map(({ class: kind, currency, n }) => [`${kind} ${currency}`, n]));
   const before = await count();
   expect(before).toEqual({ "mismatch usd": 2, "identity usd": 1, "mismatch null": 1 });
   await db("reconcile.findings").where({ key: "a" }).update({ state: "reopened" });

@@ -8,18 +8,7 @@ import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
-import {
-  applyAll,
-  customer,
-  cycle,
-  listed,
-  now,
-  order,
-  paidOrder,
-  sale,
-  subscription,
-  told,
-} from "./whole-mirror.ts";
+import { applyAll, customer, cycle, listed, now, order, paidOrder, sale, subscription, told } from "./whole-mirror.ts";
 import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();
@@ -91,9 +80,7 @@ describe("what an identity finds", () => {
     await check();
     expect(await check({ at: later(1) })).toMatchObject([{ opened: 0, healed: 0, breaches: 1 }]);
     await applyAll(database.db, mended);
-    expect(await check({ at: later(2) })).toMatchObject([
-      { name: "total", healed: 1, breaches: 0 },
-    ]);
+    expect(await check({ at: later(2) })).toMatchObject([{ name: "total", healed: 1, breaches: 0 }]);
     expect(await findings()).toMatchObject([{ state: "healed", healed_at: later(2) }]);
     await applyAll(
       database.db,
@@ -139,9 +126,7 @@ describe("what changed after the walk", () => {
       ...cycle("x", 1, { customer_id: "gone" }, { customer_id: "gone" }),
     ]);
     expect(await check()).toMatchObject([{ name: "deleted_live", opened: 1 }]);
-    await applyAll(database.db, [
-      listed("subscription", subscription("x", { ...fields, updated_at: at(500) })),
-    ]);
+    await applyAll(database.db, [listed("subscription", subscription("x", { ...fields, updated_at: at(500) }))]);
     expect(await check({ at: later(1), asOf: new Date(at(400)) })).toEqual([]);
     expect(await findings()).toMatchObject([{ state: "open" }]);
   });
@@ -183,16 +168,12 @@ describe("the settings", () => {
 it("keeps the thousand worst breaches and heals none of the others", async () => {
   await applyAll(
     database.db,
-    Array.from({ length: 1_001 }, (_, n) =>
-      listed("order", order(`o${n}`, { status: "voided", total: 1_001 + n })),
-    ),
+    Array.from({ length: 1_001 }, (_, n) => listed("order", order(`o${n}`, { status: "voided", total: 1_001 + n }))),
   );
   expect(await check()).toMatchObject([{ name: "total", breaches: 1_001, opened: 1_000 }]);
   const kept = await findings().pluck("object_id");
   expect(kept).not.toContain("o0");
-  await applyAll(database.db, [
-    listed("order", order("o0", { status: "voided", total: 9_000, updated_at: at(50) })),
-  ]);
+  await applyAll(database.db, [listed("order", order("o0", { status: "voided", total: 9_000, updated_at: at(50) }))]);
   expect(await check({ at: later(1) })).toMatchObject([{ opened: 1, healed: 0 }]);
 });
 
@@ -273,9 +254,7 @@ describe("the control of daily sums", () => {
       {
         key: "identity:control:day:2025-03-01 usd sale succeeded",
         amount_at_risk_minor: "1000",
-        differences: [
-          { field: "control", service: "4 with a sum of 4000", mirror: "3 with a sum of 3000" },
-        ],
+        differences: [{ field: "control", service: "4 with a sum of 4000", mirror: "3 with a sum of 3000" }],
       },
     ]);
     expect(await check({ run: null, at: later(1) })).toEqual([]);
@@ -291,9 +270,7 @@ describe("the control of daily sums", () => {
 
   it("says nothing of a day in which something changed after the slice was read", async () => {
     await seenThere(["a", "b", "c", "d"]);
-    await applyAll(database.db, [
-      told("transaction", sale("a", { status: "chargeback", updated_at: at(7_200) })),
-    ]);
+    await applyAll(database.db, [told("transaction", sale("a", { status: "chargeback", updated_at: at(7_200) }))]);
     const found = await check({ run });
     expect(found.filter(({ name }) => name === "control")).toEqual([]);
   });

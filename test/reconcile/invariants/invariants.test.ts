@@ -1,9 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Snapshot } from "../../../src/mirror/snapshot.ts";
-import {
-  allInvariants,
-  checkInvariants,
-} from "../../../src/reconcile/invariants/check-invariants.ts";
+import { allInvariants, checkInvariants } from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -66,11 +63,7 @@ const unsettled = { status: "in_progress", created_at: at(8 * days), updated_at:
  */
 const faults: Record<string, [what: string, Snapshot[], Record<string, number | null>][]> = {
   total: [
-    [
-      "a total that is not net of the discount",
-      paidOrder("x", { total: 990 }, { amount: 990 }),
-      { "total of x": 10 },
-    ],
+    ["a total that is not net of the discount", paidOrder("x", { total: 990 }, { amount: 990 }), { "total of x": 10 }],
   ],
   bounds: [
     [
@@ -100,11 +93,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
   coupon_fixed: [
     [
       "more off than the coupon gives",
-      paidOrder(
-        "x",
-        { discount_amount: 301, total: 699, applied_coupon: couponOf({ amount: 300 }) },
-        { amount: 699 },
-      ),
+      paidOrder("x", { discount_amount: 301, total: 699, applied_coupon: couponOf({ amount: 300 }) }, { amount: 699 }),
       { "coupon_fixed of x": 1 },
     ],
     [
@@ -178,11 +167,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
   ],
   sale_amount: [
-    [
-      "a sale over less than the order",
-      paidOrder("x", {}, { amount: 900 }),
-      { "sale_amount of x": 100, [usd]: 100 },
-    ],
+    ["a sale over less than the order", paidOrder("x", {}, { amount: 900 }), { "sale_amount of x": 100, [usd]: 100 }],
     [
       "an unsettled sale over less than the order",
       paidOrder("x", {}, { amount: 900, ...unsettled }),
@@ -190,11 +175,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
   ],
   paid_status: [
-    [
-      "a paid order without a sale",
-      [listed("order", order("x"))],
-      { "paid_status of x": 1_000, [usd]: 1_000 },
-    ],
+    ["a paid order without a sale", [listed("order", order("x"))], { "paid_status of x": 1_000, [usd]: 1_000 }],
     [
       "a failed order with a captured sale",
       paidOrder("x", { status: "failed", failure_code: "unknown" }),
@@ -225,10 +206,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
     [
       "a partially refunded order of which everything was",
-      [
-        ...paidOrder("x", { status: "partially_refunded" }),
-        listed("transaction", refund("x", 1_000)),
-      ],
+      [...paidOrder("x", { status: "partially_refunded" }), listed("transaction", refund("x", 1_000))],
       { "refund_status of x": 0 },
     ],
     [
@@ -243,10 +221,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
       [
         ...paidOrder("x", { status: "refund_failed" }),
         listed("transaction", refund("x", 400, { status: "failed" })),
-        listed(
-          "transaction",
-          refund("x", 400, { id: "then", created_at: at(70), updated_at: at(70) }),
-        ),
+        listed("transaction", refund("x", 400, { id: "then", created_at: at(70), updated_at: at(70) })),
       ],
       { "refund_failed of x": 400 },
     ],
@@ -270,16 +245,8 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
   ],
   same_party: [
-    [
-      "a sale to another customer",
-      paidOrder("x", {}, { customer_id: "customer-2" }),
-      { "same_party of x": 1_000 },
-    ],
-    [
-      "a sale on another card",
-      paidOrder("x", {}, { payment_method: { id: "card-2" } }),
-      { "same_party of x": 1_000 },
-    ],
+    ["a sale to another customer", paidOrder("x", {}, { customer_id: "customer-2" }), { "same_party of x": 1_000 }],
+    ["a sale on another card", paidOrder("x", {}, { payment_method: { id: "card-2" } }), { "same_party of x": 1_000 }],
   ],
   attempts: [
     [
@@ -338,10 +305,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
     [
       "a transaction that does not settle",
-      [
-        listed("order", order("x", { status: "voided" })),
-        listed("transaction", sale("x", { status: "in_progress" })),
-      ],
+      [listed("order", order("x", { status: "voided" })), listed("transaction", sale("x", { status: "in_progress" }))],
       { "pending_age of sale-of-x": 1_000 },
     ],
   ],
@@ -365,10 +329,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
     [
       "a transaction of a type that no balance knows",
-      [
-        ...paidOrder("x"),
-        listed("transaction", sale("x", { id: "y", type: "adjustment", amount: 70 })),
-      ],
+      [...paidOrder("x"), listed("transaction", sale("x", { id: "y", type: "adjustment", amount: 70 }))],
       { "bookable of y": 70 },
     ],
   ],
@@ -376,19 +337,12 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ["too short a number", paidOrder("x", { order_number: "AB1" }), { "order_number of x": null }],
     [
       "a number that two orders have",
-      [
-        ...paidOrder("x", { order_number: "SAME0001" }),
-        ...paidOrder("y", { order_number: "SAME0001" }),
-      ],
+      [...paidOrder("x", { order_number: "SAME0001" }), ...paidOrder("y", { order_number: "SAME0001" })],
       { "order_number of x": null, "order_number of y": null },
     ],
   ],
   time: [
-    [
-      "an order that changed before it was made",
-      paidOrder("x", { updated_at: at(-5) }),
-      { "time of x": null },
-    ],
+    ["an order that changed before it was made", paidOrder("x", { updated_at: at(-5) }), { "time of x": null }],
     [
       "a later look that shows an earlier change",
       [
@@ -435,11 +389,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
       "an accepted one that was opened again",
       [
         told("order", order("x", { status: "chargeback_accepted", updated_at: at(70) })),
-        ...paidOrder(
-          "x",
-          { status: "chargeback", updated_at: at(90) },
-          { status: "chargeback", updated_at: at(70) },
-        ),
+        ...paidOrder("x", { status: "chargeback", updated_at: at(90) }, { status: "chargeback", updated_at: at(70) }),
       ],
       { "chargeback_origin of x": 1_000 },
     ],
@@ -461,11 +411,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     [
       "a refund after the chargeback",
       [
-        ...paidOrder(
-          "x",
-          { status: "chargeback", updated_at: at(50) },
-          { status: "chargeback", updated_at: at(50) },
-        ),
+        ...paidOrder("x", { status: "chargeback", updated_at: at(50) }, { status: "chargeback", updated_at: at(50) }),
         listed("transaction", refund("x", 300)),
       ],
       { "double_loss of x": 300 },
@@ -473,11 +419,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     [
       "a chargeback of what was refunded whole",
       [
-        ...paidOrder(
-          "x",
-          { status: "chargeback", updated_at: at(90) },
-          { status: "chargeback", updated_at: at(90) },
-        ),
+        ...paidOrder("x", { status: "chargeback", updated_at: at(90) }, { status: "chargeback", updated_at: at(90) }),
         listed("transaction", refund("x", 1_000)),
       ],
       { "double_loss of x": 1_000 },
@@ -542,10 +484,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
     [
       "a first cycle below the plan",
-      [
-        listed("subscription", subscription("x")),
-        ...cycle("x", 1, { subtotal: 900, total: 900 }, { amount: 900 }),
-      ],
+      [listed("subscription", subscription("x")), ...cycle("x", 1, { subtotal: 900, total: 900 }, { amount: 900 })],
       { "cycle_amount of x-1": 100 },
     ],
   ],
@@ -615,10 +554,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     [
       "a retry that did not come",
       [
-        listed(
-          "subscription",
-          subscription("x", { status: "past_due", next_retry_at: at(8 * days) }),
-        ),
+        listed("subscription", subscription("x", { status: "past_due", next_retry_at: at(8 * days) })),
         ...cycle("x", 1),
         ...declinedCycle("x", 2, { created_at: at(7 * days), updated_at: at(7 * days) }),
       ],
@@ -652,11 +588,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
   past_due: [
     [
       "an active subscription whose latest cycle failed",
-      [
-        listed("subscription", subscription("x")),
-        ...cycle("x", 1),
-        ...declinedCycle("x", 2, renewal),
-      ],
+      [listed("subscription", subscription("x")), ...cycle("x", 1), ...declinedCycle("x", 2, renewal)],
       { "past_due of x": 1_000 },
     ],
     [
@@ -668,10 +600,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
   failed_subscription: [
     [
       "a failed subscription that was paid",
-      [
-        listed("subscription", subscription("x", { status: "failed", next_billing_date: null })),
-        ...cycle("x", 1),
-      ],
+      [listed("subscription", subscription("x", { status: "failed", next_billing_date: null })), ...cycle("x", 1)],
       { "failed_subscription of x": 1_000 },
     ],
   ],
@@ -692,10 +621,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
     ],
     [
       "a billing date that is not the period's end",
-      [
-        listed("subscription", subscription("x", { next_billing_date: at(30 * days) })),
-        ...cycle("x", 1),
-      ],
+      [listed("subscription", subscription("x", { next_billing_date: at(30 * days) })), ...cycle("x", 1)],
       { "period of x": null },
     ],
   ],
@@ -724,13 +650,7 @@ const faults: Record<string, [what: string, Snapshot[], Record<string, number | 
       { "deleted_live of x": 1_000 },
     ],
   ],
-  roll_forward: [
-    [
-      "a sale of an order that is not there",
-      [listed("transaction", sale("nowhere"))],
-      { [usd]: 1_000 },
-    ],
-  ],
+  roll_forward: [["a sale of an order that is not there", [listed("transaction", sale("nowhere"))], { [usd]: 1_000 }]],
 };
 
 describe("a mirror in which everything is right", () => {

@@ -84,8 +84,7 @@ export const customer = (id: string, fields: Wire = {}): Wire => ({
 export const couponOf = (fields: Wire): Wire => ({ id: "coupon-1", code: "TEN", ...fields });
 
 /** What the service's lists show. */
-export const listed = (resource: Resource, object: Wire): Snapshot =>
-  seen(resource, object, 9 * days);
+export const listed = (resource: Resource, object: Wire): Snapshot => seen(resource, object, 9 * days);
 
 /** What an event showed: a state of the past. */
 export const told = (resource: Resource, object: Wire): Snapshot => shown(resource, object);
@@ -96,12 +95,7 @@ export const paidOrder = (id: string, fields: Wire = {}, saleFields: Wire = {}):
   listed("transaction", sale(id, saleFields)),
 ];
 
-export const cycle = (
-  subscriptionId: string,
-  n: number | null,
-  fields: Wire = {},
-  saleFields: Wire = {},
-): Snapshot[] =>
+export const cycle = (subscriptionId: string, n: number | null, fields: Wire = {}, saleFields: Wire = {}): Snapshot[] =>
   paidOrder(
     `${subscriptionId}-${n}`,
     { subscription_id: subscriptionId, subscription_cycle: n, ...fields },
@@ -143,11 +137,7 @@ export function wholeMirror(): Snapshot[] {
       { amount: 292 },
     ),
     listed("order", order("free", { total: 0, subtotal: 0 })),
-    ...paidOrder(
-      "unsettled",
-      {},
-      { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) },
-    ),
+    ...paidOrder("unsettled", {}, { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) }),
     ...paidOrder(
       "unsettled, refunded in part",
       { status: "partially_refunded" },
@@ -175,11 +165,7 @@ export function wholeMirror(): Snapshot[] {
     ),
     told("order", order("won", { status: "chargeback", updated_at: at(80) })),
     told("transaction", sale("won", { status: "chargeback", updated_at: at(80) })),
-    ...paidOrder(
-      "won",
-      { status: "chargeback_dismissed", updated_at: at(90) },
-      { updated_at: at(90) },
-    ),
+    ...paidOrder("won", { status: "chargeback_dismissed", updated_at: at(90) }, { updated_at: at(90) }),
     listed("subscription", subscription("monthly")),
     ...cycle("monthly", 1, { subtotal: 1_500, total: 1_500 }, { amount: 1_500 }),
     listed(

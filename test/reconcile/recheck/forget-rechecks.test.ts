@@ -17,9 +17,7 @@ test.each([1, 2])(
     const { db } = database;
     await writeLedger(db, seededRandom(`rechecks ${seed}`));
     const before = await provedAtEachMoment(db);
-    expect(new Set(before.map((each) => JSON.stringify(each))).size, "it changes").toBeGreaterThan(
-      20,
-    );
+    expect(new Set(before.map((each) => JSON.stringify(each))).size, "it changes").toBeGreaterThan(20);
     expect(await forgetRechecks(db, { now: later })).toBeGreaterThan(10);
     expect(await provedAtEachMoment(db)).toEqual(before);
   },
@@ -52,21 +50,11 @@ test("what differed, could not be read, is open or is young stays", async () => 
   }
   expect(await forgetRechecks(db, { now: new Date() }), "it is of today").toBe(0);
   expect(await forgetRechecks(db, { now: new Date(Date.now() + 61 * 86_400_000) })).toBe(1);
-  expect(await db("reconcile.doubts").orderBy("id").pluck("id")).toEqual([
-    "lost",
-    "refused",
-    "waiting",
-    "young",
-  ]);
+  expect(await db("reconcile.doubts").orderBy("id").pluck("id")).toEqual(["lost", "refused", "waiting", "young"]);
 });
 
 async function emptyLedger(db: Knex): Promise<void> {
-  await emptyTables(db, [
-    "reconcile.runs",
-    "reconcile.run_states",
-    "reconcile.coverage",
-    "reconcile.doubts",
-  ]);
+  await emptyTables(db, ["reconcile.runs", "reconcile.run_states", "reconcile.coverage", "reconcile.doubts"]);
 }
 
 /** Runs that end, are resumed, end early or never end, with rechecks of every kind at any time of theirs. */
@@ -85,9 +73,7 @@ async function writeLedger(db: Knex, random: Random): Promise<void> {
         started_at: hour(began),
         state: "complete",
       });
-      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
-        "select max(id) as id from reconcile.runs",
-      );
+      const { rows } = await trx.raw<{ rows: { id: string }[] }>("select max(id) as id from reconcile.runs");
       const id = rows[0]?.id;
       let at = began;
       for (let n = 0; n < 3; n++) {

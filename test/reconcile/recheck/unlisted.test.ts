@@ -18,8 +18,6 @@ test("rows are looked up among the ids shown, not compared with each of them, al
   const [statement = ""] = await statementsOf(db, async () => {
     expect(await recheckUnlisted(db, sight, shown)).toBe(0);
   });
-  const { rows } = await db.raw<{ rows: Record<string, string>[] }>(
-    `explain (generic_plan) ${statement}`,
-  );
+  const { rows } = await db.raw<{ rows: Record<string, string>[] }>(`explain (generic_plan) ${statement}`);
   expect(rows.map((row) => row["QUERY PLAN"]).join("\n")).toContain("hashed SubPlan");
 });

@@ -3,12 +3,7 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../../../src/platform/log.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
-import {
-  type HeldLease,
-  LeaseLostError,
-  readRunLease,
-  withRunLease,
-} from "../../../src/reconcile/runs/run-lease.ts";
+import { type HeldLease, LeaseLostError, readRunLease, withRunLease } from "../../../src/reconcile/runs/run-lease.ts";
 import { eventually } from "../../support/eventually.ts";
 import { pgbouncerInstalled, startPgBouncer } from "../../support/pgbouncer.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -62,9 +57,7 @@ const moveElsewhere = (db: Knex = database.db) =>
   db("reconcile.leases").update({ host: "elsewhere", pid: 7, process: null });
 
 const write = (holder: HeldLease) =>
-  holder.db.transaction((trx) =>
-    trx.raw("insert into written (token) select token from reconcile.leases"),
-  );
+  holder.db.transaction((trx) => trx.raw("insert into written (token) select token from reconcile.leases"));
 
 describe("two holders", () => {
   test("are never there at once, and an earlier one writes nothing, in whatever order they act", async () => {
@@ -77,50 +70,47 @@ describe("two holders", () => {
       { weight: 4, arbitrary: fc.record({ do: fc.constant("commit" as const), actor }) },
       { weight: 1, arbitrary: fc.record({ do: fc.constant("release" as const), actor }) },
     );
-    const property = fc.asyncProperty(
-      fc.array(step, { minLength: 15, maxLength: 40, size: "max" }),
-      async (steps) => {
-        await db("reconcile.leases").update({ token: 0, expires_at: null });
-        await db("written").delete();
-        const holders = new Map<number, Holder>();
-        const open = new Map<number, { commit(): Promise<void> }>();
-        let current: number | null = null;
-        let isFree = true;
-        try {
-          for (const { do: what, actor } of steps) {
-            const holder = holders.get(actor);
-            if (what === "take" && holder === undefined) {
-              const taken = await hold();
-              const isLocked = current !== null && open.has(current);
-              expect(taken !== null).toBe(isFree && !isLocked);
-              if (taken === null) continue;
-              holders.set(actor, taken);
-              [current, isFree] = [actor, false];
-            } else if (what === "expire") {
-              await expire();
-              isFree = true;
-            } else if (what === "open" && holder !== undefined && !open.has(actor)) {
-              const transaction = await openTransaction(holder);
-              expect(transaction !== null).toBe(actor === current);
-              if (transaction !== null) open.set(actor, transaction);
-            } else if (what === "commit") {
-              await open.get(actor)?.commit();
-              open.delete(actor);
-            } else if (what === "release" && holder !== undefined && !open.has(actor)) {
-              await holder.end();
-              holders.delete(actor);
-              if (actor === current) [current, isFree] = [null, true];
-            }
+    const property = fc.asyncProperty(fc.array(step, { minLength: 15, maxLength: 40, size: "max" }), async (steps) => {
+      await db("reconcile.leases").update({ token: 0, expires_at: null });
+      await db("written").delete();
+      const holders = new Map<number, Holder>();
+      const open = new Map<number, { commit(): Promise<void> }>();
+      let current: number | null = null;
+      let isFree = true;
+      try {
+        for (const { do: what, actor } of steps) {
+          const holder = holders.get(actor);
+          if (what === "take" && holder === undefined) {
+            const taken = await hold();
+            const isLocked = current !== null && open.has(current);
+            expect(taken !== null).toBe(isFree && !isLocked);
+            if (taken === null) continue;
+            holders.set(actor, taken);
+            [current, isFree] = [actor, false];
+          } else if (what === "expire") {
+            await expire();
+            isFree = true;
+          } else if (what === "open" && holder !== undefined && !open.has(actor)) {
+            const transaction = await openTransaction(holder);
+            expect(transaction !== null).toBe(actor === current);
+            if (transaction !== null) open.set(actor, transaction);
+          } else if (what === "commit") {
+            await open.get(actor)?.commit();
+            open.delete(actor);
+          } else if (what === "release" && holder !== undefined && !open.has(actor)) {
+            await holder.end();
+            holders.delete(actor);
+            if (actor === current) [current, isFree] = [null, true];
           }
-        } finally {
-          for (const { commit } of open.values()) await commit();
-          for (const { end } of holders.values()) await end();
         }
-        // Each was written under the token that was then the current one, so they are in order.
-        const tokens = await db("written").orderBy("n").pluck<string[]>("token");
-        expect(tokens.map(Number)).toEqual(tokens.map(Number).sort((a, b) => a - b));
-      },
-    );
+      } finally {
+        for (const { commit } of open.values()) await commit();
+        for (const { end } of holders.values()) await end();
+      }
+      // Each was written under the token that was then the current one, so they are in order.
+      const tokens = await db("written").orderBy("n").pluck<string[]>("token");
+      expect(tokens.map(Number)).toEqual(tokens.map(Number).sort((a, b) => a - b));
+    });
     await fc.assert(property, { numRuns: 25 });
   });
 
@@ -134,9 +124,7 @@ describe("two holders", () => {
         resolve({ commit: () => (commit(), ended) });
         await mayCommit;
       });
-      ended.catch((error: unknown) =>
-        error instanceof LeaseLostError ? resolve(null) : reject(error as Error),
-      );
+      ended.catch((error: unknown) => (error instanceof LeaseLostError ? resolve(null) : reject(error as Error)));
     });
   }
 

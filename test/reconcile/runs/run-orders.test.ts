@@ -34,9 +34,7 @@ describe("an order", () => {
     expect(order).toMatchObject({ ...nightly, endedAt: null });
     expect(await orderRun(db, { ...nightly, kind: "full" })).toBeNull();
     expect(await openOrder(db)).toEqual(order);
-    expect(await endOrder(db, order?.id ?? 0, { outcome: "failed", error: "no service" })).toBe(
-      true,
-    );
+    expect(await endOrder(db, order?.id ?? 0, { outcome: "failed", error: "no service" })).toBe(true);
     expect(await endOrder(db, order?.id ?? 0, { outcome: "done" })).toBe(false);
     expect(await openOrder(db)).toBeNull();
     expect(await lastOrder(db)).toMatchObject({ outcome: "failed", error: "no service" });
@@ -113,8 +111,6 @@ describe("who takes orders", () => {
     expect(await orderTakers(db)).toMatchObject({ alive: 0 });
     await beat(db);
     expect(await orderTakers(db)).toMatchObject({ alive: 1 });
-    expect(await db("reconcile.order_takers").whereIn("host", ["a", "b"]).pluck("host")).toEqual([
-      "a",
-    ]);
+    expect(await db("reconcile.order_takers").whereIn("host", ["a", "b"]).pluck("host")).toEqual(["a"]);
   });
 });

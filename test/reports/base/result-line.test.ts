@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { resultLine } from "../../../src/reports/base/report-facts.ts";
 import { about } from "../sample-about.ts";
 
-const line = (proof: Partial<(typeof about)["proof"]>) =>
-  resultLine({ ...about, proof: { ...about.proof, ...proof } });
+const line = (proof: Partial<(typeof about)["proof"]>) => resultLine({ ...about, proof: { ...about.proof, ...proof } });
 
 test.each([
   ["0", "PASS"],
@@ -22,10 +21,7 @@ test.each([
 });
 
 test("a period that is not over says until when it is proved so far, and nothing of what to do", () => {
-  const [period, asOf] = [
-    { ...about.period, toUtc: "2026-12-01T00:00:00Z" },
-    "2026-11-20T09:00:00.000Z",
-  ];
+  const [period, asOf] = [{ ...about.period, toUtc: "2026-12-01T00:00:00Z" }, "2026-11-20T09:00:00.000Z"];
   const said = (readUntil: string | null, at = asOf) =>
     resultLine({
       period,

@@ -1,9 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import {
-  type Finding,
-  healFindings,
-  recordFindings,
-} from "../../../src/reconcile/findings/findings.ts";
+import { type Finding, healFindings, recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { latestAsOf } from "../../../src/reports/base/period.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";
@@ -12,8 +8,7 @@ import { mirrorSales } from "../shop.ts";
 
 let database: TestDatabase;
 const may = { from: "2025-05-01", to: "2025-05-31" };
-const proofOf = async (asked: object = {}) =>
-  (await ask(database.db, "month-end", { ...may, ...asked })).about.proof;
+const proofOf = async (asked: object = {}) => (await ask(database.db, "month-end", { ...may, ...asked })).about.proof;
 
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -110,9 +105,7 @@ test("says as of a time what was open then, also of a finding that was healed an
       })
     ).rows;
   expect(await open(0)).toEqual([]);
-  expect(await open(2)).toMatchObject([
-    { first_seen: "2025-06-02T00:01:00.000Z", healed_at: null },
-  ]);
+  expect(await open(2)).toMatchObject([{ first_seen: "2025-06-02T00:01:00.000Z", healed_at: null }]);
   expect(await open(4)).toMatchObject([{ healed_at: "2025-06-02T00:03:00.000Z" }]);
   expect(await open(6)).toMatchObject([
     { healed_at: "2025-06-02T00:03:00.000Z", service_value: "total=5", mirror_value: "total=4" },
@@ -160,53 +153,46 @@ test("the daily control compares whole days that were read, and fails on one tha
   await db("reconcile.daily_sums").insert({ ...sums, n: 1, sum_minor: 100 });
   const equal = await ask(db, "daily-control", may);
   expect(equal.about.proof.verdict).toBe("PASS");
-  expect(equal.rows).toMatchObject([
-    { outcome: "equal", coverage_percent: "100.00", difference_sum: "0" },
-  ]);
+  expect(equal.rows).toMatchObject([{ outcome: "equal", coverage_percent: "100.00", difference_sum: "0" }]);
   await db("reconcile.daily_sums").update({ sum_minor: 130 });
   const differs = await ask(db, "daily-control", may);
   expect(differs.about.proof.verdict).toBe("FAIL");
-  expect(differs.rows).toMatchObject([
-    { outcome: "differs", service_sum: "130", difference_sum: "30" },
-  ]);
+  expect(differs.rows).toMatchObject([{ outcome: "differs", service_sum: "130", difference_sum: "30" }]);
   const june = await ask(db, "daily-control", { from: "2025-06-01", to: "2025-06-01" });
   expect(june.rows).toEqual([]);
   expect(june.about.proof.verdict).toBe("INCOMPLETE");
 });
 
-test.each([1, -1])(
-  "the daily control compares sums with their sign, and shows them without (%i)",
-  async (sign) => {
-    const { db } = database;
-    const run = await coverAll(db, "2025-06-01T00:00:00Z");
-    const day = { run, slice: 2, day: "2025-05-02", currency: "usd", status: "succeeded" };
-    await db("reconcile.daily_sums").insert([
-      { ...day, type: "sale", n: 1, sum_minor: 100 },
-      { ...day, type: "refund", n: 2, sum_minor: 20 * sign },
-    ]);
-    const at = "2025-05-02T01:00:00Z";
-    const refund = { type: "refund", status: "succeeded", currency: "usd", last_cause: "event" };
-    const refunds = [30 * sign, -10 * sign].map((amount, n) => ({
-      ...refund,
-      id: `refund ${n}`,
-      amount,
-      created_at: at,
-      updated_at: at,
-    }));
-    await db("mirror.transactions").insert(refunds);
-    const { rows } = await ask(db, "daily-control", may);
-    expect(rows.filter((row) => row["type"] === "refund")).toMatchObject([
-      { outcome: "equal", service_sum: "20", mirror_sum: "20", difference_sum: "0" },
-    ]);
-    await db("reconcile.daily_sums")
-      .where({ type: "refund" })
-      .update({ sum_minor: -20 * sign });
-    const turned = await ask(db, "daily-control", may);
-    expect(turned.rows.filter((row) => row["type"] === "refund")).toMatchObject([
-      { outcome: "differs", service_sum: "20", mirror_sum: "-20", difference_sum: "40" },
-    ]);
-  },
-);
+test.each([1, -1])("the daily control compares sums with their sign, and shows them without (%i)", async (sign) => {
+  const { db } = database;
+  const run = await coverAll(db, "2025-06-01T00:00:00Z");
+  const day = { run, slice: 2, day: "2025-05-02", currency: "usd", status: "succeeded" };
+  await db("reconcile.daily_sums").insert([
+    { ...day, type: "sale", n: 1, sum_minor: 100 },
+    { ...day, type: "refund", n: 2, sum_minor: 20 * sign },
+  ]);
+  const at = "2025-05-02T01:00:00Z";
+  const refund = { type: "refund", status: "succeeded", currency: "usd", last_cause: "event" };
+  const refunds = [30 * sign, -10 * sign].map((amount, n) => ({
+    ...refund,
+    id: `refund ${n}`,
+    amount,
+    created_at: at,
+    updated_at: at,
+  }));
+  await db("mirror.transactions").insert(refunds);
+  const { rows } = await ask(db, "daily-control", may);
+  expect(rows.filter((row) => row["type"] === "refund")).toMatchObject([
+    { outcome: "equal", service_sum: "20", mirror_sum: "20", difference_sum: "0" },
+  ]);
+  await db("reconcile.daily_sums")
+    .where({ type: "refund" })
+    .update({ sum_minor: -20 * sign });
+  const turned = await ask(db, "daily-control", may);
+  expect(turned.rows.filter((row) => row["type"] === "refund")).toMatchObject([
+    { outcome: "differs", service_sum: "20", mirror_sum: "-20", difference_sum: "40" },
+  ]);
+});
 
 test("answers as of a time what the mirror said then, the same for ever", async () => {
   const { db } = database;
@@ -228,13 +214,9 @@ test("answers as of a time what the mirror said then, the same for ever", async 
   ]);
   const again = await ask(db, "month-end", { ...may, asOf });
   expect(again).toEqual(first);
-  expect(again.rows).toMatchObject([
-    { sales: "100", chargebacks: "0", cumulative_gross_closing: "100" },
-  ]);
+  expect(again.rows).toMatchObject([{ sales: "100", chargebacks: "0", cumulative_gross_closing: "100" }]);
   const live = await ask(db, "month-end", may);
-  expect(live.rows).toMatchObject([
-    { sales: "107", chargebacks: "100", cumulative_gross_closing: "7" },
-  ]);
+  expect(live.rows).toMatchObject([{ sales: "107", chargebacks: "100", cumulative_gross_closing: "7" }]);
 });
 
 test("a chargeback counts when it was opened, and comes back when it is dismissed", async () => {
@@ -242,9 +224,7 @@ test("a chargeback counts when it was opened, and comes back when it is dismisse
   const order = { at: "2025-05-02T00:00:00Z", amount: 100 };
   const disputed = { ...order, status: "chargeback", saleStatus: "chargeback" };
   await mirrorSales(db, [{ ...disputed, updatedAt: "2025-05-20T00:00:00Z" }]);
-  await mirrorSales(db, [
-    { ...order, status: "chargeback_dismissed", updatedAt: "2025-07-04T00:00:00Z" },
-  ]);
+  await mirrorSales(db, [{ ...order, status: "chargeback_dismissed", updatedAt: "2025-07-04T00:00:00Z" }]);
   const { rows } = await ask(db, "month-end", { from: "2025-05-01", to: "2025-07-31" });
   expect(rows).toMatchObject([
     {

@@ -30,8 +30,7 @@ async function read(
       amount: 4_000,
       status: sales[nth],
       created_at: at(nth),
-      updated_at:
-        sales[nth] === "succeeded" && order === "partially_refunded" ? at(nth) : updated_at,
+      updated_at: sales[nth] === "succeeded" && order === "partially_refunded" ? at(nth) : updated_at,
     });
   await apply(
     database.db,
@@ -72,11 +71,7 @@ async function toldInMarch(asOf: string | null = null) {
   const [inventory] = await rows("chargeback-inventory");
   const [visa] = (await rows("network-monitor")).filter(({ brand }) => brand === "visa");
   return {
-    list: (await rows("chargebacks")).map(({ chargeback, state, amount }) => [
-      chargeback,
-      state,
-      amount,
-    ]),
+    list: (await rows("chargebacks")).map(({ chargeback, state, amount }) => [chargeback, state, amount]),
     monthEnd: [monthEnd?.["sales"], monthEnd?.["refunds"], monthEnd?.["chargebacks"]],
     reversals: monthEnd?.["reversals"],
     inventory: [inventory?.["received_count"], inventory?.["received"], inventory?.["closing"]],
@@ -209,11 +204,7 @@ describe("a sale that is disputed again", () => {
 
   test("by a transaction without an order", async () => {
     const sale = (days: number, status: string) =>
-      seen(
-        "transaction",
-        sampleTransaction({ order_id: null, status, updated_at: at(days * day) }),
-        days * day + 5,
-      );
+      seen("transaction", sampleTransaction({ order_id: null, status, updated_at: at(days * day) }), days * day + 5);
     await apply(database.db, sale(1, "chargeback"));
     await apply(database.db, sale(4, "succeeded"));
     await apply(database.db, sale(8, "chargeback"));
@@ -262,7 +253,5 @@ test("a second sale that is disputed after its month was closed is booked in the
   await read(2 * day, { order: "chargeback", sales: ["chargeback", "chargeback"] });
   const april = { from: "2025-04-01", to: "2025-04-30" };
   const late = (await ask(db, "changes-after-close", april)).rows;
-  expect(late.map(({ movement, amount }) => [movement, amount])).toEqual([
-    ["chargeback:sale-2", "-4000"],
-  ]);
+  expect(late.map(({ movement, amount }) => [movement, amount])).toEqual([["chargeback:sale-2", "-4000"]]);
 });

@@ -36,14 +36,10 @@ async function sentAndLost(): Promise<Record<"order" | "customer", Counts>> {
   const { orders, customers, hard_deleted } = await sandbox.control("GET", "/snapshot");
   const { data: deliveries } = await sandbox.control("GET", "/deliveries?limit=50000");
   const { data: events } = await sandbox.control("GET", "/events?limit=50000");
-  const lost = new Set(
-    (deliveries as Json[]).flatMap(({ status, event_id }) => (status === "lost" ? [event_id] : [])),
-  );
+  const lost = new Set((deliveries as Json[]).flatMap(({ status, event_id }) => (status === "lost" ? [event_id] : [])));
   const count = (ids: readonly string[], isMeant: (event: Json) => boolean): Counts => {
     const missed = ids.filter((id) => {
-      const last = (events as Json[]).findLast(
-        (event) => event.data.object.id === id && isMeant(event),
-      );
+      const last = (events as Json[]).findLast((event) => event.data.object.id === id && isMeant(event));
       return lost.has(last.id);
     }).length;
     return { changes: ids.length, received: ids.length - missed, missed };
@@ -51,10 +47,7 @@ async function sentAndLost(): Promise<Record<"order" | "customer", Counts>> {
   const idsOf = (all: Json[]) => all.map(({ id }) => id as string);
   return {
     order: count(idsOf(orders), ({ type }) => String(type).startsWith("order.")),
-    customer: count(
-      [...idsOf(customers), ...hard_deleted.customers],
-      ({ type }) => type === "customer.created",
-    ),
+    customer: count([...idsOf(customers), ...hard_deleted.customers], ({ type }) => type === "customer.created"),
   };
 }
 

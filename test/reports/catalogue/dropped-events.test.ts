@@ -34,9 +34,7 @@ test("a change without an event is not called missed once events of its time wer
     return rows;
   };
   const event = "customer.created";
-  expect(await statement()).toEqual([
-    { event, changes: 3, announced: 3, received: 1, missed: 2, healed: 2 },
-  ]);
+  expect(await statement()).toEqual([{ event, changes: 3, announced: 3, received: 1, missed: 2, healed: 2 }]);
   await db("inbox.dropped").insert({ first_event_at: january, until: "2025-02-20" });
   expect(await statement()).toEqual([
     { event, changes: 2, announced: 2, received: 1, missed: 1, healed: 1 },

@@ -38,8 +38,7 @@ beforeAll(async () => {
     await calls.control("POST", `/orders/${text(order, "id")}/chargeback`, {});
   }
   const after = await traffic("after");
-  const isChanged = (order: WireObject) =>
-    before.get(text(order, "id"))?.["updated_at"] !== order["updated_at"];
+  const isChanged = (order: WireObject) => before.get(text(order, "id"))?.["updated_at"] !== order["updated_at"];
   const random = seededRandom("edits");
   const byHand = [...after.values()].filter((order) => !isChanged(order) && random() < 0.2);
   await stand.database
@@ -56,10 +55,7 @@ beforeAll(async () => {
       atRisk: isStatusKept ? 0 : (order["total"] as number),
     };
   });
-  wrong = [
-    ...missed,
-    ...byHand.map((order) => ({ currency: text(order, "currency"), atRisk: edited })),
-  ];
+  wrong = [...missed, ...byHand.map((order) => ({ currency: text(order, "currency"), atRisk: edited }))];
 });
 afterAll(async () => {
   await stand.close();
@@ -73,9 +69,7 @@ test("every order that the mirror had missed or that was edited stands there onc
   const told = rows.map((row) => ({ ...row, atRisk: Number(row["amount_at_risk"]) }));
   const byCurrency = (row: WireObject) => text(row, "currency");
   expect(sumBy(told, byCurrency, "atRisk")).toEqual(sumBy(wrong, byCurrency, "atRisk"));
-  expect(new Set(rows.map((row) => row["class"]))).toEqual(
-    new Set(["missing_here", "behind", "mismatch"]),
-  );
+  expect(new Set(rows.map((row) => row["class"]))).toEqual(new Set(["missing_here", "behind", "mismatch"]));
   expect(rows.filter(({ healed_at }) => healed_at === null)).toEqual([]);
   await stand.run({ kind: "full" });
   expect(await exceptions()).toEqual(rows);

@@ -7,8 +7,7 @@ const database = useTestDatabase();
 const timeZone = "Pacific/Auckland";
 const day = 86_400_000;
 /** So many days before the last day of the period, half an hour after it began in Auckland: the day before in UTC. */
-const daysOld = (days: number): string =>
-  new Date(Date.parse("2026-06-29T12:30:00Z") - days * day).toISOString();
+const daysOld = (days: number): string => new Date(Date.parse("2026-06-29T12:30:00Z") - days * day).toISOString();
 
 beforeAll(() =>
   pastDue(database.db, [
@@ -31,12 +30,7 @@ beforeAll(() =>
 test("has each age in its bracket, both ends in it, and nothing that is not an unpaid renewal", async () => {
   const period = { from: "2026-06-01", to: "2026-06-30", timeZone };
   const { rows } = await ask(database.db, "past-due-aging", period);
-  const told = rows.map((row) => [
-    row["currency"],
-    row["days_past_due"],
-    row["orders"],
-    row["amount"],
-  ]);
+  const told = rows.map((row) => [row["currency"], row["days_past_due"], row["orders"], row["amount"]]);
   expect(told).toEqual([
     ["jpy", "0-7", "1", "9"],
     ["usd", "0-7", "2", "9"],

@@ -89,15 +89,15 @@ test("a bundle has the same bytes each time, and holds rows, movements, coverage
 });
 
 test("the script verifies bundles and their chain with nothing but node, also through a link", async () => {
-  const [mayFile, juneFile, link] = ["may", "june", "link.mjs"].map((name) =>
-    join(folder, name),
-  ) as [string, string, string];
+  const [mayFile, juneFile, link] = ["may", "june", "link.mjs"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
   await Promise.all([writeFile(mayFile, may), writeFile(juneFile, june), symlink(script, link)]);
   for (const program of [script, link]) {
     const { code, out } = await run(program, juneFile, mayFile);
-    expect(out).toMatch(
-      /^2025-05 is what was sealed: PASS, closed by Anna Müller at .*after none: it is the first\./,
-    );
+    expect(out).toMatch(/^2025-05 is what was sealed: PASS, closed by Anna Müller at .*after none: it is the first\./);
     expect(out).toMatch(/\n2025-06 is what was sealed: PASS/);
     expect(code).toBe(0);
   }
@@ -155,9 +155,7 @@ describe("the verifier", () => {
           at,
           line.replace(/[a-z0-9]/, (c) => (c === "a" ? "b" : "a")),
         );
-        await expect(verify(Buffer.from(edited.join("\n")))).rejects.toThrow(
-          `${name} differs from what was sealed`,
-        );
+        await expect(verify(Buffer.from(edited.join("\n")))).rejects.toThrow(`${name} differs from what was sealed`);
         seen += 1;
       }
       at += size;
@@ -191,10 +189,7 @@ describe("the verifier", () => {
   });
 });
 
-const withEdit = (
-  bytes: Buffer,
-  given: { at: number; xor?: number; left?: number; put?: Uint8Array },
-) => {
+const withEdit = (bytes: Buffer, given: { at: number; xor?: number; left?: number; put?: Uint8Array }) => {
   const { at, xor, left = 0, put = new Uint8Array() } = given;
   if (xor !== undefined) {
     const edited = Buffer.from(bytes);
@@ -205,17 +200,11 @@ const withEdit = (
 };
 
 test("a month that is not closed, or differs from its seal, is not exported", async () => {
-  await expect(bundle("2025-07")).rejects.toThrow(
-    "2025-07 is not closed. 2025-05 to 2025-06 are closed.",
-  );
+  await expect(bundle("2025-07")).rejects.toThrow("2025-07 is not closed. 2025-05 to 2025-06 are closed.");
   await database.db.transaction(async (trx) => {
     await trx.raw("set local session_replication_role = replica");
-    await trx.raw(
-      "update reports.closed_rows set cells[1] = 'x' where close = 1 and report = 'refunds'",
-    );
+    await trx.raw("update reports.closed_rows set cells[1] = 'x' where close = 1 and report = 'refunds'");
     await trx.raw("update reports.closed_movements set amount = 1 where close = 1");
   });
-  await expect(bundle("2025-05")).rejects.toThrow(
-    "The close of 2025-05 is not what was sealed: movements",
-  );
+  await expect(bundle("2025-05")).rejects.toThrow("The close of 2025-05 is not what was sealed: movements");
 });

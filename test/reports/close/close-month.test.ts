@@ -143,23 +143,19 @@ describe("of a month that is proved", () => {
 
   test("gives a final number to the days of the zone that months are closed by, and of no other", async () => {
     const entries = async (zone: string) =>
-      (await ask(database.db, "journal", { ...may, timeZone: zone })).rows.map(
-        ({ number, status }) => [number?.split("-")[0], status],
-      );
+      (await ask(database.db, "journal", { ...may, timeZone: zone })).rows.map(({ number, status }) => [
+        number?.split("-")[0],
+        status,
+      ]);
     await close("2025-05");
     expect(new Set((await entries(timeZone)).map(String))).toEqual(new Set(["TH,final"]));
-    expect(new Set((await entries("Pacific/Auckland")).map(String))).toEqual(
-      new Set(["PRELIM,preliminary"]),
-    );
+    expect(new Set((await entries("Pacific/Auckland")).map(String))).toEqual(new Set(["PRELIM,preliminary"]));
   });
 
   describe("and closed with accounts of its own", () => {
     const accounts = { clearing: "10", sales: "20", refunds: "30", chargebacks: "40" };
     const numbers = async (asked: Parameters<typeof ask>[2]) =>
-      (await ask(database.db, "journal", asked)).rows.map(({ number, account }) => [
-        number,
-        account,
-      ]);
+      (await ask(database.db, "journal", asked)).rows.map(({ number, account }) => [number, account]);
     const frozen = [
       ["TH-20250510-USD", "10"],
       ["TH-20250510-USD", "20"],
@@ -167,9 +163,7 @@ describe("of a month that is proved", () => {
       ["TH-20250520-JPY", "20"],
     ];
 
-    beforeEach(() =>
-      closeMonth(database.db, { month: "2025-05", timeZone, accounts, reason: null, by: "anna" }),
-    );
+    beforeEach(() => closeMonth(database.db, { month: "2025-05", timeZone, accounts, reason: null, by: "anna" }));
 
     test("gives a final number to the frozen lines, of the month, of a part of it and of more", async () => {
       expect(await numbers({ ...may, accounts })).toEqual(frozen);
@@ -197,12 +191,7 @@ describe("of a month that is proved", () => {
         `select distinct number from reports.journal('2025-05-10T10:00:00Z', '2025-05-10T12:00:00Z', ?, null, ?)
          union all
          select distinct number from reports.journal('2025-05-10T11:00:00Z', '2025-05-20T12:00:00Z', ?, null, ?)`,
-        [
-          timeZone,
-          JSON.stringify(accounts),
-          timeZone,
-          JSON.stringify({ ...accounts, sales: "99" }),
-        ],
+        [timeZone, JSON.stringify(accounts), timeZone, JSON.stringify({ ...accounts, sales: "99" })],
       );
       expect(rows.map(({ number }) => number)).toEqual(["TH-20250510-USD", "PRELIM-20250520-JPY"]);
     });
@@ -211,14 +200,8 @@ describe("of a month that is proved", () => {
   test("gives journal entries their final numbers, and none to what may still change", async () => {
     const both = { ...may, to: june.to };
     const entries = async () =>
-      (await ask(database.db, "journal", both)).rows.map((row) => [
-        row["number"],
-        row["status"],
-        row["debit"],
-      ]);
-    expect(new Set((await entries()).map(([, status]) => status))).toEqual(
-      new Set(["preliminary"]),
-    );
+      (await ask(database.db, "journal", both)).rows.map((row) => [row["number"], row["status"], row["debit"]]);
+    expect(new Set((await entries()).map(([, status]) => status))).toEqual(new Set(["preliminary"]));
     await close("2025-05");
     const frozen = await findFrozen(database.db, may, findReport("journal"));
     if (frozen === null) throw new Error("nothing is frozen");
@@ -268,9 +251,7 @@ describe("of a month that is proved", () => {
     await close("2025-05");
     await letTimePass(database.db);
     const voided = { status: "voided", saleStatus: "voided", updatedAt: "2025-06-03T00:00:00Z" };
-    await mirrorSales(database.db, [
-      { nth: 1, at: "2025-05-10T10:00:00Z", amount: 1000, ...voided },
-    ]);
+    await mirrorSales(database.db, [{ nth: 1, at: "2025-05-10T10:00:00Z", amount: 1000, ...voided }]);
     expect((await ask(database.db, "changes-after-close", june)).rows).toMatchObject([
       { kind: "sale", happened_on: "2025-05-10", booked_on: "2025-06-01", amount: "-1000" },
     ]);
@@ -326,9 +307,7 @@ describe("of a month that is proved", () => {
     await mirrorSales(db, [{ nth: 9, at: "2025-05-21T10:00:00Z", amount: 9 }]);
     const [first, ...others] = shown.reports;
     const forged = { ...shown, reports: [{ ...first, rows: 77 } as typeof first, ...others] };
-    await expect(closeMonth(db, request, forged as typeof shown)).rejects.toThrow(
-      "have changed since they were shown",
-    );
+    await expect(closeMonth(db, request, forged as typeof shown)).rejects.toThrow("have changed since they were shown");
     const closed = await closeMonth(db, request, shown);
     expect(closed.asOf).toBe(shown.asOf);
     expect(closed.reports).toEqual(shown.reports);
@@ -373,20 +352,13 @@ describe("of a month that is proved", () => {
 
   test("does not say of a month before the first close that it is closed, since it has no close", async () => {
     await close("2025-05");
-    await expect(close("2025-04")).rejects.toThrow(
-      "2025-04 cannot be closed: the books are closed through 2025-05.",
-    );
+    await expect(close("2025-04")).rejects.toThrow("2025-04 cannot be closed: the books are closed through 2025-05.");
   });
 
   test("names the first time at which a month can be closed: a minute after its end, not its end", async () => {
     const period = { ...may, fromUtc: "2025-04-30T22:00:00Z", toUtc: "2025-05-31T22:00:00Z" };
     const closedAt = (now: string) =>
-      assertClosable(
-        database.db,
-        "2025-05",
-        period,
-        new Date(Date.parse(now) - historyFixedAfterSeconds * 1000),
-      );
+      assertClosable(database.db, "2025-05", period, new Date(Date.parse(now) - historyFixedAfterSeconds * 1000));
     const first = "2025-05-31T22:01:00.000Z";
     await expect(closedAt("2025-05-31T22:00:59.999Z")).rejects.toThrow(
       `can be closed from ${first} by the database's clock, where it is 2025-05-31T22:00:59.999Z.`,
@@ -399,9 +371,7 @@ describe("of a month that is proved", () => {
     await letTimePass(database.db);
     const asked = { month: "2025-06", accounts: defaultAccounts, reason: null, by: "anna" };
     const request = { ...asked, timeZone: "UTC" };
-    await expect(closeMonth(database.db, request)).rejects.toThrow(
-      "Set TALLYHOOK_TIME_ZONE back to Europe/Berlin.",
-    );
+    await expect(closeMonth(database.db, request)).rejects.toThrow("Set TALLYHOOK_TIME_ZONE back to Europe/Berlin.");
   });
 
   test("is for ever: the database refuses a change, and a change by force is found", async () => {
@@ -410,9 +380,7 @@ describe("of a month that is proved", () => {
     await expect(db("reports.closed_rows").delete()).rejects.toThrow(/append-only/);
     await db.transaction(async (trx) => {
       await trx.raw("set local session_replication_role = replica");
-      await trx.raw(
-        "update reports.closed_rows set cells[4] = '999' where report = 'month-end' and n = 1",
-      );
+      await trx.raw("update reports.closed_rows set cells[4] = '999' where report = 'month-end' and n = 1");
     });
     const frozen = await findFrozen(db, may, findReport("month-end"));
     if (frozen === null) throw new Error("nothing is frozen");

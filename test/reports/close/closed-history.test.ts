@@ -3,13 +3,7 @@ import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../../src/reports/close/close-month.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";
-import {
-  type ServiceState,
-  type WireObject,
-  letTimePass,
-  mirrorState,
-  playHistory,
-} from "../sandbox-history.ts";
+import { type ServiceState, type WireObject, letTimePass, mirrorState, playHistory } from "../sandbox-history.ts";
 import { balances } from "../service-sums.ts";
 
 const timeZone = "America/Los_Angeles";
@@ -57,8 +51,7 @@ test("however late anything is learned, every month rolls forward and the last b
     for (const row of rows) {
       const currency = row["currency"] ?? "";
       expect(big(row["cumulative_gross_opening"])).toBe(closing.get(currency) ?? 0n);
-      const moved =
-        big(row["sales"]) - big(row["refunds"]) - big(row["chargebacks"]) + big(row["reversals"]);
+      const moved = big(row["sales"]) - big(row["refunds"]) - big(row["chargebacks"]) + big(row["reversals"]);
       expect(big(row["cumulative_gross_opening"]) + moved + big(row["corrections"])).toBe(
         big(row["cumulative_gross_closing"]),
       );

@@ -26,11 +26,7 @@ const request = { month: "2025-05", timeZone, accounts: defaultAccounts, reason:
 
 const prepare = (by = ada, steps = {}) => prepareMonth(database.db, { ...request, by }, steps);
 const approve = (preparation: Preparation, by = ben, more = {}, steps = {}) =>
-  approveMonth(
-    database.db,
-    { preparation, by, timeZone, region: "global", fourEyes: true, ...more },
-    steps,
-  );
+  approveMonth(database.db, { preparation, by, timeZone, region: "global", fourEyes: true, ...more }, steps);
 const closedMonths = () => database.db("reports.closes").count<{ count: string }[]>();
 
 async function bundleOf(month: string): Promise<string> {
@@ -128,9 +124,7 @@ describe("the one who prepared", () => {
 });
 
 test("another full width or spacing is no other person", () => {
-  expect(
-    isSamePerson({ name: "Ada  L", accountId: null }, { name: "ａda l", accountId: null }),
-  ).toBe(true);
+  expect(isSamePerson({ name: "Ada  L", accountId: null }, { name: "ａda l", accountId: null })).toBe(true);
   expect(isSamePerson(ada, ben)).toBe(false);
 });
 
@@ -205,8 +199,7 @@ describe("of what was prepared nothing is closed when", () => {
 
   test("it was withdrawn", async () => {
     const preparation = await prepare();
-    const withdraw = () =>
-      database.db.transaction((trx) => withdrawPreparation(trx, preparation, ada));
+    const withdraw = () => database.db.transaction((trx) => withdrawPreparation(trx, preparation, ada));
     expect(await withdraw()).toBe(true);
     expect(await withdraw()).toBe(false);
     await expect(approve(preparation)).rejects.toThrow("stands no more");

@@ -8,12 +8,7 @@ import { closeMonth } from "../../../src/reports/close/close-month.ts";
 import { findFrozen, readFrozen } from "../../../src/reports/close/frozen.ts";
 import { manifestText, membersOf, sha256Of } from "../../../src/reports/close/manifest.ts";
 import { digestOf, storedMembers } from "../../../src/reports/close/members.ts";
-import {
-  readCloses,
-  resultsSha256,
-  rowsSha256,
-  verifyCloses,
-} from "../../../src/reports/close/verify.ts";
+import { readCloses, resultsSha256, rowsSha256, verifyCloses } from "../../../src/reports/close/verify.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { coverAll } from "../coverage.ts";
 import { letTimePass } from "../sandbox-history.ts";
@@ -43,21 +38,12 @@ const readReport = async (name: string): Promise<ReportFacts> => {
 /** All that `close verify` has to say. */
 async function problems(): Promise<string[]> {
   const { closes, problems: others } = await verifyCloses(database.db);
-  return [
-    ...closes.flatMap(({ month, problems: own }) => own.map((p) => `${month}: ${p}`)),
-    ...others,
-  ];
+  return [...closes.flatMap(({ month, problems: own }) => own.map((p) => `${month}: ${p}`)), ...others];
 }
 
-const backUp = () =>
-  byForce(...frozen.map((t) => `create table backup_${t} as table reports.${t}`));
+const backUp = () => byForce(...frozen.map((t) => `create table backup_${t} as table reports.${t}`));
 const putBack = () =>
-  byForce(
-    ...frozen.flatMap((t) => [
-      `delete from reports.${t}`,
-      `insert into reports.${t} select * from backup_${t}`,
-    ]),
-  );
+  byForce(...frozen.flatMap((t) => [`delete from reports.${t}`, `insert into reports.${t} select * from backup_${t}`]));
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -76,9 +62,7 @@ beforeAll(async () => {
       severity: "high",
       resource: "order",
       objectId: "1",
-      differences: [
-        { field: "email", service: "somebody@example.com", mirror: "other@example.com" },
-      ],
+      differences: [{ field: "email", service: "somebody@example.com", mirror: "other@example.com" }],
       amountAtRiskMinor: 5n,
       currency: "usd",
       cause: "late",
@@ -200,9 +184,7 @@ test.each(rowKinds)(
       const { verify, reading } = await noticed(read);
       await putBack();
       expect(verify.join("\n"), `${table}.${name}`).toMatch(new RegExp(names, "m"));
-      expect(reading, `${table}.${name}`).toMatch(
-        /^BrokenSealError: The close.* not what was sealed: \S/,
-      );
+      expect(reading, `${table}.${name}`).toMatch(/^BrokenSealError: The close.* not what was sealed: \S/);
     }
     await byForce(`delete from reports.${table} where ${where}`);
     const { verify } = await noticed(read);
@@ -241,9 +223,7 @@ test("every value that stands above a report, and how each column is read, is se
       );
       const { verify, reading } = await noticed("month-end");
       await putBack();
-      expect(verify, path.join(".")).toContainEqual(
-        expect.stringMatching(`^2025-05: reports/month-end/${column}`),
-      );
+      expect(verify, path.join(".")).toContainEqual(expect.stringMatching(`^2025-05: reports/month-end/${column}`));
       expect(reading, path.join(".")).toMatch(`reports/month-end/${column}`);
     }
   }
@@ -285,9 +265,7 @@ test.each([
   ],
 ])("%s is noticed", async (_what, sql, message) => {
   if (sql.includes("set n"))
-    await byForce(
-      "alter table reports.closed_rows drop constraint if exists closed_rows_pkey cascade",
-    );
+    await byForce("alter table reports.closed_rows drop constraint if exists closed_rows_pkey cascade");
   await byForce(sql);
   const found = await problems();
   await putBack();
@@ -320,9 +298,7 @@ describe("whoever seals a changed close again", () => {
     await forge("1");
     const found = await problems();
     await putBack();
-    expect(found).toEqual([
-      expect.stringMatching(/^2025-06: it was sealed after another close than 2025-05/),
-    ]);
+    expect(found).toEqual([expect.stringMatching(/^2025-06: it was sealed after another close than 2025-05/)]);
   });
 
   test("cannot take the seal off a close that follows a sealed one", async () => {
@@ -336,22 +312,16 @@ describe("whoever seals a changed close again", () => {
   });
 
   test("cannot remove the first or the middle of the chain", async () => {
-    await byForce(
-      ...frozen.map((t) => `delete from reports.${t} where ${t === "closes" ? "id" : "close"} = 1`),
-    );
+    await byForce(...frozen.map((t) => `delete from reports.${t} where ${t === "closes" ? "id" : "close"} = 1`));
     const { verify } = await noticed("month-end");
     await putBack();
-    expect(verify).toEqual([
-      expect.stringMatching(/^2025-06: it was sealed after another close, which is missing/),
-    ]);
+    expect(verify).toEqual([expect.stringMatching(/^2025-06: it was sealed after another close, which is missing/)]);
   });
 });
 
 test("no month is closed on top of movements that were changed", async () => {
   await byForce("update reports.closed_movements set amount = amount + 1 where close = 1");
-  await expect(close("2025-07")).rejects.toThrow(
-    "The close of 2025-05 is not what was sealed: movements",
-  );
+  await expect(close("2025-07")).rejects.toThrow("The close of 2025-05 is not what was sealed: movements");
   await putBack();
 });
 
@@ -364,12 +334,8 @@ test("amounts of a closed month are printed with the decimals that they were clo
 });
 
 test("the evidence holds who acknowledged what and which fields differed, and no values of them", async () => {
-  const rows = await database
-    .db("reports.closed_evidence")
-    .where({ close: 1 })
-    .select("kind", "content");
-  const of = (kind: string) =>
-    rows.filter((row) => row.kind === kind).map(({ content }) => content as object);
+  const rows = await database.db("reports.closed_evidence").where({ close: 1 }).select("kind", "content");
+  const of = (kind: string) => rows.filter((row) => row.kind === kind).map(({ content }) => content as object);
   expect(of("findings")).toMatchObject([
     {
       key: "late:order:1",
@@ -409,25 +375,18 @@ describe("a close of an earlier version", () => {
 
   test("has the hash that it always had", () => {
     const reports = [about("refunds", "11"), about("month-end", "22")];
-    expect(resultsSha256(facts, reports)).toBe(
-      "a758dcffe4a5bb2781e86333ca6b24f0f1e309d7e60551e45b5cefcd83ec4abb",
-    );
-    expect(rowsSha256(reports)).toBe(
-      "2b699bfb061aafd5ed0334898e0e46e6bc8b51883bfc57679054774ed4e0a40f",
-    );
+    expect(resultsSha256(facts, reports)).toBe("a758dcffe4a5bb2781e86333ca6b24f0f1e309d7e60551e45b5cefcd83ec4abb");
+    expect(rowsSha256(reports)).toBe("2b699bfb061aafd5ed0334898e0e46e6bc8b51883bfc57679054774ed4e0a40f");
   });
 
   test.each(["results", "rows"] as const)(
     "whose hash covers %s is verified by it, is linked by the next one, and can be read",
     async (covers) => {
       const { db } = database;
-      const abouts = await db("reports.closed_reports")
-        .where({ close: 1 })
-        .pluck<ReportFacts[]>("about");
+      const abouts = await db("reports.closed_reports").where({ close: 1 }).pluck<ReportFacts[]>("about");
       const [row] = await db("reports.closes").where({ id: 1 }).select("as_of");
       const asOf = (row.as_of as Date).toISOString();
-      const sha256 =
-        covers === "rows" ? rowsSha256(abouts) : resultsSha256({ ...facts, asOf }, abouts);
+      const sha256 = covers === "rows" ? rowsSha256(abouts) : resultsSha256({ ...facts, asOf }, abouts);
       await byForce(
         `update reports.closes set sha256 = '${sha256}', sha256_covers = '${covers}', manifest = null,
            closed_by = null where id = 1`,
@@ -443,17 +402,11 @@ describe("a close of an earlier version", () => {
         ]);
         expect(others).toEqual([]);
         expect((await readReport("month-end")).close).toMatchObject({ closedBy: null, sha256 });
-        await byForce(
-          "update reports.closed_rows set cells[1] = 'x' where close = 1 and report = 'month-end'",
-        );
-        expect(await problems()).toEqual([
-          "2025-05: reports/month-end/rows differs from what was signed",
-        ]);
+        await byForce("update reports.closed_rows set cells[1] = 'x' where close = 1 and report = 'month-end'");
+        expect(await problems()).toEqual(["2025-05: reports/month-end/rows differs from what was signed"]);
         await expect(readReport("month-end")).rejects.toThrow("reports/month-end/rows");
         await byForce("delete from reports.closed_reports where close = 1 and report = 'mrr'");
-        await expect(readReport("refunds")).rejects.toThrow(
-          "facts or the results of its reports differ",
-        );
+        await expect(readReport("refunds")).rejects.toThrow("facts or the results of its reports differ");
       } finally {
         await putBack();
       }

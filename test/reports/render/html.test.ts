@@ -61,9 +61,7 @@ test.each(allReports.map(({ name }) => name))(
     expect(tags).not.toMatch(/<(?:script|link|img|iframe|object)|\s(?:href|src|on\w+)=/i);
     expect(text).not.toMatch(/@import|url\((?!#)/);
     expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
-    const isTold = report.columns.some(
-      ({ kind, name: key }) => kind === "text" && key !== "currency",
-    );
+    const isTold = report.columns.some(({ kind, name: key }) => kind === "text" && key !== "currency");
     expect(text.includes("&lt;/style&gt;&lt;script")).toBe(isTold);
     expect(text.match(/<\/style>/g)).toHaveLength(1);
     expect(await page(report, [])).toContain("There is nothing to show for this period.");
@@ -79,9 +77,7 @@ test("says what it stands on, and the rows with their sums", async () => {
   const read = visibleText(text);
   expect(read).toContain("Daily control");
   expect(read).toContain("✓ PASS");
-  expect(read).toContain(
-    "Europe/Berlin: from 2026-09-30T22:00:00Z, before 2026-11-30T23:00:00Z (UTC)",
-  );
+  expect(read).toContain("Europe/Berlin: from 2026-09-30T22:00:00Z, before 2026-11-30T23:00:00Z (UTC)");
   expect(read).toContain(about.sha256);
   expect(read).toMatch(/Sum usd usd 2 2,469\.00/);
   expect(read).toMatch(/Sum jpy jpy 1 123,450 /);
@@ -97,9 +93,7 @@ describe("charts", () => {
     const [jpy = "", usd = "", ...rest] = figuresOf(text);
     expect(rest).toEqual([]);
     expect(visibleText(jpy)).toContain("777 JPY of transactions in the mirror; all equal");
-    expect(visibleText(usd)).toContain(
-      "2,469.00 USD of transactions in the mirror; 1 marked because of a difference",
-    );
+    expect(visibleText(usd)).toContain("2,469.00 USD of transactions in the mirror; 1 marked because of a difference");
     expect(usd).toMatch(/<text class="mark"[^>]*>×</);
     expect(visibleText(usd)).toContain("differs from the service");
     for (const figure of [jpy, usd]) {
@@ -116,9 +110,7 @@ describe("charts", () => {
   });
 
   test("show more than a hundred days by month", async () => {
-    const days = Array.from({ length: 120 }, (_, n) =>
-      new Date(Date.UTC(2026, 0, 1 + n)).toISOString().slice(0, 10),
-    );
+    const days = Array.from({ length: 120 }, (_, n) => new Date(Date.UTC(2026, 0, 1 + n)).toISOString().slice(0, 10));
     const text = await page(
       findReport("daily-control"),
       days.map((day) => control(day, "usd")),

@@ -20,28 +20,8 @@ const columns: Column[] = [
   { name: "share_percent", kind: "percent" },
 ];
 const rows: Row[] = [
-  [
-    "=HYPERLINK(1)",
-    "2026-10-31",
-    "2026-10-31T22:59:59.250Z",
-    "2026-10-01",
-    "usd",
-    "-1234",
-    "5",
-    "3",
-    "12.50",
-  ],
-  [
-    'a "quote", a comma',
-    "2026-11-01",
-    null,
-    "2026-11-01",
-    "jpy",
-    "1234",
-    "9007199254740993",
-    "4",
-    "0.00",
-  ],
+  ["=HYPERLINK(1)", "2026-10-31", "2026-10-31T22:59:59.250Z", "2026-10-01", "usd", "-1234", "5", "3", "12.50"],
+  ['a "quote", a comma', "2026-11-01", null, "2026-11-01", "jpy", "1234", "9007199254740993", "4", "0.00"],
   ["plain", "2026-11-01", "2026-11-01T00:00:00.000Z", "2026-11-01", "kwd", "1234", "0", "1", null],
   ["+1", "2026-11-02", null, "2026-11-01", "usd", "5", "0", "2", null],
 ];
@@ -120,9 +100,7 @@ test.each(["ledger", "beancount"] as const)(
     const printed = await renderJournal(format, lines);
     const commodities = [...printed.matchAll(/^    Assets:Clearing  \S+ "?([A-Z0-9.]+)"?  ; $/gm)];
     expect(new Set(commodities.map(([, code]) => code)).size).toBe(odd.length);
-    expect(printed.split("\n").filter((line) => !/^(?:;|    |$)/.test(line))).toHaveLength(
-      odd.length,
-    );
+    expect(printed.split("\n").filter((line) => !/^(?:;|    |$)/.test(line))).toHaveLength(odd.length);
   },
 );
 
@@ -138,15 +116,11 @@ test("no text of a CSV begins like a formula, and no number is changed", () => {
 
 test("money is exact at any size and with any number of decimals", () => {
   fc.assert(
-    fc.property(
-      fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
-      fc.integer({ min: 0, max: 4 }),
-      (minor, digits) => {
-        const text = decimalText(minor.toString(), digits);
-        expect(BigInt(text.replace(".", ""))).toBe(minor);
-        expect(text.split(".")[1]?.length ?? 0).toBe(digits);
-      },
-    ),
+    fc.property(fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }), fc.integer({ min: 0, max: 4 }), (minor, digits) => {
+      const text = decimalText(minor.toString(), digits);
+      expect(BigInt(text.replace(".", ""))).toBe(minor);
+      expect(text.split(".")[1]?.length ?? 0).toBe(digits);
+    }),
   );
 });
 
@@ -164,9 +138,7 @@ test("JSON holds the rows by name, money as text of minor units, and what they a
 
 test("money of a currency without known decimals stays in minor units, and says so", async () => {
   const unknown = ["x", "2026-11-01", null, "2026-11-01", "zzz", "-1234567", "0", "1", null];
-  expect((await render("csv", [unknown])).toString()).toContain(
-    ",zzz,-1234567 minor units,0 minor units,1,",
-  );
+  expect((await render("csv", [unknown])).toString()).toContain(",zzz,-1234567 minor units,0 minor units,1,");
   expect((await render("table", [unknown])).toString()).toContain("-1234567 minor units");
   expect((await render("html", [unknown])).toString()).toContain("-1,234,567 minor units");
   const book = read(await render("xlsx", [unknown]), { cellNF: true });
@@ -196,35 +168,24 @@ describe("a workbook, as another program reads it", () => {
     expect(sheet["A2"]).toMatchObject({ t: "s", v: "=HYPERLINK(1)" });
     expect(sheet["A2"]).not.toHaveProperty("f");
     expect(sheet["B2"]).toMatchObject({ t: "d", v: new Date("2026-10-31T00:00:00Z") });
-    expect((sheet["C2"] as { v: Date }).v.getTime()).toBeCloseTo(
-      Date.parse("2026-10-31T22:59:59.250Z"),
-      -2,
-    );
+    expect((sheet["C2"] as { v: Date }).v.getTime()).toBeCloseTo(Date.parse("2026-10-31T22:59:59.250Z"), -2);
     expect(sheet["F2"]).toMatchObject({ t: "n", v: -12.34, z: "#,##0.00" });
     expect(sheet["F3"]).toMatchObject({ t: "n", v: 1234, z: "#,##0" });
     expect(sheet["F4"]).toMatchObject({ t: "n", v: 1.234, z: "#,##0.000" });
     expect(sheet["G3"]).toMatchObject({ t: "s", v: "9007199254740993" });
     expect(sheet["H2"]).toMatchObject({ t: "n", v: 3 });
     expect(sheet["A6"]).toMatchObject({ v: "sum jpy" });
-    expect([sheet["F6"], sheet["F7"], sheet["F8"]]).toMatchObject([
-      { v: 1234 },
-      { v: 1.234 },
-      { v: -12.29 },
-    ]);
+    expect([sheet["F6"], sheet["F7"], sheet["F8"]]).toMatchObject([{ v: 1234 }, { v: 1.234 }, { v: -12.29 }]);
     expect(sheet["G8"]).toBeUndefined();
     const aboutRows = utils.sheet_to_json<string[]>(book.Sheets["about"]!, { header: 1 });
-    expect(new Map(aboutRows.map(([label, value]) => [label, value])).get("SHA-256")).toBe(
-      about.sha256,
-    );
+    expect(new Map(aboutRows.map(([label, value]) => [label, value])).get("SHA-256")).toBe(about.sha256);
   });
 
   test("keeps an order number that looks like a number, a date or a truth as it is", async () => {
     const numbers = ["00012345", "12345E67", "1E100000", "20261101", "0x1A2B3C", "TRUE"];
     const given = numbers.map((number) => [number, ...rows[3]!.slice(1)]);
     const sheet = read(await render("xlsx", given), { cellDates: true }).Sheets["refunds"]!;
-    expect(numbers.map((_, n) => sheet[`A${n + 2}`] as unknown)).toMatchObject(
-      numbers.map((v) => ({ t: "s", v })),
-    );
+    expect(numbers.map((_, n) => sheet[`A${n + 2}`] as unknown)).toMatchObject(numbers.map((v) => ({ t: "s", v })));
     const csv = (await render("csv", given)).toString().trimEnd().split("\n").slice(1);
     expect(csv.map((line) => line.split(",")[0])).toEqual(numbers);
   });
@@ -276,15 +237,7 @@ describe("a workbook, as another program reads it", () => {
   });
 
   test("holds any text, and runs none", async () => {
-    const hostile = [
-      "<&>\"'",
-      "_x0041_",
-      "\ud800",
-      "a\nb\u0000",
-      "\ufffe\uffff",
-      "]]>",
-      " padded ",
-    ];
+    const hostile = ["<&>\"'", "_x0041_", "\ud800", "a\nb\u0000", "\ufffe\uffff", "]]>", " padded "];
     const book = read(
       await render(
         "xlsx",

@@ -1,11 +1,5 @@
 import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
-import {
-  type Json,
-  type Received,
-  type TestSandbox,
-  startReceiver,
-  startTestSandbox,
-} from "../harness.ts";
+import { type Json, type Received, type TestSandbox, startReceiver, startTestSandbox } from "../harness.ts";
 
 /** A sandbox and somebody who listens to it. */
 export interface WebhookStage {

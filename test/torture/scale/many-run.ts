@@ -87,9 +87,7 @@ export async function runMany(plan: ManyPlan): Promise<ManyReport> {
         eventsPerSecond: plan.eventsPerSecond / receivers,
         connections: 12,
       };
-      senders.push(
-        startSender({ history, random: seededRandom(`${plan.seed} sender ${n}`) }, options),
-      );
+      senders.push(startSender({ history, random: seededRandom(`${plan.seed} sender ${n}`) }, options));
     }
     const stage: Stage = {
       db,
@@ -148,12 +146,7 @@ function pick(team: readonly Program[], random: Random): { index: number; worker
   return { index, worker };
 }
 
-async function killOne(
-  team: Program[],
-  ended: Program[],
-  deployment: Deployment,
-  random: Random,
-): Promise<void> {
+async function killOne(team: Program[], ended: Program[], deployment: Deployment, random: Random): Promise<void> {
   const { index, worker } = pick(team, random);
   await worker.kill();
   ended.push(worker);
@@ -195,8 +188,7 @@ function assertRunning(programs: readonly Program[]): void {
 }
 
 function sumOf(senders: readonly Sender[]): SenderCounts {
-  const sum = (of: (counts: SenderCounts) => number) =>
-    senders.reduce((total, { counts }) => total + of(counts), 0);
+  const sum = (of: (counts: SenderCounts) => number) => senders.reduce((total, { counts }) => total + of(counts), 0);
   return {
     acknowledged: sum((counts) => counts.acknowledged),
     committedUnanswered: sum((counts) => counts.committedUnanswered),

@@ -86,9 +86,7 @@ describe.runIf(pgbouncerInstalled)("what befalls a pooler in transaction mode", 
       await sender.finish(60_000);
       await storedAreSettled(database.db, 120_000);
       expect(await audit(database.db, sender.acknowledged, history.model)).toEqual(faultless);
-      console.log(
-        `${sender.acknowledged.size} events acknowledged, each applied at its first attempt`,
-      );
+      console.log(`${sender.acknowledged.size} events acknowledged, each applied at its first attempt`);
     } finally {
       await killPrograms();
       await pooler.stop();

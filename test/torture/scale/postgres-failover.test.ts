@@ -50,11 +50,7 @@ async function startStage(name: string, isSynchronous: boolean): Promise<Stage> 
     applicationName: "tallyhook test",
   }));
   const deployment = await layOutDeployment({ databaseUrl: address.url });
-  const programs = await Promise.all([
-    deployment.startReceiver(),
-    deployment.startWorker(),
-    deployment.startWorker(),
-  ]);
+  const programs = await Promise.all([deployment.startReceiver(), deployment.startWorker(), deployment.startWorker()]);
   const history = createHistory(seededRandom(`${seed} ${name}`));
   const sender = (open.sender = startSender(
     { history, random: seededRandom(`${seed} ${name} sender`) },
@@ -136,9 +132,7 @@ describe("the primary is killed under load and its standby promoted", () => {
     const failover = await failOver(stage);
     const found = await finish(stage);
     const { sender } = stage;
-    console.log(
-      JSON.stringify({ standby: "synchronous", ...failover, ...numbersOf(sender.counts) }),
-    );
+    console.log(JSON.stringify({ standby: "synchronous", ...failover, ...numbersOf(sender.counts) }));
     expect(found).toEqual(faultless);
     expect(sender.counts.slowestAnswerMs).toBeLessThan(10_000);
   });
@@ -201,9 +195,7 @@ test.skipIf(inject("isShort"))(
     expect(sender.counts.acknowledged).toBe(acknowledged);
     pair.standby.thaw();
     const found = await finish(stage);
-    console.log(
-      JSON.stringify({ standby: "away for a while", waiting: most, ...numbersOf(sender.counts) }),
-    );
+    console.log(JSON.stringify({ standby: "away for a while", waiting: most, ...numbersOf(sender.counts) }));
     expect(found).toEqual(faultless);
   },
 );

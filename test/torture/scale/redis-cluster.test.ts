@@ -15,9 +15,7 @@ describe.skipIf(!redisAvailable)("a cluster of three masters and three replicas 
         seed: process.env["TORTURE_SEED"] ?? "torture",
         redis,
         eventsPerSecond: 150,
-        failovers: inject("isShort")
-          ? [killed(redis)]
-          : [killed(redis), stopped(redis), killed(redis), stopped(redis)],
+        failovers: inject("isShort") ? [killed(redis)] : [killed(redis), stopped(redis), killed(redis), stopped(redis)],
       });
       console.log(JSON.stringify({ redis: "cluster", ...report }));
       expect(audit).toEqual(faultless);

@@ -36,8 +36,7 @@ afterAll(async () => {
 async function layOutNextRelease(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "tallyhook-next-"));
   await cp(inject("image"), folder, { recursive: true, verbatimSymlinks: true });
-  const migration = (name: string, text: string) =>
-    writeFile(join(folder, "dist", "migrations", name), text);
+  const migration = (name: string, text: string) => writeFile(join(folder, "dist", "migrations", name), text);
   await migration(
     "9001_expand.sql",
     `alter table inbox.progress add column torture_note text, alter column torture_note set default 'new';
@@ -66,10 +65,7 @@ test("a release replaces another under load: nothing acknowledged is lost or dou
   const next = await layOutDeployment({ databaseUrl: server.url, program });
   const formerPrograms = [await former.startReceiver(), await former.startWorker()];
   const send = (url: string, seed: string) =>
-    startSender(
-      { history, random: seededRandom(seed) },
-      { url, secret: webhookSecret, eventsPerSecond: 100 },
-    );
+    startSender({ history, random: seededRandom(seed) }, { url, secret: webhookSecret, eventsPerSecond: 100 });
   const toFormer = send(former.webhooksUrl, "former");
   const waits = watchLockWaits();
   await toFormer.whenAcknowledged(200, 60_000);
@@ -111,9 +107,7 @@ test("a release replaces another under load: nothing acknowledged is lost or dou
       acknowledged: acknowledged.size,
       refused503: toFormer.counts.refused503 + toNext.counts.refused503,
       longestWaitMs,
-      slowestAnswerMs: Math.round(
-        Math.max(toFormer.counts.slowestAnswerMs, toNext.counts.slowestAnswerMs),
-      ),
+      slowestAnswerMs: Math.round(Math.max(toFormer.counts.slowestAnswerMs, toNext.counts.slowestAnswerMs)),
     }),
   );
   expect(await audit(db, acknowledged, history.model)).toEqual(faultless);

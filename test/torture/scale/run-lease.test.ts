@@ -15,9 +15,7 @@ test.each([1, 2])(
       const { code, err, changed } = await pauseAndReplace(service, stand, async () => {
         // While its lease lasts: its process is alive, though it does not move. To start a process may take longer.
         const { db } = stand.database;
-        const ends = await db("reconcile.leases").first<{ at: string }>(
-          db.raw("expires_at::text as at"),
-        );
+        const ends = await db("reconcile.leases").first<{ at: string }>(db.raw("expires_at::text as at"));
         await db("reconcile.leases").update({ expires_at: db.raw("now() + interval '1 hour'") });
         const busy = await startRun(service, stand.database.url).exited;
         expect(busy).toMatchObject({ code: 4 });

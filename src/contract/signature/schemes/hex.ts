@@ -28,9 +28,7 @@ export const hexScheme: SignatureScheme<"hex"> = {
 
     const digest = Buffer.from(header.value, "hex");
     const match = matchSecret(hexKeyOf, request, [request.body], [digest]);
-    return match.reason === "match"
-      ? { ok: true, secretId: match.secretId }
-      : { ok: false, reason: match.reason };
+    return match.reason === "match" ? { ok: true, secretId: match.secretId } : { ok: false, reason: match.reason };
   },
 
   sign({ body, secrets }): Record<string, string> {

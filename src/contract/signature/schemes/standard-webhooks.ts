@@ -31,8 +31,7 @@ export const standardWebhooksScheme: SignatureScheme<"standard-webhooks"> = {
     timeHeader: "webhook-timestamp",
     idHeader: "webhook-id",
     notation: "base64",
-    prefixes: ({ times, messageIds }) =>
-      messageIds.flatMap((id) => times.map((time) => `${id}.${time}.`)),
+    prefixes: ({ times, messageIds }) => messageIds.flatMap((id) => times.map((time) => `${id}.${time}.`)),
   },
 
   verify(request: SignedRequest): Verification {
@@ -78,8 +77,7 @@ function parseSignatures(value: string): Buffer[] | null {
     if (!part.startsWith("v1,")) continue;
     signatures += 1;
     if (signatures > maxSignatures) return null;
-    if (/^[A-Za-z0-9+/]{43}=$/.test(part.slice(3)))
-      digests.push(Buffer.from(part.slice(3), "base64"));
+    if (/^[A-Za-z0-9+/]{43}=$/.test(part.slice(3))) digests.push(Buffer.from(part.slice(3), "base64"));
   }
   return digests.length === 0 ? null : digests;
 }

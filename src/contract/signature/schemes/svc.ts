@@ -46,9 +46,7 @@ export const svcScheme: SignatureScheme<"svc"> = {
 
   sign({ body, secrets, at }) {
     const time = String(unixSeconds(at));
-    const signatures = secrets.map(
-      (secret) => `v1=${hmacSha256(utf8Key(secret), [`${time}.`, body]).toString("hex")}`,
-    );
+    const signatures = secrets.map((secret) => `v1=${hmacSha256(utf8Key(secret), [`${time}.`, body]).toString("hex")}`);
     return { "SVC-Signature": [`t=${time}`, ...signatures].join(",") };
   },
 };

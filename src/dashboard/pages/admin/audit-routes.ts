@@ -49,9 +49,7 @@ function dayOf(text: string | undefined, later: number): Date | undefined {
 
 function commandOf({ actor, action, subject, since }: Omit<AuditQuery, "limit">): string {
   const about =
-    subject === undefined
-      ? undefined
-      : [subject.kind, ...(subject.id === undefined ? [] : [subject.id])].join(":");
+    subject === undefined ? undefined : [subject.kind, ...(subject.id === undefined ? [] : [subject.id])].join(":");
   const options = { by: actor, action, subject: about, since: since?.toISOString() };
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name} ${quoted(value)}`],

@@ -23,9 +23,7 @@ const path = "/admin/audit";
 /** Pure. */
 export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html {
   const only = (name: string, value: string): Html =>
-    html`<a href="${withQuery(path, query, { [name]: value, before: null })}"
-      >${withoutControls(value)}</a
-    >`;
+    html`<a href="${withQuery(path, query, { [name]: value, before: null })}">${withoutControls(value)}</a>`;
   return html`${tabs(visitor, path)} ${renderFilters(query)}
   ${table<AuditRow>(
     [
@@ -99,10 +97,7 @@ const pages: Readonly<Record<string, SubjectPage>> = {
 };
 
 /** A link where the kind has a page that the visitor may see; else what seeing it takes. Pure. */
-function subjectLink(
-  { kind, id }: NonNullable<AuditRow["subject"]>,
-  { permissions }: Visitor,
-): Html {
+function subjectLink({ kind, id }: NonNullable<AuditRow["subject"]>, { permissions }: Visitor): Html {
   const page = Object.hasOwn(pages, kind) ? pages[kind] : undefined;
   const address = page?.address(id) ?? null;
   const shown = html`<bdi class="id">${withoutControls(id)}</bdi>`;

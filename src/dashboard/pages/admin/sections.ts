@@ -44,12 +44,10 @@ const sections: readonly Section[] = [
   },
 ];
 
-const sectionsOf = ({ permissions }: Visitor): Section[] =>
-  sections.filter(({ access }) => permissions.has(access));
+const sectionsOf = ({ permissions }: Visitor): Section[] => sections.filter(({ access }) => permissions.has(access));
 
 /** Links to the parts that the visitor may see. Pure. */
-export const tabs = (visitor: Visitor, current: string): Html =>
-  tabsOf("Admin", sectionsOf(visitor), current);
+export const tabs = (visitor: Visitor, current: string): Html => tabsOf("Admin", sectionsOf(visitor), current);
 
 /** Pure. */
 export const renderSections = (visitor: Visitor): Html =>

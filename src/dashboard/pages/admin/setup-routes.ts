@@ -1,11 +1,5 @@
 import type { Route } from "../../route.ts";
-import {
-  type Examination,
-  type Finding,
-  type ShownSetting,
-  renderDoctor,
-  renderSettings,
-} from "./setup-views.ts";
+import { type Examination, type Finding, type ShownSetting, renderDoctor, renderSettings } from "./setup-views.ts";
 
 /** A browser that waits longer would not be told that the checks go on. */
 const longestWaitMs = 20_000;
@@ -62,5 +56,4 @@ export function setupRoutes({
   ];
 }
 
-const timeLimit = (ms: number): Promise<void> =>
-  new Promise((resolve) => void setTimeout(resolve, ms).unref());
+const timeLimit = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref());

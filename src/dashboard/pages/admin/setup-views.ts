@@ -41,8 +41,8 @@ interface SettingsPage {
 export function renderSettings({ settings, visitor }: SettingsPage): Html {
   return html`${tabs(visitor, "/admin/settings")}
     <p class="lead">
-      As this process has them since it started. Receivers and workers read their own environment:
-      the same command in their place shows theirs. Secrets are never shown.
+      As this process has them since it started. Receivers and workers read their own environment: the same command in
+      their place shows theirs. Secrets are never shown.
     </p>
     ${table<ShownSetting>(
       [
@@ -95,9 +95,7 @@ export function renderDoctor({ last, isRunning, visitor, timeZone }: DoctorPage)
   return html`${tabs(visitor, "/admin/doctor")}
     <form class="row" method="post" action="/admin/doctor">
       <button>Check everything now</button>
-      <span class="hint"
-        >Takes some seconds; up to half a minute where something does not answer.</span
-      >
+      <span class="hint">Takes some seconds; up to half a minute where something does not answer.</span>
     </form>
     ${isRunning && html`<p class="notice">The checks go on. <a href="/admin/doctor">Look again</a> in a moment.</p>`}
     ${last !== null && renderFindings(last, timeZone)}`;

@@ -8,12 +8,7 @@ import {
   endingSessions,
   linking,
 } from "../../../people/account-acts.ts";
-import {
-  type Account,
-  findAccount,
-  findAccountById,
-  listAccounts,
-} from "../../../people/accounts.ts";
+import { type Account, findAccount, findAccountById, listAccounts } from "../../../people/accounts.ts";
 import { listAllSessions, listSessions } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -143,9 +138,7 @@ const userPath = (id: string | number): string => `/admin/users/${id}`;
 
 const seen = (now: unknown): Html => {
   const { roles, disabledAt } = now as Account;
-  return html`<p>
-    It has the roles ${roles.join(", ") || "none"} now${disabledAt !== null && ", and is disabled"}.
-  </p>`;
+  return html`<p>It has the roles ${roles.join(", ") || "none"} now${disabledAt !== null && ", and is disabled"}.</p>`;
 };
 
 async function accountOf(db: Knex, { id = "" }: PageRequest["params"]): Promise<Account> {

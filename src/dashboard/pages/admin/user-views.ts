@@ -32,8 +32,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       accounts,
       {
         caption: "Who may sign in",
-        empty: html`Nobody may sign in.
-          <code>node src/bin/tallyhook.js users add EMAIL --role admin</code>`,
+        empty: html`Nobody may sign in. <code>node src/bin/tallyhook.js users add EMAIL --role admin</code>`,
       },
     )}
     <form class="card narrow" method="post" action="/admin/users">
@@ -48,8 +47,8 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
         <span>
           Show me a link that signs them in once
           <span class="hint">
-            Not needed by those who sign in with the company's account. A password is set on the
-            command line: <code>node src/bin/tallyhook.js users password EMAIL</code>
+            Not needed by those who sign in with the company's account. A password is set on the command line:
+            <code>node src/bin/tallyhook.js users password EMAIL</code>
           </span>
         </span>
       </label>
@@ -72,9 +71,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
     <section class="card">
       <dl class="facts">
         <dt>State</dt>
-        <dd>
-          ${stateOf(account)}${disabledAt !== null && html` since ${time(disabledAt, timeZone)}`}
-        </dd>
+        <dd>${stateOf(account)}${disabledAt !== null && html` since ${time(disabledAt, timeZone)}`}</dd>
         <dt>Signs in with</dt>
         <dd>${waysOf(account)}</dd>
         <dt>Since</dt>
@@ -84,9 +81,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
           html`<dt>Audit</dt>
             <dd class="row">
               <a href="/admin/audit?by=${encodeURIComponent(email)}">what they did</a>
-              <a href="/admin/audit?kind=account&amp;id=${encodeURIComponent(email)}"
-                >what was done to the account</a
-              >
+              <a href="/admin/audit?kind=account&amp;id=${encodeURIComponent(email)}">what was done to the account</a>
             </dd>`
         }
       </dl>
@@ -146,9 +141,7 @@ export function renderSessions({ sessions, mostSessions, visitor, timeZone }: Se
         session.id === visitor.session.id
           ? state("this one", "good")
           : html`<form method="post" action="/admin/sessions/${session.id}/end">
-              <button class="plain">
-                End<span class="hidden"> this session of ${session.account.email}</span>
-              </button>
+              <button class="plain">End<span class="hidden"> this session of ${session.account.email}</span></button>
             </form>`,
       ),
     ],
@@ -158,17 +151,13 @@ export function renderSessions({ sessions, mostSessions, visitor, timeZone }: Se
   ${sessions.length >= mostSessions && html`<p class="hint">Those used before are not shown. Each user's page shows all of theirs.</p>`}`;
 }
 
-function sessionColumns<Row extends ListedSession>(
-  timeZone: string,
-  end: (row: Row) => Html,
-): TableColumn<Row>[] {
+function sessionColumns<Row extends ListedSession>(timeZone: string, end: (row: Row) => Html): TableColumn<Row>[] {
   return [
     { name: "Began", cell: ({ beganAt }) => time(beganAt, timeZone) },
     { name: "Last used", cell: ({ lastSeenAt }) => time(lastSeenAt, timeZone) },
     {
       name: "From",
-      cell: ({ address, userAgent }) =>
-        html`${address}<br /><span class="hint">${userAgent}</span>`,
+      cell: ({ address, userAgent }) => html`${address}<br /><span class="hint">${userAgent}</span>`,
     },
     { name: "How", cell: ({ method }) => methods[method] },
     { name: "End it", cell: end },
@@ -196,12 +185,7 @@ const roleBoxes = (checked: readonly Role[]): Html =>
     ${(Object.keys(roles) as Role[]).map(
       (name) =>
         html`<label class="choice">
-          <input
-            type="checkbox"
-            name="role"
-            value="${name}"
-            ${checked.includes(name) && html`checked`}
-          />
+          <input type="checkbox" name="role" value="${name}" ${checked.includes(name) && html`checked`} />
           <span>${name} <span class="hint">${mayText(name)}</span></span>
         </label>`,
     )}

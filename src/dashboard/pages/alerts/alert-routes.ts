@@ -79,8 +79,7 @@ const routesOf = ({ runbooksUrl, deps }: AlertPages): readonly Route[] => [
       const alert = await requireAlert(db, params["id"] ?? "");
       const sight = sightOf(visitor.permissions);
       const silences = await silencesSince(db, alert, alert.opened_at);
-      const isWrittenOn =
-        alert.acknowledged_note !== null || silences.some(({ reason }) => reason !== null);
+      const isWrittenOn = alert.acknowledged_note !== null || silences.some(({ reason }) => reason !== null);
       if (sight.people && (alert.messages.length > 0 || isWrittenOn)) {
         const subject = { kind: "alert", id: alert.id };
         await inTransaction(db, (trx) => recordAct(trx, actor, { action: "alert.read", subject }));
@@ -178,9 +177,7 @@ const alertNow = (now: unknown, { timeZone }: Pick<PageDeps, "timeZone">): Html 
 
 const messagesNow = (now: unknown): Html =>
   html`<ul>
-    ${(now as AlertDetails).messages.map(
-      ({ channel, stage, state }) => html`<li>${channel}, ${stage}: ${state}</li>`,
-    )}
+    ${(now as AlertDetails).messages.map(({ channel, stage, state }) => html`<li>${channel}, ${stage}: ${state}</li>`)}
   </ul>`;
 
 const sentAgain = (messages: Readonly<Record<string, number>>): string => {
@@ -209,10 +206,7 @@ function statesOf(state: (typeof stateFilters)[number]): Pick<AlertFilter, "stat
   return state === "silenced" ? { silenced: true } : { states: [state] };
 }
 
-function commandOf(
-  query: URLSearchParams,
-  { severity, rule, silenced }: Omit<AlertFilter, "limit">,
-): string {
+function commandOf(query: URLSearchParams, { severity, rule, silenced }: Omit<AlertFilter, "limit">): string {
   if (silenced === true) return "node src/bin/tallyhook.js alerts silences";
   const state = stateFilters.find((known) => known === query.get("state"));
   const options = [

@@ -26,8 +26,8 @@ export interface AlertPage extends MessagesView {
 /** Pure. */
 export function renderAlert(page: AlertPage): Html {
   const { alert, caseView, silences, mayWrite } = page;
-  return html`${renderFacts(page)} ${mayWrite && renderActions(page)} ${renderLife(page)}
-  ${renderMessages(page)} ${renderLists(page)} ${renderCase(caseView)}
+  return html`${renderFacts(page)} ${mayWrite && renderActions(page)} ${renderLife(page)} ${renderMessages(page)}
+  ${renderLists(page)} ${renderCase(caseView)}
   ${
     silences.length > 0 &&
     renderSilences({
@@ -58,16 +58,12 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
     <dl class="facts">
       ${fact("Rule", alert.rule)} ${fact("Runbook", runbookLink(runbook))}
       ${fact("About", objectLinks(alert, { whole: true }))}
-      ${sight.texts && minor !== null && fact("Amount", money(minor, currency))}
-      ${fact("Raised", at(alert.opened_at))}
+      ${sight.texts && minor !== null && fact("Amount", money(minor, currency))} ${fact("Raised", at(alert.opened_at))}
       ${alert.updated_at > alert.opened_at && fact("Changed", at(alert.updated_at))}
       ${fact("Escalated", at(alert.escalated_at))}
       ${
         alert.acknowledged_at !== null &&
-        fact(
-          "Acknowledged",
-          html`${at(alert.acknowledged_at)} by ${outside(alert.acknowledged_by ?? "somebody")}`,
-        )
+        fact("Acknowledged", html`${at(alert.acknowledged_at)} by ${outside(alert.acknowledged_by ?? "somebody")}`)
       }
       ${
         alert.acknowledged_note !== null &&
@@ -95,9 +91,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
         ${decidedOn(alertSubject.version(alert))}
         <label for="said">What you do about it <span class="hint">if you like</span></label>
         <input id="said" name="note" maxlength="${longLine.longest}" />
-        <p class="hint">
-          It no longer escalates, and the channels that have it are told that you are on it.
-        </p>
+        <p class="hint">It no longer escalates, and the channels that have it are told that you are on it.</p>
         <button>Acknowledge</button>
       </form>`
     }
@@ -120,9 +114,8 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
         <h2>Send again</h2>
         ${decidedOn(versionOfFailed(failed))}
         <p>
-          ${failed.length === 1 ? "A message was" : `${failed.length} messages were`} given up.
-          Workers send again, with the keys they had: what did arrive is known as a repeat. What is
-          over by now is left out.
+          ${failed.length === 1 ? "A message was" : `${failed.length} messages were`} given up. Workers send again, with
+          the keys they had: what did arrive is known as a repeat. What is over by now is left out.
         </p>
         <button class="second">Send again</button>
       </form>`
@@ -180,14 +173,12 @@ function renderLists({ alert, timeZone }: AlertPage): Html | null {
       where: "the daily list",
       at,
     })),
-    ...alert.stormListings.map(
-      ({ channel, stage, told_how: how, storm_id: storm, told_at: at }) => ({
-        channel,
-        stage,
-        where: html`${toldHow[how] ?? how} (<a href="/alerts/${storm}">alert ${storm}</a>)`,
-        at,
-      }),
-    ),
+    ...alert.stormListings.map(({ channel, stage, told_how: how, storm_id: storm, told_at: at }) => ({
+      channel,
+      stage,
+      where: html`${toldHow[how] ?? how} (<a href="/alerts/${storm}">alert ${storm}</a>)`,
+      at,
+    })),
   ];
   if (listings.length === 0) return null;
   return table<Listing>(

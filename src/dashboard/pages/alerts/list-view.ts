@@ -60,9 +60,7 @@ const amountOf = ({ amount_minor: minor, currency }: AlertRow): Html | null =>
 
 function renderCounts({ counts, mostCounted, silences }: AlertsPage): Html {
   const sum = counts.reduce((all, { alerts }) => all + alerts, 0);
-  const parts = counts.map(({ severity, alerts }) =>
-    counted(alerts, severity, severalOf[severity]),
-  );
+  const parts = counts.map(({ severity, alerts }) => counted(alerts, severity, severalOf[severity]));
   const untaken = counts.reduce((all, { open }) => all + open, 0);
   const total =
     sum === 0
@@ -108,6 +106,6 @@ const severalOf = { critical: "critical", error: "errors", warning: "warnings", 
 
 const selected: Html = html`selected`;
 
-const noneYet = html`Nothing is wrong that an alert would tell. To see one, have a payment declined
-  on the sandbox: <code>node src/bin/tallyhook.js trigger order.failed</code>`;
+const noneYet = html`Nothing is wrong that an alert would tell. To see one, have a payment declined on the sandbox:
+  <code>node src/bin/tallyhook.js trigger order.failed</code>`;
 const noneMatches = html`No alert matches. <a href="/alerts">Show what is not resolved</a>`;

@@ -24,10 +24,7 @@ export function renderMessages(page: MessagesView): Html {
   const resend = (message: AlertDelivery): Html | null =>
     message.state === "failed" && mayWrite
       ? html`<form method="post" action="/alerts/${alert.id}/messages/${message.id}/resend">
-          ${decidedOn(versionOfFailed([message]))}<button
-            class="plain"
-            aria-label="Send message ${message.id} again"
-          >
+          ${decidedOn(versionOfFailed([message]))}<button class="plain" aria-label="Send message ${message.id} again">
             Send again
           </button>
         </form>`
@@ -64,9 +61,7 @@ export function renderMessages(page: MessagesView): Html {
           <p class="hint">You reading them was recorded.</p>
           ${alert.messages.map((message) => renderText(message, timeZone))}
         </details>`
-      : html`<p class="hint">
-          What the messages say may name people: it takes the permission person:read.
-        </p>`)
+      : html`<p class="hint">What the messages say may name people: it takes the permission person:read.</p>`)
   }`;
 }
 
@@ -90,10 +85,8 @@ const deliveryWords: Readonly<Record<string, string>> = {
   failed: "given up",
 };
 
-const isSilenced = (
-  { state: is, silence_id: id, due_at: due }: AlertDelivery,
-  now: Date,
-): boolean => is === "pending" && id !== null && due > now;
+const isSilenced = ({ state: is, silence_id: id, due_at: due }: AlertDelivery, now: Date): boolean =>
+  is === "pending" && id !== null && due > now;
 
 function deliveryState(message: AlertDelivery, { now }: MessagesView): Html {
   const { state: is } = message;
@@ -105,9 +98,7 @@ function timesOf(message: AlertDelivery, { timeZone }: MessagesView): Html | nul
   const { state: is, sent_at: sent, next_attempt_at: next, due_at: due } = message;
   if (sent !== null) return html`sent ${time(sent, timeZone)}`;
   if (is !== "pending") return null;
-  return next === null
-    ? html`due ${time(due, timeZone)}`
-    : html`next attempt ${time(next, timeZone)}`;
+  return next === null ? html`due ${time(due, timeZone)}` : html`next attempt ${time(next, timeZone)}`;
 }
 
 function renderText({ channel, message }: AlertDelivery, timeZone: string): Html {
@@ -115,9 +106,7 @@ function renderText({ channel, message }: AlertDelivery, timeZone: string): Html
   return html`<section>
     <h3>${outside(title, 500)}</h3>
     <p class="hint">To ${channel}, about ${time(new Date(at), timeZone)}</p>
-    <dl class="facts">
-      ${facts.map(({ label, value }) => fact(shortenedTo(label, 100), outside(value, 1_000)))}
-    </dl>
+    <dl class="facts">${facts.map(({ label, value }) => fact(shortenedTo(label, 100), outside(value, 1_000)))}</dl>
     ${advice !== "" && html`<p><bdi class="outside">${linesWithoutControls(shortenedTo(advice, 4_000))}</bdi></p>`}
     ${
       items.length > 0 &&

@@ -71,9 +71,7 @@ export const silenceRoutes = ({
     done: ({ outcome }, _, { form }) => ({
       to: backTo(form.get("alert")),
       notice:
-        outcome === "over"
-          ? "The silence was over already."
-          : "The silence has ended: what it held back is sent now.",
+        outcome === "over" ? "The silence was over already." : "The silence has ended: what it held back is sent now.",
     }),
   }),
   actRoute({
@@ -87,8 +85,7 @@ export const silenceRoutes = ({
   }),
 ];
 
-const backTo = (alert: string | null): string =>
-  /^\d{1,15}$/.test(alert ?? "") ? `/alerts/${alert}` : silencesPath;
+const backTo = (alert: string | null): string => (/^\d{1,15}$/.test(alert ?? "") ? `/alerts/${alert}` : silencesPath);
 
 const silenceNow = (now: unknown, { timeZone }: Pick<PageDeps, "timeZone">): Html => {
   const silence = now as SilenceRow;

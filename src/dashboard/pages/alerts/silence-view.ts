@@ -25,14 +25,14 @@ export function renderSilencesPage(page: SilencesPage): Html {
   const { silences, rules, mayWrite, sight, timeZone } = page;
   return html`${alertTabs("/alerts/silences")}
     <p class="lead">
-      While a silence is in force, messages of an alert or of a rule wait. The alerts stay open and
-      on their pages; what gets more severe is sent; what still holds at the end is sent then.
+      While a silence is in force, messages of an alert or of a rule wait. The alerts stay open and on their pages; what
+      gets more severe is sent; what still holds at the end is sent then.
     </p>
     ${renderSilences({
       silences,
       caption: "The newest first",
-      empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the
-        command line: <code>node src/bin/tallyhook.js alerts silence ID</code>`,
+      empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the command line:
+        <code>node src/bin/tallyhook.js alerts silence ID</code>`,
       mayEnd: mayWrite,
       sight,
       back: null,
@@ -112,11 +112,7 @@ export const renderSilences = (listed: Listed): Html => {
       {
         name: "Why",
         cell: ({ reason }) =>
-          reason === null
-            ? null
-            : sight.people
-              ? outside(reason)
-              : html`<span class="hint">${hiddenText}</span>`,
+          reason === null ? null : sight.people ? outside(reason) : html`<span class="hint">${hiddenText}</span>`,
       },
     ],
     silences,

@@ -44,8 +44,7 @@ export function cardOf(
   };
 }
 
-const isUrgent = (severity: UnresolvedCount["severity"]): boolean =>
-  severity === "critical" || severity === "error";
+const isUrgent = (severity: UnresolvedCount["severity"]): boolean => severity === "critical" || severity === "error";
 
 const upTo = (n: number): string => (n < most ? String(n) : `more than ${most - 1}`);
 

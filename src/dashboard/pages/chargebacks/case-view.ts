@@ -71,8 +71,7 @@ export function renderChargeback(page: ChargebackPage): Html {
         }
         <dt>Opened</dt>
         <dd>
-          ${time(openedAt, timeZone)}
-          ${opening > 1 && html`<span class="hint">again: opened ${opening} times</span>`}
+          ${time(openedAt, timeZone)} ${opening > 1 && html`<span class="hint">again: opened ${opening} times</span>`}
         </dd>
         ${
           resolvedAt === null

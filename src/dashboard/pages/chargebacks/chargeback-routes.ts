@@ -86,9 +86,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
     const last = looked.at(-1);
     const isMore = found.length > lookThrough && last !== undefined;
     return renderOpenChargebacks({
-      open: rows
-        .filter(({ state }) => state === "opened")
-        .sort((a, b) => a.openedAt.getTime() - b.openedAt.getTime()),
+      open: rows.filter(({ state }) => state === "opened").sort((a, b) => a.openedAt.getTime() - b.openedAt.getTime()),
       next: page.older ?? (isMore ? cursorText(last) : null),
       summed,
       isMore,
@@ -115,8 +113,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
       path: "/chargebacks",
       access: "status:read",
       async answer(deps, request) {
-        const body =
-          request.query.get("show") === "ended" ? await ended(deps) : await open(deps, request);
+        const body = request.query.get("show") === "ended" ? await ended(deps) : await open(deps, request);
         return {
           kind: "page",
           title: "Chargebacks",
@@ -138,14 +135,11 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
         const [facts, caseView, names] = await Promise.all([
           readDisputeFacts(db, chargeback),
           readCaseView(deps, request, { kind: "chargeback", id: key }, path),
-          mayRead && customerId !== null
-            ? customerNames(db, [customerId])
-            : new Map<string, never>(),
+          mayRead && customerId !== null ? customerNames(db, [customerId]) : new Map<string, never>(),
         ]);
         if (mayRead) await recordPersonRead(db, actor, { kind: "chargeback", id: key });
         const person = names.get(customerId ?? "") ?? { name: "", email: null };
-        const card =
-          cardLastFour === null ? null : `${cardBrand ?? ""} •••• ${cardLastFour}`.trim();
+        const card = cardLastFour === null ? null : `${cardBrand ?? ""} •••• ${cardLastFour}`.trim();
         return {
           kind: "page",
           title: titleOf("Chargeback", chargeback),
@@ -179,8 +173,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
             </p>
             ${body}
             <p class="hint">
-              SHA-256 of these facts: <span class="id">${hash}</span>. That you made it was
-              recorded.
+              SHA-256 of these facts: <span class="id">${hash}</span>. That you made it was recorded.
             </p>`,
         };
       },
@@ -220,9 +213,7 @@ const cursorText = ({ notedAt, key }: OpenCursor): string => `${notedAt}.${key}`
 /** What cannot be read in the address is left out: the list then begins at its beginning. */
 function cursorOf(text: string | null): OpenCursor | undefined {
   const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text ?? "") ?? [];
-  return notedAt === undefined || key === undefined || !isWireId(key)
-    ? undefined
-    : { notedAt, key };
+  return notedAt === undefined || key === undefined || !isWireId(key) ? undefined : { notedAt, key };
 }
 
 const titleOf = (what: string, { orderNumber, key }: Chargeback): string =>

@@ -28,8 +28,8 @@ export function renderEndedChargebacks(page: EndedPage): Html {
     ${
       isCut &&
       html`<p class="hint">
-        Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has
-        all: <code>node src/bin/tallyhook.js report chargebacks</code>
+        Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has all:
+        <code>node src/bin/tallyhook.js report chargebacks</code>
       </p>`
     }
     ${renderSums(ended)}
@@ -46,8 +46,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
           { name: "Card", cell: ({ cardBrand }) => outside(cardBrand ?? "unknown") },
           {
             name: "Outcome",
-            cell: ({ state: end }) =>
-              end === "dismissed" ? state("won", "good") : state("lost", "bad"),
+            cell: ({ state: end }) => (end === "dismissed" ? state("won", "good") : state("lost", "bad")),
           },
           {
             name: "Ended",

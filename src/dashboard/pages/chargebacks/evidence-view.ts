@@ -10,9 +10,8 @@ import { type Evidence, itemText } from "./evidence.ts";
 
 /** The evidence as a person reads it, on the page and in the pack. Pure. */
 export function renderEvidence(evidence: Evidence, timeZone: string): Html {
-  return html`${renderSale(evidence, timeZone)} ${renderItems(evidence)}
-  ${renderTransactions(evidence, timeZone)} ${renderEarlier(evidence, timeZone)}
-  ${renderTimeline(evidence, timeZone)}`;
+  return html`${renderSale(evidence, timeZone)} ${renderItems(evidence)} ${renderTransactions(evidence, timeZone)}
+  ${renderEarlier(evidence, timeZone)} ${renderTimeline(evidence, timeZone)}`;
 }
 
 function renderSale({ chargeback, order, customer }: Evidence, timeZone: string): Html {
@@ -33,10 +32,7 @@ function renderSale({ chargeback, order, customer }: Evidence, timeZone: string)
           <dd>${time(order.createdAt, timeZone)}</dd>`
       }
       ${order !== null && fact("Total", moneyText(order.totalMinor, order.currency))}
-      ${
-        chargeback.refundedMinor > 0n &&
-        fact("Refunded", moneyText(chargeback.refundedMinor, chargeback.currency))
-      }
+      ${chargeback.refundedMinor > 0n && fact("Refunded", moneyText(chargeback.refundedMinor, chargeback.currency))}
       ${fact("Subscription", order?.subscriptionId ?? null)}
       ${fact("Billing cycle", order?.cycle == null ? null : String(order.cycle))}
       ${fact("Description", order?.description ?? null)} ${fact("Card", card)}
@@ -46,9 +42,8 @@ function renderSale({ chargeback, order, customer }: Evidence, timeZone: string)
       customer === null
         ? html`<p class="hint">The mirror does not have the customer of this sale.</p>`
         : html`<dl class="facts">
-            ${fact("Name", customer.name)} ${fact("E-mail", customer.email)}
-            ${fact("Phone", customer.phone)} ${fact("Company", customer.company)}
-            ${fact("Customer id", customer.id)}
+            ${fact("Name", customer.name)} ${fact("E-mail", customer.email)} ${fact("Phone", customer.phone)}
+            ${fact("Company", customer.company)} ${fact("Customer id", customer.id)}
             ${
               customer.createdAt !== null &&
               html`<dt>Customer since</dt>
@@ -70,15 +65,12 @@ const fact = (name: string, value: string | null): Html | null =>
 const renderAddress = (address: Address | null): Html =>
   address === null
     ? html`<p class="hint">
-        The order has no shipping address. The service knows no tracking: add the carrier's proof
-        yourself.
+        The order has no shipping address. The service knows no tracking: add the carrier's proof yourself.
       </p>`
     : html`<ul class="plain-list">
           ${Object.values(address).map((line) => html`<li>${outside(line)}</li>`)}
         </ul>
-        <p class="hint">
-          The service knows no tracking: add the carrier's proof of delivery yourself.
-        </p>`;
+        <p class="hint">The service knows no tracking: add the carrier's proof of delivery yourself.</p>`;
 
 const renderItems = ({ order }: Evidence): Html =>
   table(
@@ -159,9 +151,9 @@ const renderEarlier = (evidence: Evidence, timeZone: string): Html =>
       },
     )}
     <p class="hint">
-      Visa's Compelling Evidence 3.0 asks for two undisputed sales of the same card, 120 to 365 days
-      before the dispute, with matching data, of which one is the IP address or the device. The
-      service knows neither: add what your shop knows.
+      Visa's Compelling Evidence 3.0 asks for two undisputed sales of the same card, 120 to 365 days before the dispute,
+      with matching data, of which one is the IP address or the device. The service knows neither: add what your shop
+      knows.
     </p>`;
 
 const renderTimeline = (evidence: Evidence, timeZone: string): Html =>
@@ -170,8 +162,7 @@ const renderTimeline = (evidence: Evidence, timeZone: string): Html =>
       { name: "When", cell: ({ at }) => time(at, timeZone) },
       {
         name: "What",
-        cell: ({ resource, type }) =>
-          html`${resource}${type !== null && html` (${outside(type)})`}`,
+        cell: ({ resource, type }) => html`${resource}${type !== null && html` (${outside(type)})`}`,
       },
       {
         name: "Became",
@@ -197,10 +188,7 @@ export const evidencePage = (title: string, body: Html): string =>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <meta
-          http-equiv="Content-Security-Policy"
-          content="default-src 'none'; style-src 'unsafe-inline'"
-        />
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
         <title>${title}</title>
         ${{ markup: `<style>${style}</style>` }}
       </head>

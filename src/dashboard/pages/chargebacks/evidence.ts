@@ -31,9 +31,7 @@ const mostDays = 365;
 export function evidenceOf(chargeback: Chargeback, facts: DisputeFacts): Evidence {
   const { order } = facts;
   const earlier = facts.earlier.map((each): ComparedOrder => {
-    const daysBefore = Math.floor(
-      (chargeback.openedAt.getTime() - each.createdAt.getTime()) / dayMs,
-    );
+    const daysBefore = Math.floor((chargeback.openedAt.getTime() - each.createdAt.getTime()) / dayMs);
     const isSameCard =
       order !== null &&
       ((order.paymentMethodId !== null && order.paymentMethodId === each.paymentMethodId) ||
@@ -41,9 +39,7 @@ export function evidenceOf(chargeback: Chargeback, facts: DisputeFacts): Evidenc
           order.cardLastFour === each.cardLastFour &&
           order.cardBrand === each.cardBrand));
     const isSameAddress =
-      order?.address != null &&
-      each.address !== null &&
-      addressKey(order.address) === addressKey(each.address);
+      order?.address != null && each.address !== null && addressKey(order.address) === addressKey(each.address);
     const mayCount = isSameCard && daysBefore >= leastDays && daysBefore <= mostDays;
     return { ...each, daysBefore, isSameCard, isSameAddress, mayCount };
   });
@@ -60,8 +56,7 @@ const addressKey = (address: Address): string =>
 export const evidenceJson = (evidence: Evidence): string =>
   `${JSON.stringify(evidence, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value), 2)}\n`;
 
-export const sha256 = (bytes: string | Uint8Array): string =>
-  createHash("sha256").update(bytes).digest("hex");
+export const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 type Cell = string | number | bigint | Date | boolean | null;
 
@@ -157,11 +152,7 @@ const itemsCsv = (items: readonly Readonly<Record<string, unknown>>[]): string =
 
 /** A value of an item: the interface leaves open what a price is. Pure. */
 export const itemText = (value: unknown): string =>
-  value === undefined || value === null
-    ? ""
-    : typeof value === "string"
-      ? value
-      : JSON.stringify(value);
+  value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
 /** The same files give the same bytes. The times in it are one fixed day. Pure. */
 export const zipped = (files: Readonly<Record<string, string>>): Buffer =>

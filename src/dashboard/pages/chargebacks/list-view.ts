@@ -83,28 +83,22 @@ export function shownChargebacks<Row extends { key: string }>(
 export function renderOpenChargebacks(page: ListPage): Html {
   const { query, next, isMore, lookThrough, summed } = page;
   return html`<p class="lead">
-      The service says neither why a customer disputes a sale nor until when to answer: look both up
-      there on the day a chargeback comes. Card networks give a few weeks, counted from a day that
-      may lie before the one shown here.
+      The service says neither why a customer disputes a sale nor until when to answer: look both up there on the day a
+      chargeback comes. Card networks give a few weeks, counted from a day that may lie before the one shown here.
     </p>
     <p><a href="/chargebacks?show=ended">How chargebacks ended</a></p>
     ${renderAges(page)} ${renderFilters(page.filter)}
     ${
       isMore &&
       html`<p class="problem">
-        More than ${lookThrough.toLocaleString("en-GB")} chargebacks are open. This page looked
-        through that many of them, the oldest${summed !== null && ", and the sums are of these"}:
-        the next page goes on.
+        More than ${lookThrough.toLocaleString("en-GB")} chargebacks are open. This page looked through that many of
+        them, the oldest${summed !== null && ", and the sums are of these"}: the next page goes on.
       </p>`
     }
-    ${renderOpen(page)} ${pager("/chargebacks", query, next, oldestFirst)}
-    ${renderRatios(page.ratios)}`;
+    ${renderOpen(page)} ${pager("/chargebacks", query, next, oldestFirst)} ${renderRatios(page.ratios)}`;
 }
 
-export const amountOf = ({
-  amountMinor,
-  currency,
-}: Pick<Chargeback, "amountMinor" | "currency">) => ({
+export const amountOf = ({ amountMinor, currency }: Pick<Chargeback, "amountMinor" | "currency">) => ({
   totalMinor: amountMinor,
   currency,
 });
@@ -158,9 +152,7 @@ function renderOpen(page: ListPage): Html {
   const isFiltered = filter.who !== null || filter.snoozed !== null;
   const nameOf = ({ customerId }: Chargeback): Html | string => {
     const found = names.get(customerId ?? "");
-    return found === undefined
-      ? "–"
-      : outside(found.name === "" ? (found.email ?? "no name") : found.name);
+    return found === undefined ? "–" : outside(found.name === "" ? (found.email ?? "no name") : found.name);
   };
   return table<Chargeback>(
     [
@@ -187,8 +179,7 @@ function renderOpen(page: ListPage): Html {
     {
       caption: "To answer, the oldest first",
       empty: isFiltered
-        ? html`No open chargeback matches${next !== null && " so far"}.
-            <a href="/chargebacks">Show all</a>`
+        ? html`No open chargeback matches${next !== null && " so far"}. <a href="/chargebacks">Show all</a>`
         : query.has("after")
           ? html`No further chargeback is open. <a href="/chargebacks">Show the first ones</a>`
           : html`No chargeback is open. Try it on the sandbox:
@@ -234,8 +225,7 @@ function renderRatios(ratios: Ratios): Html | null {
     ],
     ratios,
     {
-      caption:
-        "This month against each network's threshold, without the fraud reports that the service does not know",
+      caption: "This month against each network's threshold, without the fraud reports that the service does not know",
       empty: html`No network counts a chargeback of this month, as far as the mirror knows.`,
     },
   );

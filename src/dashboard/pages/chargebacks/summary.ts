@@ -1,8 +1,4 @@
-import {
-  type OpenChargeback,
-  findOpenChargebacks,
-  listOpenKeys,
-} from "../../../mirror/chargebacks.ts";
+import { type OpenChargeback, findOpenChargebacks, listOpenKeys } from "../../../mirror/chargebacks.ts";
 import { readCases } from "../../../people/cases.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import { sums } from "../../parts/sums.ts";
@@ -27,8 +23,7 @@ export const chargebackSummary: Summary = {
       open.map(({ key }) => key),
     );
     const unassigned = open.filter(({ key }) => (cases.get(key)?.assignee ?? null) === null);
-    const ageOf = ({ openedAt }: OpenChargeback) =>
-      durationText(now.getTime() - openedAt.getTime());
+    const ageOf = ({ openedAt }: OpenChargeback) => durationText(now.getTime() - openedAt.getTime());
     const [oldest] = open;
     const [waiting] = unassigned;
     return {
@@ -42,9 +37,7 @@ export const chargebackSummary: Summary = {
           : [
               {
                 name: isMore ? "Disputed, of the oldest" : "Disputed",
-                value: sums(
-                  open.map(({ amountMinor, currency }) => ({ totalMinor: amountMinor, currency })),
-                ),
+                value: sums(open.map(({ amountMinor, currency }) => ({ totalMinor: amountMinor, currency }))),
               },
               { name: "The oldest", value: `open for ${ageOf(oldest)}` },
             ],

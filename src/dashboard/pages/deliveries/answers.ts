@@ -8,8 +8,7 @@ type Refusal = RejectionReason | "unavailable" | "failed";
 /** What each refusal means, and who has to do something. */
 const meanings: Readonly<Record<Refusal, string>> = {
   no_match: "The signature was made with no secret that is stored here.",
-  stale:
-    "The signature is right, and older than the window allows: late, or sent again by somebody.",
+  stale: "The signature is right, and older than the window allows: late, or sent again by somebody.",
   no_secret: "No secret is stored, so nothing can be verified.",
   missing_header: "There was no signature.",
   duplicate_header: "There were several signatures.",
@@ -47,8 +46,5 @@ export const refusalsOf = (day: Answers, week: Answers): Refused[] =>
 /** Of one answer or all refusals. Pure. */
 export const timesOf = (answers: Answers, reason: "accepted" | "duplicate" | "refused"): number =>
   reason === "refused"
-    ? [...answers].reduce(
-        (sum, [name, n]) => (name === "accepted" || name === "duplicate" ? sum : sum + n),
-        0,
-      )
+    ? [...answers].reduce((sum, [name, n]) => (name === "accepted" || name === "duplicate" ? sum : sum + n), 0)
     : (answers.get(reason) ?? 0);

@@ -24,8 +24,7 @@ export interface DeliveriesPage {
 
 /** Pure. */
 export function renderDeliveries(page: DeliveriesPage): Html {
-  return html`${renderAnswers(page)} ${renderLag(page)} ${renderStatement(page)}
-  ${renderSecrets(page)}`;
+  return html`${renderAnswers(page)} ${renderLag(page)} ${renderStatement(page)} ${renderSecrets(page)}`;
 }
 
 function renderAnswers({ day, week }: DeliveriesPage): Html {
@@ -57,9 +56,9 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
       { caption: "Refusals by reason", empty: html`Nothing was refused in 7 days.` },
     )}
     <p class="hint">
-      Counted by the receivers, written every few seconds and kept for 7 days. What was refused is
-      nowhere kept: it is not authentic, or its sender was told to send it again. Connections that
-      were closed past a cap are in the receivers' logs alone.
+      Counted by the receivers, written every few seconds and kept for 7 days. What was refused is nowhere kept: it is
+      not authentic, or its sender was told to send it again. Connections that were closed past a cap are in the
+      receivers' logs alone.
     </p>
   </section>`;
 }
@@ -89,10 +88,9 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
       },
     )}
     <p class="hint">
-      ${everyNth === 1 ? "All events" : `Every ${everyNth}th number`} of these days that a worker
-      has completed. Received: after the event's own time, which is the service's; its clock need
-      not agree with ours. Applied: after receipt; of one that was replayed, until it was applied
-      again.
+      ${everyNth === 1 ? "All events" : `Every ${everyNth}th number`} of these days that a worker has completed.
+      Received: after the event's own time, which is the service's; its clock need not agree with ours. Applied: after
+      receipt; of one that was replayed, until it was applied again.
     </p>
     ${ageHint(lag.ageMs)}
   </section>`;
@@ -114,16 +112,13 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   const command = html`<code>node src/bin/tallyhook.js report delivery-statement</code>`;
   if (statement === "computing") {
     return statementFrame(
-      html`<p>
-        It is being computed. Load the page again in a moment, or see the report: ${command}
-      </p>`,
+      html`<p>It is being computed. Load the page again in a moment, or see the report: ${command}</p>`,
     );
   }
   if (statement === "too slow") {
     return statementFrame(
       html`<p>
-        To compare all changes of 7 days with their events takes longer than a page may. The report
-        has it: ${command}
+        To compare all changes of 7 days with their events takes longer than a page may. The report has it: ${command}
       </p>`,
     );
   }
@@ -131,13 +126,11 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   return statementFrame(
     html`<p class="stat">${received} of ${announced}</p>
       <p>
-        changes that the service had to announce were received, ${inTime} of them within ten
-        minutes; ${missed === 0 ? "none was missed" : counted(missed, "was missed", "were missed")}.
-        Changes from ${time(from, timeZone)} to ${time(until, timeZone)}.
+        changes that the service had to announce were received, ${inTime} of them within ten minutes;
+        ${missed === 0 ? "none was missed" : counted(missed, "was missed", "were missed")}. Changes from
+        ${time(from, timeZone)} to ${time(until, timeZone)}.
       </p>
-      <p class="hint">
-        By the last state of each object, as ${command} has it; computed again after ten minutes.
-      </p>`,
+      <p class="hint">By the last state of each object, as ${command} has it; computed again after ten minutes.</p>`,
   );
 }
 
@@ -181,8 +174,7 @@ function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html 
       },
     )}
     <p class="hint">
-      A secret is safe to retire when nothing was signed with it for ${quietHours} hours while
-      another one was used:
+      A secret is safe to retire when nothing was signed with it for ${quietHours} hours while another one was used:
       <code>node src/bin/tallyhook.js secrets retire ID</code>. Values are shown nowhere.
     </p>
   </section>`;

@@ -48,17 +48,15 @@ const cardsOf = (filter: BoardFilter): number => (filter.stage === null ? 12 : 2
 
 /** The cards that are shown: whose customers have to be known. Pure. */
 export const visibleCards = (cards: readonly BoardCard[], filter: BoardFilter): BoardCard[] =>
-  dunningStages.flatMap((stage) =>
-    cards.filter((card) => card.stage === stage).slice(0, cardsOf(filter)),
-  );
+  dunningStages.flatMap((stage) => cards.filter((card) => card.stage === stage).slice(0, cardsOf(filter)));
 
 /** Pure. */
 export function renderBoard(page: BoardPage): Html {
   const { cards, filter, query, isCut, funnel } = page;
   const stages = filter.stage === null ? dunningStages : [filter.stage];
   return html`<p class="lead">
-      Renewals whose charge was declined and that are neither paid nor given up, of the last
-      ${dunningDays} days. Who pays leaves the board by itself.
+      Renewals whose charge was declined and that are neither paid nor given up, of the last ${dunningDays} days. Who
+      pays leaves the board by itself.
     </p>
     ${ageHint(page.ageMs)} ${renderFilters(page)}
     ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts are of those with the nearest retry.</p>`}
@@ -129,20 +127,14 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
 
 /** What a renewal is called: its order's number, or its id. Pure. */
 const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
-  orderNumber === null || orderNumber.trim() === ""
-    ? shortId(orderId)
-    : html`Order ${outside(orderNumber)}`;
+  orderNumber === null || orderNumber.trim() === "" ? shortId(orderId) : html`Order ${outside(orderNumber)}`;
 
 /** Pure. */
 export const todo = (request: NonNullable<BoardCard["request"]>): string =>
   request === "collect" ? "Collect another way, or cancel" : requestNames[request];
 
 /** Pure. */
-export function retryOf(
-  { nextRetryAt }: Pick<BoardCard, "nextRetryAt">,
-  now: Date,
-  timeZone: string,
-): Html {
+export function retryOf({ nextRetryAt }: Pick<BoardCard, "nextRetryAt">, now: Date, timeZone: string): Html {
   if (nextRetryAt === null) return html`none follows`;
   return nextRetryAt === "unknown" ? html`unknown` : until(nextRetryAt, now, timeZone);
 }

@@ -69,8 +69,7 @@ export function shownCards(
     .sort(orders[filter.sort]);
 }
 
-const timeOf = (at: Date | null | "unknown"): number =>
-  at instanceof Date ? at.getTime() : Number.MAX_SAFE_INTEGER;
+const timeOf = (at: Date | null | "unknown"): number => (at instanceof Date ? at.getTime() : Number.MAX_SAFE_INTEGER);
 
 const byRetry = (a: BoardCard, b: BoardCard): number =>
   timeOf(a.nextRetryAt) - timeOf(b.nextRetryAt) ||
@@ -84,8 +83,7 @@ const orders: Readonly<Record<BoardFilter["sort"], (a: BoardCard, b: BoardCard) 
     Number((b.totalMinor ?? 0n) - (a.totalMinor ?? 0n)) ||
     byRetry(a, b),
   attempts: (a, b) => b.attempts - a.attempts || byRetry(a, b),
-  newest: (a, b) =>
-    (b.lastDeclinedAt?.getTime() ?? 0) - (a.lastDeclinedAt?.getTime() ?? 0) || byRetry(a, b),
+  newest: (a, b) => (b.lastDeclinedAt?.getTime() ?? 0) - (a.lastDeclinedAt?.getTime() ?? 0) || byRetry(a, b),
 };
 
 /** What cannot be read in the address is left out. Pure. */

@@ -78,8 +78,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const { visitor, actor, params } = request;
         const { id = "" } = params;
         const renewal = await findRenewal(db, id);
-        if (renewal === null)
-          throw new PageError(404, `There is no declined renewal ${id.slice(0, 80)}.`);
+        if (renewal === null) throw new PageError(404, `There is no declined renewal ${id.slice(0, 80)}.`);
         const subject = { kind: "dunning", id } as const;
         const [settings, now] = [await parts.settings(), serviceClock.now()];
         const [current, orders, caseView] = await Promise.all([
@@ -93,9 +92,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const names = mayRead ? await customerNames(db, [customerId]) : new Map<string, never>();
         if (mayRead) await recordPersonRead(db, actor, { kind: "order", id });
         const card =
-          history?.cardLastFour == null
-            ? null
-            : `${history.cardBrand ?? ""} •••• ${history.cardLastFour}`.trim();
+          history?.cardLastFour == null ? null : `${history.cardBrand ?? ""} •••• ${history.cardLastFour}`.trim();
         return {
           kind: "page",
           title: `Renewal ${oneLine(renewal.orderNumber ?? id, 40)}`,
@@ -103,9 +100,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             card: cardOf(renewal, current, { settings, now }),
             state: renewal.state,
             history,
-            person: mayRead
-              ? { ...(names.get(customerId) ?? { name: "", email: null }), card }
-              : null,
+            person: mayRead ? { ...(names.get(customerId) ?? { name: "", email: null }), card } : null,
             settings,
             now,
             timeZone,

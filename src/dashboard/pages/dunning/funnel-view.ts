@@ -4,25 +4,14 @@ import { money } from "../../parts/money.ts";
 import { table } from "../../parts/table.ts";
 
 /** Of the declines of a month, such as `2026-11`. Pure. */
-export function renderFunnel(
-  { currencies, figures }: Funnel,
-  month: string,
-  query: URLSearchParams,
-): Html {
+export function renderFunnel({ currencies, figures }: Funnel, month: string, query: URLSearchParams): Html {
   return html`<section class="funnel" aria-labelledby="funnel">
     <h2 id="funnel">What became of the declines of ${month}</h2>
     <form class="filters" method="get" action="/dunning">
       ${[...query].map(([name, value]) => name !== "month" && html`<input type="hidden" name="${name}" value="${value}" />`)}
       <div>
         <label for="month">Month of the first decline</label>
-        <input
-          id="month"
-          name="month"
-          type="month"
-          value="${month}"
-          pattern="\\d{4}-\\d{2}"
-          placeholder="2026-11"
-        />
+        <input id="month" name="month" type="month" value="${month}" pattern="\\d{4}-\\d{2}" placeholder="2026-11" />
       </div>
       <button class="second">Show the month</button>
     </form>

@@ -1,10 +1,6 @@
 import type { Funnel } from "../../../mirror/dunning/funnel.ts";
 import type { Knex } from "knex";
-import {
-  type DeclinedRenewal,
-  recoveredRenewals,
-  unpaidRenewals,
-} from "../../../mirror/dunning/renewals.ts";
+import { type DeclinedRenewal, recoveredRenewals, unpaidRenewals } from "../../../mirror/dunning/renewals.ts";
 import type { DunningSettings } from "../../../mirror/dunning/stages.ts";
 import { readCases } from "../../../people/cases.ts";
 import { beginningOfDay, localTimeIn } from "../../../platform/local-time.ts";
@@ -48,9 +44,7 @@ export async function readCards(
     renewals.map(({ orderId }) => orderId),
   );
   return {
-    cards: renewals.map((renewal) =>
-      cardOf(renewal, cases.get(renewal.orderId), { settings, now }),
-    ),
+    cards: renewals.map((renewal) => cardOf(renewal, cases.get(renewal.orderId), { settings, now })),
     isCut: found.some(({ length }) => length > mostRenewals),
   };
 }

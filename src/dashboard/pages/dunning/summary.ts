@@ -13,8 +13,7 @@ export const dunningSummary = (parts: DunningParts): Summary => ({
     const { cards: unpaid } = await readCards(deps, settings, [await readUnpaid(deps)]);
     const today = dayIn(deps.timeZone, deps.serviceClock.now());
     const dueToday = unpaid.filter(
-      ({ nextRetryAt }) =>
-        nextRetryAt instanceof Date && dayIn(deps.timeZone, nextRetryAt) === today,
+      ({ nextRetryAt }) => nextRetryAt instanceof Date && dayIn(deps.timeZone, nextRetryAt) === today,
     );
     const reasons = reasonsOf(unpaid, settings.withinHours);
     return {
@@ -44,8 +43,6 @@ function reasonsOf(unpaid: readonly BoardCard[], withinHours: number): string[] 
       : [
           `${counted(near, "renewal")} without anybody looking after it: the last retry is within ${withinHours} hours.`,
         ]),
-    ...(lost === 0
-      ? []
-      : [`${counted(lost, "renewal")} with no retry left: nobody looks after it yet.`]),
+    ...(lost === 0 ? [] : [`${counted(lost, "renewal")} with no retry left: nobody looks after it yet.`]),
   ];
 }

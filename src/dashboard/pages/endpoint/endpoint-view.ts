@@ -40,8 +40,7 @@ export function renderEndpoint(page: EndpointPage): Html {
     ${
       openCall !== null &&
       html`<p class="problem">
-        A command to ${openCall.kind} was begun at ${time(openCall.createdAt, page.timeZone)} and is
-        not finished.
+        A command to ${openCall.kind} was begun at ${time(openCall.createdAt, page.timeZone)} and is not finished.
         ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>node src/bin/tallyhook.js endpoint register</code> again: it goes on where it stopped.`}
       </p>`
     }
@@ -127,9 +126,9 @@ export function renderRotation({ seen, openCall, timeZone }: RotationPage): Html
   const { endpoint, secretId } = seen;
   return html`<section class="card">
     <p>
-      The service makes a new secret for <bdi class="id">${endpoint.id}</bdi> and shows it once. It
-      is stored here, encrypted, and running receivers use it within 5 s. Until the end of the grace
-      period the former one signs as well, and ends then. This cannot be undone.
+      The service makes a new secret for <bdi class="id">${endpoint.id}</bdi> and shows it once. It is stored here,
+      encrypted, and running receivers use it within 5 s. Until the end of the grace period the former one signs as
+      well, and ends then. This cannot be undone.
     </p>
     <dl class="facts">
       <dt>Former secret</dt>
@@ -140,9 +139,7 @@ export function renderRotation({ seen, openCall, timeZone }: RotationPage): Html
     <form method="post" action="/endpoint/${encodeURIComponent(endpoint.id)}/rotate" class="stack">
       ${decidedOn(versionOfEndpoint(seen.endpoint, seen.secretId, openCall))}
       <div>
-        <label for="grace-hours"
-          >Grace period in hours <span class="hint">(empty: as the service has it)</span></label
-        >
+        <label for="grace-hours">Grace period in hours <span class="hint">(empty: as the service has it)</span></label>
         <input id="grace-hours" name="grace-hours" inputmode="numeric" pattern="[0-9]*" />
       </div>
       <div class="row">

@@ -63,11 +63,7 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
       {
         name: "Came",
         cell: ({ isSuperseded, cause }) =>
-          isSuperseded
-            ? "late: a later state stood"
-            : cause === "import"
-              ? "as history"
-              : "as news",
+          isSuperseded ? "late: a later state stood" : cause === "import" ? "as history" : "as news",
       },
     ],
     changes,
@@ -75,10 +71,8 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
   );
 
 /** Alerts that were told, or would be: those have no pages. Pure. */
-export const renderAlerts = (
-  alerts: readonly ToldAlert[],
-  list: ListOf & { isPreview?: boolean },
-): Html => headed(list, alerts.length === 0, () => alertsTable(alerts, list));
+export const renderAlerts = (alerts: readonly ToldAlert[], list: ListOf & { isPreview?: boolean }): Html =>
+  headed(list, alerts.length === 0, () => alertsTable(alerts, list));
 
 const alertsTable = (
   alerts: readonly ToldAlert[],

@@ -56,15 +56,13 @@ function explain({ verdict, against, replacedBy }: StateEffect, timeZone: string
         ? html`It won, and stands until now.`
         : html`It won. Since then ${stateLink(replacedBy, timeZone)} stands in its place.`;
     case "late":
-      return html`${against === null ? "A later state" : stateLink(against, timeZone)} stood
-      already, so the row stayed as it was. The state is kept in the history.`;
+      return html`${against === null ? "A later state" : stateLink(against, timeZone)} stood already, so the row stayed
+      as it was. The state is kept in the history.`;
     case "known":
-      return html`The same was shown before by
-      ${against === null ? "another source" : stateLink(against, timeZone)}.`;
+      return html`The same was shown before by ${against === null ? "another source" : stateLink(against, timeZone)}.`;
     case "absent":
       return against === null
-        ? html`No worker has applied it, it is dated in the future, or a person overruled it or was
-          erased.`
+        ? html`No worker has applied it, it is dated in the future, or a person overruled it or was erased.`
         : html`${stateLink(against, timeZone)} stood already, and this one was not kept.`;
   }
 }

@@ -53,13 +53,7 @@ export async function readEffects(
     if (found === undefined || resource === undefined) return [];
     const { itself, before, knownLater, newest } = found;
     const verdict =
-      itself === null
-        ? "absent"
-        : itself.cause !== cause
-          ? "known"
-          : knownLater !== null
-            ? "late"
-            : "changed";
+      itself === null ? "absent" : itself.cause !== cause ? "known" : knownLater !== null ? "late" : "changed";
     return [
       {
         resource,
@@ -84,9 +78,7 @@ async function statesShown(
   { seq, raw, resource_type: resource, resource_id: id }: StoredEvent,
 ): Promise<ShownState[]> {
   if (raw === null) {
-    return resource === null || id === null
-      ? []
-      : statesOfCause(db, `event:${seq}`, { resource, id });
+    return resource === null || id === null ? [] : statesOfCause(db, `event:${seq}`, { resource, id });
   }
   return statesOfEvent(places, { seq, raw }).flatMap(({ group, id: own, updatedAt, hash, json }) =>
     groupNamed(group)?.definition.inHistory === true

@@ -47,8 +47,7 @@ export function readFilter(query: URLSearchParams, timeZone: string): EventFilte
   }
   const before = text("before");
   if (/^\d{1,15}$/.test(before)) search.before = Number(before);
-  else if (before !== "")
-    problems.push(`“before=${shown("before")}” is not the number of an event.`);
+  else if (before !== "") problems.push(`“before=${shown("before")}” is not the number of an event.`);
   return { search, problems };
 }
 
@@ -70,9 +69,7 @@ function instantOf(text: string, timeZone: string): Date | null {
     const isMoment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
     return isMoment && !Number.isNaN(Date.parse(text)) ? new Date(text) : null;
   }
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = local
-    .slice(1)
-    .map((part) => Number(part ?? 0));
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = local.slice(1).map((part) => Number(part ?? 0));
   const isReal =
     month >= 1 &&
     month <= 12 &&

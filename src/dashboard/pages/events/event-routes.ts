@@ -1,12 +1,6 @@
 import type { Knex } from "knex";
 import { type Change, changesOfCause } from "../../../feed/changes.ts";
-import {
-  type EventWork,
-  type StoredEvent,
-  listEventsOf,
-  readWork,
-  seqsOfIds,
-} from "../../../inbox/queries.ts";
+import { type EventWork, type StoredEvent, listEventsOf, readWork, seqsOfIds } from "../../../inbox/queries.ts";
 import { searchEvents } from "../../../inbox/search-events.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -76,15 +70,10 @@ const show = (tools: EventTools): Route => ({
       ({ verdict, changes }) => verdict !== "known" && changes.some((change) => change.isPersonal),
     );
     const showsPersons = permissions.has("person:read");
-    const shown = [
-      ...(showsBytes ? ["bytes"] : []),
-      ...(showsPersons && isPersonal ? ["personal fields"] : []),
-    ];
+    const shown = [...(showsBytes ? ["bytes"] : []), ...(showsPersons && isPersonal ? ["personal fields"] : [])];
     if (shown.length > 0) {
       const subject = { kind: "event", id: String(event.seq) };
-      await inTransaction(db, (trx) =>
-        recordAct(trx, actor, { action: "event.read", subject, after: { shown } }),
-      );
+      await inTransaction(db, (trx) => recordAct(trx, actor, { action: "event.read", subject, after: { shown } }));
     }
     const sameId = (await seqsOfIds(db, [event.event_id])).get(event.event_id) ?? [];
     return {
@@ -130,8 +119,6 @@ async function alertsOf(
 ): Promise<readonly ToldAlert[] | null> {
   if (alertsAt === null) return null;
   const all = [...new Set([...ids, ...(event.resource_id === null ? [] : [event.resource_id])])];
-  const told = await Promise.all(
-    appliedAt(work).map((at) => alertsAt(db, at, { ids: all, eventId: event.event_id })),
-  );
+  const told = await Promise.all(appliedAt(work).map((at) => alertsAt(db, at, { ids: all, eventId: event.event_id })));
   return told.flat();
 }

@@ -18,12 +18,7 @@ export interface EventTools {
   places: Readonly<EnvelopePaths>;
   /** What a transaction that began at a time told of an event; null: this deployment has no alerts. */
   alertsAt:
-    | ((
-        db: Knex,
-        at: Date,
-        of: { ids: readonly string[]; eventId: string },
-      ) => Promise<readonly ToldAlert[]>)
-    | null;
+    ((db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }) => Promise<readonly ToldAlert[]>) | null;
   preview(db: Knex, seq: number): Promise<PreviewResult<ToldByPreview>>;
 }
 

@@ -33,29 +33,23 @@ export function renderEvent(page: EventPage): Html {
   const { event, sameId, mayReplay, timeZone } = page;
   return html`<section class="card">
       <div class="row">
-        <h2>
-          ${event.type === null ? "An event without a type that can be read" : outside(event.type, 200)}
-        </h2>
+        <h2>${event.type === null ? "An event without a type that can be read" : outside(event.type, 200)}</h2>
         ${state(event.state, stateTones[event.state])}
         ${
           mayReplay &&
           event.raw !== null &&
-          html`<a class="button second end" href="/events/${event.seq}/preview"
-            >Preview a replay…</a
-          >`
+          html`<a class="button second end" href="/events/${event.seq}/preview">Preview a replay…</a>`
         }
       </div>
       <p class="lead">${meanings[event.state]}</p>
       <dl class="facts">
         <dt>Why</dt>
         <dd>
-          ${event.reason === null ? "–" : outside(event.reason, 1_000)}
-          ${hint(reasonInWords(event.reason))}
+          ${event.reason === null ? "–" : outside(event.reason, 1_000)} ${hint(reasonInWords(event.reason))}
           ${
             event.attempts > 1 &&
             html`<p class="hint">
-              Of the last attempt. Reasons of earlier ones are in the log of the worker, at seq
-              ${event.seq}.
+              Of the last attempt. Reasons of earlier ones are in the log of the worker, at seq ${event.seq}.
             </p>`
           }
         </dd>
@@ -70,15 +64,11 @@ export function renderEvent(page: EventPage): Html {
         <dt>Signed with</dt>
         <dd class="id">${event.secret_id}</dd>
         <dt>Deliveries</dt>
-        <dd>
-          ${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same bytes again`}
-        </dd>
+        <dd>${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same bytes again`}</dd>
         ${
           sameId.length > 0 &&
           html`<dt>Same id</dt>
-            <dd>
-              ${sameId.map((seq) => html`<a href="/events/${seq}">${seq}</a> `)}with other bytes
-            </dd>`
+            <dd>${sameId.map((seq) => html`<a href="/events/${seq}">${seq}</a> `)}with other bytes</dd>`
         }
       </dl>
     </section>
@@ -88,8 +78,7 @@ export function renderEvent(page: EventPage): Html {
     ${renderBytes(page)}`;
 }
 
-const hint = (text: string | null): Html | null =>
-  text === null ? null : html`<p class="hint">${text}</p>`;
+const hint = (text: string | null): Html | null => (text === null ? null : html`<p class="hint">${text}</p>`);
 
 const meanings = {
   received: "Stored and acknowledged. A worker applies it within moments.",
@@ -113,8 +102,7 @@ function renderTimes({ event, work, timeZone }: EventPage): Html {
     former = at ?? former;
     return html`<dt>${name}</dt>
       <dd>
-        ${at === null ? none : time(at, timeZone)}
-        ${gap !== null && html`<span class="hint">${gapText(gap)}</span>`}
+        ${at === null ? none : time(at, timeZone)} ${gap !== null && html`<span class="hint">${gapText(gap)}</span>`}
       </dd>`;
   });
   return html`<section class="card">
@@ -164,11 +152,7 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
     ><bdi>${linesWithoutControls(isLong ? text : laidOut(text))}</bdi></pre>
     <details>
       <summary>Exactly as they arrived</summary>
-      <pre
-        tabindex="0"
-        role="region"
-        aria-label="The body as it arrived"
-      ><bdi>${linesWithoutControls(text)}</bdi></pre>
+      <pre tabindex="0" role="region" aria-label="The body as it arrived"><bdi>${linesWithoutControls(text)}</bdi></pre>
     </details>
   </section>`;
 }

@@ -47,25 +47,15 @@ export function renderEvents(page: EventsPage): Html {
 }
 
 /** The newest events, which others join at the top. */
-const isLive = (query: URLSearchParams): boolean =>
-  !query.has("before") && (query.get("until") ?? "") === "";
+const isLive = (query: URLSearchParams): boolean => !query.has("before") && (query.get("until") ?? "") === "";
 
 function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): Html {
   const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");
   const isAllLookedThrough = stop === null;
-  const found = table(
-    [...(mayReplay ? [choice] : []), ...columns(events.rows, query, timeZone)],
-    events.rows,
-    {
-      caption: isFiltered ? "Events that match, the newest first" : "Newest first",
-      empty:
-        !isFiltered && !query.has("before")
-          ? noneYet
-          : isAllLookedThrough
-            ? noneMatches
-            : noneSoFar,
-    },
-  );
+  const found = table([...(mayReplay ? [choice] : []), ...columns(events.rows, query, timeZone)], events.rows, {
+    caption: isFiltered ? "Events that match, the newest first" : "Newest first",
+    empty: !isFiltered && !query.has("before") ? noneYet : isAllLookedThrough ? noneMatches : noneSoFar,
+  });
   return html`${
     mayReplay && events.rows.length > 0
       ? html`<form method="get" action="/events/replay/confirm" class="stack">
@@ -74,8 +64,7 @@ function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): 
             <button class="second">Replay the chosen events…</button>
             ${
               isFiltered &&
-              html`<a
-                href="${withQuery("/events/replay/confirm", query, { all: "yes", before: null })}"
+              html`<a href="${withQuery("/events/replay/confirm", query, { all: "yes", before: null })}"
                 >Replay all that the filter finds…</a
               >`
             }
@@ -86,8 +75,7 @@ function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): 
   ${
     stop !== null &&
     html`<p class="hint">
-      Searched back to event ${stop.seq}, of ${time(stop.received_at, timeZone)}; there may be older
-      ones that match.
+      Searched back to event ${stop.seq}, of ${time(stop.received_at, timeZone)}; there may be older ones that match.
       <a href="${withQuery("/events", query, { before: String(stop.seq) })}">Search on</a>
     </p>`
   }
@@ -96,15 +84,10 @@ function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): 
 
 const choice: TableColumn<EventRow> = {
   name: "Choose",
-  cell: ({ seq }) =>
-    html`<input type="checkbox" name="seq" value="${seq}" aria-label="Choose event ${seq}" />`,
+  cell: ({ seq }) => html`<input type="checkbox" name="seq" value="${seq}" aria-label="Choose event ${seq}" />`,
 };
 
-const columns = (
-  rows: readonly EventRow[],
-  query: URLSearchParams,
-  timeZone: string,
-): TableColumn<EventRow>[] => [
+const columns = (rows: readonly EventRow[], query: URLSearchParams, timeZone: string): TableColumn<EventRow>[] => [
   { name: "Number", kind: "number", cell: ({ seq }) => html`<a href="/events/${seq}">${seq}</a>` },
   { name: "Received", cell: ({ received_at: at }) => time(at, timeZone) },
   { name: "Type", cell: ({ type }) => (type === null ? "unreadable" : outside(type, 80)) },
@@ -162,11 +145,7 @@ const objectHint = html`<p class="hint">
 const noneSoFar = html`None so far.`;
 
 const objectFilter = ({ resource_id: id }: EventRow, query: URLSearchParams): Html | string =>
-  id === null
-    ? "–"
-    : html`<a href="${withQuery("/events", query, { object: id, before: null })}"
-        >${shortId(id)}</a
-      >`;
+  id === null ? "–" : html`<a href="${withQuery("/events", query, { object: id, before: null })}">${shortId(id)}</a>`;
 
 /** How long after its own time an event was received. */
 function latenessOf({ event_created_at: created, received_at: received }: EventRow): string {

@@ -1,11 +1,6 @@
 import { replaying } from "../../../inbox/acts.ts";
 import { type EventRow, listEventsOf } from "../../../inbox/queries.ts";
-import {
-  countStates,
-  decidedOnEvents,
-  findReplayable,
-  mostReplayed,
-} from "../../../inbox/replay-search.ts";
+import { countStates, decidedOnEvents, findReplayable, mostReplayed } from "../../../inbox/replay-search.ts";
 import { type ReplayedEvent, listPruned } from "../../../inbox/retention.ts";
 import type { EventSearch } from "../../../inbox/search-events.ts";
 import { ActRefused } from "../../../people/act.ts";
@@ -17,20 +12,10 @@ import { versionOf } from "../../parts/decided-on.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { filterNames, filterText, listCommand, readFilter } from "./event-filter.ts";
 import { type EventTools, requireEvent } from "./event-tools.ts";
-import {
-  renderEventNow,
-  renderFoundConfirm,
-  renderPreview,
-  renderSelection,
-} from "./replay-views.ts";
+import { renderEventNow, renderFoundConfirm, renderPreview, renderSelection } from "./replay-views.ts";
 
 /** How events are put back: one after a preview, those that somebody chose, and all that a filter finds. */
-export const replayRoutes = (tools: EventTools): Route[] => [
-  preview(tools),
-  replayOne,
-  confirm,
-  replayMany,
-];
+export const replayRoutes = (tools: EventTools): Route[] => [preview(tools), replayOne, confirm, replayMany];
 
 const preview = (tools: EventTools): Route => ({
   method: "GET",
@@ -44,9 +29,7 @@ const preview = (tools: EventTools): Route => ({
     if (showsPersons && objects.some(({ changes }) => changes.some((each) => each.isPersonal))) {
       const subject = { kind: "event", id: String(event.seq) };
       const shown = ["personal fields"];
-      await inTransaction(db, (trx) =>
-        recordAct(trx, actor, { action: "event.read", subject, after: { shown } }),
-      );
+      await inTransaction(db, (trx) => recordAct(trx, actor, { action: "event.read", subject, after: { shown } }));
     }
     return {
       kind: "page",
@@ -180,10 +163,7 @@ function chosenSeqs(given: readonly string[]): number[] {
   return chosen;
 }
 
-async function chosenEvents(
-  db: Parameters<typeof listEventsOf>[0],
-  given: readonly string[],
-): Promise<EventRow[]> {
+async function chosenEvents(db: Parameters<typeof listEventsOf>[0], given: readonly string[]): Promise<EventRow[]> {
   const seqs = chosenSeqs(given);
   const events = await listEventsOf(db, seqs);
   if (events.length === seqs.length) return events;

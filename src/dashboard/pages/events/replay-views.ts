@@ -29,8 +29,8 @@ export function renderPreview(page: PreviewPage): Html {
   return html`<p class="lead">
       Event <a href="/events/${event.seq}">${event.seq}</a>,
       ${event.type === null ? "of a type that cannot be read" : outside(event.type, 200)}, is now
-      ${state(event.state, stateTones[event.state])}. It was just applied to see what comes of it,
-      and all of it was taken back: nothing has changed.
+      ${state(event.state, stateTones[event.state])}. It was just applied to see what comes of it, and all of it was
+      taken back: nothing has changed.
     </p>
     ${renderResult(page)}
     ${
@@ -38,8 +38,7 @@ export function renderPreview(page: PreviewPage): Html {
       html`<section class="card">
         <h2>Replay it</h2>
         <p>
-          It is put back among the events that wait. A worker applies it within seconds, with the
-          mirror as it is then.
+          It is put back among the events that wait. A worker applies it within seconds, with the mirror as it is then.
         </p>
         <form method="post" action="/events/${event.seq}/replay" class="row">
           ${decidedOn(version)}
@@ -61,13 +60,13 @@ function renderResult(page: PreviewPage): Html {
       </p>`;
     case "busy":
       return html`<p class="problem">
-        Somebody else is writing this event or its object just now, so there is no preview. Load the
-        page again in a moment.
+        Somebody else is writing this event or its object just now, so there is no preview. Load the page again in a
+        moment.
       </p>`;
     case "fails":
       return html`<p class="problem">
-        It would fail: <bdi>${result.reason}</bdi>. ${reasonInWords(result.reason)} A replay would
-        try it again, up to 16 times. Mend the cause first.
+        It would fail: <bdi>${result.reason}</bdi>. ${reasonInWords(result.reason)} A replay would try it again, up to
+        16 times. Mend the cause first.
       </p>`;
     case "applied":
       return renderApplied(result, page);
@@ -94,9 +93,7 @@ function renderApplied(
           ${
             refetches.length === 0
               ? "nothing"
-              : refetches
-                  .slice(0, 10)
-                  .map(({ resource, id }) => html`<p>${outside(`${resource} ${id}`, 200)}</p>`)
+              : refetches.slice(0, 10).map(({ resource, id }) => html`<p>${outside(`${resource} ${id}`, 200)}</p>`)
           }
         </dd>
       </dl>
@@ -123,19 +120,12 @@ function renderApplied(
     <section class="card">
       <h2>What this cannot know</h2>
       <ul>
-        <li>
-          What comes between now and then: another event or a read may change the object first.
-        </li>
+        <li>What comes between now and then: another event or a read may change the object first.</li>
         ${
           refetches.length > 0 &&
-          html`<li>
-            What the service answers. An object that is read afterwards may change more, and tell
-            more.
-          </li>`
+          html`<li>What the service answers. An object that is read afterwards may change more, and tell more.</li>`
         }
-        <li>
-          What your own handlers, forwarding and other readers of the feed do with the changes.
-        </li>
+        <li>What your own handlers, forwarding and other readers of the feed do with the changes.</li>
         <li>Alerts that time makes due, such as a list of many alerts or an absence.</li>
         ${event.state === "received" && html`<li>A worker is about to apply this event anyway.</li>`}
       </ul>
@@ -173,8 +163,7 @@ export function renderSelection({ events, left, version, timeZone }: SelectionPa
     ${
       left > 0 &&
       html`<p class="problem">
-        ${counted(left, "chosen event has", "chosen events have")} no bytes any more and cannot be
-        applied again.
+        ${counted(left, "chosen event has", "chosen events have")} no bytes any more and cannot be applied again.
       </p>`
     }
     ${table(
@@ -198,8 +187,7 @@ export function renderSelection({ events, left, version, timeZone }: SelectionPa
     ${
       events.length > 0 &&
       html`<form method="post" action="/events/replay" class="row">
-        ${decidedOn(version)}
-        ${events.map(({ seq }) => html`<input type="hidden" name="seq" value="${seq}" />`)}
+        ${decidedOn(version)} ${events.map(({ seq }) => html`<input type="hidden" name="seq" value="${seq}" />`)}
         <button>Replay ${counted(events.length, "event")}</button>
         <a href="/events">Leave them as they are</a>
       </form>`
@@ -225,8 +213,8 @@ export function renderFoundConfirm({ found, states, filter, fields, askedAt }: F
   if (seqs.length === 0) return html`<p class="empty">The filter finds no event. ${back}</p>`;
   if (isMore) {
     return html`<p class="problem">
-      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: so
-      many are put back at once at most. ${back}
+      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: so many are put back at
+      once at most. ${back}
     </p>`;
   }
   return html`<section class="card">
@@ -237,13 +225,11 @@ export function renderFoundConfirm({ found, states, filter, fields, askedAt }: F
       <dt>Numbers</dt>
       <dd>${seqs.at(-1) ?? 0} to ${seqs[0] ?? 0}</dd>
       <dt>Now</dt>
-      <dd>
-        ${states.map(({ state: name, n }) => html`${state(`${name} ${n}`, stateTones[name])} `)}
-      </dd>
+      <dd>${states.map(({ state: name, n }) => html`${state(`${name} ${n}`, stateTones[name])} `)}</dd>
     </dl>
     <p>
-      Exactly these are put back, and a worker applies them again. If the filter finds others by
-      then, nothing is done. This confirmation holds for ten minutes.
+      Exactly these are put back, and a worker applies them again. If the filter finds others by then, nothing is done.
+      This confirmation holds for ten minutes.
     </p>
     <form method="post" action="/events/replay" class="row">
       ${decidedOn(decidedOnFound(seqs))}

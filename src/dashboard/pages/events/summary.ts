@@ -45,9 +45,7 @@ function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): Summary
           `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ${durationText(lagMs)}: look whether a worker runs.`,
         ]
       : []),
-    ...(dead.n > 0
-      ? [`${countedTo(dead, "event is", "events are")} dead: mend the cause, then replay.`]
-      : []),
+    ...(dead.n > 0 ? [`${countedTo(dead, "event is", "events are")} dead: mend the cause, then replay.`] : []),
   ];
   return {
     title: "Events",

@@ -17,14 +17,7 @@ export interface RetryAllPage {
 }
 
 /** Pure. */
-export function renderRetryAll({
-  recipient,
-  words,
-  dead,
-  mostCounted,
-  isPaused,
-  mayWrite,
-}: RetryAllPage): Html {
+export function renderRetryAll({ recipient, words, dead, mostCounted, isPaused, mayWrite }: RetryAllPage): Html {
   const path = recipientPath(recipient);
   if (dead.count === 0) {
     return html`<p class="notice">Nothing is dead any more.</p>
@@ -33,8 +26,8 @@ export function renderRetryAll({
   return html`<form class="card narrow" method="post" action="${path}/retry-dead">
     ${decidedOn(versionOfDead(dead))}
     <p>
-      ${counted(countText(dead.count, mostCounted), `dead ${words.item} is`, `dead ${words.items} are`)}
-      tried again, with all attempts. What fails again at its last attempt is dead again.
+      ${counted(countText(dead.count, mostCounted), `dead ${words.item} is`, `dead ${words.items} are`)} tried again,
+      with all attempts. What fails again at its last attempt is dead again.
     </p>
     ${isPaused && html`<p class="hint">It is paused: they are tried once somebody resumes it.</p>`}
     <div class="row">

@@ -164,11 +164,7 @@ async function readRuns(db: Knex, handler: string, query: URLSearchParams) {
     return pageOf(await readOpenRuns(db, { handler, limit }), pageSize, ({ seq }) => seq);
   }
   const after = query.get("after") ?? "";
-  return pageOf(
-    await listRuns(db, { handler, state, after, limit }),
-    pageSize,
-    ({ place }) => place,
-  );
+  return pageOf(await listRuns(db, { handler, state, after, limit }), pageSize, ({ place }) => place);
 }
 
 /** The pause and its record have one time, that of their transaction. */

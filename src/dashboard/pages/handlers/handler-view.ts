@@ -1,12 +1,7 @@
 import { recipientSubject, versionOfRun } from "../../../dispatch/acts.ts";
 import type { HandlerHealth } from "../../../dispatch/handler-health.ts";
 import { type HandlerRow, mostCounted } from "../../../dispatch/manage-handlers.ts";
-import {
-  type ListedRun,
-  type OpenRunRow,
-  mostHeldUp,
-  runStates,
-} from "../../../dispatch/open-runs.ts";
+import { type ListedRun, type OpenRunRow, mostHeldUp, runStates } from "../../../dispatch/open-runs.ts";
 import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../parts/decided-on.ts";
@@ -17,12 +12,7 @@ import { type Tone, state } from "../../parts/state.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
 import { behindText } from "./list-view.ts";
-import {
-  type RecipientWords,
-  countText,
-  recipientPath,
-  recipientState,
-} from "./recipient-words.ts";
+import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
 
 export interface HandlerPage {
   row: HandlerRow;
@@ -42,15 +32,7 @@ export interface HandlerPage {
 export const renderHandler = (page: HandlerPage): Html =>
   html`${renderFacts(page)} ${page.mayWrite && renderActions(page)} ${renderRuns(page)}`;
 
-function renderFacts({
-  row,
-  words,
-  health,
-  pausedBy,
-  readsTexts,
-  now,
-  timeZone,
-}: HandlerPage): Html {
+function renderFacts({ row, words, health, pausedBy, readsTexts, now, timeZone }: HandlerPage): Html {
   const at = (moment: Date | null) => (moment === null ? "never" : time(moment, timeZone));
   return html`<section class="card">
     <div class="row">
@@ -61,9 +43,7 @@ function renderFacts({
       ${
         row.paused_at !== null &&
         html`<dt>Paused</dt>
-          <dd>
-            ${time(row.paused_at, timeZone)}${pausedBy !== null && html` by ${outside(pausedBy)}`}
-          </dd>`
+          <dd>${time(row.paused_at, timeZone)}${pausedBy !== null && html` by ${outside(pausedBy)}`}</dd>`
       }
       <dt>Dead</dt>
       <dd>
@@ -114,9 +94,7 @@ function renderActions({ row }: HandlerPage): Html {
       html`<form class="card" method="post" action="${path}/pause">
         <h2>Pause</h2>
         ${version}
-        <label for="reason"
-          >Why <span class="hint">for those who see the list; name no customer</span></label
-        >
+        <label for="reason">Why <span class="hint">for those who see the list; name no customer</span></label>
         <input id="reason" name="reason" maxlength="${shortLine.longest}" required />
         <p class="hint">It begins nothing more until somebody resumes it. Nothing is lost.</p>
         <button class="second">Pause</button>
@@ -168,9 +146,7 @@ function renderRuns(page: HandlerPage): Html {
             ${due !== null && html`<p class="hint">next ${time(due, timeZone)}</p>`}`,
         },
         { name: "Holds up", kind: "number", cell: ({ holds_up: n }) => countText(n, mostHeldUp) },
-        ...(mayWrite
-          ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }]
-          : []),
+        ...(mayWrite ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }] : []),
       ],
       runs.rows,
       {
@@ -190,9 +166,7 @@ function renderMore({ runs, query, words }: HandlerPage, path: string): Html | n
   if (!query.has("state")) {
     return runs.older === null
       ? null
-      : html`<p class="hint">
-          These are the first ${runs.rows.length} ${words.items}. Choose a state to go on.
-        </p>`;
+      : html`<p class="hint">These are the first ${runs.rows.length} ${words.items}. Choose a state to go on.</p>`;
   }
   if (runs.older === null && !query.has("after")) return null;
   return html`<nav class="pager" aria-label="Pages of the list">
@@ -202,17 +176,10 @@ function renderMore({ runs, query, words }: HandlerPage, path: string): Html | n
 }
 
 const objectLink = ({ resource, id }: OpenRunRow): Html =>
-  html`${resource}
-    <a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}"
-      >${shortId(id)}</a
-    >`;
+  html`${resource} <a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">${shortId(id)}</a>`;
 
 /** Pure. */
-export function runState({
-  state: is,
-  is_running: isRunning,
-  failed_at: failedAt,
-}: OpenRunRow): Html {
+export function runState({ state: is, is_running: isRunning, failed_at: failedAt }: OpenRunRow): Html {
   const [words, tone]: [string, Tone] = isRunning
     ? ["running", "calm"]
     : is === "dead"
@@ -234,9 +201,7 @@ function renderRunActions(run: OpenRunRow, path: string): Html | null {
   if (run.is_running) return null;
   const at = `${path}/runs/${run.seq}`;
   return html`<form method="post" action="${at}/retry">
-      ${decidedOn(versionOfRun(run))}<button class="plain" aria-label="Retry ${run.seq}">
-        Retry
-      </button>
+      ${decidedOn(versionOfRun(run))}<button class="plain" aria-label="Retry ${run.seq}">Retry</button>
     </form>
     <a href="${at}/skip" aria-label="Skip ${run.seq}">Skip…</a>`;
 }

@@ -7,12 +7,7 @@ import { durationText, someOf } from "../../../platform/readable-text.ts";
 import { outside } from "../../parts/outside.ts";
 import { table } from "../../parts/table.ts";
 import { time } from "../../parts/time.ts";
-import {
-  type RecipientWords,
-  countText,
-  recipientPath,
-  recipientState,
-} from "./recipient-words.ts";
+import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
 
 export interface ListedRecipient {
   row: HandlerRow;
@@ -31,13 +26,7 @@ export interface HandlersPage {
 }
 
 /** Pure. */
-export function renderHandlers({
-  recipients,
-  down,
-  readsTexts,
-  now,
-  timeZone,
-}: HandlersPage): Html {
+export function renderHandlers({ recipients, down, readsTexts, now, timeZone }: HandlersPage): Html {
   const list = table<ListedRecipient>(
     [
       {
@@ -65,8 +54,8 @@ export function renderHandlers({
 
 const downLine = ({ files, isApart, downSince, reason }: DownHost, timeZone: string): Html =>
   html`<p class="problem">
-    ${outside(someOf(files.map((file) => basename(file))))}: not usable, or the process ends again
-    and again, since ${time(downSince, timeZone)}. ${isApart && "The other handlers run."}
+    ${outside(someOf(files.map((file) => basename(file))))}: not usable, or the process ends again and again, since
+    ${time(downSince, timeZone)}. ${isApart && "The other handlers run."}
     <span class="hint">${outside(reason)}</span>
   </p>`;
 
@@ -81,6 +70,6 @@ export function behindText(
   return `up to ${behind}, the oldest for ${durationText(now.getTime() - since.getTime())}`;
 }
 
-const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md
-  says how your own code runs on changes, docs/forwarding.md how other programs get them:
+const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md says how your own code
+  runs on changes, docs/forwarding.md how other programs get them:
   <code>node src/bin/tallyhook.js handlers list</code>`;

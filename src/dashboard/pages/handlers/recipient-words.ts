@@ -54,9 +54,7 @@ export function recipientWords(
   };
 }
 
-const pauses: Readonly<
-  Record<NonNullable<HandlerRow["paused_by"]>, { words: string; tone: Tone }>
-> = {
+const pauses: Readonly<Record<NonNullable<HandlerRow["paused_by"]>, { words: string; tone: Tone }>> = {
   person: { words: "paused", tone: "warn" },
   failures: { words: "paused: it fails for all", tone: "bad" },
   subscriber: { words: "paused: it wants nothing more", tone: "bad" },
@@ -75,9 +73,7 @@ export function recipientState(
 }
 
 /** The path of its page. Pure. */
-export const recipientPath = (recipient: string): string =>
-  `/handlers/${encodeURIComponent(recipient)}`;
+export const recipientPath = (recipient: string): string => `/handlers/${encodeURIComponent(recipient)}`;
 
 /** A count that went no further than `most`. Pure. */
-export const countText = (n: number, most: number): string =>
-  n < most ? String(n) : `${most} or more`;
+export const countText = (n: number, most: number): string => (n < most ? String(n) : `${most} or more`);

@@ -2,12 +2,7 @@ import { type HandlerHealth, readHandlersHealth } from "../../../dispatch/handle
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import type { Summary, SummaryCard } from "../../page-group.ts";
-import {
-  type RecipientKinds,
-  type RecipientWords,
-  countText,
-  recipientWords,
-} from "./recipient-words.ts";
+import { type RecipientKinds, type RecipientWords, countText, recipientWords } from "./recipient-words.ts";
 
 const most = 1_000;
 /** As the alert `handler_behind` has it where nothing else is set. */

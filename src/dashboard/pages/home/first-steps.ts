@@ -30,8 +30,7 @@ export async function readBeginning(db: Knex): Promise<Beginning> {
 }
 
 /** Nothing has come in, by no way: there is nothing to be shown of anything. Pure. */
-export const isNew = ({ hasEvents, hasObjects, hasRun }: Beginning): boolean =>
-  !hasEvents && !hasObjects && !hasRun;
+export const isNew = ({ hasEvents, hasObjects, hasRun }: Beginning): boolean => !hasEvents && !hasObjects && !hasRun;
 
 /** Something of the beginning is still to be done. Pure. */
 export const isBegun = ({ hasEvents, hasRun }: Beginning): boolean => hasEvents && hasRun;
@@ -53,9 +52,7 @@ export function renderFirstSteps(done: Beginning): Html {
     {
       isDone: done.hasEvents,
       what: "Point the service's webhooks here",
-      commands: [
-        "node src/bin/tallyhook.js endpoint register --url https://your-host.example/webhooks",
-      ],
+      commands: ["node src/bin/tallyhook.js endpoint register --url https://your-host.example/webhooks"],
       hint: "At the sandbox “node src/bin/tallyhook.js start” has done it. Make events there: node src/bin/tallyhook.js trigger order.paid",
     },
     {

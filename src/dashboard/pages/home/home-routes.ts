@@ -32,9 +32,7 @@ function homeRoute(groups: readonly PageGroup[]): Route {
           trust,
           beginning,
           cards: shown,
-          seesAll: groups.every(
-            ({ summary }) => summary === undefined || visitor.permissions.has(summary.access),
-          ),
+          seesAll: groups.every(({ summary }) => summary === undefined || visitor.permissions.has(summary.access)),
         }),
         command: "node src/bin/tallyhook.js doctor",
       };
@@ -53,9 +51,7 @@ async function cardOf(
 ): Promise<ShownCard | null> {
   if (summary === undefined || !visitor.permissions.has(summary.access)) return null;
   const title = place?.name ?? "Unknown";
-  const found = await orUnknown(deps, title, () =>
-    cardsRead(deps, summary, () => summary.read(deps)),
-  );
+  const found = await orUnknown(deps, title, () => cardsRead(deps, summary, () => summary.read(deps)));
   if (found !== null) return { ...found.value, ageMs: found.ageMs };
   return {
     title,
@@ -69,11 +65,7 @@ async function cardOf(
 }
 
 /** Null where it cannot be read in time; the reason is in the log. */
-async function orUnknown<T>(
-  { log }: PageDeps,
-  part: string,
-  read: () => Promise<T>,
-): Promise<T | null> {
+async function orUnknown<T>({ log }: PageDeps, part: string, read: () => Promise<T>): Promise<T | null> {
   const answered = new AbortController();
   try {
     return await Promise.race([

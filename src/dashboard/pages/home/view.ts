@@ -25,8 +25,8 @@ export function renderHome(home: HomePage): Html {
   // A wall of zeros would say nothing of a deployment to which nothing has come yet.
   if (beginning !== null && isNew(beginning)) {
     return html`<p class="lead">
-        Nothing has come in yet. This page will say how far the mirror is proved equal to the
-        service, and what needs somebody.
+        Nothing has come in yet. This page will say how far the mirror is proved equal to the service, and what needs
+        somebody.
       </p>
       ${renderFirstSteps(beginning)}`;
   }
@@ -54,9 +54,7 @@ const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 
 function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
   const named = [
-    ...(beginning === null
-      ? [events("Whether webhooks come at all could not be read just now.")]
-      : []),
+    ...(beginning === null ? [events("Whether webhooks come at all could not be read just now.")] : []),
     ...(beginning?.hasEvents === false
       ? [events("No webhook has ever come: the service does not know where to.")]
       : []),
@@ -65,8 +63,7 @@ function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
   if (named.length === 0) {
     return html`<p class="notice">
-      Nothing needs you
-      now${seesAll ? "." : ", of what your roles let you see. Others may have something to do."}
+      Nothing needs you now${seesAll ? "." : ", of what your roles let you see. Others may have something to do."}
     </p>`;
   }
   return html`<section class="needs" aria-labelledby="needs">

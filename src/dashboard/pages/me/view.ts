@@ -33,12 +33,7 @@ const renderThemes = (current: Theme): Html =>
       ${themes.map(
         (theme) =>
           html`<label class="choice">
-            <input
-              type="radio"
-              name="theme"
-              value="${theme}"
-              ${theme === current && html`checked`}
-            />
+            <input type="radio" name="theme" value="${theme}" ${theme === current && html`checked`} />
             ${themeNames[theme]}
           </label>`,
       )}
@@ -93,8 +88,7 @@ export function renderAccount({ visitor, sessions, theme, timeZone }: AccountPag
     <section class="needs-script">
       <h2>Keys</h2>
       <p class="lead">
-        <kbd>?</kbd> lists the keys that move through rows and pages. They work in this browser
-        until you turn them off.
+        <kbd>?</kbd> lists the keys that move through rows and pages. They work in this browser until you turn them off.
       </p>
       <p><button type="button" class="second" data-keys-switch>Turn the keys off</button></p>
     </section>`;

@@ -23,8 +23,8 @@ export function renderBlame({ fields, events, style, noun }: BlameSection): Html
   return html`<section id="blame" class="blame">
     <h2>Why each field is as it is</h2>
     <p class="lead">
-      The mirror keeps every state that it ever received. Of each field, the latest state wins,
-      whatever came first or last.
+      The mirror keeps every state that it ever received. Of each field, the latest state wins, whatever came first or
+      last.
     </p>
     ${table<FieldBlame>(
       [
@@ -62,9 +62,7 @@ function renderWinner(
 }
 
 const renderOrigin = (state: KnownState, events: EventsBySeq, timeZone: string): Html =>
-  html`${moment(state.updatedAt, timeZone)}<br /><span class="hint"
-      >${sourceOf(state, events)}</span
-    >`;
+  html`${moment(state.updatedAt, timeZone)}<br /><span class="hint">${sourceOf(state, events)}</span>`;
 
 /** The `Date` of the read that showed a version last; null for an event's. */
 function readIn(version: string): string | null {
@@ -94,8 +92,7 @@ function renderRivals({ field, rivals }: FieldBlame, { events, style, noun }: Ri
 function renderRival(field: string, { state, value, loss }: Rival, of: RivalStyle): Html {
   const { events, style, noun } = of;
   return html`${fieldValue(field, value, style)} from ${sourceOf(state, events)}, of
-  ${moment(state.updatedAt, style.timeZone)}:
-  ${lossSentence(loss, { noun, group: state.group }, style.timeZone)}`;
+  ${moment(state.updatedAt, style.timeZone)}: ${lossSentence(loss, { noun, group: state.group }, style.timeZone)}`;
 }
 
 /** Why a state lost, to be read after a colon. Pure. */
@@ -110,20 +107,16 @@ export function lossSentence(
       ? html`it came late. A state of ${known} was known already.`
       : html`the other is of ${known}, by the order that carries it.`;
   }
-  if (why === "unread")
-    return html`it has the same time, and a later read of the service showed the other.`;
-  if (why === "rank")
-    return html`it has the same time, and the other comes later in the life of ${article(noun)}.`;
+  if (why === "unread") return html`it has the same time, and a later read of the service showed the other.`;
+  if (why === "rank") return html`it has the same time, and the other comes later in the life of ${article(noun)}.`;
   if (why === "hash")
-    return html`it has the same time and is as far in its life. Which of the two counts is
-    arbitrary, and the same everywhere, until a read of the service tells.`;
-  if (why === "future")
-    return html`it was dated more than an hour after it came, so it was not believed.`;
-  if (why === "overruled")
-    return html`somebody healed the object, which took the service's word instead.`;
+    return html`it has the same time and is as far in its life. Which of the two counts is arbitrary, and the same
+    everywhere, until a read of the service tells.`;
+  if (why === "future") return html`it was dated more than an hour after it came, so it was not believed.`;
+  if (why === "overruled") return html`somebody healed the object, which took the service's word instead.`;
   if (why === "group") {
-    return html`this is the ${noun} ${groupWords(group) ?? "as it shows itself"}; for this field the
-    other is later, or counts first.`;
+    return html`this is the ${noun} ${groupWords(group) ?? "as it shows itself"}; for this field the other is later, or
+    counts first.`;
   }
   return html`by its time it would count. The row was not written by Tallyhook: heal it.`;
 }

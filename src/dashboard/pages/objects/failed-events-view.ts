@@ -14,12 +14,10 @@ export function failedLines(events: readonly FailedEvent[], id: string, timeZone
     .slice(0, mostFailed)
     .map(
       ({ seq, type, state, receivedAt }) =>
-        html`<a href="/events/${seq}">Event ${seq}</a>,
-          ${withoutControls(type ?? "without a type")}, received ${time(receivedAt, timeZone)}:
+        html`<a href="/events/${seq}">Event ${seq}</a>, ${withoutControls(type ?? "without a type")}, received
+          ${time(receivedAt, timeZone)}:
           ${state === "dead" ? "it could not be applied, and is not tried any more" : "it could not be applied yet, and is tried again"}`,
     );
-  const others = html`<a href="/events?object=${encodeURIComponent(id)}"
-    >More of its events were not applied</a
-  >`;
+  const others = html`<a href="/events?object=${encodeURIComponent(id)}">More of its events were not applied</a>`;
   return events.length > mostFailed ? [...lines, others] : lines;
 }

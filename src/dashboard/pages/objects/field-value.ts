@@ -24,11 +24,7 @@ export const fieldName = (field: string): Html =>
   >`;
 
 /** The value of a field by the last key of its name. Pure. */
-export function fieldValue(
-  field: string,
-  value: unknown,
-  { currency, timeZone, showsPersons }: ValueStyle,
-): Html {
+export function fieldValue(field: string, value: unknown, { currency, timeZone, showsPersons }: ValueStyle): Html {
   if (value === null || value === undefined) return html`<span class="hint">none</span>`;
   if (value === redacted) {
     return html`<span class="hint">${showsPersons ? "erased" : "hidden: takes person:read"}</span>`;

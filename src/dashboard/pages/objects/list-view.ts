@@ -15,15 +15,7 @@ export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): H
   return html`<form class="filters" method="post" action="/objects/search" role="search">
     <div class="wide">
       <label for="q">Find an order or a customer</label>
-      <input
-        id="q"
-        name="q"
-        type="search"
-        autocomplete="off"
-        maxlength="255"
-        required
-        aria-describedby="q-hint"
-      />
+      <input id="q" name="q" type="search" autocomplete="off" maxlength="255" required aria-describedby="q-hint" />
     </div>
     <button>Find</button>
     <p class="hint wide" id="q-hint">
@@ -54,8 +46,7 @@ export function renderFound(page: FoundPage): Html {
     caption: text === null ? "Found, newest first" : `Found for “${text}”, newest first`,
     empty: html`<p>Nothing was found.</p>
       <p>
-        Is it the whole address, number or id? What happened within the last seconds may still be on
-        its way:
+        Is it the whole address, number or id? What happened within the last seconds may still be on its way:
         <a href="/events">see the newest events</a>.
       </p>`,
     timeZone,
@@ -104,9 +95,7 @@ export function renderObjects(
 }
 
 const whatOf = (resource: string, type: string | null): Html | string =>
-  type === null
-    ? (nouns[resource] ?? resource)
-    : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
+  type === null ? (nouns[resource] ?? resource) : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
 
 /** A status in words; nothing where there is none. Pure. */
 export function statusBadge(resource: string, status: string | null): Html | string {

@@ -1,10 +1,5 @@
 import { readNewest } from "../../../feed/changes.ts";
-import {
-  type ListedObject,
-  findChargebacks,
-  listRelated,
-  relations,
-} from "../../../mirror/look-up.ts";
+import { type ListedObject, findChargebacks, listRelated, relations } from "../../../mirror/look-up.ts";
 import { failedEventsOf } from "../../../inbox/queries.ts";
 import { isResource } from "../../../mirror/resources.ts";
 import type { Resource } from "../../../mirror/snapshot.ts";
@@ -62,9 +57,7 @@ const routes: readonly Route[] = [
       const hits = await search(db, wanted, { mayFindPersons, after, limit: pageSize + 1 });
       if (wanted.personal !== null && mayFindPersons) {
         const after = { by: wanted.personal, hits: Math.min(hits.length, pageSize) };
-        await inTransaction(db, (trx) =>
-          recordAct(trx, actor, { action: "person.searched", after }),
-        );
+        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "person.searched", after }));
       }
       const [only] = hits;
       if (only !== undefined && hits.length === 1 && after === null) {
@@ -132,9 +125,7 @@ const routes: readonly Route[] = [
     access: "status:read",
     async answer({ db, timeZone }, { params, query }) {
       const { resource, id } = requireKey(params);
-      const relation = relations.find(
-        ({ of, name }) => of === resource && name === params["relation"],
-      );
+      const relation = relations.find(({ of, name }) => of === resource && name === params["relation"]);
       if (relation === undefined) throw new PageError(404, "There is no page at this address.");
       const after = query.get("before");
       const related = pageOf(
@@ -172,10 +163,7 @@ interface Key {
 function requireKey(params: Readonly<Record<string, string>>): Key {
   const { resource = "", id = "" } = params;
   if (isResource(resource)) return { resource, id };
-  throw new PageError(
-    404,
-    "There is no page at this address. Search for the object on the page Objects.",
-  );
+  throw new PageError(404, "There is no page at this address. Search for the object on the page Objects.");
 }
 
 /** `failed`: events about it that were not applied. Pure. */

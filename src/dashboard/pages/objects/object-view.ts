@@ -51,26 +51,17 @@ export interface ObjectPage {
 export function renderObject(page: ObjectPage): Html {
   const { past, blame, timeline } = page;
   return html`${past.at !== null && renderPastNotice(past.path, past.at, past.timeZone)}
-  ${past.at === null && renderTroubles(page)} ${renderHeader(page)}
-  ${past.at === null && renderRelated(page)} ${timeline !== null && renderTimeline(timeline)}
-  ${renderBlame(blame)} ${renderPastChoice(past)}`;
+  ${past.at === null && renderTroubles(page)} ${renderHeader(page)} ${past.at === null && renderRelated(page)}
+  ${timeline !== null && renderTimeline(timeline)} ${renderBlame(blame)} ${renderPastChoice(past)}`;
 }
 
-function renderTroubles({
-  object,
-  edited,
-  findings,
-  failed,
-  mayHeal,
-  past,
-}: ObjectPage): Html | null {
+function renderTroubles({ object, edited, findings, failed, mayHeal, past }: ObjectPage): Html | null {
   const { resource, id, hasMore, erasedAt } = object;
   const heal = `/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
   const troubles: Html[] = [];
   if (edited.length > 0) {
     troubles.push(
-      html`The mirror's row was edited by hand: ${edited.join(", ")}. The values below are what the
-      service said.
+      html`The mirror's row was edited by hand: ${edited.join(", ")}. The values below are what the service said.
       ${mayHeal ? html`<a href="${heal}">Heal it</a>` : "Somebody with the role operator can heal it."}`,
     );
   }
@@ -113,9 +104,7 @@ function renderHeader(page: ObjectPage): Html {
           past.at === null &&
           html`<a href="/events?object=${encodeURIComponent(id)}">Its events</a>
             <a href="/alerts?state=all&amp;object=${encodeURIComponent(id)}">Its alerts</a>
-            <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any"
-              >Its findings</a
-            >`
+            <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any">Its findings</a>`
         }
         ${mayHeal && past.at === null && html`<a href="/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">Compare with the service and heal</a>`}
       </span>
@@ -160,10 +149,7 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
   link("Customer", "customer", "customer_id");
   if (person !== null) {
     facts.push(["Name", person.name === "" ? "–" : fieldValue("name", person.name, style)]);
-    facts.push([
-      "E-mail address",
-      person.email === null ? "–" : fieldValue("email", person.email, style),
-    ]);
+    facts.push(["E-mail address", person.email === null ? "–" : fieldValue("email", person.email, style)]);
   }
   if (object.resource === "customer") {
     add("First name", "first_name");
@@ -173,14 +159,13 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
     add("Company", "company");
   }
   add("Plan", "plan.name");
-  const [brand, digits] = ["payment_method.card_brand", "payment_method.card_last_four"].map(
-    (field) => values.get(field),
+  const [brand, digits] = ["payment_method.card_brand", "payment_method.card_last_four"].map((field) =>
+    values.get(field),
   );
   if (digits !== undefined && style.showsPersons) {
     facts.push([
       "Card",
-      html`${typeof brand === "string" && outside(brand, 40)} ending in
-      ${fieldValue("", digits, style)}`,
+      html`${typeof brand === "string" && outside(brand, 40)} ending in ${fieldValue("", digits, style)}`,
     ]);
   }
   add("Why it was declined", "failure_code");
@@ -216,8 +201,7 @@ function itemsOf(items: unknown): Html[] {
     const { quantity, name, product_id: product } = item;
     const what = [name, product].find((each) => typeof each === "string" && each !== redacted);
     return [
-      html`${typeof quantity === "number" ? quantity : 1} ×
-      ${outside(typeof what === "string" ? what : "an item", 100)}`,
+      html`${typeof quantity === "number" ? quantity : 1} × ${outside(typeof what === "string" ? what : "an item", 100)}`,
     ];
   });
 }
@@ -288,12 +272,11 @@ export function renderChargeback(chargeback: StoredChargeback, timeZone: string)
       )}
     </dl>
     <p class="hint">
-      The service does not show chargebacks by themselves. This one is derived from every state of
-      its order and its sale, so its timeline is theirs.
+      The service does not show chargebacks by themselves. This one is derived from every state of its order and its
+      sale, so its timeline is theirs.
     </p>
   </section>`;
 }
 
 /** A noun for an object's page. Pure. */
-export const titleOf = (resource: string, name: string): string =>
-  `${nouns[resource] ?? resource} ${name}`;
+export const titleOf = (resource: string, name: string): string => `${nouns[resource] ?? resource} ${name}`;

@@ -32,14 +32,9 @@ export function pastOf(query: URLSearchParams, stops: readonly Stop[]): string |
   if (stop !== null) return stops[Number(stop) - 1] ?? null;
   const text = query.get("as-of")?.trim() ?? "";
   if (text === "") return null;
-  const at = [text, `${text}Z`, `${text}:00Z`]
-    .map(canonicalTimestamp)
-    .find((each) => each !== null);
+  const at = [text, `${text}Z`, `${text}:00Z`].map(canonicalTimestamp).find((each) => each !== null);
   if (at !== undefined && at !== null) return at;
-  throw new PageError(
-    400,
-    `“${text.slice(0, 60)}” is no time. Write one like 2026-11-22T12:00 (UTC).`,
-  );
+  throw new PageError(400, `“${text.slice(0, 60)}” is no time. Write one like 2026-11-22T12:00 (UTC).`);
 }
 
 export interface PastChoice {
@@ -77,13 +72,7 @@ export function renderPastChoice({ path, stops, at, timeZone }: PastChoice): Htm
     <form class="filters" method="get" action="${path}">
       <div>
         <label for="as-of">Time (UTC)</label>
-        <input
-          id="as-of"
-          name="as-of"
-          type="datetime-local"
-          step="1"
-          value="${at === null ? "" : at.slice(0, 19)}"
-        />
+        <input id="as-of" name="as-of" type="datetime-local" step="1" value="${at === null ? "" : at.slice(0, 19)}" />
       </div>
       <button class="second">Show</button>
     </form>

@@ -4,18 +4,8 @@ import { readComputedColumns } from "../../../mirror/blame/computed-columns.ts";
 import { changesBetween } from "../../../mirror/blame/fields.ts";
 import { withoutPersons } from "../../../mirror/blame/impersonal.ts";
 import { eventOf, lossOfRefused, lossesOf } from "../../../mirror/blame/losses.ts";
-import {
-  type KnownObject,
-  type KnownState,
-  readObject,
-  readStatesOf,
-} from "../../../mirror/blame/object-history.ts";
-import {
-  type Winners,
-  editedColumns,
-  winnersAsOf,
-  winnersNow,
-} from "../../../mirror/blame/winners.ts";
+import { type KnownObject, type KnownState, readObject, readStatesOf } from "../../../mirror/blame/object-history.ts";
+import { type Winners, editedColumns, winnersAsOf, winnersNow } from "../../../mirror/blame/winners.ts";
 import { customerNames } from "../../../mirror/customer-names.ts";
 import { findChargebacks, listRelated, relations } from "../../../mirror/look-up.ts";
 import { resourceNamed } from "../../../mirror/resources.ts";
@@ -70,8 +60,7 @@ export async function readObjectPage(
   const noun = (nouns[key.resource] ?? key.resource).toLowerCase();
   const related = at === null ? await relatedOf(db, key) : [];
   const person = await personOf(db, fields, { key, showsPersons });
-  const timeline =
-    at === null ? await timelineOf(db, { object, winners, query, showsPersons }) : null;
+  const timeline = at === null ? await timelineOf(db, { object, winners, query, showsPersons }) : null;
   return {
     object: known,
     fields,
@@ -162,13 +151,9 @@ interface AskedTimeline {
 
 type ReadTimeline = Omit<TimelineSection, "style" | "noun" | "path" | "query">;
 
-async function timelineOf(
-  db: Db,
-  { object, winners, query, showsPersons }: AskedTimeline,
-): Promise<ReadTimeline> {
+async function timelineOf(db: Db, { object, winners, query, showsPersons }: AskedTimeline): Promise<ReadTimeline> {
   const before = readTime(query.get("before"));
-  const older =
-    before === null || !object.hasMore ? [] : await olderStates(db, object, before, showsPersons);
+  const older = before === null || !object.hasMore ? [] : await olderStates(db, object, before, showsPersons);
   const { entries, next } = timelinePage(together(object.states, older), { winners, before });
   const refused = object.refused.map((state) => ({ state, loss: lossOfRefused(state) }));
   const events = await eventsOf(db, [...entries.map(({ state }) => state), ...object.refused]);
@@ -211,9 +196,7 @@ function timelinePage(
     if (chain === undefined) chains.set(state.group, [state]);
     else chain.push(state);
   }
-  const losses = new Map(
-    [...chains].flatMap(([group, chain]) => [...lossesOf(chain, winners.get(group))]),
-  );
+  const losses = new Map([...chains].flatMap(([group, chain]) => [...lossesOf(chain, winners.get(group))]));
   const all = states
     .filter(({ updatedAt }) => before === null || updatedAt < before)
     .toSorted((a, b) => compare(b.updatedAt, a.updatedAt) || compare(b.version, a.version));

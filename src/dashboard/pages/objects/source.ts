@@ -13,12 +13,10 @@ export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsByS
   if (seq !== null) {
     const event = events.get(seq);
     if (event === undefined) return html`event ${seq}, which was removed since`;
-    return html`<a href="/events/${seq}">event ${seq}</a
-      >${event.type !== null && html` (${outside(event.type, 60)})`}`;
+    return html`<a href="/events/${seq}">event ${seq}</a>${event.type !== null && html` (${outside(event.type, 60)})`}`;
   }
   const run = /^reconcile:(\d{1,15})$/.exec(cause)?.[1];
-  if (run !== undefined)
-    return html`<a href="/reconciliation/runs/${run}">reconciliation run ${run}</a>`;
+  if (run !== undefined) return html`<a href="/reconciliation/runs/${run}">reconciliation run ${run}</a>`;
   if (cause === "fetch") return html`a read of the service`;
   if (cause === "import") return html`the import`;
   if (cause === "heal") return html`a heal`;

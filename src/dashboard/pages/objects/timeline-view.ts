@@ -67,24 +67,16 @@ export function renderTimeline(section: TimelineSection): Html {
   </section>`;
 }
 
-function renderHeal(
-  { at, by, reason, changedColumns }: Heal,
-  { timeZone, readsTexts }: ValueStyle,
-): Html {
+function renderHeal({ at, by, reason, changedColumns }: Heal, { timeZone, readsTexts }: ValueStyle): Html {
   return html`<p class="notice">
-    Healed by ${outside(by, 100)} at ${moment(at.toISOString(), timeZone)}:
-    ${readsTexts ? outside(reason) : hiddenText}
+    Healed by ${outside(by, 100)} at ${moment(at.toISOString(), timeZone)}: ${readsTexts ? outside(reason) : hiddenText}
     <span class="hint"
       >${changedColumns.length === 0 ? "Nothing changed." : `Changed: ${changedColumns.slice(0, 20).join(", ")}.`}</span
     >
   </p>`;
 }
 
-function renderRefused(
-  state: RefusedState,
-  loss: Loss,
-  { events, style, noun }: TimelineSection,
-): Html {
+function renderRefused(state: RefusedState, loss: Loss, { events, style, noun }: TimelineSection): Html {
   return html`<li>
     <p>
       ${moment(state.updatedAt, style.timeZone)}, ${sourceOf(state, events)}:
@@ -99,8 +91,7 @@ function arrivalsOf(entries: readonly TimelineEntry[]): TimelineEntry[][] {
   for (const entry of entries) {
     const last = arrivals.at(-1);
     const [first] = last ?? [];
-    const isSame =
-      first?.state.cause === entry.state.cause && first.state.updatedAt === entry.state.updatedAt;
+    const isSame = first?.state.cause === entry.state.cause && first.state.updatedAt === entry.state.updatedAt;
     if (isSame && last !== undefined) last.push(entry);
     else arrivals.push([entry]);
   }
@@ -142,11 +133,7 @@ function fateOf({ isShown, loss }: TimelineEntry): [string, Tone] {
   return loss === null ? ["Past", "calm"] : ["Lost", "warn"];
 }
 
-function receivedOf(
-  { cause, recordedAt, observedAt }: KnownState,
-  events: EventsBySeq,
-  timeZone: string,
-): Html {
+function receivedOf({ cause, recordedAt, observedAt }: KnownState, events: EventsBySeq, timeZone: string): Html {
   const received = events.get(Number(cause.slice("event:".length)))?.received_at;
   if (received !== undefined) return html`received ${moment(received.toISOString(), timeZone)}`;
   if (observedAt !== null) return html`read ${moment(observedAt, timeZone)}`;

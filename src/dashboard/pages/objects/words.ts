@@ -26,26 +26,10 @@ const statuses: Readonly<Record<string, Readonly<Record<string, StatusWords>>>> 
     voided: words("Voided", "calm", "The payment was canceled before it was settled."),
     partially_refunded: words("Partly refunded", "calm", "A part of the amount was given back."),
     refunded: words("Refunded", "calm", "The whole amount was given back."),
-    refund_failed: words(
-      "Refund failed",
-      "bad",
-      "A refund did not go through. The customer has not got it.",
-    ),
-    chargeback: words(
-      "Charged back",
-      "bad",
-      "The customer's bank took the payment back. The dispute is open.",
-    ),
-    chargeback_accepted: words(
-      "Chargeback lost",
-      "bad",
-      "The dispute is over. The customer keeps the money.",
-    ),
-    chargeback_dismissed: words(
-      "Chargeback won",
-      "good",
-      "The dispute is over. The payment stands.",
-    ),
+    refund_failed: words("Refund failed", "bad", "A refund did not go through. The customer has not got it."),
+    chargeback: words("Charged back", "bad", "The customer's bank took the payment back. The dispute is open."),
+    chargeback_accepted: words("Chargeback lost", "bad", "The dispute is over. The customer keeps the money."),
+    chargeback_dismissed: words("Chargeback won", "good", "The dispute is over. The payment stands."),
   },
   transaction: {
     pending: words("Pending", "calm", "It is not settled yet."),

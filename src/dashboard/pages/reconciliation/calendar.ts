@@ -1,10 +1,5 @@
 import type { Resource } from "../../../mirror/snapshot.ts";
-import {
-  type LocalTime,
-  beginningOfDay,
-  dayText,
-  localTimeIn,
-} from "../../../platform/local-time.ts";
+import { type LocalTime, beginningOfDay, dayText, localTimeIn } from "../../../platform/local-time.ts";
 import type { Gap } from "../../../reconcile/coverage/coverage.ts";
 import {
   type ListProof,
@@ -54,10 +49,7 @@ export function monthOf(text: string | null, now: Date, timeZone: string): Month
 }
 
 /** When a month begins, and when the next one does. Pure. */
-export const boundsOf = (
-  { year, month }: Month,
-  timeZone: string,
-): { from: Date; before: Date } => ({
+export const boundsOf = ({ year, month }: Month, timeZone: string): { from: Date; before: Date } => ({
   from: beginningOfDay({ year, month, day: 1 }, timeZone),
   before: beginningOfDay({ year, month: month + 1, day: 1 }, timeZone),
 });
@@ -87,9 +79,7 @@ export function calendarOf(
   );
   const awaitedFrom = awaited.length === 0 ? null : new Date(Math.min(...awaited));
   const days = daysOf({ year, month });
-  const begins = [...days, days.length + 1].map((day) =>
-    beginningOfDay({ year, month, day }, timeZone),
-  );
+  const begins = [...days, days.length + 1].map((day) => beginningOfDay({ year, month, day }, timeZone));
   return {
     name: monthName({ year, month }),
     earlier: monthText({ year, month: month - 1 }),

@@ -40,9 +40,6 @@ export async function readTrust({
   timeZone,
 }: Pick<PageDeps, "db" | "clock" | "serviceClock" | "timeZone">): Promise<Trust> {
   const now = serviceClock.now();
-  const [proofs, open] = await Promise.all([
-    listProofs(db, { now, at: clock.now() }),
-    sumOpenFindings(db),
-  ]);
+  const [proofs, open] = await Promise.all([listProofs(db, { now, at: clock.now() }), sumOpenFindings(db)]);
   return trustOf({ proofs, open, now, timeZone });
 }

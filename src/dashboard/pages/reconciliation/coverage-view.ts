@@ -26,8 +26,8 @@ export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
         </nav>
       </div>
       <p class="lead">
-        A day is proved when a run has read everything that was created on it, and each object was
-        as the mirror has it or was corrected. Days in ${timeZone}.
+        A day is proved when a run has read everything that was created on it, and each object was as the mirror has it
+        or was corrected. Days in ${timeZone}.
       </p>
     </section>
     ${renderGaps(month, timeZone)} ${renderCalendar(month, timeZone)}`;
@@ -43,10 +43,7 @@ function renderGaps(month: CalendarMonth, timeZone: string): Html {
     ${gaps
       .slice(0, shownGaps)
       .map(
-        (gap) =>
-          html`<li>
-            ${listName(gap.resource)}: nothing proves ${withWholeMoments(gapText(gap, timeZone))}.
-          </li>`,
+        (gap) => html`<li>${listName(gap.resource)}: nothing proves ${withWholeMoments(gapText(gap, timeZone))}.</li>`,
       )}
     ${more > 0 && html`<li>${counted(more, "more gap")}.</li>`}
     ${
@@ -60,9 +57,7 @@ function renderGaps(month: CalendarMonth, timeZone: string): Html {
 function provedText({ name, provedUntil, awaitedFrom, isOver }: CalendarMonth, zone: string): Html {
   const next = awaitedFrom !== null && timeText(awaitedFrom, zone);
   if (provedUntil === null) {
-    return withWholeMoments(
-      `${name} is not proved yet: the next run is to prove what was created since ${next}.`,
-    );
+    return withWholeMoments(`${name} is not proved yet: the next run is to prove what was created since ${next}.`);
   }
   if (next === false && isOver) return html`No gap: all that was created in ${name} is proved.`;
   return withWholeMoments(

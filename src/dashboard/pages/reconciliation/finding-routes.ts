@@ -5,11 +5,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { acknowledgingFinding, findingNamed } from "../../../reconcile/acts.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
-import {
-  type FindingRow,
-  findingClasses,
-  severities,
-} from "../../../reconcile/findings/findings.ts";
+import { type FindingRow, findingClasses, severities } from "../../../reconcile/findings/findings.ts";
 import { withoutPersonalEvidence } from "../../../reconcile/findings/redact-findings.ts";
 import {
   type FindingCursor,
@@ -57,10 +53,7 @@ export const findingRoutes: readonly Route[] = [
       return {
         kind: "page",
         title: "Findings",
-        body: framed(
-          "Findings",
-          renderFindings({ findings, open, cases, assignees, query, timeZone, now }),
-        ),
+        body: framed("Findings", renderFindings({ findings, open, cases, assignees, query, timeZone, now })),
         command: commandOf(filter),
       };
     },
@@ -77,9 +70,7 @@ export const findingRoutes: readonly Route[] = [
       const seesPersons = visitor.permissions.has("person:read");
       const caseView = await readCaseView(deps, request, subject, findingPath);
       if (seesPersons && holdsMore(found)) {
-        await inTransaction(db, (trx) =>
-          recordAct(trx, actor, { action: "finding.read", subject }),
-        );
+        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "finding.read", subject }));
       }
       return {
         kind: "page",
@@ -141,11 +132,7 @@ function findingNow(now: unknown): Html {
 }
 
 /** What cannot be read in the address is left out. One statement where it names a person. */
-async function filterOf(
-  db: Knex,
-  query: URLSearchParams,
-  { session }: Visitor,
-): Promise<FindingFilter> {
+async function filterOf(db: Knex, query: URLSearchParams, { session }: Visitor): Promise<FindingFilter> {
   const text = (name: string) => query.get(name)?.trim().slice(0, 255) ?? "";
   const one = <T extends string>(names: readonly T[], name: string): T | undefined =>
     names.find((known) => known === text(name));
@@ -175,8 +162,7 @@ function cursorOf(text: string | null): FindingCursor | undefined {
 
 /** Pure. */
 function commandOf({ states, object }: FindingFilter): string {
-  if (object !== undefined)
-    return `node src/bin/tallyhook.js findings list --all | grep ${quoted(object)}`;
+  if (object !== undefined) return `node src/bin/tallyhook.js findings list --all | grep ${quoted(object)}`;
   if (states.length > 2) return "node src/bin/tallyhook.js findings list --all";
   const [state] = states;
   return states.length === 1 && state !== undefined

@@ -59,18 +59,14 @@ export function renderFinding(page: FindingPage): Html {
           ${finding.healed_at === null ? "ago" : "until it was healed"}
         </dd>
         <dt>Last seen</dt>
-        <dd>
-          ${time(finding.last_seen, timeZone)}${finding.run !== null && html`, ${runLink(Number(finding.run))}`}
-        </dd>
+        <dd>${time(finding.last_seen, timeZone)}${finding.run !== null && html`, ${runLink(Number(finding.run))}`}</dd>
         ${
           finding.healed_at !== null &&
           html`<dt>Healed</dt>
             <dd>${time(finding.healed_at, timeZone)}</dd>`
         }
         <dt>Cause</dt>
-        <dd>
-          ${finding.cause === null ? "not known" : (causeMeanings[finding.cause] ?? finding.cause)}
-        </dd>
+        <dd>${finding.cause === null ? "not known" : (causeMeanings[finding.cause] ?? finding.cause)}</dd>
         ${
           finding.ack_by !== null &&
           html`<dt>Acknowledged</dt>
@@ -89,14 +85,11 @@ export function renderFinding(page: FindingPage): Html {
           >
           ${isResource(resource) && html`<a href="${objectPath(resource, id)}#blame">Why its fields are as they are</a>`}
           <a href="/events?object=${encodeURIComponent(id)}">Its events</a>
-          <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any"
-            >All its findings</a
-          >
+          <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any">All its findings</a>
         </div>`
       }
     </section>
-    ${renderDifferences(finding, seesPersons)}
-    ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
+    ${renderDifferences(finding, seesPersons)} ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
 }
 
 /** An id with the link to the page of its object. Pure. */
@@ -203,24 +196,13 @@ function renderDecision({ finding, version, mayWrite }: FindingPage): Html {
   return html`<section class="card">
     <h2>Acknowledge</h2>
     <p class="lead">
-      No report fails because of it, until it changes, or heals and comes back. The exceptions
-      report prints the note.
+      No report fails because of it, until it changes, or heals and comes back. The exceptions report prints the note.
     </p>
-    <form
-      method="post"
-      action="/reconciliation/findings/${finding.id}/acknowledge"
-      class="form-parts"
-    >
+    <form method="post" action="/reconciliation/findings/${finding.id}/acknowledge" class="form-parts">
       ${decidedOn(version)}
       <div>
         <label for="ack-note">Why it may stay; name no customer</label>
-        <textarea
-          id="ack-note"
-          name="note"
-          rows="2"
-          maxlength="${paragraph.longest}"
-          required
-        ></textarea>
+        <textarea id="ack-note" name="note" rows="2" maxlength="${paragraph.longest}" required></textarea>
       </div>
       <button class="second">
         ${finding.state === "acknowledged" ? "Acknowledge with another note" : "Acknowledge"}

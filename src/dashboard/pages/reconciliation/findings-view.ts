@@ -1,12 +1,7 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Case } from "../../../people/cases.ts";
-import {
-  type FindingRow,
-  findingClasses,
-  findingStates,
-  severities,
-} from "../../../reconcile/findings/findings.ts";
+import { type FindingRow, findingClasses, findingStates, severities } from "../../../reconcile/findings/findings.ts";
 import type { OpenFindings } from "../../../reconcile/findings/search-findings.ts";
 import { slicedResources } from "../../../reconcile/coverage/slice.ts";
 import { money } from "../../parts/money.ts";
@@ -66,19 +61,15 @@ export function renderFindings(page: FindingsPage): Html {
     ],
     findings.rows,
     {
-      caption: ["any", "healed"].includes(query.get("state") ?? "")
-        ? "Newest first"
-        : "The most severe first",
+      caption: ["any", "healed"].includes(query.get("state") ?? "") ? "Newest first" : "The most severe first",
       empty: query.size === 0 ? noneOpen : noneMatches,
     },
   )}
   ${pager("/reconciliation/findings", query, findings.older)}`;
 }
 
-const noneOpen = html`No open finding. What a run finds stands here:
-  <code>node src/bin/tallyhook.js reconcile</code>`;
-const noneMatches = html`No finding matches.
-  <a href="/reconciliation/findings">Show the open ones</a>`;
+const noneOpen = html`No open finding. What a run finds stands here: <code>node src/bin/tallyhook.js reconcile</code>`;
+const noneMatches = html`No finding matches. <a href="/reconciliation/findings">Show the open ones</a>`;
 
 function renderSums(open: readonly OpenFindings[]): Html {
   const left = open.filter(({ isAcknowledged }) => !isAcknowledged);
@@ -111,9 +102,7 @@ function renderFilters({ query, assignees }: FindingsPage): Html {
         <option value="">all</option>
         ${findingClasses.map(
           (name) =>
-            html`<option value="${name}" ${name === query.get("class") && selected}>
-              ${className(name)}
-            </option>`,
+            html`<option value="${name}" ${name === query.get("class") && selected}>${className(name)}</option>`,
         )}
       </select>
     </div>
@@ -129,9 +118,7 @@ function renderFilters({ query, assignees }: FindingsPage): Html {
         <option value="me" ${query.get("with") === "me" && selected}>me</option>
         ${assignees.map(
           ({ id, email }) =>
-            html`<option value="${id}" ${String(id) === query.get("with") && selected}>
-              ${email}
-            </option>`,
+            html`<option value="${id}" ${String(id) === query.get("with") && selected}>${email}</option>`,
         )}
       </select>
     </div>

@@ -11,8 +11,6 @@ export type Tab = (typeof pages)[number]["name"];
 
 /** A page of the group, with the way to the others. Pure. */
 export const framed = (current: Tab, body: Html): Html =>
-  html`${tabs("Reconciliation", pages, pages.find(({ name }) => name === current)?.path ?? "")}
-  ${body}`;
+  html`${tabs("Reconciliation", pages, pages.find(({ name }) => name === current)?.path ?? "")} ${body}`;
 
-export const runLink = (run: number): Html =>
-  html`<a href="/reconciliation/runs/${run}">run ${run}</a>`;
+export const runLink = (run: number): Html => html`<a href="/reconciliation/runs/${run}">run ${run}</a>`;

@@ -84,10 +84,7 @@ export const healRoutes = (tools: () => Promise<HealTools>): readonly Route[] =>
 function objectOf(params: Readonly<Record<string, string>>): ObjectKey {
   const resource = slicedResources.find((known) => known === params["resource"]);
   if (resource !== undefined) return { resource, id: params["id"] ?? "" };
-  throw new PageError(
-    404,
-    `There is no such kind of object. Known are ${slicedResources.join(", ")}.`,
-  );
+  throw new PageError(404, `There is no such kind of object. Known are ${slicedResources.join(", ")}.`);
 }
 
 /** Reads both sides now. Throws `PageError` where the service does not answer, or shows nothing that can be written. */

@@ -45,16 +45,14 @@ export function renderHeal(page: HealPage): Html {
         </h2>
       </div>
       <p class="lead">
-        Read from the service just now, ${time(new Date(observedAt), timeZone)}. Nothing is written
-        yet.
+        Read from the service just now, ${time(new Date(observedAt), timeZone)}. Nothing is written yet.
       </p>
       <p>${summaryOf(proposal)}</p>
       ${
         seen.futureVersions.length > 0 &&
         html`<p class="problem">
-          The mirror's row is dated in the future (${seen.futureVersions.join(", ")}), which keeps
-          newer states out. A heal gives it a date of now, and empties what the service does not
-          show now until it does.
+          The mirror's row is dated in the future (${seen.futureVersions.join(", ")}), which keeps newer states out. A
+          heal gives it a date of now, and empties what the service does not show now until it does.
         </p>`
       }
       ${
@@ -85,8 +83,7 @@ export function renderHeal(page: HealPage): Html {
     ${
       !seesPersons &&
       html`<p class="hint">
-        Of names, addresses and texts it says that they differ. To see them takes the permission
-        person:read.
+        Of names, addresses and texts it says that they differ. To see them takes the permission person:read.
       </p>`
     }
     ${renderFindings(page)} ${renderForm(page)}`;
@@ -94,9 +91,7 @@ export function renderHeal(page: HealPage): Html {
 
 /** Without the version, which is no field of the object: a heal gives the row a new date. */
 function shownDifferences(proposal: HealProposal, seesPersons: boolean): Difference[] {
-  const differences = seesPersons
-    ? proposal.wholeDifferences
-    : impersonalDifferences(proposal.differences);
+  const differences = seesPersons ? proposal.wholeDifferences : impersonalDifferences(proposal.differences);
   return differences.filter(({ field }) => field !== "version");
 }
 
@@ -122,8 +117,7 @@ function renderFindings({ findings }: HealPage): Html {
       ${findings.map(
         (finding) =>
           html`<li>
-            <a href="/reconciliation/findings/${finding.id}">Finding ${finding.id}</a>,
-            ${findingTitle(finding)}:
+            <a href="/reconciliation/findings/${finding.id}">Finding ${finding.id}</a>, ${findingTitle(finding)}:
             ${isHealedByHand(finding) ? "closes with a heal" : "stays open until the next run has checked the rule"}
           </li>`,
       )}
@@ -139,16 +133,14 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
   return html`<section class="card">
     <h2>Heal</h2>
     <p class="lead">
-      Writes what the service shows over the mirror's row, whatever versions it has. Later states
-      that the service does not show leave the history. It is kept for ever who decided it, and why;
-      it cannot be undone.
+      Writes what the service shows over the mirror's row, whatever versions it has. Later states that the service does
+      not show leave the history. It is kept for ever who decided it, and why; it cannot be undone.
     </p>
     <form method="post" action="${comparePath(resource, id)}" class="form-parts">
       ${decidedOn(version)}
       <div>
         <label for="reason">Why; name no customer</label>
-        <textarea id="reason" name="reason" rows="2" maxlength="${paragraph.longest}" required>
-${reason}</textarea>
+        <textarea id="reason" name="reason" rows="2" maxlength="${paragraph.longest}" required>${reason}</textarea>
       </div>
       <button>Heal it from the service</button>
     </form>
@@ -157,13 +149,9 @@ ${reason}</textarea>
 
 /** What has changed since the form was made, above the proposal of now. Pure. */
 export function renderOutdated({ mirror, service }: { mirror: boolean; service: boolean }): Html {
-  const what = [
-    ...(mirror ? ["the mirror's row"] : []),
-    ...(service ? ["what the service shows"] : []),
-  ];
+  const what = [...(mirror ? ["the mirror's row"] : []), ...(service ? ["what the service shows"] : [])];
   return html`<p>
-    Changed since: ${what.length === 0 ? "what the form was made of" : what.join(", and ")}. This is
-    how it is now.
+    Changed since: ${what.length === 0 ? "what the form was made of" : what.join(", and ")}. This is how it is now.
   </p>`;
 }
 

@@ -24,15 +24,8 @@ export const reconciliationPages = ({ nextRun, heal }: ReconciliationTools): Pag
   summary: { access: "status:read", read: (deps) => readSummary(deps, nextRun) },
 });
 
-async function readSummary(
-  { db, clock, timeZone }: PageDeps,
-  nextRun: NextRun,
-): Promise<SummaryCard> {
-  const [open, [last], takers] = await Promise.all([
-    sumOpenFindings(db),
-    listRuns(db, { limit: 1 }),
-    orderTakers(db),
-  ]);
+async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun): Promise<SummaryCard> {
+  const [open, [last], takers] = await Promise.all([sumOpenFindings(db), listRuns(db, { limit: 1 }), orderTakers(db)]);
   const left = open.filter(({ isAcknowledged }) => !isAcknowledged);
   const n = left.reduce((all, row) => all + row.n, 0);
   const other = countOf(left.filter(({ isDrift }) => !isDrift));

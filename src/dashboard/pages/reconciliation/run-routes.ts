@@ -4,12 +4,7 @@ import { waitingRechecks } from "../../../reconcile/recheck/rechecks.ts";
 import { findRunById, listRuns, runSlices } from "../../../reconcile/runs/list-runs.ts";
 import { ordering, withdrawing } from "../../../reconcile/runs/order-acts.ts";
 import { type LeaseHolder, readRunLease } from "../../../reconcile/runs/run-lease.ts";
-import {
-  type RunOrder,
-  lastOrder,
-  openOrder,
-  orderTakers,
-} from "../../../reconcile/runs/run-orders.ts";
+import { type RunOrder, lastOrder, openOrder, orderTakers } from "../../../reconcile/runs/run-orders.ts";
 import { actRoute } from "../../act-route.ts";
 import { pageOf } from "../../parts/paging.ts";
 import { PageError, type Route } from "../../route.ts";
@@ -130,7 +125,5 @@ async function currentHolder(db: Knex): Promise<LeaseHolder | null> {
   return holder === null || holder.isOver ? null : holder;
 }
 
-const oneOf = <Name extends string>(
-  names: Readonly<Record<Name, unknown>>,
-  text: string | null,
-): Name | undefined => (text !== null && Object.hasOwn(names, text) ? (text as Name) : undefined);
+const oneOf = <Name extends string>(names: Readonly<Record<Name, unknown>>, text: string | null): Name | undefined =>
+  text !== null && Object.hasOwn(names, text) ? (text as Name) : undefined;

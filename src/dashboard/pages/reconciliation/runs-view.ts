@@ -60,20 +60,14 @@ export function renderRuns({ runs, query, ordering, mayRun, timeZone, now }: Run
         caption: "Newest first",
         empty:
           query.size === 0
-            ? html`No run yet. Fill the mirror and prove it:
-                <code>node src/bin/tallyhook.js import</code>`
+            ? html`No run yet. Fill the mirror and prove it: <code>node src/bin/tallyhook.js import</code>`
             : html`No run matches. <a href="/reconciliation/runs">Show all</a>`,
       },
     )}
     ${pager("/reconciliation/runs", query, runs.older)}`;
 }
 
-export function choice(
-  name: string,
-  label: string,
-  values: readonly string[],
-  query: URLSearchParams,
-): Html {
+export function choice(name: string, label: string, values: readonly string[], query: URLSearchParams): Html {
   return html`<div>
     <label for="${name}">${label}</label>
     <select id="${name}" name="${name}">
@@ -93,8 +87,7 @@ const selected: Html = html`selected`;
 const count = (counts: Readonly<Record<string, number>> | undefined): string =>
   counts === undefined ? "–" : String(sum(counts));
 
-const kindText = ({ kind, reportOnly }: RunRow): string =>
-  reportOnly ? `${kind}, only reports` : kind;
+const kindText = ({ kind, reportOnly }: RunRow): string => (reportOnly ? `${kind}, only reports` : kind);
 
 function tookText({ state: name, startedAt, finishedAt }: RunRow, now: Date): string {
   if (name === "running") return `since ${durationText(now.getTime() - startedAt.getTime())}`;
@@ -135,8 +128,8 @@ const workersText = ({ alive, lastSeenAt }: OrderTakers, timeZone: string): Html
   alive > 0
     ? html`${counted(alive, "worker runs", "workers run")}`
     : html`<strong>no worker runs</strong
-        >${lastSeenAt !== null && html`; the last one was there at ${time(lastSeenAt, timeZone)}`}.
-        Start one: <code>node src/bin/tallyhook.js worker</code>`;
+        >${lastSeenAt !== null && html`; the last one was there at ${time(lastSeenAt, timeZone)}`}. Start one:
+        <code>node src/bin/tallyhook.js worker</code>`;
 
 function renderOpen(
   order: RunOrder,
@@ -155,8 +148,7 @@ function renderOpen(
         : "It is being done, or waits until the run that is at work has ended.";
   return html`<dt>Ordered</dt>
     <dd>
-      ${orderText(order, timeZone)} by ${withoutControls(order.orderedBy)},
-      ${time(order.orderedAt, timeZone)}. ${wait}
+      ${orderText(order, timeZone)} by ${withoutControls(order.orderedBy)}, ${time(order.orderedAt, timeZone)}. ${wait}
       ${
         mayRun &&
         html`<form method="post" action="/reconciliation/orders/${order.id}/withdraw">
@@ -195,16 +187,15 @@ function renderOrderForm({
       <fieldset>
         <legend>What to read</legend>
         <label class="option"
-          ><input type="radio" name="kind" value="nightly" required checked /> As every night: what
-          is new, what is open, a part of the history</label
+          ><input type="radio" name="kind" value="nightly" required checked /> As every night: what is new, what is
+          open, a part of the history</label
         >
         <label class="option"
-          ><input type="radio" name="kind" value="full" required /> Everything from the first record
-          on: many calls to the service</label
+          ><input type="radio" name="kind" value="full" required /> Everything from the first record on: many calls to
+          the service</label
         >
         <label class="option"
-          ><input type="radio" name="kind" value="range" required /> What was created between two
-          times</label
+          ><input type="radio" name="kind" value="range" required /> What was created between two times</label
         >
       </fieldset>
       <div class="filters">
@@ -218,8 +209,8 @@ function renderOrderForm({
         </div>
       </div>
       <label class="option"
-        ><input type="checkbox" name="report-only" value="yes" /> Only report: record findings,
-        change nothing in the mirror</label
+        ><input type="checkbox" name="report-only" value="yes" /> Only report: record findings, change nothing in the
+        mirror</label
       >
       <button>Order the run</button>
     </form>
@@ -246,9 +237,7 @@ export function renderRun({ run, slices, waiting, holder, timeZone, now }: RunPa
         <h2>${kindText(run)}</h2>
         ${state(run.state, runTones[run.state])}
       </div>
-      <p class="lead">
-        ${kindMeanings[run.kind]}${run.isInitialImport && "; it filled the mirror"}
-      </p>
+      <p class="lead">${kindMeanings[run.kind]}${run.isInitialImport && "; it filled the mirror"}</p>
       ${error !== null && html`<p class="problem">${withoutControls(error)}</p>`}
       ${run.state === "running" && renderProgress({ slices, waiting, holder, timeZone })}
       <dl class="facts">
@@ -257,10 +246,7 @@ export function renderRun({ run, slices, waiting, holder, timeZone, now }: RunPa
         <dt>Began</dt>
         <dd>${time(run.startedAt, timeZone)}</dd>
         <dt>Ended</dt>
-        <dd>
-          ${run.finishedAt === null ? "not yet" : time(run.finishedAt, timeZone)},
-          ${tookText(run, now)}
-        </dd>
+        <dd>${run.finishedAt === null ? "not yet" : time(run.finishedAt, timeZone)}, ${tookText(run, now)}</dd>
         ${totals !== null && renderTotals(totals)}
       </dl>
       <p>
@@ -304,23 +290,21 @@ function renderProgress({
   const done = slices.filter(({ state: name }) => name !== "pending").length;
   const pages = slices.reduce((all, slice) => all + slice.pages, 0);
   return html`<div>
-    <label for="progress"
-      >${done} of ${counted(slices.length, "part")} read, ${counted(pages, "page")}</label
-    >
+    <label for="progress">${done} of ${counted(slices.length, "part")} read, ${counted(pages, "page")}</label>
     <progress id="progress" max="${Math.max(1, slices.length)}" value="${done}"></progress>
     ${
       waiting.waiting > 0 &&
       html`<p>
         ${counted(waiting.waiting, "object waits", "objects wait")} to be read
-        again${waiting.lastDueAt !== null && html`, the last at ${time(waiting.lastDueAt, timeZone)}`}:
-        their events may still be on the way.
+        again${waiting.lastDueAt !== null && html`, the last at ${time(waiting.lastDueAt, timeZone)}`}: their events may
+        still be on the way.
       </p>`
     }
     ${
       holder === null &&
       html`<p class="problem">
-        It was interrupted: nobody is at work on it. A worker resumes nightly and ordered runs by
-        itself; any other with the same command again.
+        It was interrupted: nobody is at work on it. A worker resumes nightly and ordered runs by itself; any other with
+        the same command again.
       </p>`
     }
   </div>`;
@@ -333,18 +317,13 @@ function scopeOf({ kind, rangeFrom, rangeTo, t0 }: RunRow, timeZone: string): Ht
 }
 
 function renderTotals(totals: NonNullable<RunRow["totals"]>): Html {
-  const amounts = Object.entries(totals.amountAtRiskMinor).map(([code, minor]) =>
-    moneyText(minor, code),
-  );
+  const amounts = Object.entries(totals.amountAtRiskMinor).map(([code, minor]) => moneyText(minor, code));
   const rows: readonly [string, string][] = [
     ["Read", `${listed(totals.rows)}; ${counted(totals.calls, "call")}`],
     ["Compared", listed(totals.verdicts)],
     ["Read again by id", listed(totals.confirmed)],
     ["Healed", listed(totals.healed)],
-    [
-      "Differences left",
-      listed(totals.left) + (amounts.length > 0 ? `; at risk: ${amounts.join(", ")}` : ""),
-    ],
+    ["Differences left", listed(totals.left) + (amounts.length > 0 ? `; at risk: ${amounts.join(", ")}` : "")],
     ["Accepted differences", listed(totals.acknowledged)],
     ["Other open findings", listed(totals.otherFindings)],
   ];

@@ -63,15 +63,11 @@ function reasonsOf(
     text: `${names.length === lists.length ? "Every list" : names.join(", ")}: ${reason}.`,
     path: "/reconciliation",
   }));
-  const drift = [...new Set(open.map(({ resource }) => resource ?? "object"))].flatMap(
-    (resource) => {
-      const { n } = driftOf(open, resource);
-      const text = `${listName(resource)}: ${counted(n, "object differs", "objects differ")} from the service.`;
-      return n === 0
-        ? []
-        : [{ text, path: `/reconciliation/findings?list=${encodeURIComponent(resource)}` }];
-    },
-  );
+  const drift = [...new Set(open.map(({ resource }) => resource ?? "object"))].flatMap((resource) => {
+    const { n } = driftOf(open, resource);
+    const text = `${listName(resource)}: ${counted(n, "object differs", "objects differ")} from the service.`;
+    return n === 0 ? [] : [{ text, path: `/reconciliation/findings?list=${encodeURIComponent(resource)}` }];
+  });
   return [...drift, ...unproved];
 }
 
@@ -108,24 +104,18 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
   });
   if (lastProved === null) {
     return isOutdated
-      ? say(
-          "bad",
-          html`proved once, by reads that are too old to count`,
-          "what proved it is too old to count",
-        )
+      ? say("bad", html`proved once, by reads that are too old to count`, "what proved it is too old to count")
       : say("warn", html`never proved`, "nothing was ever proved");
   }
   const [gap] = gaps;
-  const proved = html`proved${drift.n === 0 && " equal"} until
-  ${time(provedUntil ?? lastProved, timeZone)}`;
+  const proved = html`proved${drift.n === 0 && " equal"} until ${time(provedUntil ?? lastProved, timeZone)}`;
   if (gap !== undefined) {
     const words = gapText(gap, timeZone);
-    const more =
-      gaps.length > 1 ? ` and ${counted(gaps.length - 1, "other part", "other parts")}` : "";
+    const more = gaps.length > 1 ? ` and ${counted(gaps.length - 1, "other part", "other parts")}` : "";
     return say(
       "warn",
-      html`${provedUntil === null ? html`proved in part` : proved}; nothing proves ${words}${more};
-      the rest is proved until ${time(lastProved, timeZone)}${differs(drift)}`,
+      html`${provedUntil === null ? html`proved in part` : proved}; nothing proves ${words}${more}; the rest is proved
+      until ${time(lastProved, timeZone)}${differs(drift)}`,
       `nothing proves ${words}${more}`,
     );
   }
@@ -137,9 +127,8 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
     const end = time(new Date(now.getTime() + aheadMs), timeZone);
     return say(
       "warn",
-      html`not certain: it was read until ${end} by the service's clock, which is still to come
-        here. The clocks disagree by ${disagree};
-        <code>node src/bin/tallyhook.js doctor</code> compares them, and NTP sets them`,
+      html`not certain: it was read until ${end} by the service's clock, which is still to come here. The clocks
+        disagree by ${disagree}; <code>node src/bin/tallyhook.js doctor</code> compares them, and NTP sets them`,
       `the clocks of the service and of this machine disagree by ${disagree}; "node src/bin/tallyhook.js doctor" ` +
         `compares them`,
     );
@@ -166,8 +155,7 @@ const differs = ({ n, amounts }: Drift): string =>
 /** A part of a list's history in words, such as `2026-11-03 14:00 UTC to 15:00 UTC`. Pure. */
 export function gapText({ from, before }: Gap, timeZone: string): string {
   const [start, end] = [from, before].map((at) => (at === null ? null : new Date(at)));
-  if (start == null)
-    return `what was created before ${end == null ? "now" : timeText(end, timeZone)}`;
+  if (start == null) return `what was created before ${end == null ? "now" : timeText(end, timeZone)}`;
   if (end == null) return `what was created since ${timeText(start, timeZone)}`;
   if (end.getTime() - start.getTime() < 1_000) return `a moment at ${start.toISOString()}`;
   return `${timeText(start, timeZone)} to ${timeText(end, timeZone)}`;
@@ -182,10 +170,7 @@ interface Drift {
 /** Differences that nobody accepted; of every list where `resource` is null. */
 function driftOf(open: readonly OpenFindings[], resource: string | null): Drift {
   const own = open.filter(
-    (row) =>
-      row.isDrift &&
-      !row.isAcknowledged &&
-      (resource === null || (row.resource ?? "object") === resource),
+    (row) => row.isDrift && !row.isAcknowledged && (resource === null || (row.resource ?? "object") === resource),
   );
   return { n: own.reduce((sum, { n }) => sum + n, 0), amounts: amountsOf(own) };
 }

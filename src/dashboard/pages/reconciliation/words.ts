@@ -1,8 +1,4 @@
-import type {
-  FindingClass,
-  FindingRow,
-  FindingState,
-} from "../../../reconcile/findings/findings.ts";
+import type { FindingClass, FindingRow, FindingState } from "../../../reconcile/findings/findings.ts";
 import type { RunRow } from "../../../reconcile/runs/list-runs.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import type { Tone } from "../../parts/state.ts";
@@ -31,10 +27,7 @@ export const className = (name: FindingClass): string =>
   name === "identity" ? "broken rule" : name.replaceAll("_", " ");
 
 /** What a finding is about, in a few words. Pure. */
-export function findingTitle({
-  class: kind,
-  identity,
-}: Pick<FindingRow, "class" | "identity">): string {
+export function findingTitle({ class: kind, identity }: Pick<FindingRow, "class" | "identity">): string {
   if (identity !== null) return `rule ${withoutControls(identity)}`;
   return className(kind as FindingClass);
 }

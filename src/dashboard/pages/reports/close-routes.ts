@@ -15,23 +15,13 @@ import { ChangedSinceShown } from "../../../reports/close/close-month.ts";
 import { closing, preparing, withdrawing } from "../../../reports/close/acts.ts";
 import { writeBundle } from "../../../reports/close/frozen.ts";
 import { type MonthState, nextMonth, readMonthState } from "../../../reports/close/month-state.ts";
-import {
-  type Preparation,
-  findPreparation,
-  whyNotApprove,
-} from "../../../reports/close/prepare-month.ts";
+import { type Preparation, findPreparation, whyNotApprove } from "../../../reports/close/prepare-month.ts";
 import { readCloses, verifyCloses } from "../../../reports/close/verify.ts";
 import { actRoute, pageErrorOf } from "../../act-route.ts";
 import { versionOf } from "../../parts/decided-on.ts";
 import { optionalText } from "../../parts/form-text.ts";
 import type { Tone } from "../../parts/state.ts";
-import {
-  type PageAnswer,
-  type PageDeps,
-  PageError,
-  type PageRequest,
-  type Route,
-} from "../../route.ts";
+import { type PageAnswer, type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { monthAddress, monthName, renderClosedMonths, renderVerified } from "./close-view.ts";
 import { renderApprove, renderMonth } from "./month-view.ts";
 import type { ReportDesk } from "./report-desk.ts";
@@ -96,8 +86,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         work: running,
         failure: failure === null ? null : { ...failure, says: inWords(failure.error) },
         mayPrepare: permissions.has("month:prepare"),
-        whyNotClose:
-          state.preparation === null ? null : whyNotClose(desk, deps, request, state.preparation),
+        whyNotClose: state.preparation === null ? null : whyNotClose(desk, deps, request, state.preparation),
         fourEyes: desk.fourEyes,
         now: deps.clock.now(),
         timeZone: deps.timeZone,
@@ -144,19 +133,15 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       const { form, actor } = request;
       const input = { month, reason: optionalText(form, "reason", longLine) };
       const accounts = accountsOrPage(form);
-      const outcome = await attempt(
-        desk,
-        { doing: "preparing", month, by: actor.name },
-        async (tell) => {
-          const { region } = desk;
-          const db = await desk.closingDb();
-          const check = stillAllowed(request, preparing.permission);
-          await preparing.run(
-            { db, timeZone: deps.timeZone, region, accounts, tell, check },
-            { actor, input, decidedOn: versionOf(form) },
-          );
-        },
-      );
+      const outcome = await attempt(desk, { doing: "preparing", month, by: actor.name }, async (tell) => {
+        const { region } = desk;
+        const db = await desk.closingDb();
+        const check = stillAllowed(request, preparing.permission);
+        await preparing.run(
+          { db, timeZone: deps.timeZone, region, accounts, tell, check },
+          { actor, input, decidedOn: versionOf(form) },
+        );
+      });
       const notice =
         outcome === "done"
           ? `${monthName(month)} is prepared. ${desk.fourEyes ? "Somebody else has to close it." : ""}`.trim()
@@ -182,10 +167,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       const month = monthOf(request);
       const preparation = await findPreparation(deps.db, month);
       if (preparation === null) {
-        throw new PageError(
-          404,
-          `Nobody has prepared ${monthName(month)}, or it is closed already.`,
-        );
+        throw new PageError(404, `Nobody has prepared ${monthName(month)}, or it is closed already.`);
       }
       const refusal = whyNotClose(desk, deps, request, preparation);
       if (refusal !== null) throw new PageError(403, refusal);
@@ -206,22 +188,14 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       const { region, fourEyes } = desk;
       const call = { actor, input: { month }, decidedOn: versionOf(form) };
       if (form.get("compared") !== "yes") {
-        throw new PageError(
-          400,
-          "Compare the SHA-256 of the reports first, and say so in the form.",
-        );
+        throw new PageError(400, "Compare the SHA-256 of the reports first, and say so in the form.");
       }
-      const outcome = await attempt(
-        desk,
-        { doing: "closing", month, by: actor.name },
-        async (tell) => {
-          const db = await desk.closingDb();
-          const check = stillAllowed(request, closing.permission);
-          await closing.run({ db, timeZone: deps.timeZone, region, fourEyes, tell, check }, call);
-        },
-      );
-      const notice =
-        outcome === "done" ? `${monthName(month)} is closed. Sign its seal.` : undefined;
+      const outcome = await attempt(desk, { doing: "closing", month, by: actor.name }, async (tell) => {
+        const db = await desk.closingDb();
+        const check = stillAllowed(request, closing.permission);
+        await closing.run({ db, timeZone: deps.timeZone, region, fourEyes, tell, check }, call);
+      });
+      const notice = outcome === "done" ? `${monthName(month)} is closed. Sign its seal.` : undefined;
       return back(month, notice);
     },
   },

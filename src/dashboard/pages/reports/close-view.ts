@@ -1,9 +1,5 @@
 import { type Html, html } from "../../../platform/html.ts";
-import {
-  type CloseCheck,
-  type StoredClose,
-  brokenSealAdvice,
-} from "../../../reports/close/verify.ts";
+import { type CloseCheck, type StoredClose, brokenSealAdvice } from "../../../reports/close/verify.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
 import { copyableId } from "../../parts/id.ts";
 import { type Tone, state } from "../../parts/state.ts";
@@ -31,8 +27,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
         <a class="button end" href="${monthAddress(next.month)}">See what is left to do</a>
       </div>
       <p class="lead">
-        A month is closed once and for ever: the rows of every report, under one seal. Months are
-        closed in order.
+        A month is closed once and for ever: the rows of every report, under one seal. Months are closed in order.
         ${isFirst && "The first close takes in everything that came before its month, so any month that is over can be the first."}
       </p>
       ${
@@ -40,13 +35,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
         html`<form class="filters" method="get" action="/reports/close">
           <div>
             <label for="month">Begin with another month</label>
-            <input
-              id="month"
-              name="month"
-              placeholder="2026-10"
-              pattern="[0-9]{4}-[0-9]{2}"
-              required
-            />
+            <input id="month" name="month" placeholder="2026-10" pattern="[0-9]{4}-[0-9]{2}" required />
           </div>
           <button class="second">Look at it</button>
         </form>`
@@ -76,15 +65,13 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
       closes.toReversed(),
       {
         caption: "Closed months, the newest first",
-        empty: html`No month is closed yet. On the command line:
-          <code>node src/bin/tallyhook.js close 2026-10</code>`,
+        empty: html`No month is closed yet. On the command line: <code>node src/bin/tallyhook.js close 2026-10</code>`,
       },
     )}
     ${closes.length > 0 && html`<p><a class="button second" href="/reports/close/verify">Verify every seal</a></p>`}`;
 }
 
-export const monthAddress = (month: string): string =>
-  `/reports/close/${encodeURIComponent(month)}`;
+export const monthAddress = (month: string): string => `/reports/close/${encodeURIComponent(month)}`;
 
 /** As in `October 2026`. Pure. */
 export const monthName = (month: string): string =>
@@ -103,8 +90,7 @@ export function renderVerified(
   return html`${
     isIntact
       ? html`<p class="notice" role="status">
-          Every closed month is what was sealed. Compare the newest seal with the one that was
-          signed.
+          Every closed month is what was sealed. Compare the newest seal with the one that was signed.
         </p>`
       : html`<section class="problem" role="alert">
           <h2>Closed months are not what was sealed</h2>
@@ -132,8 +118,7 @@ export function renderVerified(
       { name: "The seal covers", cell: ({ covers }) => coversInWords[covers] },
       {
         name: "Result",
-        cell: ({ problems: own }) =>
-          own.length === 0 ? state("intact", "good") : state("differs", "bad"),
+        cell: ({ problems: own }) => (own.length === 0 ? state("intact", "good") : state("differs", "bad")),
       },
       { name: "Seal (SHA-256)", kind: "long", cell: ({ sha256 }) => copyableId(sha256) },
     ],

@@ -1,10 +1,6 @@
 import { longLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import {
-  durationText,
-  linesWithoutControls,
-  withoutControls,
-} from "../../../platform/readable-text.ts";
+import { durationText, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import type { Verdict } from "../../../reports/base/report-facts.ts";
 import { membersOf } from "../../../reports/close/manifest.ts";
 import type { MonthCheck, MonthState } from "../../../reports/close/month-state.ts";
@@ -43,8 +39,8 @@ export function renderMonth(page: MonthPage): Html {
     failure !== null &&
     html`<section class="problem" role="alert">
       <h2>
-        ${failure.doing === "closing" ? "It was not closed" : "It was not prepared"} when
-        ${failure.by} tried at ${time(failure.at, timeZone)}
+        ${failure.doing === "closing" ? "It was not closed" : "It was not prepared"} when ${failure.by} tried at
+        ${time(failure.at, timeZone)}
       </h2>
       ${failure.says}
     </section>`
@@ -61,15 +57,14 @@ function renderWork({ doing, month, by, since, progress }: Work, page: MonthPage
       progress !== null &&
       html`<p>
         <label for="progress"
-          >${progress.done} of ${progress.of} reports are computed; now
-          ${titleOf(progress.report)}</label
+          >${progress.done} of ${progress.of} reports are computed; now ${titleOf(progress.report)}</label
         >
         <progress id="progress" max="${progress.of}" value="${progress.done}"></progress>
       </p>`
     }
     <p class="hint">
-      For ${durationText(page.now.getTime() - since.getTime())}. It goes on without this page; of a
-      month with many orders it takes minutes.
+      For ${durationText(page.now.getTime() - since.getTime())}. It goes on without this page; of a month with many
+      orders it takes minutes.
     </p>
     <p><a class="button" href="${monthAddress(page.state.month)}">Look again</a></p>
   </section>`;
@@ -127,9 +122,7 @@ function placeOf(check: MonthCheck["check"], month: string): Html | null {
 
 function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
   const open = month.checks.filter(({ isMet }) => isMet === false);
-  const never = open.some(({ check }) =>
-    ["over", "order", "zone", "apart", "seals"].includes(check),
-  );
+  const never = open.some(({ check }) => ["over", "order", "zone", "apart", "seals"].includes(check));
   if (never) return html`<p class="hint">It cannot be prepared yet: see what is open above.</p>`;
   const isAgain = month.preparation !== null;
   return html`<form class="card" method="post" action="${monthAddress(month.month)}/prepare">
@@ -152,8 +145,8 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
           aria-describedby="reason-hint"
         ></textarea>
         <p class="hint" id="reason-hint">
-          Without a reason this is refused. The reason is printed on every report of the month, for
-          ever. Name no customer.
+          Without a reason this is refused. The reason is printed on every report of the month, for ever. Name no
+          customer.
         </p>
       </div>`
     }
@@ -207,8 +200,7 @@ function renderPrepared({ month, asOf, reports, booked }: Preparation): Html {
       rows,
       sha256,
     })),
-    (report) =>
-      `${addressOf(report)}?${new URLSearchParams({ from: month, "as-of": asOf }).toString()}`,
+    (report) => `${addressOf(report)}?${new URLSearchParams({ from: month, "as-of": asOf }).toString()}`,
   )}
   ${table(
     [
@@ -239,8 +231,7 @@ const hashTable = (reports: readonly Hashed[], addressFor: (report: string) => s
       {
         name: "Report",
         cell: ({ report, verdict: text }) =>
-          html`<a href="${addressFor(report)}">${titleOf(report)}</a>
-            ${text !== null && verdict(text)}`,
+          html`<a href="${addressFor(report)}">${titleOf(report)}</a> ${text !== null && verdict(text)}`,
       },
       { name: "Rows", kind: "number", cell: ({ rows }) => rows },
       {
@@ -259,16 +250,13 @@ export function renderApprove(preparation: Preparation): Html {
   return html`<form class="card" method="post" action="${monthAddress(month)}/approve">
       <h2>Close ${monthName(month)} for ever?</h2>
       <p class="lead">
-        ${withoutControls(preparedBy.name)} prepared it. All is computed again first: if anything
-        that counts has changed since, nothing is closed, and you see what. A closed month is never
-        opened again.
+        ${withoutControls(preparedBy.name)} prepared it. All is computed again first: if anything that counts has
+        changed since, nothing is closed, and you see what. A closed month is never opened again.
       </p>
       ${decidedOn(id)}
       <p class="check">
         <input id="compared" type="checkbox" name="compared" value="yes" required />
-        <label for="compared"
-          >I have compared the SHA-256 of the reports below with those that I approve</label
-        >
+        <label for="compared">I have compared the SHA-256 of the reports below with those that I approve</label>
       </p>
       <div class="row">
         <button>Close ${monthName(month)}</button>
@@ -311,9 +299,7 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
         <dt>Seal before</dt>
         <dd class="id">${facts.previous_sha256 ?? "none: it is the first close"}</dd>
       </dl>
-      <p class="hint">
-        Sign the seal: it covers all below. Your browser prints this page with lines for signatures.
-      </p>
+      <p class="hint">Sign the seal: it covers all below. Your browser prints this page with lines for signatures.</p>
       <nav class="row" aria-label="Of this close">
         ${manifest !== null && html`<a href="${monthAddress(facts.month)}/bundle">Download the bundle for auditors</a>`}
         <a href="/reports/close/verify">Verify every seal</a>
@@ -321,13 +307,8 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
     </section>
     ${
       manifest === null
-        ? html`<p class="hint">
-            An earlier version closed it, and its seal has no list of hashes.
-          </p>`
-        : hashTable(
-            reports,
-            (report) => `${addressOf(report)}?from=${encodeURIComponent(facts.month)}`,
-          )
+        ? html`<p class="hint">An earlier version closed it, and its seal has no list of hashes.</p>`
+        : hashTable(reports, (report) => `${addressOf(report)}?from=${encodeURIComponent(facts.month)}`)
     }
     ${
       others.length > 0 &&

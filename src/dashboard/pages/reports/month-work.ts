@@ -38,10 +38,7 @@ export interface MonthWork {
   ): Promise<"done" | "goes on" | "busy">;
 }
 
-export function createMonthWork(
-  { clock, log }: { clock: Clock; log: Log },
-  { waitMs }: { waitMs: number },
-): MonthWork {
+export function createMonthWork({ clock, log }: { clock: Clock; log: Log }, { waitMs }: { waitMs: number }): MonthWork {
   let current: Work | null = null;
   const failures = new Map<string, Failure>();
   return {

@@ -1,11 +1,7 @@
 import { readInstant, wantedInstant } from "../../../contract/timestamp.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { printableMessage, withoutControls } from "../../../platform/readable-text.ts";
-import {
-  type AccountMap,
-  checkAccountMap,
-  defaultAccounts,
-} from "../../../reports/base/account-map.ts";
+import { type AccountMap, checkAccountMap, defaultAccounts } from "../../../reports/base/account-map.ts";
 import type { Report } from "../../../reports/base/report.ts";
 import type { ReportRequest } from "../../../reports/write-report.ts";
 import { quoted } from "../../parts/command.ts";
@@ -36,9 +32,7 @@ export function requestOf(report: Report, query: URLSearchParams): Omit<ReportRe
 /** The accounts of a form; undefined where they are the default ones, or absent. Throws `UsageError`. Pure. */
 export function accountsOf(form: URLSearchParams): AccountMap | undefined {
   const typed = accountNames.map((name) => [name, given(form, accountField(name))] as const);
-  const isDefault = typed.every(
-    ([name, text]) => text === undefined || text === defaultAccounts[name],
-  );
+  const isDefault = typed.every(([name, text]) => text === undefined || text === defaultAccounts[name]);
   if (isDefault) return undefined;
   const found = checkAccountMap(Object.fromEntries(typed));
   if ("accounts" in found) return found.accounts;

@@ -9,13 +9,7 @@ import { allReports } from "../../../reports/catalogue/all.ts";
 import { titleOf } from "../../../reports/render/document.ts";
 import { type Format, formatsOf } from "../../../reports/render/formats.ts";
 import { readDocument, writeReport } from "../../../reports/write-report.ts";
-import {
-  type PageAnswer,
-  type PageDeps,
-  PageError,
-  type PageRequest,
-  type Route,
-} from "../../route.ts";
+import { type PageAnswer, type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import type { ReportDesk } from "./report-desk.ts";
 import { writeWhole } from "./report-file.ts";
 import { commandOf, isAsked, requestOf } from "./report-options.ts";
@@ -62,20 +56,15 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
       const report = requireReport(request);
       const command = commandOf(report.name, query);
       const title = titleOf(report.name);
-      const form = (problem: string | null) =>
-        renderReportForm({ report, query, timeZone: deps.timeZone, problem });
+      const form = (problem: string | null) => renderReportForm({ report, query, timeZone: deps.timeZone, problem });
       if (!isAsked(query)) return { kind: "page", title, body: form(null), command };
       try {
         const asked = requestOf(report, query);
         await recordReading(deps, request, report);
         const document = await desk.turns.take(titleOf(report.name), async () =>
-          readDocument(
-            { ...deps, ...desk, db: await desk.readingDb(), clock: deps.serviceClock },
-            asked,
-            {
-              shownRows,
-            },
-          ),
+          readDocument({ ...deps, ...desk, db: await desk.readingDb(), clock: deps.serviceClock }, asked, {
+            shownRows,
+          }),
         );
         if ("busy" in document) return busyPage(document.busy, addressAgain(request), deps);
         const body = html`${form(null)}${renderDocument(report, document.done, query)}`;
@@ -146,11 +135,7 @@ function dayIn(query: URLSearchParams, name: string): string | null {
 }
 
 /** Reading personal data is on record; other reports are not. */
-async function recordReading(
-  { db }: PageDeps,
-  { actor, query }: PageRequest,
-  report: Report,
-): Promise<void> {
+async function recordReading({ db }: PageDeps, { actor, query }: PageRequest, report: Report): Promise<void> {
   if (report.hasPersonalData !== true) return;
   await inTransaction(db, (trx) =>
     recordAct(trx, actor, {
@@ -168,19 +153,15 @@ const addressAgain = ({ params, query }: PageRequest): string =>
   `/reports/${encodeURIComponent(params["name"] ?? "")}?${query.toString()}`;
 
 /** What somebody sees for whom there is no place. */
-export function busyPage(
-  turns: readonly Turn[],
-  address: string,
-  { clock }: Pick<PageDeps, "clock">,
-): PageAnswer {
+export function busyPage(turns: readonly Turn[], address: string, { clock }: Pick<PageDeps, "clock">): PageAnswer {
   const now = clock.now().getTime();
   return {
     kind: "page",
     title: "Other reports are being made",
     status: 503,
     body: html`<p class="problem" role="alert">
-        ${counted(turns.length, "report is", "reports are")} being made now, and no more at once, so
-        that receiving is not slowed. Yours was not begun.
+        ${counted(turns.length, "report is", "reports are")} being made now, and no more at once, so that receiving is
+        not slowed. Yours was not begun.
       </p>
       <ul>
         ${turns.map(({ what, since }) => html`<li>${what}, for ${durationText(now - since.getTime())}</li>`)}

@@ -2,19 +2,8 @@ import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 import { defaultAccounts } from "../../../reports/base/account-map.ts";
 import { type Verdict, factLines } from "../../../reports/base/report-facts.ts";
-import {
-  type ColumnKind,
-  type Report,
-  type Row,
-  hasCurrency,
-} from "../../../reports/base/report.ts";
-import {
-  type ReportDocument,
-  capital,
-  cellTexts,
-  headText,
-  titleOf,
-} from "../../../reports/render/document.ts";
+import { type ColumnKind, type Report, type Row, hasCurrency } from "../../../reports/base/report.ts";
+import { type ReportDocument, capital, cellTexts, headText, titleOf } from "../../../reports/render/document.ts";
 import { formatsOf } from "../../../reports/render/formats.ts";
 import { patterns, renderFigures } from "../../../reports/render/svg-figures.ts";
 import { withQuery } from "../../parts/paging.ts";
@@ -27,8 +16,7 @@ import { accountField, accountNames } from "./report-options.ts";
 export function renderReports(reports: readonly Report[]): Html {
   return html`${reportTabs("/reports")}
     <p class="lead">
-      Each report says above its rows how far it is proved, and has a SHA-256 that is the same in
-      every format.
+      Each report says above its rows how far it is proved, and has a SHA-256 that is the same in every format.
     </p>
     ${table(
       [
@@ -71,28 +59,19 @@ export function renderReportForm({ report, query, timeZone, problem }: ReportFor
   const field = (name: string, label: string, hint: string): Html =>
     html`<div>
       <label for="${name}">${label}</label>
-      <input
-        id="${name}"
-        name="${name}"
-        value="${value(name)}"
-        placeholder="${hint}"
-        autocomplete="off"
-        ${described}
-      />
+      <input id="${name}" name="${name}" value="${value(name)}" placeholder="${hint}" autocomplete="off" ${described} />
     </div>`;
   return html`<p class="lead">${capital(report.explains)}.</p>
     ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
     <form class="filters" method="get" action="${addressOf(report.name)}">
-      ${field("from", "From", "2026-10")} ${field("to", "To", "today")}
-      ${field("as-of", "As of", "now")}
+      ${field("from", "From", "2026-10")} ${field("to", "To", "today")} ${field("as-of", "As of", "now")}
       ${hasCurrency(report) && field("currency", "Currency", "all")}
       <button class="second">Show</button>
       ${report.takesAccounts === true && renderAccounts(query)}
     </form>
     <p class="hint">
-      From and to are days in ${timeZone}, both included, or months; without them it is the month so
-      far. “As of” repeats what was known at a time, as in 2026-11-01T00:00:00Z, byte for byte: it
-      must be a minute past.
+      From and to are days in ${timeZone}, both included, or months; without them it is the month so far. “As of”
+      repeats what was known at a time, as in 2026-11-01T00:00:00Z, byte for byte: it must be a minute past.
     </p>`;
 }
 
@@ -160,10 +139,7 @@ export function renderDocument(
         <span class="hint">Download:</span>
         ${formatsOf(report)
           .toSorted((one, two) => order.indexOf(one) - order.indexOf(two))
-          .map(
-            (format) =>
-              html`<a href="${withQuery(download, query, { format })}">${formatNames[format]}</a>`,
-          )}
+          .map((format) => html`<a href="${withQuery(download, query, { format })}">${formatNames[format]}</a>`)}
       </nav>
     </section>
     ${figures.length > 0 && html`${patterns}${renderFigures(figures)}`}
@@ -200,8 +176,4 @@ const order: readonly string[] = ["html", "xlsx", "csv", "ledger", "beancount", 
 const isId = (text: string): boolean => /^[0-9a-f-]{20,}$/.test(text);
 
 const kindOf = (kind: ColumnKind): "number" | "moment" | "long" =>
-  kind === "text"
-    ? "long"
-    : kind === "day" || kind === "month" || kind === "time"
-      ? "moment"
-      : "number";
+  kind === "text" ? "long" : kind === "day" || kind === "month" || kind === "time" ? "moment" : "number";

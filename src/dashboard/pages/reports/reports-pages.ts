@@ -30,9 +30,7 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
   const reasons = !isOver
     ? []
     : preparation !== null
-      ? [
-          `${name} is prepared by ${preparation.preparedBy.name} and waits for somebody to close it.`,
-        ]
+      ? [`${name} is prepared by ${preparation.preparedBy.name} and waits for somebody to close it.`]
       : open.length > 0
         ? [`${name} is over and cannot be closed yet.`]
         : [`${name} is over and can be prepared for its close.`];
@@ -52,9 +50,7 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
         name: "Closed until",
         value: last === undefined ? "no month is closed" : monthName(last.facts.month),
       },
-      ...(open.length === 0
-        ? []
-        : [{ name: "Checks to pass", value: `${open.length} of ${checks.length}` }]),
+      ...(open.length === 0 ? [] : [{ name: "Checks to pass", value: `${open.length} of ${checks.length}` }]),
     ],
     reasons,
   };

@@ -10,13 +10,7 @@ import { UsageError } from "../../../platform/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
-import {
-  type PageAnswer,
-  PageError,
-  type PageRequest,
-  type Route,
-  type Visitor,
-} from "../../route.ts";
+import { type PageAnswer, PageError, type PageRequest, type Route, type Visitor } from "../../route.ts";
 import { ownPath } from "../../own-path.ts";
 import { type SignInForm, renderLink, renderSignIn, unsavedText } from "./view.ts";
 
@@ -191,10 +185,7 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         const { query, kept } = request;
         const attempt = keptAttempt.safeParse(readJson(kept));
         if (!attempt.success) {
-          throw new PageError(
-            400,
-            "This sign-in took longer than ten minutes, or began elsewhere. Begin again.",
-          );
+          throw new PageError(400, "This sign-in took longer than ten minutes, or began elsewhere. Begin again.");
         }
         const url = new URL(`?${query.toString()}`, "http://localhost");
         const result = await oidc.complete(url, attempt.data, browserOf(request)).catch(asPage);
@@ -231,7 +222,6 @@ function readJson(text: string | null): unknown {
 }
 
 function asPage(error: unknown): never {
-  if (error instanceof ProviderUnreachable)
-    throw new PageError(502, error.message, { cause: error });
+  if (error instanceof ProviderUnreachable) throw new PageError(502, error.message, { cause: error });
   throw error;
 }

@@ -25,30 +25,11 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
       <input type="hidden" name="next" value="${next}" />
       ${isUnsaved && html`<input type="hidden" name="unsaved" value="yes" />`}
       <label for="email">E-mail address</label>
-      <input
-        id="email"
-        name="email"
-        type="email"
-        autocomplete="username"
-        required
-        value="${email}"
-      />
+      <input id="email" name="email" type="email" autocomplete="username" required value="${email}" />
       <label for="password">Password</label>
-      <input
-        id="password"
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        required
-      />
+      <input id="password" name="password" type="password" autocomplete="current-password" required />
       <label for="code">Code of your app <span class="hint">if you use one</span></label>
-      <input
-        id="code"
-        name="code"
-        inputmode="numeric"
-        autocomplete="one-time-code"
-        maxlength="12"
-      />
+      <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" />
       <button>Sign in</button>
       <p class="hint">
         No account yet? Somebody with access to the server makes one:
@@ -58,10 +39,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
 }
 
 /** Asks before a link is used up that something else than the address bar opened, or for the code. Pure. */
-export function renderLink(
-  token: string,
-  { asksCode, problem }: { asksCode: boolean; problem: string | null },
-): Html {
+export function renderLink(token: string, { asksCode, problem }: { asksCode: boolean; problem: string | null }): Html {
   return html`<form class="card narrow" method="post" action="/sign-in/link">
     ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
     <p>This link signs you in once. Use it only if you asked for it.</p>
@@ -69,14 +47,7 @@ export function renderLink(
     ${
       asksCode &&
       html`<label for="code">Code of your app</label>
-        <input
-          id="code"
-          name="code"
-          inputmode="numeric"
-          autocomplete="one-time-code"
-          maxlength="12"
-          required
-        />`
+        <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" required />`
     }
     <button>Sign in</button>
     ${

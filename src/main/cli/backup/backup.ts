@@ -16,9 +16,7 @@ interface BackupCommandOptions {
 export function registerBackup(program: Command, context: CliContext): void {
   program
     .command("backup")
-    .description(
-      "write everything of this moment that cannot be rebuilt into a new folder, verified",
-    )
+    .description("write everything of this moment that cannot be rebuilt into a new folder, verified")
     .argument("<directory>", "where the folder is made, such as /var/backups/tallyhook")
     .option(
       "--keep <number>",
@@ -53,10 +51,7 @@ async function backUp(
         log: runtime.log,
       });
       try {
-        return await takeBackup(
-          { url, db },
-          { directory, keep, pgBin, version, signal: stop.signal },
-        );
+        return await takeBackup({ url, db }, { directory, keep, pgBin, version, signal: stop.signal });
       } finally {
         await db.destroy();
       }

@@ -19,10 +19,7 @@ export async function tablesOf(
 }
 
 /** The rows of every table that a backup without these schemas keeps. Reads all of them. */
-export async function countRows(
-  db: Knex,
-  without: readonly string[] = leftSchemas,
-): Promise<Record<string, number>> {
+export async function countRows(db: Knex, without: readonly string[] = leftSchemas): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const { name, sql } of await tablesOf(db, without)) {
     if (leftTables.includes(name)) continue;

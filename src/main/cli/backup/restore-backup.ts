@@ -1,12 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Knex } from "knex";
-import {
-  ConfigurationError,
-  TallyhookError,
-  UnreachableError,
-  UsageError,
-} from "../../../platform/errors.ts";
+import { ConfigurationError, TallyhookError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import {
   type ProgramEnd,
   connectionString,
@@ -58,9 +53,7 @@ export async function restoreBackup(
   if (restored.code !== 0) {
     const left = await cleanUp(db, { isMarkOurs });
     const why = restored.err.split("\n").find((line) => /error/i.test(line)) ?? restored.err;
-    throw new UnreachableError(
-      `pg_restore failed (exit code ${restored.code}): ${why.trim()}. ${leftText[left]}`,
-    );
+    throw new UnreachableError(`pg_restore failed (exit code ${restored.code}): ${why.trim()}. ${leftText[left]}`);
   }
   const [first] = await differingTables(db, manifest);
   if (first !== undefined) {
@@ -97,14 +90,7 @@ export function fillDatabase(
   const database = connectionString({ dbname: environment["PGDATABASE"] ?? "" });
   return run(
     pgRestore,
-    [
-      "--no-password",
-      "--no-owner",
-      "--no-privileges",
-      ...flags,
-      `--dbname=${database}`,
-      join(folder, dumpName),
-    ],
+    ["--no-password", "--no-owner", "--no-privileges", ...flags, `--dbname=${database}`, join(folder, dumpName)],
     { environment, signal },
   );
 }
@@ -124,8 +110,7 @@ async function cleanUp(db: Knex, { isMarkOurs }: { isMarkOurs: boolean }): Promi
 
 const leftText: Readonly<Record<Left, string>> = {
   empty: "The database is as empty as before.",
-  marked:
-    "The database is empty, and marked by an earlier restore that ended early: restore again, or drop it.",
+  marked: "The database is empty, and marked by an earlier restore that ended early: restore again, or drop it.",
   filled: "The database is not empty any more: drop it, make it again, and restore again.",
 };
 
@@ -153,10 +138,7 @@ async function assertEmpty(db: Knex): Promise<void> {
 }
 
 /** The tables whose rows are not as many as the backup counted. Reads every table. */
-export async function differingTables(
-  db: Knex,
-  { rows }: Manifest,
-): Promise<{ table: string; problem: string }[]> {
+export async function differingTables(db: Knex, { rows }: Manifest): Promise<{ table: string; problem: string }[]> {
   const found = await db.transaction(async (trx) => {
     // It reads every table, which may take hours.
     await liftLimits(trx);

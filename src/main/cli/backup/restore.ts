@@ -12,12 +12,7 @@ import type { CliContext } from "../context.ts";
 import { migrateAll } from "../migrate.ts";
 import { untilSignal } from "../until-signal.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
-import {
-  type RestoreOptions,
-  erasedByLaterBackups,
-  readIds,
-  restoreBackup,
-} from "./restore-backup.ts";
+import { type RestoreOptions, erasedByLaterBackups, readIds, restoreBackup } from "./restore-backup.ts";
 import { type RestoredFrom, type Settled, settleRestored } from "./settle-restored.ts";
 
 interface RestoredOptions {
@@ -50,9 +45,7 @@ export function registerRestore(program: Command, context: CliContext): void {
     .option(...erasedOption)
     .option(...byOption)
     .option("--pg-bin <folder>", "where pg_restore is, if it is not found")
-    .action((folder: string, options: RestoredOptions & { pgBin?: string }) =>
-      restore(context, folder, options),
-    );
+    .action((folder: string, options: RestoredOptions & { pgBin?: string }) => restore(context, folder, options));
   program
     .command("restored")
     .description("the same for a database that was restored by other means, such as a snapshot")
@@ -72,11 +65,7 @@ async function restore(
   const listed = options.erased === undefined ? [] : await readIds(options.erased);
   const stop = new AbortController();
   void untilSignal().then((signal) =>
-    stop.abort(
-      new TallyhookError(
-        `Stopped by ${signal}. Drop the database, make it again, and restore again.`,
-      ),
-    ),
+    stop.abort(new TallyhookError(`Stopped by ${signal}. Drop the database, make it again, and restore again.`)),
   );
   await context.withRuntime(
     "restore",
@@ -157,11 +146,7 @@ async function assertAlone(db: Knex): Promise<void> {
   );
 }
 
-async function settleAndTell(
-  { stdout }: CliContext,
-  runtime: Runtime,
-  from: RestoredFrom,
-): Promise<void> {
+async function settleAndTell({ stdout }: CliContext, runtime: Runtime, from: RestoredFrom): Promise<void> {
   const settled = await settleRestored(runtime, await restoredDatabase(runtime), from);
   stdout.write(settledText(settled, from));
 }
@@ -187,9 +172,7 @@ function settledText(
         `${name}: ${counted(held, "change")} waited in the backup and may have been done since. Retry or skip each.`,
     ),
     ...(erasedAgain.length === 0 ? [] : [`Erased again: ${erasedAgain.join(", ")}.`]),
-    ...(isServiceAsked
-      ? []
-      : ["The service did not answer, so its clock was taken for this machine's."]),
+    ...(isServiceAsked ? [] : ["The service did not answer, so its clock was taken for this machine's."]),
     "",
     "Before anything is started:",
     "  node src/bin/tallyhook.js users list           accounts and roles are those of the backup: disable who left since",

@@ -78,11 +78,7 @@ async function serviceAheadMs(runtime: Runtime): Promise<number | null> {
   try {
     await runtime
       .serviceClient()
-      .get(
-        listOrders,
-        { query: { limit: "1" } },
-        { priority: "walk", signal: AbortSignal.timeout(askedWithinMs) },
-      );
+      .get(listOrders, { query: { limit: "1" } }, { priority: "walk", signal: AbortSignal.timeout(askedWithinMs) });
   } catch {
     return null;
   }

@@ -54,10 +54,7 @@ const backupLock = 7_255_011_950;
  * database. Throws `UnreachableError` where it cannot be written or another one is at work, `ConfigurationError` where
  * the programs are missing.
  */
-export async function takeBackup(
-  { url, db }: { url: string; db: Knex },
-  options: BackupOptions,
-): Promise<Backup> {
+export async function takeBackup({ url, db }: { url: string; db: Knex }, options: BackupOptions): Promise<Backup> {
   const { directory, keep, signal } = options;
   await note(db, null);
   const made = await db.transaction(
@@ -228,9 +225,7 @@ export async function writeBackup(
     erased,
   };
   await assertListed(programs, dump, manifest, signal);
-  await writable(folder, () =>
-    writePrivate(join(folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`),
-  );
+  await writable(folder, () => writePrivate(join(folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`));
   await syncFolder(folder);
   return manifest;
 }

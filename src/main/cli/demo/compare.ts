@@ -54,10 +54,7 @@ const compared = {
 } as const;
 
 /** Compares every object of the mirror with the service's own state. Read-only. */
-export async function compareWithSnapshot(
-  db: Knex,
-  snapshot: Snapshot,
-): Promise<ResourceComparison[]> {
+export async function compareWithSnapshot(db: Knex, snapshot: Snapshot): Promise<ResourceComparison[]> {
   const gone = new Set(snapshot.hardDeletedCustomers);
   const results: ResourceComparison[] = [];
   for (const table of ["orders", "transactions", "subscriptions", "customers"] as const) {
@@ -89,9 +86,7 @@ function compareMaps(
     if (fields.length === 0) continue;
     different++;
     const [field = ""] = fields;
-    examples.push(
-      `${id}: ${field} is ${there[field]} at the service, ${here[field]} in the mirror`,
-    );
+    examples.push(`${id}: ${field} is ${there[field]} at the service, ${here[field]} in the mirror`);
   }
   return {
     resource,
@@ -165,20 +160,13 @@ function chargebacksOf({ orders, transactions }: Snapshot): Map<string, Values> 
       const state = disputeStates[String(order["status"])];
       const id = String(order["id"]);
       const amount = sales.get(id) ?? printed(order["total"]);
-      return state === undefined
-        ? []
-        : [[id, { state, amount, currency: printed(order["currency"]) }]];
+      return state === undefined ? [] : [[id, { state, amount, currency: printed(order["currency"]) }]];
     }),
   );
 }
 
 async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
-  const rows: WireObject[] = await db("mirror.chargebacks").select(
-    "key",
-    "state",
-    "amount",
-    "currency",
-  );
+  const rows: WireObject[] = await db("mirror.chargebacks").select("key", "state", "amount", "currency");
   return new Map(
     rows.map((row) => [
       String(row["key"]),

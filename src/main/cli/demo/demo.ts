@@ -97,9 +97,5 @@ function print({ stdout }: CliContext, result: DemoResult): void {
   for (const { resource, examples } of result.after) {
     for (const example of examples) stdout.write(pc.red(`  ${resource} ${example}\n`));
   }
-  stdout.write(
-    result.proved
-      ? pc.green("The mirror equals the service.\n")
-      : pc.red(`Not proved: ${result.why}\n`),
-  );
+  stdout.write(result.proved ? pc.green("The mirror equals the service.\n") : pc.red(`Not proved: ${result.why}\n`));
 }

@@ -56,9 +56,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey, signal);
   const receiver = await runReceiver(runtime, {
     // The endpoint, and so its secret, can be created only when the receiver's address is known.
-    signingSecrets: async (url) => [
-      (await calls.registerEndpoint(`${url}/webhooks`)).signingSecret,
-    ],
+    signingSecrets: async (url) => [(await calls.registerEndpoint(`${url}/webhooks`)).signingSecret],
   });
   await runWorker(runtime, {
     service,
@@ -70,9 +68,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
   });
   const db = await runtime.db();
 
-  say(
-    `Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, over a faulty network …`,
-  );
+  say(`Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, over a faulty network …`);
   await calls.control("PUT", "/faults", { seed, delivery: faults });
   await calls.control("POST", "/traffic", { ...traffic, seed });
   await calls.control("GET", "/idle");
@@ -82,9 +78,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
 
   say("Comparing the mirror with the service's lists and healing it …");
   const progress =
-    options.progressTo === null
-      ? null
-      : createProgress(options.progressTo, "rows read", objectsAtService(before));
+    options.progressTo === null ? null : createProgress(options.progressTo, "rows read", objectsAtService(before));
   const reconciled = await reconcileAll(runtime, service, {
     signal,
     onProgress: ({ rows }) => progress?.update(rows),
@@ -145,9 +139,7 @@ const wrongObjects = (comparisons: readonly ResourceComparison[]): number =>
   comparisons.reduce((sum, { missing, different }) => sum + missing + different, 0);
 
 const objectsAtService = (comparisons: readonly ResourceComparison[]): number =>
-  comparisons
-    .filter(({ resource }) => resource !== "chargebacks")
-    .reduce((sum, { atService }) => sum + atService, 0);
+  comparisons.filter(({ resource }) => resource !== "chargebacks").reduce((sum, { atService }) => sum + atService, 0);
 
 /** Waits until every stored event is applied and every refetch is done. */
 async function untilQuiet(db: Knex, signal: AbortSignal): Promise<void> {
@@ -188,8 +180,7 @@ export interface DemoSummary {
  * overtaken deliveries proves nothing.
  */
 export function whyNotProved(summary: DemoSummary, dead: number): string {
-  if (!summary.equal)
-    return `${counted(summary.missing_after, "object differs", "objects differ")}`;
+  if (!summary.equal) return `${counted(summary.missing_after, "object differs", "objects differ")}`;
   if (!summary.complete) return "reconciliation did not read everything";
   if (summary.left > 0) return `reconciliation left ${counted(summary.left, "difference")}`;
   if (dead > 0) return `${counted(dead, "event is", "events are")} dead`;

@@ -15,17 +15,8 @@ export interface SandboxCalls {
 }
 
 /** `signal` aborts the calls in progress, which then reject with its reason. */
-export function createSandboxCalls(
-  baseUrl: string,
-  apiKey: string,
-  signal: AbortSignal | null = null,
-): SandboxCalls {
-  async function call<T>(
-    method: string,
-    path: string,
-    body: unknown,
-    headers: Record<string, string>,
-  ): Promise<T> {
+export function createSandboxCalls(baseUrl: string, apiKey: string, signal: AbortSignal | null = null): SandboxCalls {
+  async function call<T>(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<T> {
     const response = await fetch(`${baseUrl}${path}`, {
       method,
       signal,
@@ -36,9 +27,7 @@ export function createSandboxCalls(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) {
-      throw new Error(
-        `${method} ${path} at the sandbox: ${response.status} ${await response.text()}`,
-      );
+      throw new Error(`${method} ${path} at the sandbox: ${response.status} ${await response.text()}`);
     }
     return (await response.json()) as T;
   }

@@ -39,11 +39,7 @@ function describe({ config, secrets }: Runtime, settings: AlertSettings): CheckR
   );
 }
 
-async function checkChannel(
-  check: string,
-  settings: ChannelSettings,
-  deps: ChannelDeps,
-): Promise<CheckResult> {
+async function checkChannel(check: string, settings: ChannelSettings, deps: ChannelDeps): Promise<CheckResult> {
   const { channel, problem } = tryOpen(settings, deps);
   if (problem !== undefined) return failed(check, problem, null);
   const { host, kind } = channel;
@@ -81,8 +77,7 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): CheckResult {
   const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
   const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
   if (alive === 0) {
-    const last =
-      newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
+    const last = newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
     return failed(
       "worker",
       `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
@@ -119,7 +114,5 @@ function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats):
 
 function ago(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s ago`;
-  return seconds < 7_200
-    ? `${Math.round(seconds / 60)} minutes ago`
-    : `${Math.round(seconds / 3_600)} hours ago`;
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} minutes ago` : `${Math.round(seconds / 3_600)} hours ago`;
 }

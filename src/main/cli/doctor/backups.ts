@@ -16,9 +16,7 @@ export async function checkBackups(runtime: Pick<Runtime, "db">): Promise<CheckR
   }
   return failed(
     name,
-    backups.takenAt === null
-      ? `none has succeeded since the first was begun ${age} ago`
-      : `no verified one for ${age}`,
+    backups.takenAt === null ? `none has succeeded since the first was begun ${age} ago` : `no verified one for ${age}`,
     'run "node src/bin/tallyhook.js backup DIRECTORY", which says what keeps it from being made (docs/backup.md)',
   );
 }

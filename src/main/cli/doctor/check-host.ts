@@ -1,7 +1,4 @@
-import {
-  type DestinationGuard,
-  DestinationRefused,
-} from "../../../platform/http/destination-guard.ts";
+import { type DestinationGuard, DestinationRefused } from "../../../platform/http/destination-guard.ts";
 import { type CheckResult, failed, ok } from "./check-result.ts";
 
 /** Checks that a host has an address that the guard permits. Resolves the name and connects to nothing. */

@@ -18,10 +18,7 @@ export async function check(name: string, run: () => Promise<CheckResult>): Prom
 }
 
 /** The same for a check with several findings. */
-export async function checkAll(
-  name: string,
-  run: () => Promise<CheckResult[]>,
-): Promise<CheckResult[]> {
+export async function checkAll(name: string, run: () => Promise<CheckResult[]>): Promise<CheckResult[]> {
   try {
     return await run();
   } catch (unclear) {

@@ -13,11 +13,7 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
   const db = await runtime.db();
   const pending = await pendingSchema(db);
   if (pending.length > 0) {
-    return failed(
-      "database",
-      `lacks ${someOf(pending)}`,
-      'run "node src/bin/tallyhook.js migrate"',
-    );
+    return failed("database", `lacks ${someOf(pending)}`, 'run "node src/bin/tallyhook.js migrate"');
   }
   const refusing = await refusingMigrations(db);
   if (refusing.length > 0) {
@@ -57,8 +53,7 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Che
         "now on",
     );
   }
-  if (changed.length === 0)
-    return ok(check, "functions, views and triggers are unchanged since migrate made them");
+  if (changed.length === 0) return ok(check, "functions, views and triggers are unchanged since migrate made them");
   const harmful = changed.filter(({ change }) => change !== "added");
   if (harmful.length === 0) {
     return warning(
@@ -136,9 +131,7 @@ const leastSharedBuffersMb = 64;
 function connectionsNeeded({ queueBackend, isPooled }: ServerUse): number {
   const processes = 3;
   const pools = isPooled ? 1 : processes * poolSizes.database + poolSizes.inbox;
-  return queueBackend === "postgres"
-    ? pools + processes * queuePoolSizes.producers + queuePoolSizes.worker
-    : pools;
+  return queueBackend === "postgres" ? pools + processes * queuePoolSizes.producers + queuePoolSizes.worker : pools;
 }
 
 interface ServerUse {
@@ -154,9 +147,7 @@ export async function checkDirect(runtime: Pick<Runtime, "directUrl">): Promise<
 }
 
 /** Checks the role, and the server settings that harm this program, as its connections see them. One line each. */
-export async function checkServer(
-  runtime: Pick<Runtime, "db" | "config" | "secrets">,
-): Promise<CheckResult[]> {
+export async function checkServer(runtime: Pick<Runtime, "db" | "config" | "secrets">): Promise<CheckResult[]> {
   const facts = await readServerFacts(await runtime.db());
   const needed = connectionsNeeded({
     queueBackend: runtime.config.queueBackend,
@@ -264,15 +255,10 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   const valueOf = (name: string): string | undefined => settings.get(name)?.setting;
   const set = (name: string, value: string) => howToSet(facts, settings.get(name), name, value);
   const found: Trouble[] = [];
-  const add = (check: Trouble["check"], says: string, remedy: string) =>
-    found.push({ check, says, remedy });
+  const add = (check: Trouble["check"], says: string, remedy: string) => found.push({ check, says, remedy });
 
   if (valueOf("fsync") === "off") {
-    add(
-      "durability",
-      "fsync is off: a crash of the machine can destroy the database",
-      set("fsync", "on"),
-    );
+    add("durability", "fsync is off: a crash of the machine can destroy the database", set("fsync", "on"));
   }
   if (valueOf("full_page_writes") === "off") {
     add(
@@ -320,11 +306,7 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
       set(name, "on"),
     );
   }
-  for (const name of [
-    "statement_timeout",
-    "transaction_timeout",
-    "idle_in_transaction_session_timeout",
-  ]) {
+  for (const name of ["statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout"]) {
     const ms = Number(valueOf(name) ?? 0);
     if (ms === 0 || ms >= shortestTimeoutMs) continue;
     add(
@@ -352,8 +334,7 @@ export function howToSet(
   value: string,
 ): string {
   const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
-  const apply =
-    known?.isReloaded === false ? "restart the server" : "reload it (select pg_reload_conf())";
+  const apply = known?.isReloaded === false ? "restart the server" : "reload it (select pg_reload_conf())";
   switch (known?.source) {
     case "database":
       return `it is set for the database: alter database ${quoted(database)} set ${name} = ${value}`;

@@ -72,10 +72,7 @@ const needDatabase = [
 export async function examine(runtime: Runtime): Promise<CheckResult[]> {
   const { reports, endpoint, alerts, handlers, forward } = optionalRooms;
   const findings: CheckResult[] = [
-    ok(
-      "configuration",
-      `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`,
-    ),
+    ok("configuration", `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`),
   ];
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
@@ -91,11 +88,8 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(...(await checkAll("disk", () => checkDisk(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("partitions", () => checkPartitions(runtime)));
-    const work =
-      alerts === undefined ? [] : await checkAll("worker", () => alerts.examineWork(runtime));
-    const workerRuns = !work.some(
-      ({ check: of, status }) => of === "worker" && status === "failed",
-    );
+    const work = alerts === undefined ? [] : await checkAll("worker", () => alerts.examineWork(runtime));
+    const workerRuns = !work.some(({ check: of, status }) => of === "worker" && status === "failed");
     findings.push(await check("queue", () => checkQueue(runtime, { workerRuns })));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
     findings.push(await check("backup", () => checkBackups(runtime)));
@@ -146,8 +140,7 @@ async function checkInbox(runtime: Runtime): Promise<CheckResult> {
   if (counts.dead > 0) {
     return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state dead"');
   }
-  if (counts.failed > 0)
-    return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state failed"');
+  if (counts.failed > 0) return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state failed"');
   return ok("inbox", detail);
 }
 
@@ -174,10 +167,7 @@ async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
 }
 
 /** A queue is in order when a job came back. Without a worker none can, which the check of workers says. */
-async function checkQueue(
-  runtime: Runtime,
-  { workerRuns }: { workerRuns: boolean },
-): Promise<CheckResult> {
+async function checkQueue(runtime: Runtime, { workerRuns }: { workerRuns: boolean }): Promise<CheckResult> {
   const name = "queue";
   const { queueBackend } = runtime.config;
   const meanwhile = "until then workers find events in PostgreSQL, with a delay";
@@ -191,9 +181,7 @@ async function checkQueue(
             name,
             error.message,
             `look in the workers' log for "no job can be taken from the queue"${
-              queueBackend === "redis"
-                ? "; the user in REDIS_URL may lack a right (docs/operations.md)"
-                : ""
+              queueBackend === "redis" ? "; the user in REDIS_URL may lack a right (docs/operations.md)" : ""
             }; ${meanwhile}`,
           )
         : ok(name, `${queueBackend} takes jobs; no worker runs that would take one`);
@@ -252,10 +240,7 @@ async function checkService(runtime: Runtime): Promise<CheckResult[]> {
     } catch (error) {
       throw withServiceAdvice(error, config);
     }
-    return ok(
-      "service",
-      `${config.service.kind === "remote" ? config.service.baseUrl : ""} accepts the key`,
-    );
+    return ok("service", `${config.service.kind === "remote" ? config.service.baseUrl : ""} accepts the key`);
   });
   if (date === undefined) return [service, skipped("clock", "the service did not answer")];
   const skewSeconds = Math.round(Math.abs(date.getTime() - sentAt.getTime()) / 1_000);
@@ -263,11 +248,7 @@ async function checkService(runtime: Runtime): Promise<CheckResult[]> {
   const clock =
     skewSeconds <= limit
       ? ok("clock", `${skewSeconds} s from the service's clock`)
-      : failed(
-          "clock",
-          `${skewSeconds} s from the service's clock`,
-          "set this machine's clock (NTP)",
-        );
+      : failed("clock", `${skewSeconds} s from the service's clock`, "set this machine's clock (NTP)");
   return [service, clock];
 }
 

@@ -33,10 +33,7 @@ function describe(runtime: Runtime, settings: ForwardSettings | null): CheckResu
       );
 }
 
-async function checkDestinations(
-  runtime: Runtime,
-  settings: ForwardSettings,
-): Promise<CheckResult[]> {
+async function checkDestinations(runtime: Runtime, settings: ForwardSettings): Promise<CheckResult[]> {
   const guard = guardFor(settings);
   return Promise.all(
     Object.entries(settings.destinations).map(([name, each]) => {

@@ -49,7 +49,6 @@ function judgeReceivers(heard: Receivers): CheckResult {
 }
 
 function lastText({ lastAnswerAt, lastWebhookAt, now }: Receivers): string {
-  const since = (at: Date | null) =>
-    at === null ? "never" : `${durationText(now.getTime() - at.getTime())} ago`;
+  const since = (at: Date | null) => (at === null ? "never" : `${durationText(now.getTime() - at.getTime())} ago`);
   return `last webhook stored: ${since(lastWebhookAt)}, last one answered: ${since(lastAnswerAt)}`;
 }

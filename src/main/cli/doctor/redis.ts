@@ -53,11 +53,7 @@ function judgeServers({ kind, servers }: RedisFacts): CheckResult[] {
   const shown = `Redis ${versions}, ${kinds[kind]}: ${roles} reached`;
   return [
     isReadOnly
-      ? failed(
-          check,
-          `${shown}, which takes no jobs`,
-          "name the master, or redis+sentinel:// and its Sentinels",
-        )
+      ? failed(check, `${shown}, which takes no jobs`, "name the master, or redis+sentinel:// and its Sentinels")
       : ok(check, shown),
     judgeMemory(servers),
     judgePersistence(servers),
@@ -75,15 +71,9 @@ function judgeMemory(servers: readonly RedisServerFacts[]): CheckResult {
       "set maxmemory-policy noeviction",
     );
   }
-  const isNearlyFull = servers.some(
-    ({ usedBytes, maxBytes }) => maxBytes > 0 && usedBytes > 0.9 * maxBytes,
-  );
+  const isNearlyFull = servers.some(({ usedBytes, maxBytes }) => maxBytes > 0 && usedBytes > 0.9 * maxBytes);
   return isNearlyFull
-    ? warning(
-        check,
-        "more than 90 % of maxmemory is used",
-        "raise maxmemory; a full Redis refuses jobs",
-      )
+    ? warning(check, "more than 90 % of maxmemory is used", "raise maxmemory; a full Redis refuses jobs")
     : ok(check, "maxmemory-policy is noeviction");
 }
 
@@ -148,13 +138,7 @@ function judgeSentinels({ sentinels }: RedisFacts): CheckResult[] {
     ];
   }
   if (answering.some(({ replicas }) => replicas === 0)) {
-    return [
-      failed(
-        check,
-        "no replica is up, so that nothing can take over",
-        "start a replica of the master",
-      ),
-    ];
+    return [failed(check, "no replica is up, so that nothing can take over", "start a replica of the master")];
   }
   const away = sentinels.length - answering.length;
   return [

@@ -31,11 +31,7 @@ export async function checkSecrets(runtime: Runtime): Promise<CheckResult> {
   if (fromEnvironment + rows.length > 0) return ok(check, detail);
   return config.service.kind === "sandbox"
     ? ok(check, `${detail}; "node src/bin/tallyhook.js start" makes one for its sandbox`)
-    : failed(
-        check,
-        detail,
-        'set SVC_WEBHOOK_SECRETS or run "node src/bin/tallyhook.js secrets add"',
-      );
+    : failed(check, detail, 'set SVC_WEBHOOK_SECRETS or run "node src/bin/tallyhook.js secrets add"');
 }
 
 function keyIsWrong(
@@ -44,9 +40,7 @@ function keyIsWrong(
   closed: readonly SecretRow[],
 ): CheckResult {
   const which =
-    config.encryptionKey === "local"
-      ? `the key in ${config.dataDir}/encryption-key`
-      : "TALLYHOOK_ENCRYPTION_KEY";
+    config.encryptionKey === "local" ? `the key in ${config.dataDir}/encryption-key` : "TALLYHOOK_ENCRYPTION_KEY";
   const of = counted(rows.length, "stored secret");
   return failed(
     check,

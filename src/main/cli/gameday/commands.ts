@@ -5,20 +5,14 @@ import { programEntry } from "../../program-entry.ts";
 /** Processes of this program, with the settings of the game day and nothing of this process' environment. */
 export interface Commands {
   /** Runs a command to its end. Throws where its exit code is none of these. */
-  run(
-    words: readonly string[],
-    options?: { input?: string; codes?: readonly number[] },
-  ): Promise<void>;
+  run(words: readonly string[], options?: { input?: string; codes?: readonly number[] }): Promise<void>;
   /** Starts one that goes on. */
   start(words: readonly string[]): ChildProcess;
   /** Ends all that still run, and waits for them: at once, or in order. */
   close(signal?: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
-export function createCommands(
-  cwd: string,
-  environment: () => Readonly<Record<string, string>>,
-): Commands {
+export function createCommands(cwd: string, environment: () => Readonly<Record<string, string>>): Commands {
   const running = new Set<ChildProcess>();
   function launch(words: readonly string[]): ChildProcess {
     const child = spawn(process.execPath, [programEntry, ...words], {

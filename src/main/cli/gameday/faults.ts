@@ -1,8 +1,5 @@
 import { getAccount } from "../../../contract/resources/account.ts";
-import {
-  rotateWebhookSecret,
-  updateWebhookEndpoint,
-} from "../../../contract/resources/webhook-endpoints.ts";
+import { rotateWebhookSecret, updateWebhookEndpoint } from "../../../contract/resources/webhook-endpoints.ts";
 import type { Stage } from "./stage.ts";
 
 export interface Fault {
@@ -169,13 +166,10 @@ const chargebackWave: Fault = {
   },
   repair: ({ commands }) => commands.run(["alerts", "ack", "storm:chargebacks", ...by]),
   async isRepaired({ db }) {
-    const open = await db("alerts.alerts")
-      .where({ key: "storm:chargebacks", state: "open" })
-      .first("id");
+    const open = await db("alerts.alerts").where({ key: "storm:chargebacks", state: "open" }).first("id");
     return open === undefined;
   },
-  passTime: ({ db }) =>
-    db("alerts.history").update({ recorded_at: db.raw("recorded_at - interval '1 hour'") }),
+  passTime: ({ db }) => db("alerts.history").update({ recorded_at: db.raw("recorded_at - interval '1 hour'") }),
 };
 
 const dead = async ({ db }: Stage): Promise<number> =>

@@ -28,10 +28,7 @@ export function registerPlay(program: Command, context: CliContext): void {
         .argParser((name: string, others: readonly Fault[]) => [...others, faultNamed(name)])
         .default([], "all"),
     )
-    .option(
-      "--check",
-      "with nobody there: repair each fault, too; exit 3 if an alert did not come or end",
-    )
+    .option("--check", "with nobody there: repair each fault, too; exit 3 if an alert did not come or end")
     .action(async ({ list, check, only }: Options) => {
       if (list === true) {
         for (const { name, rule } of faults) context.stdout.write(`${name.padEnd(18)} ${rule}\n`);
@@ -49,18 +46,12 @@ function faultNamed(name: string): Fault {
 }
 
 /** Uses a system of its own, whatever the settings are, and leaves nothing behind, even after Ctrl-C. */
-async function play(
-  context: CliContext,
-  chosen: readonly Fault[],
-  isCheck: boolean,
-): Promise<void> {
+async function play(context: CliContext, chosen: readonly Fault[], isCheck: boolean): Promise<void> {
   const loaded = context.loaded();
   const { config } = loaded;
   assertSandbox(config, "gameday", "breaks what it runs against");
   if (!isCheck && !context.stdin.isTTY) {
-    throw new UsageError(
-      "A game day asks people, and standard input is not a terminal: add --check.",
-    );
+    throw new UsageError("A game day asks people, and standard input is not a terminal: add --check.");
   }
   if (!isCheck) assertNothingElsewhere(loaded);
   const stop = new AbortController();
@@ -93,11 +84,7 @@ interface Told {
   played: Played[];
 }
 
-async function checkAll(
-  stage: Stage,
-  chosen: readonly Fault[],
-  { say, played }: Told,
-): Promise<void> {
+async function checkAll(stage: Stage, chosen: readonly Fault[], { say, played }: Told): Promise<void> {
   const { check } = await import("./play.ts");
   for (const fault of chosen) {
     const each = await check(stage, fault);
@@ -108,8 +95,7 @@ async function checkAll(
 }
 
 /** What leads commands in the second terminal to a real system, beside the database of the game day. */
-const leadElsewhere =
-  "SVC_BASE_URL SVC_API_KEY SVC_WEBHOOK_SECRETS DATABASE_DIRECT_URL REPORTS_DATABASE_URL REDIS_URL";
+const leadElsewhere = "SVC_BASE_URL SVC_API_KEY SVC_WEBHOOK_SECRETS DATABASE_DIRECT_URL REPORTS_DATABASE_URL REDIS_URL";
 
 /** The second terminal reads the same `.env`. */
 function assertNothingElsewhere({ secrets }: LoadedConfig): void {
@@ -128,9 +114,7 @@ async function practiseAll(
   { say, played }: Told,
 ): Promise<void> {
   const { practise } = await import("./play.ts");
-  const exports = Object.entries(stage.environment).map(
-    ([name, value]) => `export ${name}='${value}'`,
-  );
+  const exports = Object.entries(stage.environment).map(([name, value]) => `export ${name}='${value}'`);
   say(
     `\nIn a second terminal, in this folder, for the commands of the runbooks:\n\nunset ${leadElsewhere}\n${exports.join("\n")}\n\n` +
       `The log of receiver and worker: ${stage.folder}/gameday.log`,
@@ -159,13 +143,7 @@ function tableOf(played: readonly Played[]): string {
     style: { head: [], border: [] },
   });
   for (const { fault, alert, firedMs, repairedMs, problem } of played) {
-    table.push([
-      fault.name,
-      alert?.rule ?? "none",
-      seconds(firedMs),
-      seconds(repairedMs),
-      problem ?? "ok",
-    ]);
+    table.push([fault.name, alert?.rule ?? "none", seconds(firedMs), seconds(repairedMs), problem ?? "ok"]);
   }
   return table.toString();
 }

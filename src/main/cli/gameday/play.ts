@@ -33,20 +33,14 @@ async function begin(stage: Stage, fault: Fault): Promise<Begun> {
   const from = stage.pager.pages.length;
   await fault.make(stage);
   const alert = await stage.pager.wait(
-    ({ action, rule, key }) =>
-      action === "trigger" && rule === fault.rule && key.startsWith(fault.key),
+    ({ action, rule, key }) => action === "trigger" && rule === fault.rule && key.startsWith(fault.key),
     { from, limitMs, signal: stage.signal },
   );
   return { startMs, from, alert, firedMs: alert === null ? null : sinceMs(startMs) };
 }
 
 /** The message by which its channels learn that the alert is over. */
-const ended = (
-  stage: Stage,
-  fault: Fault,
-  { alert, from }: Begun,
-  withinMs: number,
-): Promise<Page | null> =>
+const ended = (stage: Stage, fault: Fault, { alert, from }: Begun, withinMs: number): Promise<Page | null> =>
   stage.pager.wait(({ action, key }) => action === "resolve" && key === alert?.key, {
     from,
     limitMs: withinMs,
@@ -126,9 +120,7 @@ export async function practise(stage: Stage, fault: Fault, { lines, say }: Talk)
           stage.signal.throwIfAborted();
           say("Not yet: what the alert tells still holds.");
         } else if ((await ended(stage, fault, begun, endLimitMs)) === null) {
-          say(
-            "Better, but the alert has not ended yet. Does its section of the runbook name a further step?",
-          );
+          say("Better, but the alert has not ended yet. Does its section of the runbook name a further step?");
         } else {
           say(`Repaired. ${fault.says}`);
           return { ...played, repairedMs: sinceMs(startMs), problem: null };

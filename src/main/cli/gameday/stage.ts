@@ -205,8 +205,7 @@ async function build(
       });
     },
     async delivers() {
-      const newest = async () =>
-        Number((await db("inbox.receipts").max("seq as seq").first())?.seq);
+      const newest = async () => Number((await db("inbox.receipts").max("seq as seq").first())?.seq);
       const before = await newest();
       await stage.shop.customer();
       const endsMs = wallClock.now().getTime() + deliveryLimitMs;

@@ -181,25 +181,16 @@ function grantsOf(role: RoleName, name: string): string {
     Object.entries(relations).flatMap(([relation, { [role]: right }]) =>
       right === undefined
         ? []
-        : [
-            [relation, typeof right === "string" ? { all: right } : right] as [
-              string,
-              ColumnRights,
-            ],
-          ],
+        : [[relation, typeof right === "string" ? { all: right } : right] as [string, ColumnRights]],
     );
   const tables = of({ ...tableDecisions, ...otherRights });
   const sequences = of(sequenceRights);
-  const schemas = new Set(
-    [...tables, ...sequences].map(([relation]) => relation.split(".", 1)[0] ?? ""),
-  );
+  const schemas = new Set([...tables, ...sequences].map(([relation]) => relation.split(".", 1)[0] ?? ""));
   schemas.delete("public");
   const columns = tables.flatMap(([relation, right]) =>
     (["select", "insert", "update"] as const).flatMap((privilege) => {
       const named = right[privilege];
-      return named === undefined
-        ? []
-        : [`grant ${privilege} (${named.join(", ")}) on ${relation} to ${name};`];
+      return named === undefined ? [] : [`grant ${privilege} (${named.join(", ")}) on ${relation} to ${name};`];
     }),
   );
   return [
@@ -223,18 +214,13 @@ function grantsOf(role: RoleName, name: string): string {
 }
 
 /** One statement for all relations with the same rights. */
-function wholeGrants(
-  relations: readonly (readonly [string, Letters])[],
-  kind: string,
-  name: string,
-): string[] {
+function wholeGrants(relations: readonly (readonly [string, Letters])[], kind: string, name: string): string[] {
   const byLetters = new Map<Letters, string[]>();
   for (const [relation, letters] of relations) {
     if (letters !== "") byLetters.set(letters, [...(byLetters.get(letters) ?? []), relation]);
   }
   return [...byLetters].map(
-    ([letters, named]) =>
-      `grant ${privilegesOf(letters)} on ${kind}${named.join(", ")} to ${name};`,
+    ([letters, named]) => `grant ${privilegesOf(letters)} on ${kind}${named.join(", ")} to ${name};`,
   );
 }
 
@@ -254,15 +240,14 @@ export const filledColumnsSql = `(a.attidentity <> '' or a.attgenerated <> ''
 
 /** What the letters a and w reach: columns of the catalogue, so that the rule stands in one place. */
 function columnGrants(roleOf: (role: RoleName) => string): string {
-  const wanted = Object.entries({ ...tableDecisions, ...otherRights }).flatMap(
-    ([relation, rights]) =>
-      roleNames.flatMap((role) => {
-        const right = rights[role];
-        const letters = (typeof right === "string" ? right : right?.all) ?? "";
-        return ["a", "w"]
-          .filter((letter) => letters.includes(letter))
-          .map((letter) => `('${roleOf(role)}', '${relation}', '${letter}')`);
-      }),
+  const wanted = Object.entries({ ...tableDecisions, ...otherRights }).flatMap(([relation, rights]) =>
+    roleNames.flatMap((role) => {
+      const right = rights[role];
+      const letters = (typeof right === "string" ? right : right?.all) ?? "";
+      return ["a", "w"]
+        .filter((letter) => letters.includes(letter))
+        .map((letter) => `('${roleOf(role)}', '${relation}', '${letter}')`);
+    }),
   );
   return `-- Inserts and updates reach no column that the database fills by itself, and updates no key.
 do $columns$
@@ -298,9 +283,7 @@ function functionGrants(all: string, roleOf: (role: RoleName) => string): string
     inLines(`revoke all on function ${names.join(", ")} from public, ${all};`),
     ...roleNames.flatMap((role) => {
       const called = names.filter((name) => functionRights[name]?.includes(role));
-      return called.length === 0
-        ? []
-        : [inLines(`grant execute on function ${called.join(", ")} to ${roleOf(role)};`)];
+      return called.length === 0 ? [] : [inLines(`grant execute on function ${called.join(", ")} to ${roleOf(role)};`)];
     }),
   ].join("\n");
 }
@@ -333,14 +316,9 @@ $objects$;`;
 
 /** BullMQ makes its own tables. They are not there when the queue is in Redis. */
 function queueGrants(queueRolesList: string, all: string): string {
-  const [tables, sequences] = [
-    `all tables in schema ${queueSchema}`,
-    `all sequences in schema ${queueSchema}`,
-  ];
+  const [tables, sequences] = [`all tables in schema ${queueSchema}`, `all sequences in schema ${queueSchema}`];
   const statements = [
-    ...[`schema ${queueSchema}`, tables, sequences].map(
-      (what) => `revoke all on ${what} from ${all};`,
-    ),
+    ...[`schema ${queueSchema}`, tables, sequences].map((what) => `revoke all on ${what} from ${all};`),
     `grant usage on schema ${queueSchema} to ${queueRolesList};`,
     `grant select, insert, update, delete on ${tables} to ${queueRolesList};`,
     `grant select, usage on ${sequences} to ${queueRolesList};`,

@@ -1,7 +1,4 @@
-import type {
-  MigrationStep,
-  MigrationWatcher,
-} from "../../../platform/postgres/migration-session.ts";
+import type { MigrationStep, MigrationWatcher } from "../../../platform/postgres/migration-session.ts";
 import type { Run } from "../../../platform/postgres/sql-file.ts";
 
 /** A lock that keeps others from a table that was there before. */

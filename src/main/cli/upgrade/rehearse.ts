@@ -7,11 +7,7 @@ import { TallyhookError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { findClientPrograms } from "../../../platform/postgres/client-programs.ts";
 import type { MigrationStep } from "../../../platform/postgres/migration-session.ts";
-import {
-  changedObjects,
-  migratedSchemas,
-  readLiveObjects,
-} from "../../../platform/postgres/schema-objects.ts";
+import { changedObjects, migratedSchemas, readLiveObjects } from "../../../platform/postgres/schema-objects.ts";
 import { runOn } from "../../../platform/postgres/sql-file.ts";
 import { registerSecret } from "../../../platform/redaction.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
@@ -96,19 +92,14 @@ export async function rehearse(
     applicationName: "tallyhook upgrade",
   });
   try {
-    say(
-      `The copy is in ${server.dataDir}, which only its server's user can read, and is removed at the end.`,
-    );
+    say(`The copy is in ${server.dataDir}, which only its server's user can read, and is removed at the end.`);
     const folder = options.backup ?? join(server.dataDir, "backup");
     if (options.backup === undefined) {
       await mkdir(folder, { mode: 0o700 });
       await copyDatabase({ source, url }, { ...options, folder, signal });
     }
     const manifest = await readWholeBackup(folder);
-    const gaps = await fillCopy(
-      { target, url: server.url },
-      { ...options, folder, manifest, signal },
-    );
+    const gaps = await fillCopy({ target, url: server.url }, { ...options, folder, manifest, signal });
     await adoptDefinitions(source, target);
     const sum = Object.values(manifest.rows).reduce((total, n) => total + n, 0);
     say(`All ${sum} rows as of ${manifest.takenAt} are restored. Migrating the copy …`);
@@ -125,15 +116,12 @@ export async function rehearse(
 
 const copyDatabase = (
   { source, url }: Pick<RehearsalDeps, "source" | "url">,
-  {
-    pgBin,
-    ...options
-  }: Pick<RehearsalOptions, "pgBin" | "version" | "signal"> & { folder: string },
+  { pgBin, ...options }: Pick<RehearsalOptions, "pgBin" | "version" | "signal"> & { folder: string },
 ): Promise<unknown> =>
-  source.transaction(
-    async (trx) => writeBackup({ url, trx }, { ...options, ...(await planBackup(trx, pgBin)) }),
-    { isolationLevel: "repeatable read", readOnly: true },
-  );
+  source.transaction(async (trx) => writeBackup({ url, trx }, { ...options, ...(await planBackup(trx, pgBin)) }), {
+    isolationLevel: "repeatable read",
+    readOnly: true,
+  });
 
 /** Returns what the copy lacks, a sentence each. Throws `TallyhookError` where it lacks a table of Tallyhook. */
 async function fillCopy(
@@ -154,9 +142,7 @@ async function fillCopy(
   const differing = await differingTables(target, manifest);
   const ours = differing.find(({ table }) => isOurs(table));
   if (ours !== undefined) {
-    throw new TallyhookError(
-      `The copy is not whole: ${[ours.problem, ...failures.slice(0, 1)].join(". ")}.`,
-    );
+    throw new TallyhookError(`The copy is not whole: ${[ours.problem, ...failures.slice(0, 1)].join(". ")}.`);
   }
   return [
     ...failures.map((why) => `Not in the copy: ${why}.`),
@@ -166,9 +152,7 @@ async function fillCopy(
 
 function isOurs(table: string): boolean {
   const [schema = ""] = table.split(".");
-  return (
-    (migratedSchemas as readonly string[]).includes(schema) || table.startsWith("public.tallyhook_")
-  );
+  return (migratedSchemas as readonly string[]).includes(schema) || table.startsWith("public.tallyhook_");
 }
 
 /**
@@ -209,9 +193,7 @@ async function migrateCopy(
     closes.problems.push(...added.map((problem) => `The close of ${month}: ${problem}.`));
   }
   if (after !== undefined && after.closes.length !== before.seals.length) {
-    closes.problems.push(
-      `${before.seals.length} months were closed, and ${after.closes.length} are afterwards.`,
-    );
+    closes.problems.push(`${before.seals.length} months were closed, and ${after.closes.length} are afterwards.`);
   }
   const computed = await room?.recompute(target, recomputedMonths, before.reports);
   for (const [report, was] of before.reports ?? []) {
@@ -220,14 +202,10 @@ async function migrateCopy(
       gaps.push(`The report ${report} of a closed month is not compared: ${was.why}.`);
     } else if (now === undefined || "why" in now) {
       const why = now === undefined ? "the month is not there" : now.why;
-      closes.problems.push(
-        `The report ${report} of a closed month cannot be computed after the upgrade: ${why}.`,
-      );
+      closes.problems.push(`The report ${report} of a closed month cannot be computed after the upgrade: ${why}.`);
     } else if (now.sha256 === was.sha256) closes.same++;
     else {
-      closes.problems.push(
-        `The report ${report} of a closed month says something else after the upgrade.`,
-      );
+      closes.problems.push(`The report ${report} of a closed month says something else after the upgrade.`);
     }
   }
   return { applied, replaced, steps: times.steps, locks: times.locks(), closes, gaps };

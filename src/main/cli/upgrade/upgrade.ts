@@ -22,22 +22,13 @@ interface UpgradeOptions {
 export function registerUpgrade(program: Command, context: CliContext): void {
   program
     .command("upgrade")
-    .description(
-      "say what migrate would do to the database, or rehearse it on a copy; changes nothing",
-    )
+    .description("say what migrate would do to the database, or rehearse it on a copy; changes nothing")
     .option("--rehearse", "migrate a copy, and time each step and lock")
-    .option(
-      "--backup <folder>",
-      "with --rehearse: restore this backup, in place of a copy of this moment",
-    )
-    .option(
-      "--pg-bin <folder>",
-      "with --rehearse: where pg_dump and pg_restore are, if they are not found",
-    )
+    .option("--backup <folder>", "with --rehearse: restore this backup, in place of a copy of this moment")
+    .option("--pg-bin <folder>", "with --rehearse: where pg_dump and pg_restore are, if they are not found")
     .option("--json", "print one JSON object")
     .action(async (options: UpgradeOptions) => {
-      if (options.rehearse === true)
-        await printRehearsal(context, program.version() ?? "", options);
+      if (options.rehearse === true) await printRehearsal(context, program.version() ?? "", options);
       else await printPending(context, options.json === true);
     });
 }
@@ -84,9 +75,7 @@ async function printRehearsal(
   const { stdout, stderr } = context;
   const stop = new AbortController();
   void untilSignal().then((signal) =>
-    stop.abort(
-      new TallyhookError(`Stopped by ${signal}. The copy is removed; nothing was changed.`),
-    ),
+    stop.abort(new TallyhookError(`Stopped by ${signal}. The copy is removed; nothing was changed.`)),
   );
   const rehearsal = await context.withRuntime(
     "upgrade",
@@ -173,20 +162,12 @@ function lockTable(locks: readonly HeldLock[]): string {
 function closesText({ sealed, same, problems }: Rehearsal["closes"]): string {
   if (problems.length > 0) return "CLOSED MONTHS CHANGE:";
   if (sealed.length === 0) return "No month is closed.";
-  const parts = [
-    `${counted(sealed.length, "closed month")} verified: what was sealed is as it was.`,
-  ];
+  const parts = [`${counted(sealed.length, "closed month")} verified: what was sealed is as it was.`];
   if (same > 0) {
-    parts.push(
-      `${counted(same, "report")} of closed months, computed again, say the same as before.`,
-    );
+    parts.push(`${counted(same, "report")} of closed months, computed again, say the same as before.`);
   }
   return parts.join(" ");
 }
 
 const shortTime = (ms: number): string =>
-  ms < 1_000
-    ? `${Math.max(1, Math.round(ms))} ms`
-    : ms < 60_000
-      ? `${(ms / 1_000).toFixed(1)} s`
-      : durationText(ms);
+  ms < 1_000 ? `${Math.max(1, Math.round(ms))} ms` : ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : durationText(ms);

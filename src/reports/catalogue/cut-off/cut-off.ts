@@ -2,8 +2,7 @@ import { type Report, day, number, summedMoney, text, time } from "../../base/re
 
 export const cutOff: Report = {
   name: "cut-off",
-  explains:
-    "each sale that was paid and not settled at the end of the period, and when it was settled since",
+  explains: "each sale that was paid and not settled at the end of the period, and when it was settled since",
   source: "cut_off",
   sql: new URL("./cut-off.sql", import.meta.url),
   columns: [

@@ -1,17 +1,7 @@
 import { counted } from "../../../platform/readable-text.ts";
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
 import { type RowByColumn, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
-import {
-  type Report,
-  count,
-  day,
-  money,
-  number,
-  percent,
-  summedCount,
-  summedMoney,
-  text,
-} from "../../base/report.ts";
+import { type Report, count, day, money, number, percent, summedCount, summedMoney, text } from "../../base/report.ts";
 
 export const dailyControl: Report = {
   name: "daily-control",
@@ -101,12 +91,10 @@ export const isCaptured = ({ type, status }: RowByColumn): boolean =>
   type === "sale" && (status === "succeeded" || status === "chargeback");
 
 /** The same rule as `reports.is_refunded`. Pure. */
-export const isRefunded = ({ type, status }: RowByColumn): boolean =>
-  type === "refund" && status === "succeeded";
+export const isRefunded = ({ type, status }: RowByColumn): boolean => type === "refund" && status === "succeeded";
 
 function columnOf(label: string, rows: readonly RowByColumn[]): Column {
-  const of = (isWanted: (row: RowByColumn) => boolean) =>
-    Number(sumOf(rows.filter(isWanted), "mirror_sum"));
+  const of = (isWanted: (row: RowByColumn) => boolean) => Number(sumOf(rows.filter(isWanted), "mirror_sum"));
   return {
     label,
     parts: [

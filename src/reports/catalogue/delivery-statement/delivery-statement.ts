@@ -8,16 +8,7 @@ export const deliveryStatement: Report = {
   sql: new URL("./delivery-statement.sql", import.meta.url),
   columns: [
     ...text("resource", "event"),
-    ...summedCount(
-      "changes",
-      "announced",
-      "received",
-      "in_time",
-      "late",
-      "missed",
-      "healed",
-      "first_fill",
-    ),
+    ...summedCount("changes", "announced", "received", "in_time", "late", "missed", "healed", "first_fill"),
   ],
   orderBy: 'resource, event collate "C"',
 };

@@ -1,26 +1,10 @@
 import { type Exponents, amountText, grouped } from "../../base/currencies.ts";
-import {
-  type Bar,
-  type RowByColumn,
-  type Figure,
-  type Tone,
-  groupBy,
-  sumOf,
-} from "../../base/figure.ts";
-import {
-  type Report,
-  day,
-  number,
-  percent,
-  summedCount,
-  summedMoney,
-  text,
-} from "../../base/report.ts";
+import { type Bar, type RowByColumn, type Figure, type Tone, groupBy, sumOf } from "../../base/figure.ts";
+import { type Report, day, number, percent, summedCount, summedMoney, text } from "../../base/report.ts";
 
 export const dunningFunnel: Report = {
   name: "dunning-funnel",
-  explains:
-    "what became of declined renewals, by the week of the first decline and the attempt that recovered them",
+  explains: "what became of declined renewals, by the week of the first decline and the attempt that recovered them",
   source: "dunning_funnel",
   sql: new URL("./dunning-funnel.sql", import.meta.url),
   columns: [
@@ -28,13 +12,7 @@ export const dunningFunnel: Report = {
     ...text("currency"),
     ...summedCount("entered"),
     ...summedMoney("entered_amount"),
-    ...summedCount(
-      "recovered_at_2",
-      "recovered_at_3",
-      "recovered_at_4",
-      "recovered_later",
-      "recovered",
-    ),
+    ...summedCount("recovered_at_2", "recovered_at_3", "recovered_at_4", "recovered_later", "recovered"),
     ...summedMoney("recovered_amount"),
     ...summedCount("lost"),
     ...summedMoney("lost_amount"),

@@ -55,12 +55,7 @@ function toFunnel(row: RowByColumn): CurrencyFunnel {
   return {
     currency: row["currency"] ?? null,
     declined: both("entered"),
-    recoveredAt: [
-      count("recovered_at_2"),
-      count("recovered_at_3"),
-      count("recovered_at_4"),
-      count("recovered_later"),
-    ],
+    recoveredAt: [count("recovered_at_2"), count("recovered_at_3"), count("recovered_at_4"), count("recovered_later")],
     recovered: both("recovered"),
     inProgress: both("in_progress"),
     lost: both("lost"),

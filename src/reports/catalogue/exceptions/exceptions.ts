@@ -2,21 +2,12 @@ import { type Report, number, summedMoney, text, time } from "../../base/report.
 
 export const exceptions: Report = {
   name: "exceptions",
-  explains:
-    "what reconciliation found: both values, the amount at risk, its age, its cause and who looked at it",
+  explains: "what reconciliation found: both values, the amount at risk, its age, its cause and who looked at it",
   source: "exceptions",
   sql: new URL("./exceptions.sql", import.meta.url),
   columns: [
     ...number("finding"),
-    ...text(
-      "severity",
-      "class",
-      "identity",
-      "resource",
-      "object_id",
-      "service_value",
-      "mirror_value",
-    ),
+    ...text("severity", "class", "identity", "resource", "object_id", "service_value", "mirror_value"),
     ...text("currency"),
     ...summedMoney("amount_at_risk"),
     ...time("first_seen"),

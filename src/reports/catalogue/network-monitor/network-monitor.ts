@@ -3,8 +3,7 @@ import { type Report, count, month, percent, text } from "../../base/report.ts";
 
 export const networkMonitor: Report = {
   name: "network-monitor",
-  explains:
-    "how far each card brand is from its chargeback programme (a lower bound: fraud reports are not known)",
+  explains: "how far each card brand is from its chargeback programme (a lower bound: fraud reports are not known)",
   source: "network_monitor",
   sql: new URL("./network-monitor.sql", import.meta.url),
   columns: [

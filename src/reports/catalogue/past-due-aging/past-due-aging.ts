@@ -4,8 +4,7 @@ import { type Report, summedCount, summedMoney, text, time } from "../../base/re
 
 export const pastDueAging: Report = {
   name: "past-due-aging",
-  explains:
-    "unpaid renewals of past due subscriptions by age at the end of the period, and the next retry",
+  explains: "unpaid renewals of past due subscriptions by age at the end of the period, and the next retry",
   source: "past_due_aging",
   sql: new URL("./past-due-aging.sql", import.meta.url),
   columns: [

@@ -1,10 +1,7 @@
 import { Agent, request } from "undici";
 import { signatureScheme } from "../../../contract/signature/signature-scheme.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import {
-  type WebhookEndpointRecord,
-  liveSecrets,
-} from "../../resources/webhook-endpoints/webhook-endpoint.ts";
+import { type WebhookEndpointRecord, liveSecrets } from "../../resources/webhook-endpoints/webhook-endpoint.ts";
 import { type EventRecord, eventBody } from "../event-log.ts";
 import type { Settings } from "../settings.ts";
 import type { DeliveryAttempt } from "./delivery-log.ts";

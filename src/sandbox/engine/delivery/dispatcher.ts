@@ -5,13 +5,7 @@ import type { SandboxClock } from "../clock.ts";
 import type { EventRecord } from "../event-log.ts";
 import { type FaultPlan, type Faults, drawFaults, faultNames, noFault } from "../faults.ts";
 import type { Table } from "../store/table.ts";
-import {
-  type AttemptDeps,
-  type PostResult,
-  attempt,
-  createAbsentHosts,
-  isAccepted,
-} from "./attempt.ts";
+import { type AttemptDeps, type PostResult, attempt, createAbsentHosts, isAccepted } from "./attempt.ts";
 import {
   type AttemptKind,
   type Delivery,
@@ -127,11 +121,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (delivery.status === "pending") delivery.status = "canceled";
   }
 
-  function recordAttempt(
-    { delivery, kind }: Sending,
-    at: string,
-    { status, error }: PostResult,
-  ): void {
+  function recordAttempt({ delivery, kind }: Sending, at: string, { status, error }: PostResult): void {
     counts.sent += 1;
     if (kind === "corrupt") counts.corrupted += 1;
     const made: DeliveryAttempt = { at, status, error, kind };
@@ -147,11 +137,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function failWaiting(endpointId: string, result: PostResult): void {
     unreachable.add(endpointId);
     for (const sending of lanes.takeReady(endpointId)) {
-      recordAttempt(
-        sending,
-        new Date(deps.time.effectiveTimeOf(sending.dueMs)).toISOString(),
-        result,
-      );
+      recordAttempt(sending, new Date(deps.time.effectiveTimeOf(sending.dueMs)).toISOString(), result);
     }
   }
 

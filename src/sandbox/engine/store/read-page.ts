@@ -1,10 +1,4 @@
-import {
-  type Row,
-  type StoredRecord,
-  type Table,
-  compareByCreation,
-  countBefore,
-} from "./table.ts";
+import { type Row, type StoredRecord, type Table, compareByCreation, countBefore } from "./table.ts";
 
 /** What a page should hold. */
 export interface PageQuery<T> {
@@ -77,10 +71,7 @@ function comparing<T extends StoredRecord>(table: Table<T>, field: string): Comp
 }
 
 /** The candidate rows, in order of creation: the smallest set that a lookup gives. */
-function candidates<T extends StoredRecord>(
-  table: Table<T>,
-  { among, anyOf = {} }: PageQuery<T>,
-): readonly Row<T>[] {
+function candidates<T extends StoredRecord>(table: Table<T>, { among, anyOf = {} }: PageQuery<T>): readonly Row<T>[] {
   if (among !== undefined) {
     return [...new Set(among)].flatMap((id) => table.row(id) ?? []).sort(compareByCreation);
   }
@@ -99,8 +90,7 @@ function filterOf<T extends StoredRecord>(
     keyOf: table.groupKey(field),
     values: new Set<string | null>(values),
   }));
-  return ({ value }) =>
-    groups.every(({ keyOf, values }) => values.has(keyOf(value))) && test(value);
+  return ({ value }) => groups.every(({ keyOf, values }) => values.has(keyOf(value))) && test(value);
 }
 
 function* between<R>(

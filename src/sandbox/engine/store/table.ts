@@ -54,10 +54,7 @@ export interface TableOptions<T> {
 }
 
 /** Records by id, in order of creation, and by the values of a few fields. */
-export function createTable<T extends StoredRecord>({
-  groups = {},
-  sorts = {},
-}: TableOptions<T> = {}): Table<T> {
+export function createTable<T extends StoredRecord>({ groups = {}, sorts = {} }: TableOptions<T> = {}): Table<T> {
   const rows = new Map<string, Row<T>>();
   const byCreation: Row<T>[] = [];
   let inserted = 0;

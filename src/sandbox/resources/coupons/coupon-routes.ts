@@ -37,9 +37,7 @@ const list = mounted(routes.listCoupons, (space, { query }) => {
   });
 });
 
-const validate = mounted(routes.validateCoupon, (space, { body }) =>
-  plainAnswer(200, previewCoupon(space, body)),
-);
+const validate = mounted(routes.validateCoupon, (space, { body }) => plainAnswer(200, previewCoupon(space, body)));
 
 const retrieve = mounted(routes.getCoupon, (space, { params }, state) =>
   answerWith(200, find(state, space, "coupons", params.id), couponBody),
@@ -149,9 +147,7 @@ export function createCoupon(
   };
   space.coupons.insert(coupon);
   const codes =
-    kind === "promo"
-      ? [storeCode(space, coupon, codeValue(name))]
-      : mintRandomCodes(space, coupon, batch?.count ?? 0);
+    kind === "promo" ? [storeCode(space, coupon, codeValue(name))] : mintRandomCodes(space, coupon, batch?.count ?? 0);
   return { coupon, codes };
 }
 
@@ -277,9 +273,7 @@ function mintCodes(
     throw invalidValue("count", "send exactly one of count and codes");
   }
   if (codes !== undefined) assertLiterals(space, codes);
-  const minted =
-    codes?.map((code) => storeCode(space, coupon, code)) ??
-    mintRandomCodes(space, coupon, count ?? 0);
+  const minted = codes?.map((code) => storeCode(space, coupon, code)) ?? mintRandomCodes(space, coupon, count ?? 0);
   space.coupons.replace({
     ...coupon,
     generated_code_count: coupon.generated_code_count + minted.length,

@@ -1,8 +1,4 @@
-import type {
-  couponDurations,
-  couponKinds,
-  couponScopes,
-} from "../../../contract/resources/coupons.ts";
+import type { couponDurations, couponKinds, couponScopes } from "../../../contract/resources/coupons.ts";
 
 export type CouponScope = (typeof couponScopes)[number];
 
@@ -111,9 +107,7 @@ export interface TermProblem {
 
 /** The first contradiction among a coupon's terms, or null. */
 export function termProblem(terms: CouponTerms): TermProblem | null {
-  return (
-    discountProblem(terms) ?? durationProblem(terms) ?? scopeProblem(terms) ?? windowProblem(terms)
-  );
+  return discountProblem(terms) ?? durationProblem(terms) ?? scopeProblem(terms) ?? windowProblem(terms);
 }
 
 function discountProblem(terms: CouponTerms): TermProblem | null {
@@ -176,20 +170,14 @@ const lockedByRedemption: readonly (keyof CouponTerms)[] = [
 ];
 
 /** The first locked field that a change would alter, or null. Sending the current value alters nothing. */
-export function lockedField(
-  coupon: CouponRecord,
-  change: Partial<CouponTerms>,
-  now: string,
-): keyof CouponTerms | null {
+export function lockedField(coupon: CouponRecord, change: Partial<CouponTerms>, now: string): keyof CouponTerms | null {
   const isRedeemed = coupon.redemption_count > 0;
   const hasStarted = coupon.starts_at !== null && coupon.starts_at <= now;
   const locked = new Set<keyof CouponTerms>(isRedeemed ? lockedByRedemption : []);
   if (isRedeemed && coupon.kind === "promo") locked.add("name");
   if (isRedeemed || hasStarted) locked.add("starts_at");
   const altered = [...locked].find(
-    (field) =>
-      change[field] !== undefined &&
-      JSON.stringify(change[field]) !== JSON.stringify(coupon[field]),
+    (field) => change[field] !== undefined && JSON.stringify(change[field]) !== JSON.stringify(coupon[field]),
   );
   return altered ?? null;
 }

@@ -21,8 +21,7 @@ export interface CouponQuote {
 }
 
 export type Classified =
-  | { ok: true; coupon: CouponRecord; code: CouponCodeRecord }
-  | { ok: false; problem: CouponProblem };
+  { ok: true; coupon: CouponRecord; code: CouponCodeRecord } | { ok: false; problem: CouponProblem };
 
 /** Whether a code may be redeemed for a use. Changes nothing. */
 function classifyCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Classified {
@@ -51,10 +50,7 @@ export function quoteForItems(
 }
 
 /** The discount of a code on the first charge of a subscription, its setup fee included. */
-export function quoteForPlan(
-  space: Space,
-  cart: { code: string; customerId: string; plan: PlanRecord },
-): CouponQuote {
+export function quoteForPlan(space: Space, cart: { code: string; customerId: string; plan: PlanRecord }): CouponQuote {
   const { code, customerId, plan } = cart;
   const subtotal = plan.amount + plan.one_time_amount;
   const { coupon, code: redeemed } = admitted(space, code, {
@@ -97,16 +93,11 @@ function customerHistory(space: Space, customerId: string): NonNullable<CouponUs
       space.orders
         .inGroup("customer_id", customerId)
         .every(({ status }) => status === "pending" || status === "failed" || status === "voided"),
-    redemptionsOf: (couponId) =>
-      space.redemptions.inGroup("holder", `${couponId} ${customerId}`).length,
+    redemptionsOf: (couponId) => space.redemptions.inGroup("holder", `${couponId} ${customerId}`).length,
   };
 }
 
-function snapshotOf(
-  coupon: CouponRecord,
-  { code }: CouponCodeRecord,
-  eligible: number,
-): AppliedCoupon {
+function snapshotOf(coupon: CouponRecord, { code }: CouponCodeRecord, eligible: number): AppliedCoupon {
   return {
     id: coupon.id,
     code,
@@ -136,10 +127,7 @@ function admitted(
  * The discount that a code would give, or why it cannot be redeemed. Redeems nothing. An unknown id is an invalid
  * request: the interface has 404 for orders only.
  */
-export function previewCoupon(
-  space: Space,
-  sent: z.output<typeof couponPreviewInput>,
-): Record<string, unknown> {
+export function previewCoupon(space: Space, sent: z.output<typeof couponPreviewInput>): Record<string, unknown> {
   const { code, customer_id, plan_id, product_ids, cart_amount } = sent;
   const plan = plan_id === undefined ? undefined : space.plans.get(plan_id);
   if (plan_id !== undefined && plan === undefined) throw invalidValue("plan_id", "no such plan");
@@ -201,21 +189,11 @@ const couponProblems = {
 export type CouponProblem = (typeof couponErrors)[number];
 
 /** The first reason why a code cannot be redeemed, or null. */
-function couponProblem(
-  coupon: CouponRecord,
-  code: CouponCodeRecord,
-  use: CouponUse,
-): CouponProblem | null {
-  return (
-    stateProblem(coupon, code, use.now) ?? cartProblem(coupon, use) ?? customerProblem(coupon, use)
-  );
+function couponProblem(coupon: CouponRecord, code: CouponCodeRecord, use: CouponUse): CouponProblem | null {
+  return stateProblem(coupon, code, use.now) ?? cartProblem(coupon, use) ?? customerProblem(coupon, use);
 }
 
-function stateProblem(
-  coupon: CouponRecord,
-  code: CouponCodeRecord,
-  now: string,
-): CouponProblem | null {
+function stateProblem(coupon: CouponRecord, code: CouponCodeRecord, now: string): CouponProblem | null {
   if (coupon.archived_at !== null) return "coupon_archived";
   if (!coupon.active) return "coupon_inactive";
   if (coupon.starts_at !== null && now < coupon.starts_at) return "coupon_not_started";
@@ -246,16 +224,12 @@ function customerProblem(coupon: CouponRecord, { customer }: CouponUse): CouponP
   if (customer === undefined) return null;
   if (coupon.first_time_customer_only && !customer.isFirstTime()) return "coupon_first_time_only";
   const limit = coupon.max_redemptions_per_customer;
-  if (limit !== null && customer.redemptionsOf(coupon.id) >= limit)
-    return "coupon_customer_limit_reached";
+  if (limit !== null && customer.redemptionsOf(coupon.id) >= limit) return "coupon_customer_limit_reached";
   return null;
 }
 
 /** Whether a coupon discounts a product. */
-function coversProduct(
-  coupon: Pick<CouponRecord, "product_scope" | "product_ids">,
-  productId: string,
-): boolean {
+function coversProduct(coupon: Pick<CouponRecord, "product_scope" | "product_ids">, productId: string): boolean {
   return covers(coupon.product_scope, coupon.product_ids, productId);
 }
 

@@ -2,11 +2,7 @@ import { ApiError, notFound } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import { assertGateway } from "../payment-methods/card-gateway.ts";
-import {
-  cardOfCustomerVault,
-  cardsOf,
-  storeCard,
-} from "../payment-methods/payment-method-operations.ts";
+import { cardOfCustomerVault, cardsOf, storeCard } from "../payment-methods/payment-method-operations.ts";
 import type { VaultedCard } from "../payment-methods/payment-method.ts";
 import { cancelSubscription, subscriptionsOf } from "../subscriptions/subscription-operations.ts";
 import type { AddressRecord, CustomerRecord } from "./customer.ts";
@@ -25,17 +21,13 @@ export interface CustomerInput {
 const vaultField = "svc_gateway_customer_vault_id";
 
 /** Creates a customer, with a card of the vault as default when the request names one. All or nothing. */
-export function createCustomer(
-  space: Space,
-  input: CustomerInput & { email: string },
-): CustomerRecord {
+export function createCustomer(space: Space, input: CustomerInput & { email: string }): CustomerRecord {
   assertUnused(space, input, null);
   const vaulted = vaultedCard(space, input);
   const id = space.ids.uuid();
   const address = input.shipping_address ?? null;
   const at = space.time.iso();
-  const card =
-    vaulted === null ? null : storeCard(space, { customerId: id, card: vaulted, isDefault: true });
+  const card = vaulted === null ? null : storeCard(space, { customerId: id, card: vaulted, isDefault: true });
   const customer: CustomerRecord = {
     id,
     email: input.email,
@@ -57,20 +49,14 @@ export function createCustomer(
 }
 
 /** Changes the fields that were sent; an empty request changes nothing. Refused for a deleted customer. */
-export function updateCustomer(
-  space: Space,
-  customer: CustomerRecord,
-  input: CustomerInput,
-): CustomerRecord {
+export function updateCustomer(space: Space, customer: CustomerRecord, input: CustomerInput): CustomerRecord {
   if (customer.deleted) {
     throw new ApiError("invalid_state_transition", "A deleted customer cannot be changed.");
   }
   assertUnused(space, input, customer.id);
   const vaulted = vaultedCard(space, input);
   const { shipping_address, svc_gateway_customer_vault_id: _token, ...sent } = input;
-  const fields = Object.fromEntries(
-    Object.entries(sent).filter(([, value]) => value !== undefined),
-  );
+  const fields = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined));
   if (Object.keys(fields).length === 0 && shipping_address === undefined && vaulted === null) {
     return customer;
   }
@@ -78,16 +64,13 @@ export function updateCustomer(
     shipping_address === undefined
       ? {}
       : {
-          shipping_address:
-            shipping_address === null ? null : storeAddress(space, customer.id, shipping_address),
+          shipping_address: shipping_address === null ? null : storeAddress(space, customer.id, shipping_address),
         };
   const changed: CustomerRecord = {
     ...customer,
     ...fields,
     ...address,
-    ...(vaulted === null
-      ? {}
-      : { default_payment_method_id: replaceDefault(space, customer, vaulted) }),
+    ...(vaulted === null ? {} : { default_payment_method_id: replaceDefault(space, customer, vaulted) }),
     updated_at: space.touch(customer.updated_at),
   };
   moveContacts(space, customer, changed);
@@ -118,10 +101,7 @@ function replaceDefault(space: Space, customer: CustomerRecord, vaulted: Vaulted
 export function deleteCustomer(space: Space, customer: CustomerRecord): void {
   if (customer.deleted) return;
   if (subscriptionsOf(space, customer.id, ["active", "paused"]).length > 0) {
-    throw new ApiError(
-      "customer_has_active_subscriptions",
-      "The customer has active or paused subscriptions.",
-    );
+    throw new ApiError("customer_has_active_subscriptions", "The customer has active or paused subscriptions.");
   }
   for (const subscription of subscriptionsOf(space, customer.id, ["past_due"])) {
     cancelSubscription(space, subscription);
@@ -147,11 +127,7 @@ function assertUnused(space: Space, input: CustomerInput, ownId: string | null):
   const { email, phone } = input;
   const emailOwner = email === undefined ? undefined : space.emails.get(email.toLowerCase());
   if (emailOwner !== undefined && emailOwner !== ownId) {
-    throw new ApiError(
-      "email_already_exists",
-      "Another customer has this e-mail address.",
-      "email",
-    );
+    throw new ApiError("email_already_exists", "Another customer has this e-mail address.", "email");
   }
   const phoneOwner = typeof phone === "string" ? space.phones.get(phone) : undefined;
   if (phoneOwner !== undefined && phoneOwner !== ownId) {
@@ -217,11 +193,7 @@ export function resolveAddress(
   sent: { shipping_address_id?: string | undefined; shipping_address?: AddressInput | undefined },
 ): AddressRecord | null {
   if (sent.shipping_address_id !== undefined && sent.shipping_address !== undefined) {
-    throw new ApiError(
-      "invalid_value",
-      "Send either shipping_address_id or shipping_address.",
-      "shipping_address_id",
-    );
+    throw new ApiError("invalid_value", "Send either shipping_address_id or shipping_address.", "shipping_address_id");
   }
   if (sent.shipping_address !== undefined) {
     return storeAddress(space, customerId, sent.shipping_address);

@@ -37,11 +37,7 @@ export interface WithCustomers {
 }
 
 /** Embeds the customer of a record in its body, for `expand=customer`. */
-export function embedCustomer(
-  space: WithCustomers,
-  body: Record<string, unknown>,
-  customerId: string,
-): void {
+export function embedCustomer(space: WithCustomers, body: Record<string, unknown>, customerId: string): void {
   const customer = space.customers.get(customerId);
   body.customer = customer === undefined ? null : customerBody(customer);
 }

@@ -133,8 +133,7 @@ export function chargeOrder(
   const sale: TransactionRecord = {
     id: space.ids.uuid(),
     type: "sale",
-    status:
-      declined !== null ? "failed" : confirmsLater(space) && !isFree ? "pending" : "succeeded",
+    status: declined !== null ? "failed" : confirmsLater(space) && !isFree ? "pending" : "succeeded",
     amount: order.total,
     currency: order.currency,
     customer_id: order.customer_id,
@@ -257,10 +256,7 @@ function stepAt(space: Space, { type, status, created_at }: TransactionRecord): 
 }
 
 /** The transactions of an order, one of them replaced by its newer state. */
-export function withTransaction(
-  { transactions }: OrderRecord,
-  newer: TransactionRecord,
-): TransactionRecord[] {
+export function withTransaction({ transactions }: OrderRecord, newer: TransactionRecord): TransactionRecord[] {
   return transactions.map((known) => (known.id === newer.id ? newer : known));
 }
 

@@ -12,14 +12,7 @@ import type { PaymentMethodRecord } from "../payment-methods/payment-method.ts";
 import type { ProductRecord } from "../products/product.ts";
 import { chargedCard, completeOrder, openOrder } from "./charge-order.ts";
 import { refundOrder, retryOrder } from "./order-transitions.ts";
-import {
-  type OrderRecord,
-  type OrderStatus,
-  expandedOrder,
-  listedOrder,
-  orderBody,
-  priceOf,
-} from "./order.ts";
+import { type OrderRecord, type OrderStatus, expandedOrder, listedOrder, orderBody, priceOf } from "./order.ts";
 
 const create = mounted(routes.createOrder, (space, { body, resumes }, state) => {
   const pending = resumes === null ? undefined : space.orders.get(resumes);
@@ -59,11 +52,7 @@ const create = mounted(routes.createOrder, (space, { body, resumes }, state) => 
 });
 
 /** Submits the payment of a pending order. The settings decide how fast the gateway answers, and whether it does. */
-function charge(
-  space: Space,
-  pending: OrderRecord,
-  card: PaymentMethodRecord,
-): Answer | Promise<Answer> {
+function charge(space: Space, pending: OrderRecord, card: PaymentMethodRecord): Answer | Promise<Answer> {
   const { gateway_delay_ms, gateway_times_out } = space.settings();
   if (gateway_times_out) throw new GatewayTimeout(pending.id);
   const charged = () => answerWith(201, completeOrder(space, pending, { card }), orderBody);
@@ -129,11 +118,7 @@ const retrieve = mounted(routes.getOrder, (space, { params, query }, state) =>
 );
 
 const refund = mounted(routes.refundOrder, (space, { params, body }, state) =>
-  answerWith(
-    200,
-    refundOrder(space, find(state, space, "orders", params.id), body.amount),
-    orderBody,
-  ),
+  answerWith(200, refundOrder(space, find(state, space, "orders", params.id), body.amount), orderBody),
 );
 
 const retry = mounted(routes.retryOrder, (space, { params }, state) =>

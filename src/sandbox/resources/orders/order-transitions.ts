@@ -3,20 +3,8 @@ import type { Space } from "../../engine/space.ts";
 import { type Outcome, outcomeOf, testCards } from "../payment-methods/test-cards.ts";
 import { applyRetriedCycle, applyRetriedFirstCharge } from "../subscriptions/bill-subscription.ts";
 import type { TransactionRecord, TransactionStatus } from "../transactions/transaction.ts";
-import {
-  announceOutcome,
-  attemptsOf,
-  chargeOrder,
-  chargedCard,
-  withTransaction,
-} from "./charge-order.ts";
-import {
-  type OrderRecord,
-  type OrderStatus,
-  decideRefund,
-  refundedAmount,
-  statusAfterRefund,
-} from "./order.ts";
+import { announceOutcome, attemptsOf, chargeOrder, chargedCard, withTransaction } from "./charge-order.ts";
+import { type OrderRecord, type OrderStatus, decideRefund, refundedAmount, statusAfterRefund } from "./order.ts";
 
 /**
  * Charges a failed order again with its own card, or repeats a failed refund. For a subscription's order the cycle is
@@ -29,19 +17,13 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
     const message = `An order with status ${order.status} cannot be retried.`;
     throw new ApiError("invalid_state_transition", message);
   }
-  const subscription =
-    order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
+  const subscription = order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
   if (subscription?.status === "canceled" || subscription?.status === "completed") {
     const message = `The order's subscription is ${subscription.status}.`;
     throw new ApiError("invalid_state_transition", message);
   }
   const isFirstCharge = subscription?.status === "failed";
-  const retried = chargeOrder(
-    space,
-    order,
-    chargedCard(space, order),
-    isFirstCharge ? { subscription_cycle: 1 } : {},
-  );
+  const retried = chargeOrder(space, order, chargedCard(space, order), isFirstCharge ? { subscription_cycle: 1 } : {});
   const isInDunning = subscription?.dunning?.order_id === order.id;
   announceOutcome(
     space,
@@ -64,17 +46,10 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
  * Refunds `asked` cents, or the whole remaining balance. Refused unless the order is `succeeded` or
  * `partially_refunded`.
  */
-export function refundOrder(
-  space: Space,
-  order: OrderRecord,
-  asked: number | undefined,
-): OrderRecord {
+export function refundOrder(space: Space, order: OrderRecord, asked: number | undefined): OrderRecord {
   const decision = decideRefund(order, asked);
   if (!decision.ok && decision.reason === "status") {
-    throw new ApiError(
-      "invalid_state_transition",
-      `An order with status ${order.status} cannot be refunded.`,
-    );
+    throw new ApiError("invalid_state_transition", `An order with status ${order.status} cannot be refunded.`);
   }
   if (!decision.ok) {
     const message = `Only ${decision.remaining} of the order's total remain to be refunded.`;
@@ -202,9 +177,7 @@ function move(
   );
   if (sale === undefined) throw new Error(`order ${order.id} has no captured sale`);
   const movedSale =
-    sale.status === step.sale
-      ? sale
-      : { ...sale, status: step.sale, updated_at: space.touch(sale.updated_at) };
+    sale.status === step.sale ? sale : { ...sale, status: step.sale, updated_at: space.touch(sale.updated_at) };
   const moved: OrderRecord = {
     ...order,
     status: step.to,

@@ -130,8 +130,7 @@ export function refundedAmount(order: Pick<OrderRecord, "transactions">): number
 }
 
 export type RefundDecision =
-  | { ok: true; amount: number }
-  | { ok: false; reason: "status" | "exceeds_remaining"; remaining: number };
+  { ok: true; amount: number } | { ok: false; reason: "status" | "exceeds_remaining"; remaining: number };
 
 /** The amount of a refund: the requested one, else the whole remaining balance. */
 export function decideRefund(order: OrderRecord, asked: number | undefined): RefundDecision {
@@ -139,8 +138,7 @@ export function decideRefund(order: OrderRecord, asked: number | undefined): Ref
   if (!isRefundable(order.status)) return { ok: false, reason: "status", remaining };
   const amount = asked ?? remaining;
   // A free order has nothing to refund.
-  if (amount > remaining || remaining === 0)
-    return { ok: false, reason: "exceeds_remaining", remaining };
+  if (amount > remaining || remaining === 0) return { ok: false, reason: "exceeds_remaining", remaining };
   return { ok: true, amount };
 }
 

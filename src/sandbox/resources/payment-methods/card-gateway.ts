@@ -100,10 +100,7 @@ export function readableCard(space: Space, raw: RawCard): Omit<VaultedCard, "bil
 }
 
 /** Creates a customer vault with its first card. */
-export function addCustomerVault(
-  space: Space,
-  card: VaultedCard,
-): { vaultId: string; billingId: string } {
+export function addCustomerVault(space: Space, card: VaultedCard): { vaultId: string; billingId: string } {
   const vaultId = space.ids.processorId();
   space.vault.customers.set(vaultId, []);
   return { vaultId, billingId: addBilling(space, vaultId, card) };

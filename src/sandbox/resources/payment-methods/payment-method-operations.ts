@@ -60,11 +60,7 @@ export function deletePaymentMethod(
 }
 
 /** Moves a subscription to another card, even a past-due one: the card that dunning would charge is removed. */
-function moveToCard(
-  space: Space,
-  subscription: SubscriptionRecord,
-  card: PaymentMethodRecord,
-): void {
+function moveToCard(space: Space, subscription: SubscriptionRecord, card: PaymentMethodRecord): void {
   const changed: SubscriptionRecord = {
     ...subscription,
     payment_method: card.summary,
@@ -145,11 +141,7 @@ export function storeCard(
 }
 
 /** Makes a stored card the only default of its customer and announces the customer's change. */
-function makeDefault(
-  space: Space,
-  customer: CustomerRecord,
-  card: PaymentMethodRecord,
-): PaymentMethodRecord {
+function makeDefault(space: Space, customer: CustomerRecord, card: PaymentMethodRecord): PaymentMethodRecord {
   for (const other of cardsOf(space, customer.id)) {
     if (other.is_default && other.id !== card.id) {
       space.paymentMethods.replace({ ...other, is_default: false });

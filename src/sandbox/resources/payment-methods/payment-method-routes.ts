@@ -5,11 +5,7 @@ import type { Space } from "../../engine/space.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import { find } from "../find.ts";
 import { assertBillingDetails, assertGateway, isExpired, readableCard } from "./card-gateway.ts";
-import {
-  addPaymentMethod,
-  cardOfBilling,
-  deletePaymentMethod,
-} from "./payment-method-operations.ts";
+import { addPaymentMethod, cardOfBilling, deletePaymentMethod } from "./payment-method-operations.ts";
 import { type VaultedCard, paymentMethodBody } from "./payment-method.ts";
 
 const addCard = mounted(routes.addPaymentMethod, (space, { params, body }, state) => {

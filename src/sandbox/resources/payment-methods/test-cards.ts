@@ -95,16 +95,10 @@ export const testCards: Readonly<Record<string, TestCard>> = {
   card_lost_stolen: sequence("9010", [decline("lost_stolen_card")]),
   card_fraud_suspected: sequence("9011", [decline("fraud_suspected")]),
   card_duplicate_transaction: sequence("9012", [decline("duplicate_transaction")]),
-  card_invalid_merchant_configuration: sequence("9013", [
-    decline("invalid_merchant_configuration"),
-  ]),
+  card_invalid_merchant_configuration: sequence("9013", [decline("invalid_merchant_configuration")]),
   card_validation_error: sequence("9014", [decline("validation_error")]),
   card_declined_once: sequence("9101", [decline("insufficient_funds"), null]),
-  card_declined_twice: sequence("9102", [
-    decline("insufficient_funds"),
-    decline("do_not_honor"),
-    null,
-  ]),
+  card_declined_twice: sequence("9102", [decline("insufficient_funds"), decline("do_not_honor"), null]),
   card_renewal_declined_once: sequence("9103", [null, decline("insufficient_funds"), null]),
   card_renewal_declined_twice: sequence("9104", [
     null,
@@ -136,9 +130,7 @@ function inTurn(outcomes: readonly Outcome[]): string {
 }
 
 const byNumber = new Map(
-  Object.entries(testCards).flatMap(([token, { number }]) =>
-    number === undefined ? [] : [[number, token] as const],
-  ),
+  Object.entries(testCards).flatMap(([token, { number }]) => (number === undefined ? [] : [[number, token] as const])),
 );
 
 /** Brands by their leading digits; the first match counts. */
@@ -160,10 +152,7 @@ export function isTestCardNumber(number: string): boolean {
  * What the vault keeps of a card: everything but its number. Charges of a number that is not a published test card
  * succeed, those of other providers' test sets too.
  */
-export function cardOfNumber(
-  number: string,
-  expiry: { month: number; year: number },
-): Omit<VaultedCard, "billing_id"> {
+export function cardOfNumber(number: string, expiry: { month: number; year: number }): Omit<VaultedCard, "billing_id"> {
   const behaviour = byNumber.get(number) ?? "card_visa";
   const brand = brands.find(([pattern]) => pattern.test(number))?.[1] ?? "unknown";
   const exp = `${String(expiry.month).padStart(2, "0")}/${expiry.year}`;

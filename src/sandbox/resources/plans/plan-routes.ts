@@ -11,8 +11,7 @@ const list = mounted(routes.listPlans, (space, { query }) => {
     show: (plan) => ({ ...plan }),
     test: (plan) =>
       (query.active === undefined || plan.active === query.active) &&
-      (search === undefined ||
-        [plan.name, plan.plan_code, plan.description].join(" ").toLowerCase().includes(search)),
+      (search === undefined || [plan.name, plan.plan_code, plan.description].join(" ").toLowerCase().includes(search)),
   });
 });
 

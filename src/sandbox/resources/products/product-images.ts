@@ -32,10 +32,7 @@ const reorder = mounted(routes.reorderProductImages, (space, { params, body }, s
 export const productImageEndpoints: readonly Mounted[] = [add, remove, reorder];
 
 /** A product's images in display order. */
-export function imagesOf(
-  space: Pick<Space, "images">,
-  productId: string,
-): readonly ProductImageRecord[] {
+export function imagesOf(space: Pick<Space, "images">, productId: string): readonly ProductImageRecord[] {
   return space.images.get(productId) ?? [];
 }
 
@@ -76,11 +73,7 @@ function deleteImage(space: Space, product: ProductRecord, imageId: string): voi
 }
 
 /** Puts the images in the order of `ids`, which must name each of them once. */
-function reorderImages(
-  space: Space,
-  product: ProductRecord,
-  ids: readonly string[],
-): readonly ProductImageRecord[] {
+function reorderImages(space: Space, product: ProductRecord, ids: readonly string[]): readonly ProductImageRecord[] {
   const images = imagesOf(space, product.id);
   const ordered = ids.map((id) => {
     const image = images.find((known) => known.id === id);
@@ -94,11 +87,7 @@ function reorderImages(
   return ordered;
 }
 
-const signatures: readonly (readonly [
-  type: string,
-  extension: string,
-  leading: readonly string[],
-])[] = [
+const signatures: readonly (readonly [type: string, extension: string, leading: readonly string[]])[] = [
   ["image/jpeg", "jpg", ["\xff\xd8\xff"]],
   ["image/png", "png", ["\x89PNG\r\n\x1a\n"]],
   ["image/gif", "gif", ["GIF87a", "GIF89a"]],

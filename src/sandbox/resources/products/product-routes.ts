@@ -103,9 +103,7 @@ function updateProduct(space: Space, product: ProductRecord, input: ProductInput
 /** Deletes a product: softly when orders or plans refer to it, hard otherwise. */
 function deleteProduct(space: Space, product: ProductRecord): void {
   if (product.deleted) return;
-  const plans = space.plans
-    .all()
-    .filter((plan) => plan.products.some(({ id }) => id === product.id));
+  const plans = space.plans.all().filter((plan) => plan.products.some(({ id }) => id === product.id));
   if (plans.some((plan) => plan.active)) {
     throw new ApiError("product_in_active_plans", "The product is part of active plans.");
   }
@@ -121,9 +119,7 @@ function deleteProduct(space: Space, product: ProductRecord): void {
 }
 
 function wasOrdered(space: Space, productId: string): boolean {
-  return space.orders.byCreation.some(({ value: order }) =>
-    order.items.some((item) => item.product_id === productId),
-  );
+  return space.orders.byCreation.some(({ value: order }) => order.items.some((item) => item.product_id === productId));
 }
 
 function assertSkuUnused(space: Space, sku: string | null | undefined, ownId: string | null): void {

@@ -32,10 +32,7 @@ export function productBody(product: ProductRecord): Record<string, unknown> {
 }
 
 /** An image with its position among those of its product. */
-export function productImageBody(
-  image: ProductImageRecord,
-  order: number,
-): Record<string, unknown> {
+export function productImageBody(image: ProductImageRecord, order: number): Record<string, unknown> {
   const { id, product_id, url, created_at } = image;
   return { id, product_id, url, order, created_at };
 }

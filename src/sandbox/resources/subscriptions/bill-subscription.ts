@@ -1,12 +1,6 @@
 import type { Space } from "../../engine/space.ts";
 import { type AppliedCoupon, coversCycle, discountOf } from "../coupons/coupon.ts";
-import {
-  type NewOrder,
-  announceOutcome,
-  attemptsOf,
-  chargeOrder,
-  createOrder,
-} from "../orders/charge-order.ts";
+import { type NewOrder, announceOutcome, attemptsOf, chargeOrder, createOrder } from "../orders/charge-order.ts";
 import { type OrderRecord, type PricedItem, priceOf, subtotalOf } from "../orders/order.ts";
 import type { PaymentMethodRecord } from "../payment-methods/payment-method.ts";
 import type { PlanRecord } from "../plans/plan.ts";
@@ -75,11 +69,7 @@ export function retryIfDue(space: Space, id: string): void {
   if (order?.status !== "failed") return;
 
   const retries = dunning.retries + 1;
-  const next = nextRetryAt(
-    new Date(dunning.first_declined_at),
-    retries + 1,
-    space.settings().dunning_retry_days,
-  );
+  const next = nextRetryAt(new Date(dunning.first_declined_at), retries + 1, space.settings().dunning_retry_days);
   const next_retry_at = next?.toISOString() ?? null;
   const retried = chargeOrder(space, order, cardFor(space, subscription, order));
   announceOutcome(space, retried, { attempt_count: attemptsOf(retried), next_retry_at });
@@ -93,8 +83,7 @@ export function retryIfDue(space: Space, id: string): void {
 /** The order's own card, or its replacement if that was removed. */
 function cardFor(space: Space, subscription: SubscriptionRecord, order: OrderRecord) {
   const card =
-    space.paymentMethods.get(order.payment_method.id) ??
-    space.paymentMethods.get(subscription.payment_method.id);
+    space.paymentMethods.get(order.payment_method.id) ?? space.paymentMethods.get(subscription.payment_method.id);
   if (card === undefined) throw new Error(`subscription ${subscription.id} has no card`);
   return card;
 }
@@ -120,10 +109,7 @@ export function completeIfOver(space: Space, id: string): void {
 export function chargeCycle(
   space: Space,
   input: {
-    subscription: Pick<
-      SubscriptionRecord,
-      "id" | "customer_id" | "shipping_address" | "applied_coupon"
-    >;
+    subscription: Pick<SubscriptionRecord, "id" | "customer_id" | "shipping_address" | "applied_coupon">;
     plan: PlanRecord;
     card: PaymentMethodRecord;
     cycle: number;
@@ -193,11 +179,7 @@ export function storeStatusChange(space: Space, changed: SubscriptionRecord, typ
 }
 
 /** Handles an approved renewal: advances the periods, sends the event, plans the next charge. */
-function settlePaidCycle(
-  space: Space,
-  subscription: SubscriptionRecord,
-  order: OrderRecord,
-): SubscriptionRecord {
+function settlePaidCycle(space: Space, subscription: SubscriptionRecord, order: OrderRecord): SubscriptionRecord {
   const cycle = subscription.current_billing_cycle + 1;
   const changed: SubscriptionRecord = {
     ...subscription,
@@ -220,11 +202,7 @@ function settlePaidCycle(
 }
 
 /** Handles a retry of the renewal in dunning, whether by the dunning job or by hand. */
-export function applyRetriedCycle(
-  space: Space,
-  subscription: SubscriptionRecord,
-  order: OrderRecord,
-): void {
+export function applyRetriedCycle(space: Space, subscription: SubscriptionRecord, order: OrderRecord): void {
   if (order.status === "succeeded") {
     settlePaidCycle(space, subscription, order);
     return;
@@ -242,11 +220,7 @@ export function applyRetriedCycle(
  * Handles a retry of the first charge. Once it is approved, the first cycle is paid and current. The subscription stays
  * `failed` and bills nothing more.
  */
-export function applyRetriedFirstCharge(
-  space: Space,
-  subscription: SubscriptionRecord,
-  order: OrderRecord,
-): void {
+export function applyRetriedFirstCharge(space: Space, subscription: SubscriptionRecord, order: OrderRecord): void {
   const isPaid = order.status === "succeeded";
   const changed: SubscriptionRecord = {
     ...subscription,

@@ -158,10 +158,7 @@ function rescheduled(
 }
 
 /** Cancels a subscription at once. It cannot be reactivated. */
-export function cancelSubscription(
-  space: Space,
-  subscription: SubscriptionRecord,
-): SubscriptionRecord {
+export function cancelSubscription(space: Space, subscription: SubscriptionRecord): SubscriptionRecord {
   if (subscription.status === "canceled") {
     throw new ApiError("already_canceled", "The subscription is already canceled.");
   }
@@ -188,7 +185,5 @@ export function subscriptionsOf(
   customerId: string,
   statuses: readonly SubscriptionRecord["status"][],
 ): SubscriptionRecord[] {
-  return space.subscriptions
-    .inGroup("customer_id", customerId)
-    .filter(({ status }) => statuses.includes(status));
+  return space.subscriptions.inGroup("customer_id", customerId).filter(({ status }) => statuses.includes(status));
 }

@@ -8,11 +8,7 @@ import { quoteForPlan } from "../coupons/redeem-coupon.ts";
 import { resolveAddress } from "../customers/customer-operations.ts";
 import type { AddressRecord } from "../customers/customer.ts";
 import { cardOf, chargeParties, find } from "../find.ts";
-import {
-  cancelSubscription,
-  changeSubscription,
-  createSubscription,
-} from "./subscription-operations.ts";
+import { cancelSubscription, changeSubscription, createSubscription } from "./subscription-operations.ts";
 import {
   type SubscriptionRecord,
   expandedSubscription,

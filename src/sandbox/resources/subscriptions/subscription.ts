@@ -56,22 +56,16 @@ export interface SubscriptionRecord {
   readonly updated_at: string;
 }
 
-export const planSummary = ({
+export const planSummary = ({ id, name, amount, currency }: PlanRecord): SubscriptionRecord["plan"] => ({
   id,
   name,
   amount,
   currency,
-}: PlanRecord): SubscriptionRecord["plan"] => ({ id, name, amount, currency });
+});
 
 /** A subscription without its cycles. The detailed fields are always shown. */
 export function subscriptionBody(subscription: SubscriptionRecord): Record<string, unknown> {
-  const {
-    plan_id: _planId,
-    schedule: _schedule,
-    dunning: _dunning,
-    cycles: _cycles,
-    ...body
-  } = subscription;
+  const { plan_id: _planId, schedule: _schedule, dunning: _dunning, cycles: _cycles, ...body } = subscription;
   return body;
 }
 
@@ -93,12 +87,7 @@ export function expandedSubscription(
 
 export type PeriodFields = Pick<
   SubscriptionRecord,
-  | "status"
-  | "current_period_start"
-  | "current_period_end"
-  | "current_billing_cycle"
-  | "next_billing_date"
-  | "schedule"
+  "status" | "current_period_start" | "current_period_end" | "current_billing_cycle" | "next_billing_date" | "schedule"
 >;
 
 /**
@@ -106,10 +95,7 @@ export type PeriodFields = Pick<
  * last cycle paid it is completed; past its end date nothing more is billed.
  */
 export function periodsAfterPayment(
-  subscription: Pick<
-    SubscriptionRecord,
-    "billing_cycle" | "total_billing_cycles" | "end_date" | "schedule"
-  >,
+  subscription: Pick<SubscriptionRecord, "billing_cycle" | "total_billing_cycles" | "end_date" | "schedule">,
   cycle: number,
   periods: number,
 ): PeriodFields {
@@ -159,11 +145,7 @@ export function billingDate(start: Date, cycle: BillingCycle, n: number): Date {
 }
 
 /** The first billing date, counted from `start`, that is later than `after`. */
-export function nextBillingDateAfter(
-  start: Date,
-  cycle: BillingCycle,
-  after: Date,
-): { date: Date; n: number } {
+export function nextBillingDateAfter(start: Date, cycle: BillingCycle, after: Date): { date: Date; n: number } {
   let n = 1;
   while (billingDate(start, cycle, n) <= after) n += 1;
   return { date: billingDate(start, cycle, n), n };
@@ -192,11 +174,7 @@ function daysInMonth(date: Date): number {
  * When a declined renewal is retried next; null after the last attempt. `retryDays` are days after the first decline of
  * the cycle. `attempts` is how many were made, at least 1.
  */
-export function nextRetryAt(
-  firstDeclinedAt: Date,
-  attempts: number,
-  retryDays: readonly number[],
-): Date | null {
+export function nextRetryAt(firstDeclinedAt: Date, attempts: number, retryDays: readonly number[]): Date | null {
   const days = retryDays[attempts - 1];
   return days === undefined ? null : new Date(firstDeclinedAt.getTime() + days * dayMs);
 }

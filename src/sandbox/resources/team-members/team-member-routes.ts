@@ -56,11 +56,7 @@ export interface Invitation {
  * Invites a person. Refused for the Owner's role, and for an address with an active or pending membership. A blocked
  * person can be invited again, which makes a second membership. The mail is in the outbox.
  */
-function inviteTeamMember(
-  space: Space,
-  role: RoleRecord,
-  invitation: Invitation,
-): TeamMemberRecord {
+function inviteTeamMember(space: Space, role: RoleRecord, invitation: Invitation): TeamMemberRecord {
   if (role.name === ownerRole) {
     throw new ApiError("insufficient_permissions", "The Owner role cannot be assigned.", "role_id");
   }

@@ -35,10 +35,7 @@ export interface OutboxMessage {
 }
 
 /** A role, with its permissions if requested. */
-export function roleBody(
-  role: RoleRecord,
-  expand: readonly "permissions"[] = [],
-): Record<string, unknown> {
+export function roleBody(role: RoleRecord, expand: readonly "permissions"[] = []): Record<string, unknown> {
   const { id, name, description, default_page, permissions } = role;
   const body = { id, name, description, default_page };
   return expand.includes("permissions") ? { ...body, permissions } : body;
@@ -81,11 +78,7 @@ const roleSeeds: readonly RoleSeed[] = [
 ];
 
 /** Adds the roles of every merchant, and the owner, who has no inviter and no phone. */
-export function seedTeam(space: {
-  ids: Ids;
-  roles: Table<RoleRecord>;
-  teamMembers: Table<TeamMemberRecord>;
-}): void {
+export function seedTeam(space: { ids: Ids; roles: Table<RoleRecord>; teamMembers: Table<TeamMemberRecord> }): void {
   for (const [name, description, default_page, permissions] of roleSeeds) {
     const id = space.ids.uuid();
     const role: RoleRecord = { id, name, description, default_page, permissions, created_at };

@@ -45,8 +45,7 @@ function expandedTransaction(
   const body = transactionBody(transaction);
   if (expand.includes("customer")) embedCustomer(space, body, transaction.customer_id);
   if (expand.includes("order")) {
-    const order =
-      transaction.order_id === null ? undefined : space.orders.get(transaction.order_id);
+    const order = transaction.order_id === null ? undefined : space.orders.get(transaction.order_id);
     body.order = order === undefined ? null : orderBody(order);
   }
   return body;

@@ -1,7 +1,4 @@
-import type {
-  transactionStatuses,
-  transactionTypes,
-} from "../../../contract/resources/transactions.ts";
+import type { transactionStatuses, transactionTypes } from "../../../contract/resources/transactions.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import type { CardSummary } from "../payment-methods/payment-method.ts";
 import type { FailureCode } from "../payment-methods/test-cards.ts";

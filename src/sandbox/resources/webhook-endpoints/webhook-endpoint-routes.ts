@@ -7,11 +7,7 @@ import type { Space } from "../../engine/space.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import { find } from "../find.ts";
-import {
-  type WebhookEndpointRecord,
-  checkWebhookUrl,
-  webhookEndpointBody,
-} from "./webhook-endpoint.ts";
+import { type WebhookEndpointRecord, checkWebhookUrl, webhookEndpointBody } from "./webhook-endpoint.ts";
 
 /** The type of the test event; the interface names none. */
 const testEventType = "webhook_endpoint.test";
@@ -65,15 +61,7 @@ const test = mounted(routes.testWebhookEndpoint, (space, { params }, state) => {
   return plainAnswer(200, { id, event_id: event.id, message: "A test event is on its way." });
 });
 
-export const webhookEndpointEndpoints: readonly Mounted[] = [
-  create,
-  list,
-  retrieve,
-  update,
-  remove,
-  rotate,
-  test,
-];
+export const webhookEndpointEndpoints: readonly Mounted[] = [create, list, retrieve, update, remove, rotate, test];
 
 export interface WebhookEndpointInput {
   url?: string | undefined;

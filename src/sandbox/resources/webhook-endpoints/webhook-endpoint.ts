@@ -23,10 +23,7 @@ export interface WebhookEndpointRecord {
 }
 
 /** An endpoint as it is at `nowIso`, without its secrets. */
-export function webhookEndpointBody(
-  endpoint: WebhookEndpointRecord,
-  nowIso: string,
-): Record<string, unknown> {
+export function webhookEndpointBody(endpoint: WebhookEndpointRecord, nowIso: string): Record<string, unknown> {
   const { secrets, ...body } = endpoint;
   const previous = secrets.find((secret) => secret.valid_until !== null);
   const rotationEndsAt = previous?.valid_until ?? null;
@@ -51,10 +48,7 @@ export function liveSecrets(endpoint: WebhookEndpointRecord, nowIso: string): st
 export type UrlCheck = "ok" | "malformed" | "insecure";
 
 /** Which webhook URLs are accepted: https, and http where the setting `allow_http_endpoints` permits it. */
-export function checkWebhookUrl(
-  text: string,
-  allowHttp: Settings["allow_http_endpoints"],
-): UrlCheck {
+export function checkWebhookUrl(text: string, allowHttp: Settings["allow_http_endpoints"]): UrlCheck {
   if (!URL.canParse(text)) return "malformed";
   const url = new URL(text);
   if (url.protocol === "https:") return "ok";

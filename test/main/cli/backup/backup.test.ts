@@ -1,17 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  chmod,
-  cp,
-  mkdir,
-  mkdtemp,
-  readFile,
-  readdir,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,19 +10,13 @@ import { registerAlerts } from "../../../../src/main/cli/alerts.ts";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
 import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
 import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
-import {
-  erasedByLaterBackups,
-  restoreBackup,
-} from "../../../../src/main/cli/backup/restore-backup.ts";
+import { erasedByLaterBackups, restoreBackup } from "../../../../src/main/cli/backup/restore-backup.ts";
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
 import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
 import { aloneInRestore, beginRestore, isRestoreOpen } from "../../../../src/main/open-restore.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
-import {
-  findClientPrograms,
-  libpqEnvironment,
-} from "../../../../src/platform/postgres/client-programs.ts";
+import { findClientPrograms, libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";
 import { exists } from "../../../../src/platform/files.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { debianPostgresInstalled, startDebianServer } from "../../../support/debian-postgres.ts";
@@ -78,18 +61,13 @@ test.each(["a%3Db", "a=b", "a%20b", "a%2Fb", "%C3%A9", "postgres://x", "a%5Cb"])
   },
 );
 
-test.runIf(debianPostgresInstalled)(
-  "an older pg_dump than the server's is refused, with what to install",
-  async () => {
-    const { error } = await runCommand(registerBackup, ["backup", folder], {
-      env: database.environment,
-    });
-    expect(String(error)).toMatch(
-      /The server is PostgreSQL 18, .* found 15\.\d+ .*postgresql-client-18 .*--pg-bin/,
-    );
-    expect(await readdir(folder)).toEqual([]);
-  },
-);
+test.runIf(debianPostgresInstalled)("an older pg_dump than the server's is refused, with what to install", async () => {
+  const { error } = await runCommand(registerBackup, ["backup", folder], {
+    env: database.environment,
+  });
+  expect(String(error)).toMatch(/The server is PostgreSQL 18, .* found 15\.\d+ .*postgresql-client-18 .*--pg-bin/);
+  expect(await readdir(folder)).toEqual([]);
+});
 
 test("a backup outlives what role and database set against long transactions", async () => {
   const name = new URL(database.directUrl).pathname.slice(1);
@@ -124,9 +102,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       insert into people.sessions (token_hash, account_id, account_version, method, address, user_agent, began_at, last_seen_at)
       select '\\x01', id, 1, 'password', '127.0.0.1', '', now(), now() from people.accounts`);
     await db("mirror.erasures").insert({ customer_id: "cus_erased" });
-    await db.raw(
-      "create schema bullmq; create table bullmq.jobs (id text); create table public.own (n integer)",
-    );
+    await db.raw("create schema bullmq; create table bullmq.jobs (id text); create table public.own (n integer)");
     await db.destroy();
   });
   afterAll(() => stop());
@@ -164,22 +140,16 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     const { manifest } = made;
     expect(manifest.rows).toMatchObject({ "people.accounts": 1, "public.own": 0 });
     expect(Object.keys(manifest.rows)).not.toContain("people.sessions");
-    expect(manifest.leftOut).toEqual(
-      expect.arrayContaining(["people.sessions", "alerts.heartbeats", "bullmq.*"]),
-    );
+    expect(manifest.leftOut).toEqual(expect.arrayContaining(["people.sessions", "alerts.heartbeats", "bullmq.*"]));
     expect(manifest.erased).toEqual(["cus_erased"]);
     const noted = await withServer(url, (client) =>
-      client.query<{ is: boolean }>('select taken_at = $1 as "is" from mirror.backups', [
-        manifest.takenAt,
-      ]),
+      client.query<{ is: boolean }>('select taken_at = $1 as "is" from mirror.backups', [manifest.takenAt]),
     );
     expect(noted.rows).toEqual([{ is: true }]);
     expect(await readdir(directory)).toEqual([made.folder.slice(directory.length + 1)]);
     expect(made.folder).toMatch(/\/shop-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$/);
     const modes = await Promise.all(
-      ["", "database.dump", "manifest.json"].map(
-        async (name) => (await stat(join(made.folder, name))).mode & 0o777,
-      ),
+      ["", "database.dump", "manifest.json"].map(async (name) => (await stat(join(made.folder, name))).mode & 0o777),
     );
     expect(modes).toEqual([0o700, 0o600, 0o600]);
     const dump = await readFile(join(made.folder, "database.dump"));
@@ -264,9 +234,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       const { error: theirs } = await backUpAsOwner();
       expect(theirs).toMatchObject({
         exitCode: 2,
-        message: expect.stringMatching(
-          /public\.theirs.*grant select on public\.theirs to keeper/,
-        ) as string,
+        message: expect.stringMatching(/public\.theirs.*grant select on public\.theirs to keeper/) as string,
       });
       await inKept("drop table public.theirs");
     });
@@ -280,9 +248,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     });
 
     test("rows that row security hides are not left out in silence", async () => {
-      await inKept(
-        'grant usage on schema "Shop" to keeper; alter table "Shop".seen enable row level security',
-      );
+      await inKept('grant usage on schema "Shop" to keeper; alter table "Shop".seen enable row level security');
       const { error, made } = await backUpAsOwner();
       expect(error).toBeNull();
       expect(made.unreadable).toEqual([{ schema: "Shop", grant: "alter role keeper bypassrls;" }]);
@@ -324,28 +290,21 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     const directory = await fresh();
     const { out: before } = await backUp(directory, "--json");
     const { folder: first } = JSON.parse(before) as { folder: string };
-    const later = ["2126-01-01", "2126-01-02"].map((day) =>
-      join(directory, `shop-${day}T00-00-00Z`),
-    );
+    const later = ["2126-01-01", "2126-01-02"].map((day) => join(directory, `shop-${day}T00-00-00Z`));
     for (const each of later) await cp(first, each, { recursive: true });
     await rm(first, { recursive: true });
     const { out } = await backUp(directory, "--keep", "2", "--json");
     const made = JSON.parse(out) as { folder: string; removed: string[] };
     expect(made.removed).toEqual([later[0]]);
-    expect((await readdir(directory)).map((name) => join(directory, name)).sort()).toEqual([
-      made.folder,
-      later[1],
-    ]);
+    expect((await readdir(directory)).map((name) => join(directory, name)).sort()).toEqual([made.folder, later[1]]);
   });
 
   test("what a backup that was killed has left is removed by the next one", async () => {
     const directory = await fresh();
     const programs = await programsThat("kill -9 $PPID");
-    const killed = spawnSync(
-      process.execPath,
-      [inject("program"), "backup", directory, "--pg-bin", programs],
-      { env: { PATH: process.env["PATH"], DATABASE_URL: url } },
-    );
+    const killed = spawnSync(process.execPath, [inject("program"), "backup", directory, "--pg-bin", programs], {
+      env: { PATH: process.env["PATH"], DATABASE_URL: url },
+    });
     expect(killed.signal).toBe("SIGKILL");
     expect(await readdir(directory)).toEqual([expect.stringMatching(/Z\.\w+\.partial$/)]);
     const { error } = await backUp(directory);
@@ -372,9 +331,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
 
   test("a pg_dump that fails leaves nothing behind, and the older backups stay", async () => {
     const directory = await fresh();
-    const programs = await programsThat(
-      "echo 'pg_dump: error: could not write: No space left on device' >&2; exit 1",
-    );
+    const programs = await programsThat("echo 'pg_dump: error: could not write: No space left on device' >&2; exit 1");
     const { error: none } = await backUp(directory);
     expect(none).toBeNull();
     const before = await readdir(directory);
@@ -391,12 +348,8 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       const { out } = await backUp(await fresh(), "--json");
       backup = (JSON.parse(out) as { folder: string }).folder;
     });
-    async function empty(
-      name = `r${randomBytes(4).toString("hex")}`,
-    ): Promise<{ DATABASE_URL: string }> {
-      await withServer(url, (client) =>
-        client.query(`create database ${client.escapeIdentifier(name)}`),
-      );
+    async function empty(name = `r${randomBytes(4).toString("hex")}`): Promise<{ DATABASE_URL: string }> {
+      await withServer(url, (client) => client.query(`create database ${client.escapeIdentifier(name)}`));
       return { DATABASE_URL: databaseUrl(url, name) };
     }
     const restore = (env: { DATABASE_URL: string }, ...more: string[]) =>
@@ -450,9 +403,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
           exitCode: 2,
           message: expect.stringMatching(/restored --taken-at TIME --ran-until TIME/) as string,
         });
-        expect(String((await runCommand(registerBackup, ["backup", backup], { env })).error)).toBe(
-          String(error),
-        );
+        expect(String((await runCommand(registerBackup, ["backup", backup], { env })).error)).toBe(String(error));
         const { takenAt } = await readManifest(backup);
         const times = ["--taken-at", takenAt, "--ran-until", now()];
         const done = await runCommand(registerRestore, ["restored", ...times, ...by], { env });
@@ -475,8 +426,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     test("a second one at the same time is refused, and the first one's mark stays until it is done", async () => {
       const env = await empty();
       const name = new URL(env.DATABASE_URL).pathname.slice(1);
-      const set = (what: string) =>
-        withServer(url, (client) => client.query(`alter database ${name} ${what}`));
+      const set = (what: string) => withServer(url, (client) => client.query(`alter database ${name} ${what}`));
       const limitMs = 1_000;
       await set(`set idle_in_transaction_session_timeout = ${limitMs}`);
       const signs = await fresh();
@@ -545,19 +495,16 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       expect(await isMarked(other)).toBe(true);
     });
 
-    test.each(["a=b' \\c", "postgres://x", "host=nowhere", "a%3Db"])(
-      "a database may be called %s",
-      async (name) => {
-        const env = await empty(name);
-        expect((await restore(env)).error).toBeNull();
-        const again = await runCommand(registerBackup, ["backup", await fresh(), "--json"], {
-          env,
-        });
-        expect(again.error).toBeNull();
-        const { manifest } = JSON.parse(again.out) as { manifest: Manifest };
-        expect(manifest).toMatchObject({ database: name, rows: { "people.accounts": 1 } });
-      },
-    );
+    test.each(["a=b' \\c", "postgres://x", "host=nowhere", "a%3Db"])("a database may be called %s", async (name) => {
+      const env = await empty(name);
+      expect((await restore(env)).error).toBeNull();
+      const again = await runCommand(registerBackup, ["backup", await fresh(), "--json"], {
+        env,
+      });
+      expect(again.error).toBeNull();
+      const { manifest } = JSON.parse(again.out) as { manifest: Manifest };
+      expect(manifest).toMatchObject({ database: name, rows: { "people.accounts": 1 } });
+    });
 
     test("restored is refused while a process of the system is connected", async () => {
       const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook worker" });
@@ -581,10 +528,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
         await writeFile(join(beside, name, "manifest.json"), text);
       };
       await add("later", JSON.stringify({ ...manifest, erased: ["erased"] }));
-      await add(
-        "of another database",
-        JSON.stringify({ ...manifest, database: "other", erased: ["x"] }),
-      );
+      await add("of another database", JSON.stringify({ ...manifest, database: "other", erased: ["x"] }));
       await add("cut", JSON.stringify(manifest).slice(0, 40));
       await mkdir(join(beside, "no backup"));
       await writeFile(join(beside, "notes.txt"), "");

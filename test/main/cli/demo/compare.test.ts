@@ -1,9 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import {
-  type Snapshot,
-  type WireObject,
-  compareWithSnapshot,
-} from "../../../../src/main/cli/demo/compare.ts";
+import { type Snapshot, type WireObject, compareWithSnapshot } from "../../../../src/main/cli/demo/compare.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 
 const at = "2026-03-01T10:00:00.000Z";
@@ -112,13 +108,9 @@ test.each<[Table, string, unknown]>([
 });
 
 test.each(tables)("a row of %s that is missing, or is nowhere else, is seen", async (table) => {
-  expect((await wrong(snapshotWith({ [table]: [] })))[table]).toEqual([
-    `${objects[table].id}: only in the mirror`,
-  ]);
+  expect((await wrong(snapshotWith({ [table]: [] })))[table]).toEqual([`${objects[table].id}: only in the mirror`]);
   await database.db(`mirror.${table}`).delete();
-  expect((await wrong(snapshotWith()))[table]).toEqual([
-    `${objects[table].id}: only at the service`,
-  ]);
+  expect((await wrong(snapshotWith()))[table]).toEqual([`${objects[table].id}: only at the service`]);
 });
 
 test("a customer that is gone for good there is equal to a tombstone here, and to nothing else", async () => {

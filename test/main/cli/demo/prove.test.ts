@@ -31,11 +31,7 @@ test.each<[Partial<DemoSummary>, number, string]>([
   [{}, 1, "1 event is dead"],
   [{ missing_before: 0 }, 0, "the run had nothing to recover from: missing_before 0"],
   [{ healed: 0 }, 0, "the run had nothing to recover from: healed 0"],
-  [
-    { duplicate: 0, rejected: 0 },
-    0,
-    "the run had nothing to recover from: duplicate 0, rejected 0",
-  ],
+  [{ duplicate: 0, rejected: 0 }, 0, "the run had nothing to recover from: duplicate 0, rejected 0"],
   [{ stale: 0 }, 0, "the run had nothing to recover from: stale 0"],
 ])("%j with %i dead events: %s", (changed, dead, why) => {
   expect(whyNotProved({ ...proving, ...changed }, dead)).toBe(why);

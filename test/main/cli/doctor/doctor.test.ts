@@ -164,10 +164,7 @@ describe("tallyhook doctor", () => {
     const { db } = database;
     const seen = async () => (await examine()).of("reconciliation");
     expect(await seen()).toMatchObject({ status: "ok", detail: "no run has worked yet" });
-    const during = await withRunLease(
-      { db, log: createLog({ level: "silent", name: "test" }) },
-      seen,
-    );
+    const during = await withRunLease({ db, log: createLog({ level: "silent", name: "test" }) }, seen);
     const who = `process ${process.pid} on ${hostname()}`;
     const sinceAndUntil = /reconciles since \S+Z; it holds the lease until \S+Z and renews it/;
     if (during.kind !== "done") throw new Error("another process holds the lease");
@@ -299,10 +296,10 @@ describe("tallyhook doctor", () => {
 
 /** Nothing was heard of it for so long. */
 const heard = (name: string, minutesAgo: number) =>
-  database.db.raw(
-    "update alerts.heartbeats set beat_at = now() - make_interval(mins => ?) where name = ?",
-    [minutesAgo, name],
-  );
+  database.db.raw("update alerts.heartbeats set beat_at = now() - make_interval(mins => ?) where name = ?", [
+    minutesAgo,
+    name,
+  ]);
 
 describe("who works, as doctor sees it", () => {
   test("no worker at all fails, and the scheduler is not judged", async () => {
@@ -382,8 +379,7 @@ test("handlers that are down, as doctor sees them: a warning where the others ru
 });
 
 describe("receivers, as doctor sees them", () => {
-  const beat = (isReady = true) =>
-    recordBeat(database.db, "receiver:1:a", { isReady, hasAnswered: true });
+  const beat = (isReady = true) => recordBeat(database.db, "receiver:1:a", { isReady, hasAnswered: true });
   const silentFor = (minutes: number) =>
     database.db.raw(
       "update receiver.heartbeats set beat_at = beat_at - make_interval(mins => :minutes), ready_at = ready_at - make_interval(mins => :minutes)",
@@ -401,9 +397,7 @@ describe("receivers, as doctor sees them", () => {
     await beat();
     expect((await examine()).of("receiver")).toMatchObject({
       status: "ok",
-      detail: expect.stringMatching(
-        /^1 receiver runs; .*last one answered: less than a minute ago$/,
-      ) as string,
+      detail: expect.stringMatching(/^1 receiver runs; .*last one answered: less than a minute ago$/) as string,
     });
   });
 
@@ -587,19 +581,16 @@ describe("settings of the server, as doctor sees them", () => {
     ["statement_timeout = '5s'", "server", "warning", "statement_timeout is 5000 ms"],
     ["idle_in_transaction_session_timeout = '1s'", "server", "warning", "is 1000 ms"],
     ["default_transaction_read_only = on", "server", "failed", "nothing can be written"],
-  ])(
-    "%s of the database: %s %s, and how to undo it there",
-    async (setting, check, status, says) => {
-      await onServer(`alter database ${name} set ${setting}`);
-      const found = (await server()).all(check).find(({ detail }) => detail.includes(says));
-      expect(found).toMatchObject({
-        status,
-        remedy: expect.stringContaining(
-          `it is set for the database: alter database "${name}" set ${setting.split(" ")[0]} = `,
-        ) as string,
-      });
-    },
-  );
+  ])("%s of the database: %s %s, and how to undo it there", async (setting, check, status, says) => {
+    await onServer(`alter database ${name} set ${setting}`);
+    const found = (await server()).all(check).find(({ detail }) => detail.includes(says));
+    expect(found).toMatchObject({
+      status,
+      remedy: expect.stringContaining(
+        `it is set for the database: alter database "${name}" set ${setting.split(" ")[0]} = `,
+      ) as string,
+    });
+  });
 
   test("a login that is a superuser of PostgreSQL is a warning; one that owns its database is not", async () => {
     const { username, password } = new URL(own.url);
@@ -648,18 +639,14 @@ describe("settings of the server, as doctor sees them", () => {
     await onServer(`alter database ${name} set session_replication_role = replica`);
     expect((await server()).of("database")).toMatchObject({
       status: "failed",
-      detail: expect.stringMatching(
-        /triggers .* would not run\. Remove the setting from/,
-      ) as string,
+      detail: expect.stringMatching(/triggers .* would not run\. Remove the setting from/) as string,
     });
   });
 
   test("a setting of the role is undone at the role", async () => {
     const { username: role } = new URL(own.url);
     await onServer(`alter role "${role}" in database ${name} set statement_timeout = '5s'`);
-    expect((await server()).of("server")?.remedy).toContain(
-      `alter role "${role}" in database "${name}" set`,
-    );
+    expect((await server()).of("server")?.remedy).toContain(`alter role "${role}" in database "${name}" set`);
   });
 
   test("a limit of connections that is too low for the processes is a warning with the number that is needed", async () => {
@@ -692,10 +679,7 @@ describe("settings of the server, as doctor sees them", () => {
         "shared_buffers",
       ]);
       for (const { status, remedy } of all("server")) {
-        expect([status, remedy]).toEqual([
-          "warning",
-          expect.stringMatching(/set |allow /) as string,
-        ]);
+        expect([status, remedy]).toEqual(["warning", expect.stringMatching(/set |allow /) as string]);
       }
     } finally {
       await bad.destroy();

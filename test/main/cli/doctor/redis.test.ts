@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { judgeRedis } from "../../../../src/main/cli/doctor/redis.ts";
-import type {
-  RedisFacts,
-  RedisServerFacts,
-  SentinelFacts,
-} from "../../../../src/queue/examine-redis.ts";
+import type { RedisFacts, RedisServerFacts, SentinelFacts } from "../../../../src/queue/examine-redis.ts";
 
 const server: RedisServerFacts = {
   version: "7.0.15",
@@ -58,9 +54,7 @@ describe("what doctor says of a Redis in order", () => {
   });
 
   test("that Sentinels watch", () => {
-    expect(lines(watched).slice(-1)).toEqual([
-      "ok redis sentinel: the quorum is reached; 3 Sentinels, 2 replicas",
-    ]);
+    expect(lines(watched).slice(-1)).toEqual(["ok redis sentinel: the quorum is reached; 3 Sentinels, 2 replicas"]);
   });
 });
 
@@ -75,19 +69,11 @@ describe("what doctor says of a Redis that", () => {
     ["is a replica", changed({ role: "slave" }), "failed redis: .* a replica reached, which takes"],
     ["is a Sentinel", changed({ mode: "sentinel" }), "failed redis: REDIS_URL names a Sentinel"],
     ["is a node", changed({ mode: "cluster" }), "failed redis: REDIS_URL names one node"],
-    [
-      "evicts",
-      changed({ memoryPolicy: "allkeys-lru" }),
-      "warning redis memory: maxmemory-policy is allkeys-lru",
-    ],
+    ["evicts", changed({ memoryPolicy: "allkeys-lru" }), "warning redis memory: maxmemory-policy is allkeys-lru"],
     ["is nearly full", changed({ maxBytes: 1_050 }), "warning redis memory: more than 90 %"],
     ["cannot save", changed({ canSave: false }), "warning redis persistence: Redis could not"],
     ["keeps nothing", changed({ keepsLog: false }), "ok redis persistence: none: after a restart"],
-    [
-      "keeps snapshots",
-      changed({ keepsLog: false, writesSnapshots: true }),
-      "ok redis persistence: snapshots: after",
-    ],
+    ["keeps snapshots", changed({ keepsLog: false, writesSnapshots: true }), "ok redis persistence: snapshots: after"],
     [
       "does not say what it keeps",
       changed({ keepsLog: false, writesSnapshots: null }),
@@ -103,11 +89,7 @@ describe("what doctor says of a Redis that", () => {
       { ...cluster, servers: [node, { ...node, replicas: 0 }] },
       "warning redis cluster: 1 of 2 masters have no replica",
     ],
-    [
-      "is no cluster that answers",
-      { ...cluster, servers: [], cluster: null },
-      "failed redis cluster: no node answers",
-    ],
+    ["is no cluster that answers", { ...cluster, servers: [], cluster: null }, "failed redis cluster: no node answers"],
     [
       "no Sentinel answers for",
       { ...watched, sentinels: [away, away] },

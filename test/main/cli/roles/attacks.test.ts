@@ -101,14 +101,8 @@ describe("a finding", () => {
       `insert into reconcile.finding_versions (finding, content, recorded_at)
        select id, to_jsonb(f) || '{"state": "healed"}', '2025-06-01' from reconcile.findings f`,
     ],
-    [
-      "reports",
-      "select reconcile.acknowledge_finding(1, 'x', now(), null, 'x', 'dashboard', null)",
-    ],
-    [
-      "receiver",
-      "select reconcile.acknowledge_finding(1, 'x', now(), null, 'x', 'dashboard', null)",
-    ],
+    ["reports", "select reconcile.acknowledge_finding(1, 'x', now(), null, 'x', 'dashboard', null)"],
+    ["receiver", "select reconcile.acknowledge_finding(1, 'x', now(), null, 'x', 'dashboard', null)"],
   ])("%s turns no FAIL into PASS: %s", async (role, sql) => {
     expect(await verdict()).toBe("FAIL");
     expect(await tried(role, sql)).toBe(refusedRight);
@@ -122,10 +116,7 @@ describe("a finding", () => {
     expect(await tried("dashboard", acknowledge("known"))).toBe("done");
     expect(await state()).toBe("acknowledged");
     expect(
-      await database
-        .db("people.audit")
-        .where({ subject_id: finding })
-        .select("actor", "action", "subject_id"),
+      await database.db("people.audit").where({ subject_id: finding }).select("actor", "action", "subject_id"),
     ).toEqual([{ actor: "Ann", action: "finding.acknowledged", subject_id: finding }]);
   });
 
@@ -148,36 +139,20 @@ describe("what the dashboard's role changes for a person", () => {
      values ('Ann', 'dashboard', 'thing.changed', '${kind}', '${id}', ${after})`;
   /** By what the act has to be about; null: by any act. */
   const changes: readonly [sql: string, kind: string | null, id: string][] = [
-    [
-      "update people.accounts set roles = '{admin}' where email = 'eve@example.com'",
-      "account",
-      "eve@example.com",
-    ],
+    ["update people.accounts set roles = '{admin}' where email = 'eve@example.com'", "account", "eve@example.com"],
     ["update people.accounts set password_hash = 'x'", "account", "eve@example.com"],
-    [
-      "insert into people.accounts (email, roles) values ('new@example.com', '{admin}')",
-      "account",
-      "new@example.com",
-    ],
+    ["insert into people.accounts (email, roles) values ('new@example.com', '{admin}')", "account", "new@example.com"],
     [
       `insert into people.sessions (token_hash, account_id, account_version, method, address, user_agent, began_at,
          last_seen_at) select 'x', id, version, 'password', '', '', now(), now() from people.accounts`,
       null,
       "",
     ],
-    [
-      "insert into receiver.secrets (id, ciphertext, key_id) values ('own', 'x', 'x')",
-      "secret",
-      "own",
-    ],
+    ["insert into receiver.secrets (id, ciphertext, key_id) values ('own', 'x', 'x')", "secret", "own"],
     ["update receiver.secrets set not_after = now(), retired_at = now()", "secret", "there"],
     ["update reconcile.endpoints set url = 'https://elsewhere.example'", "endpoint", "we_1"],
     ["update reconcile.run_orders set outcome = 'withdrawn', ended_at = now()", "run-order", "1"],
-    [
-      "update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'",
-      "handler",
-      "mails",
-    ],
+    ["update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'", "handler", "mails"],
     ["update dispatch.runs set attempts = 0", "handler", "mails"],
     ["delete from dispatch.runs", "handler", "mails"],
     ["update alerts.silences set ends_at = 'infinity'", "silence", "1"],
@@ -205,36 +180,32 @@ describe("what the dashboard's role changes for a person", () => {
         values ('email', 1, 'x', 2, 'alone')`);
   });
 
-  test.each(changes)(
-    "is done with the record of an act about it, or not at all: %s",
-    async (sql, kind, id) => {
-      const undone = (...before: string[]) =>
-        withServer(roles.urlOf("dashboard"), async (client) => {
-          await client.query("begin");
-          for (const each of [...before, sql]) await client.query(each);
-          // As the commit asks, so that the next case finds everything as it was.
-          const asked = client.query("set constraints all immediate");
-          return asked.then(
-            () => "done",
-            (error: unknown) => errorCode(error),
-          );
-        });
-      expect(await tried("dashboard", sql)).toBe(refusedByRule);
-      expect(await undone()).toBe(refusedByRule);
-      if (kind === null) {
-        expect(await undone(act("page", "/"))).toBe("done");
-      } else {
-        expect(await undone(act(kind, "another"))).toBe(refusedByRule);
-        expect(await undone(act("page", id))).toBe(refusedByRule);
-        expect(await undone(act(kind, id))).toBe("done");
-        expect(await undone(act("page", "/", `'{"${kind}": "${id}"}'`))).toBe("done");
-      }
-    },
-  );
+  test.each(changes)("is done with the record of an act about it, or not at all: %s", async (sql, kind, id) => {
+    const undone = (...before: string[]) =>
+      withServer(roles.urlOf("dashboard"), async (client) => {
+        await client.query("begin");
+        for (const each of [...before, sql]) await client.query(each);
+        // As the commit asks, so that the next case finds everything as it was.
+        const asked = client.query("set constraints all immediate");
+        return asked.then(
+          () => "done",
+          (error: unknown) => errorCode(error),
+        );
+      });
+    expect(await tried("dashboard", sql)).toBe(refusedByRule);
+    expect(await undone()).toBe(refusedByRule);
+    if (kind === null) {
+      expect(await undone(act("page", "/"))).toBe("done");
+    } else {
+      expect(await undone(act(kind, "another"))).toBe(refusedByRule);
+      expect(await undone(act("page", id))).toBe(refusedByRule);
+      expect(await undone(act(kind, id))).toBe("done");
+      expect(await undone(act("page", "/", `'{"${kind}": "${id}"}'`))).toBe("done");
+    }
+  });
 
   test("is not covered by an act of an earlier transaction, or by one that is taken back", async () => {
-    const pause =
-      "update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'";
+    const pause = "update dispatch.handlers set paused_at = now(), paused_by = 'person', pause_reason = 'own'";
     const record = act("handler", "mails");
     expect(await tried("dashboard", record)).toBe("done");
     expect(await tried("dashboard", pause)).toBe(refusedByRule);
@@ -250,9 +221,9 @@ describe("what the dashboard's role changes for a person", () => {
       expect(await tried(role, insert(", login", ", 'other'"))).toBe(refusedRight);
       expect(await tried(role, insert("", ""))).toBe("done");
     }
-    expect(
-      await database.db("people.audit").where({ action: "own.login" }).orderBy("id").pluck("login"),
-    ).toEqual((["worker", "reports", "dashboard"] as const).map(roles.nameOf));
+    expect(await database.db("people.audit").where({ action: "own.login" }).orderBy("id").pluck("login")).toEqual(
+      (["worker", "reports", "dashboard"] as const).map(roles.nameOf),
+    );
   });
 });
 
@@ -405,25 +376,22 @@ describe("a month that is closed", () => {
   test.each([
     ["read committed", "2025-05", 1],
     ["repeatable read", "2025-06", 2],
-  ] as const)(
-    "never grows by a transaction that was open meanwhile (%s)",
-    async (isolation, month, id) => {
-      await letTimePass(database.db);
-      const closing = await inTransactionOf(isolation, async (client) => {
-        await client.query(movement(id));
-        const closed = close(month);
-        await untilWaiting(database.db);
-        // Nobody adds to a close that they do not seal.
-        expect(await outcome(client.query("commit"))).toBe("23503");
-        return closed;
-      });
-      expect(closing.month).toBe(month);
-      // One that has looked before the close and adds after it.
-      expect((await verifyCloses(database.db)).problems).toEqual([]);
-      const { closes } = await verifyCloses(database.db);
-      expect(closes.flatMap(({ problems }) => problems)).toEqual([]);
-    },
-  );
+  ] as const)("never grows by a transaction that was open meanwhile (%s)", async (isolation, month, id) => {
+    await letTimePass(database.db);
+    const closing = await inTransactionOf(isolation, async (client) => {
+      await client.query(movement(id));
+      const closed = close(month);
+      await untilWaiting(database.db);
+      // Nobody adds to a close that they do not seal.
+      expect(await outcome(client.query("commit"))).toBe("23503");
+      return closed;
+    });
+    expect(closing.month).toBe(month);
+    // One that has looked before the close and adds after it.
+    expect((await verifyCloses(database.db)).problems).toEqual([]);
+    const { closes } = await verifyCloses(database.db);
+    expect(closes.flatMap(({ problems }) => problems)).toEqual([]);
+  });
 
   test("never grows by a transaction that has looked before it was closed", async () => {
     await letTimePass(database.db);
@@ -457,9 +425,7 @@ test.each<[RoleName, string]>([
   ["bi", refusedRight],
 ])("a page of the feed, taken and moved on by the role of %s: %s", async (role, outcome) => {
   const { db } = database;
-  await db.raw(
-    "insert into feed.consumers (name, position) values ('shop', 0) on conflict do nothing",
-  );
+  await db.raw("insert into feed.consumers (name, position) values ('shop', 0) on conflict do nothing");
   const seq = await storeChange(db, { recordedAt: new Date() });
   const take = "select feed.next_changes('shop', 10000)";
   expect(await tried(role, take, `select feed.done('shop', ${seq})`)).toBe(outcome);

@@ -72,9 +72,7 @@ describe("the table of decisions", () => {
       for (const role of roleNames) {
         const { select, insert = [], update = [], withheld } = rightOf(name, role);
         if (select !== undefined || withheld !== undefined) {
-          expect([...(select ?? []), ...(withheld ?? [])].sort(), `${name}, ${role}`).toEqual(
-            columns,
-          );
+          expect([...(select ?? []), ...(withheld ?? [])].sort(), `${name}, ${role}`).toEqual(columns);
         }
         expect(columns, `${name}, ${role}`).toEqual(expect.arrayContaining([...insert, ...update]));
       }
@@ -116,10 +114,7 @@ describe("the SQL of roles", () => {
                     then has_any_column_privilege(?, r.name, p.privilege)
                   when r.kind <> 'S' and p.letter <> 'U' then has_table_privilege(?, r.name, p.privilege) end
        group by r.name`,
-      [
-        JSON.stringify(await relations(database.db)),
-        ...Array.from({ length: 3 }, () => roles.nameOf(role)),
-      ],
+      [JSON.stringify(await relations(database.db)), ...Array.from({ length: 3 }, () => roles.nameOf(role))],
     );
     return Object.fromEntries(rows.map(({ name, letters }) => [name, letters]));
   }
@@ -137,9 +132,7 @@ describe("the SQL of roles", () => {
       const letters = lettersOf(rightOf(name, role));
       return letters === "" ? [] : [[name, letters] as const];
     });
-    const found = Object.entries(await granted(role)).map(
-      ([name, own]) => [name, sorted(own)] as const,
-    );
+    const found = Object.entries(await granted(role)).map(([name, own]) => [name, sorted(own)] as const);
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(wanted));
   });
 
@@ -175,23 +168,20 @@ describe("the SQL of roles", () => {
     return rows;
   }
 
-  test.each(roleNames)(
-    "lets %s write no column that the database fills by itself, and change no key",
-    async (role) => {
-      for (const column of await writableColumns(role)) {
-        const { relation, name, privilege, is_locked: isLocked } = column;
-        const where = `${privilege} ${relation}.${name}`;
-        const isGiven = givenColumns.includes(`${relation}.${name}`);
-        if (isLocked) {
-          expect(["reports.closes", "reports.preparations"], where).toContain(relation);
-        } else if (privilege === "update") {
-          const isToken = where === "update people.sessions.token_hash";
-          expect([where, column.is_key]).toEqual([where, isToken]);
-        }
-        if (!isLocked && !isGiven) expect([where, column.is_filled]).toEqual([where, false]);
+  test.each(roleNames)("lets %s write no column that the database fills by itself, and change no key", async (role) => {
+    for (const column of await writableColumns(role)) {
+      const { relation, name, privilege, is_locked: isLocked } = column;
+      const where = `${privilege} ${relation}.${name}`;
+      const isGiven = givenColumns.includes(`${relation}.${name}`);
+      if (isLocked) {
+        expect(["reports.closes", "reports.preparations"], where).toContain(relation);
+      } else if (privilege === "update") {
+        const isToken = where === "update people.sessions.token_hash";
+        expect([where, column.is_key]).toEqual([where, isToken]);
       }
-    },
-  );
+      if (!isLocked && !isGiven) expect([where, column.is_filled]).toEqual([where, false]);
+    }
+  });
 
   test.each(roleNames)("every table that %s may write has an act that writes it", async (role) => {
     const found = Object.entries(await granted(role))
@@ -199,11 +189,7 @@ describe("the SQL of roles", () => {
       .map(([name]) => name);
     expect(found.sort()).toEqual(Object.keys(actsOfRoles[role]).sort());
     expect(new Set((await writableColumns(role)).map(({ relation }) => relation))).toEqual(
-      new Set(
-        found.filter(
-          (name) => /[aw]/.test(lettersOf(rightOf(name, role))) && !(name in sequenceRights),
-        ),
-      ),
+      new Set(found.filter((name) => /[aw]/.test(lettersOf(rightOf(name, role))) && !(name in sequenceRights))),
     );
   });
 
@@ -220,9 +206,7 @@ describe("the SQL of roles", () => {
       [[...roleNames], roleNames.map(roles.nameOf), [...migratedSchemas]],
     );
     const found = Object.fromEntries(rows.map(({ name, called_by: by }) => [name, by]));
-    const wanted = Object.entries(functionRights).map(
-      ([name, by]) => [name, [...by].sort().join(" ")] as const,
-    );
+    const wanted = Object.entries(functionRights).map(([name, by]) => [name, [...by].sort().join(" ")] as const);
     expect(found).toEqual(Object.fromEntries(wanted));
     expect(rows.filter(({ has_path: hasPath }) => !hasPath)).toEqual([]);
   });
@@ -258,16 +242,8 @@ describe("the SQL of roles", () => {
   test("refuses a role that could do more than it looks, and leaves everything as it was", async () => {
     const worker = roles.nameOf("worker");
     for (const [make, undo, says] of [
-      [
-        `alter role ${worker} createdb`,
-        `alter role ${worker} nocreatedb`,
-        "may do more than its work",
-      ],
-      [
-        `create table inbox.own (); alter table inbox.own owner to ${worker}`,
-        "drop table inbox.own",
-        "owns inbox.own",
-      ],
+      [`alter role ${worker} createdb`, `alter role ${worker} nocreatedb`, "may do more than its work"],
+      [`create table inbox.own (); alter table inbox.own owner to ${worker}`, "drop table inbox.own", "owns inbox.own"],
       [
         `grant pg_read_all_data to ${worker}`,
         `revoke pg_read_all_data from ${worker}`,
@@ -288,17 +264,13 @@ describe("the SQL of roles", () => {
 
   test("refuses a database that is not migrated by this version", async () => {
     const sql = rolesSql({ prefix: roles.prefix, migration: "9999_later" });
-    await expect(withServer(database.directUrl, (client) => client.query(sql))).rejects.toThrow(
-      /lacks 9999_later/,
-    );
+    await expect(withServer(database.directUrl, (client) => client.query(sql))).rejects.toThrow(/lacks 9999_later/);
   });
 
   test("is granted again by an owner who is no superuser, and who migrated the database", async () => {
     const name = `t_${randomBytes(4).toString("hex")}`;
     const server = inject("serverUrl");
-    await withServer(server, (client) =>
-      client.query(`create role ${name} login password '${name}'`),
-    );
+    await withServer(server, (client) => client.query(`create role ${name} login password '${name}'`));
     await withServer(server, (client) => client.query(`create database ${name} owner ${name}`));
     const url = new URL(databaseUrl(server, name));
     [url.username, url.password] = [name, name];
@@ -328,11 +300,7 @@ describe("the SQL of roles", () => {
 
   test("is all that the command prints, without a database", async () => {
     const env = { DATABASE_URL: "postgres://nobody@127.0.0.1:9/none" };
-    const { out, err, error } = await runCommand(
-      registerRoles,
-      ["roles", "--sql", "--prefix", "shop"],
-      { env },
-    );
+    const { out, err, error } = await runCommand(registerRoles, ["roles", "--sql", "--prefix", "shop"], { env });
     expect([error, err]).toEqual([null, ""]);
     expect(out).toMatch(/^-- .*\n[^]*\ncommit;\n$/);
     expect(out).toContain("grant update (last_used_at) on receiver.secrets to shop_receiver;");

@@ -3,25 +3,14 @@ import { join } from "node:path";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
-import {
-  type Rehearsal,
-  type RehearsalOptions,
-  rehearse,
-} from "../../../../src/main/cli/upgrade/rehearse.ts";
+import { type Rehearsal, type RehearsalOptions, rehearse } from "../../../../src/main/cli/upgrade/rehearse.ts";
 import { registerUpgrade } from "../../../../src/main/cli/upgrade/upgrade.ts";
 import { createLog } from "../../../../src/platform/log.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { runCommand } from "../command-line.ts";
 import { makeDataDir } from "../../../support/data-directory.ts";
-import {
-  type PlainServer,
-  debianPostgresInstalled,
-  startDebianServer,
-} from "../../../support/debian-postgres.ts";
-import {
-  type ReleasedDatabase,
-  createReleasedDatabase,
-} from "../../../support/released-database.ts";
+import { type PlainServer, debianPostgresInstalled, startDebianServer } from "../../../support/debian-postgres.ts";
+import { type ReleasedDatabase, createReleasedDatabase } from "../../../support/released-database.ts";
 
 /** A database of version 0.2, with a closed month and what it rests on, on a server whose pg_dump is there. */
 describe.runIf(debianPostgresInstalled)("a rehearsal", () => {
@@ -59,9 +48,7 @@ describe.runIf(debianPostgresInstalled)("a rehearsal", () => {
       say: (line) => said.push(line),
     });
     expect(applied.slice(0, 2)).toEqual(["0007_useless_answers", "0008_inbox_seen"]);
-    expect(gaps).toEqual([
-      "The report 2026-10 mrr of a closed month is not compared: the database does not have it.",
-    ]);
+    expect(gaps).toEqual(["The report 2026-10 mrr of a closed month is not compared: the database does not have it."]);
     const versions = await source("mirror.versions").count<{ count: string }[]>();
     expect(rows["mirror.versions"]).toBe(Number(versions[0]?.count));
     expect(steps[0]).toMatchObject({
@@ -75,14 +62,10 @@ describe.runIf(debianPostgresInstalled)("a rehearsal", () => {
       sealed: ["2026-10"],
       // With the two others, all fifteen.
       same: 13,
-      problems: [
-        "The report 2026-10 refunds of a closed month says something else after the upgrade.",
-      ],
+      problems: ["The report 2026-10 refunds of a closed month says something else after the upgrade."],
     });
     expect(said[0]).toMatch(/only its server's user can read, and is removed at the end/);
-    expect(await source.schema.withSchema("inbox").hasColumn("fetches", "useless_answers")).toBe(
-      false,
-    );
+    expect(await source.schema.withSchema("inbox").hasColumn("fetches", "useless_answers")).toBe(false);
     expect(await readdir(dataDir)).toEqual([]);
   });
 
