@@ -237,6 +237,13 @@ export const promises: readonly StatedPromise[] = [
     ["e2e/roles", "%s is refused everything that is not its work"],
   ),
   held(
+    "What a person does is one act by command and by page: one record, one set of limits, one refusal.",
+    ["main/doors", "leaves the same record and the same rows"],
+    ["main/doors", "refuses what is not there in the same words"],
+    ["main/doors", "has the same limits of what is typed"],
+    ["main/doors", "what was refused has left nothing"],
+  ),
+  held(
     "Metrics name no customer, scan no table that grows, and show no old number where a new one cannot be read.",
     ["main/metrics/process-metrics", "goes by indexes wherever a table grows"],
     ["main/metrics/process-metrics", "shows no token, and nothing of a customer"],
