@@ -17,7 +17,7 @@ export interface ActRoute<Deps, Input, Done> {
   back(input: Input): string;
   /** What is shown of the state that was met, in place of the one that was decided on. */
   now?(now: unknown, deps: PageDeps, request: PageRequest): Html | Promise<Html>;
-  done(done: Done, input: Input, request: PageRequest): { to: string; notice: string };
+  done(done: Done, input: Input, request: PageRequest): { to: string; notice?: string };
 }
 
 const statuses: Readonly<Record<Refusal, number>> = {
@@ -49,8 +49,7 @@ export function actRoute<Deps, Input, Done>(door: ActRoute<Deps, Input, Done>): 
         const now = error.now === null ? null : await door.now?.(error.now, pageDeps, request);
         throw pageErrorOf(error, html`${now ?? null}${lookAgain(door.back(input))}`);
       });
-      const { to, notice } = door.done(done, input, request);
-      return { kind: "redirect", to, notice };
+      return { kind: "redirect", ...door.done(done, input, request) };
     },
   };
 }

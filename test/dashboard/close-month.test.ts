@@ -74,7 +74,7 @@ test("one prepares, sees the hashes, and another closes: hashes are those of the
   expect([prepared.status, prepared.headers.get("location")]).toEqual([303, month]);
   const shown = await get(month);
   expect(shown).toContain("Prepared by ada@example.com");
-  expect(shown).toContain("somebody else has to close it");
+  expect(shown).toContain("another person has to close it");
   expect(await get(month, ben)).toContain(`${month}/approve`);
   const preview = await runCommand(registerClose, ["close", "2025-05", "--dry-run", "--json"], {
     env: environment(),
@@ -134,7 +134,7 @@ describe("four eyes hold against", () => {
     const answer = await approve(ada);
     expect([answer.status, await answer.text()]).toEqual([
       403,
-      expect.stringContaining("somebody else has to close it"),
+      expect.stringContaining("another person has to close it"),
     ]);
     expect(await closedMonths()).toEqual([]);
   });

@@ -25,6 +25,7 @@ import { statusRank } from "../../src/mirror/version.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { readProof } from "../../src/reports/base/report-facts.ts";
 import { resolvePeriod } from "../../src/reports/base/period.ts";
+import { refusalLines } from "../../src/reports/close/hindrance.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
 import { testAlertContext } from "../alerts/test-alert-context.ts";
 import { looksBack } from "../alerts/sweep-stand.ts";
@@ -307,7 +308,8 @@ test("a month is not proved before it was read, and a finding about it is dated 
   const { db } = database;
   const period = await resolvePeriod(db, { from: "2025-02-01", to: "2025-02-28" }, "UTC");
   const asOf = new Date().toISOString();
-  const why = () => whyNotProved(db, { month: "2025-02", period, asOf, abouts: [], differing: new Map() });
+  const unproved = { month: "2025-02", period, asOf, abouts: [], differing: new Map() };
+  const why = async () => refusalLines(await whyNotProved(db, unproved)).join(" ");
   await coverAll(db, "2025-03-01T00:00:00Z");
   expect(await readProof(db, period, null)).toMatchObject({ verdict: "INCOMPLETE" });
   expect(await why()).toContain("Not read: parcels up to 2025-02-28.");

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { latestAsOf } from "../../src/reports/base/period.ts";
+import { refusalText } from "../../src/main/cli/close-words.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
 import { type ReportFacts, readProof } from "../../src/reports/base/report-facts.ts";
 import { letTimePass } from "./sandbox-history.ts";
@@ -50,7 +51,8 @@ async function refusalOfClose(): Promise<string> {
   const asOf = (await latestAsOf(db)).toISOString();
   const proof = await readProof(db, period, asOf);
   const abouts = [{ report: "month-end", proof } as ReportFacts];
-  return whyNotProved(db, { month: "2025-05", period, asOf, abouts, differing: new Map() });
+  const unproved = { month: "2025-05", period, asOf, abouts, differing: new Map() };
+  return refusalText(await whyNotProved(db, unproved));
 }
 
 const chargebacks = () => stand.database.db("mirror.chargebacks").pluck<string[]>("order_id");

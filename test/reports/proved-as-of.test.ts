@@ -9,6 +9,7 @@ import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { type HostileService, type Quirks, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { refusalText } from "../../src/main/cli/close-words.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
 import { type Proof, readProof } from "../../src/reports/base/report-facts.ts";
 import { ask } from "./ask.ts";
@@ -48,7 +49,8 @@ const databaseNow = async (): Promise<string> => {
 const whyNot = async (): Promise<string> => {
   const period = { from: day(-400), to: day(0), timeZone: "UTC", ...everything };
   const asOf = await databaseNow();
-  return whyNotProved(db, { month: "2025-05", period, asOf, abouts: [], differing: new Map() });
+  const unproved = { month: "2025-05", period, asOf, abouts: [], differing: new Map() };
+  return refusalText(await whyNotProved(db, unproved));
 };
 const orderOf = (n: number) => service.objects["orders"]?.[n] ?? { id: "", created_at: "" };
 

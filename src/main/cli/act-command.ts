@@ -120,7 +120,7 @@ const optionName = (taken: Taken | undefined): string =>
   taken === undefined ? "" : new Option(taken.flags).attributeName();
 
 /** A parser for a command's argument or option that is such a field. */
-const parserOf =
+export const parserOf =
   <T>({ read, wanted, names, isList }: Field<T>, means: Taken["means"] = (typed) => typed) =>
   (typed: string, former?: T): T => {
     const meant = means(typed);

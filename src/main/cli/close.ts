@@ -1,38 +1,30 @@
-import { type Command, InvalidArgumentError } from "commander";
 import Table from "cli-table3";
-import type { Knex } from "knex";
-import { ActRefused } from "../../people/act.ts";
+import type { Command } from "commander";
 import type { Actor } from "../../people/audit.ts";
 import { exitCodes, UsageError } from "../../platform/errors.ts";
-import { longLine } from "../../platform/free-text.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
+import { type AccountMap, defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
 import type { ReportFacts } from "../../reports/base/report-facts.ts";
-import { defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
 import {
+  type CloseDeps,
+  closeReason,
   closing,
   closingAlone,
-  preparationVersion,
+  monthField,
   preparing,
-  requireApprovable,
+  versionOfPreparation,
   withdrawing,
 } from "../../reports/close/acts.ts";
+import { type Booked, type Close, type ClosePreview, previewClose } from "../../reports/close/close-month.ts";
+import { takesTwo } from "../../reports/close/four-eyes.ts";
 import { writeBundle } from "../../reports/close/frozen.ts";
-import {
-  type Booked,
-  type Close,
-  type ClosePreview,
-  type CloseRequest,
-  previewClose,
-} from "../../reports/close/close-month.ts";
-import { takesTwo, whatIsSkipped } from "../../reports/close/four-eyes.ts";
-import { findPreparation } from "../../reports/close/prepare-month.ts";
-import type { NetworkRegion } from "../../reports/base/read-report.ts";
+import { type Preparation, findPreparation, whyNotApprove } from "../../reports/close/prepare-month.ts";
 import { type CloseCheck, type SealScope, brokenSealAdvice, verifyCloses } from "../../reports/close/verify.ts";
-import { earliestDay, isMonth, latestDay } from "../../reports/base/period.ts";
+import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { registerAct } from "./act-command.ts";
-import { commandActor, findPerson, parsePerson, requirePerson } from "./acting-person.ts";
-import { freeText } from "./arguments.ts";
+import { parserOf, registerAct } from "./act-command.ts";
+import { commandActor, findPerson, parsePerson } from "./acting-person.ts";
+import { notPrepared, refusalText, whatIsSkipped, withCommands } from "./close-words.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";
@@ -46,41 +38,58 @@ interface CloseOptions {
   json?: boolean;
 }
 
+const says = {
+  month: { flags: "<month>", says: "such as 2026-10" },
+  force: {
+    flags: "--force <reason>",
+    says: "close the month although it is not proved; the reason is printed on its reports",
+  },
+  accounts: {
+    flags: "--accounts <file>",
+    says: "account map for the journal (JSON, docs/finance.md)",
+  },
+} as const;
+
+const by = {
+  who: "person",
+  says: "who does it, for the record; nobody checks the name (default: this system's user, if a person)",
+} as const;
+
 export function registerClose(program: Command, context: CliContext): void {
   const close = program
     .command("close")
     .description("freeze a month for ever: the rows of every report, under one seal")
-    .argument("<month>", "such as 2026-10", parseMonth)
-    .option(
-      "--force <reason>",
-      "close the month although it is not proved; the reason is printed on its reports",
-      freeText(longLine),
-    )
-    .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
-    .option(
-      "--by <name>",
-      "who closes it, for the record; nobody checks the name (default: this system's user, if a person)",
-      parsePerson,
-    )
+    .argument(says.month.flags, says.month.says, parserOf(monthField))
+    .option(says.force.flags, says.force.says, parserOf(closeReason))
+    .option(says.accounts.flags, says.accounts.says)
+    .option("--by <name>", by.says, parsePerson)
     .option("--dry-run", "print what would be frozen, and freeze nothing")
     .option("--yes", "freeze without asking")
     .option("--json", "print one JSON object")
     .action((month: string, options: CloseOptions) => run(context, month, options));
-  close
-    .command("prepare")
-    .description("compute a month and keep what was found, for another person to close exactly that")
-    .argument("<month>", "such as 2026-10", parseMonth)
-    .action((month: string, _: unknown, command: Command) =>
-      prepare(context, month, command.optsWithGlobals<CloseOptions>()),
-    );
+  registerAct(close, context, {
+    act: withCommands(preparing),
+    name: "prepare",
+    description: "compute a month and keep what was found, for another person to close exactly that",
+    takes: { month: says.month, reason: says.force },
+    by,
+    deps: async (runtime, { accounts }) => ({
+      ...(await closeDeps(runtime)),
+      accounts: await accountsIn(accounts),
+    }),
+    say: ({ id, month, asOf, verdict, reports, booked, preparedBy }) =>
+      `${reportsTable(reports)}${bookedTable(booked)}` +
+      `${month} is prepared as of ${asOf} by ${preparedBy.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
+    json: (preparation) => preparation,
+  }).option(says.accounts.flags, says.accounts.says);
   registerAct(close, context, {
     act: withdrawing,
     name: "withdraw",
     description: "take a preparation back",
-    takes: { month: { flags: "<month>", says: "such as 2026-10" } },
-    by: { who: "person", says: "who takes it back (default: this system's user, if a person)" },
+    takes: { month: says.month },
+    by,
     deps: async (runtime) => ({ db: await migratedDatabase(runtime) }),
-    say: (_, { input: { month } }) => `The preparation of ${month} is withdrawn.\n`,
+    say: ({ month }) => `The preparation of ${month} is withdrawn.\n`,
   });
   close
     .command("verify")
@@ -93,66 +102,62 @@ export function registerClose(program: Command, context: CliContext): void {
   close
     .command("export")
     .description("write a closed month to a file that docs/verify-close.mjs verifies without a database")
-    .argument("<month>", "such as 2026-10", parseMonth)
+    .argument("<month>", "such as 2026-10", parserOf(monthField))
     .requiredOption("--out <file>", "write to this file")
     .action((month: string, { out }: { out: string }) => exportMonth(context, month, out));
 }
 
 async function run(context: CliContext, month: string, options: CloseOptions): Promise<void> {
-  const isAsking = options.yes !== true && options.dryRun !== true;
+  const { dryRun = false, force: reason = null } = options;
+  const isAsking = options.yes !== true && !dryRun;
   if (isAsking) assertCanAsk(context);
-  const user = context.user();
-  const by = options.by ?? (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : requirePerson(user));
-  const accounts = options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
+  const actor = dryRun ? null : commandActor(context, options.by);
+  const accounts = await accountsIn(options.accounts);
+  const print = (json: unknown, text: string): void => {
+    context.stdout.write(options.json === true ? `${JSON.stringify(json)}\n` : text);
+  };
   await context.withRuntime(
     "close",
     async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const { timeZone, networkRegion: region, closeFourEyes } = runtime.config;
-      if (takesTwo(closeFourEyes, "command") && options.dryRun !== true) {
+      const deps = await closeDeps(runtime);
+      const previewed = (by: string) => previewClose(deps.db, { ...deps, month, accounts, reason, by });
+      if (actor === null) {
+        const preview = await previewed(options.by ?? findPerson(context.user()) ?? "whoever --by names");
+        const refusal = preview.refusal === null ? null : refusalText(preview.refusal);
+        print({ ...preview, refusal }, previewText(preview));
+        if (refusal !== null) throw new UsageError(refusal);
+        return;
+      }
+      const { closeFourEyes } = runtime.config;
+      const standing = await findPreparation(deps.db, month);
+      let close: Close;
+      if (takesTwo(closeFourEyes, "command")) {
         assertOnlyApproves(options);
-        const actor = commandActor(context, by);
-        const close = await approve(context, { db, timeZone, region }, { month, actor, isAsking });
-        context.stdout.write(options.json === true ? `${JSON.stringify(close)}\n` : closedText(close));
-        return;
+        const shown = await shownPreparation(context, { month, standing, actor, isAsking });
+        const call = { actor, input: { month }, decidedOn: versionOfPreparation(shown) };
+        close = await withCommands(closing).run({ ...deps, fourEyes: true }, call);
+      } else {
+        const skipped = whatIsSkipped(closeFourEyes, { month, by: actor.name, standing });
+        context.stderr.write(skipped ?? "");
+        const shown = isAsking ? await previewed(actor.name) : undefined;
+        if (shown !== undefined) await askToFreeze(context, shown);
+        const call = { actor, input: { month, reason }, decidedOn: null };
+        close = await withCommands(closingAlone).run({ ...deps, accounts, shown }, call);
       }
-      const request: CloseRequest = {
-        month,
-        timeZone,
-        accounts,
-        region,
-        reason: options.force ?? null,
-        by,
-      };
-      if (options.dryRun === true) {
-        const preview = await previewClose(db, request);
-        const text = options.json === true ? `${JSON.stringify(preview)}\n` : previewText(preview);
-        context.stdout.write(text);
-        if (preview.refusal !== null) throw new UsageError(preview.refusal);
-        return;
-      }
-      const standing = await findPreparation(db, month);
-      context.stderr.write(whatIsSkipped(closeFourEyes, { month, by, standing }) ?? "");
-      let shown: ClosePreview | undefined;
-      if (isAsking) {
-        shown = await previewClose(db, request);
-        if (shown.refusal !== null) throw new UsageError(shown.refusal);
-        context.stderr.write(previewText(shown));
-        await confirm(context, `Freeze ${month} for ever?`);
-      }
-      const close = await closingAlone.run(
-        { db, timeZone, region, accounts, shown: shown ?? null },
-        {
-          actor: commandActor(context, by),
-          input: { month, reason: request.reason },
-          decidedOn: null,
-        },
-      );
-      context.stdout.write(options.json === true ? `${JSON.stringify(close)}\n` : closedText(close));
+      print(close, closedText(close));
     },
     { logLevel: "warn" },
   );
 }
+
+const closeDeps = async (runtime: Runtime): Promise<CloseDeps> => ({
+  db: await migratedDatabase(runtime),
+  timeZone: runtime.config.timeZone,
+  region: runtime.config.networkRegion,
+});
+
+const accountsIn = async (file: unknown): Promise<AccountMap> =>
+  typeof file === "string" ? readAccountMap(file) : defaultAccounts;
 
 /** What was prepared is closed, so nothing of it can be said otherwise. */
 function assertOnlyApproves({ force, accounts }: CloseOptions): void {
@@ -162,49 +167,31 @@ function assertOnlyApproves({ force, accounts }: CloseOptions): void {
   );
 }
 
-/** Closes what another person prepared. */
-async function approve(
+/** What another person prepared, after it was shown and the question answered. */
+async function shownPreparation(
   context: CliContext,
-  settings: { db: Knex; timeZone: string; region: NetworkRegion },
-  { month, actor, isAsking }: { month: string; actor: Actor; isAsking: boolean },
-): Promise<Close> {
-  const deps = { ...settings, fourEyes: true };
-  const call = { actor, input: { month }, decidedOn: null };
-  const preparation = await requireApprovable(deps, call).catch((error: unknown) => {
-    if (!(error instanceof ActRefused) || error.refusal !== "hindered") throw error;
-    const hint =
-      "Two people close a month (REPORTS_CLOSE_FOUR_EYES is always): one runs " +
-      `"node src/bin/tallyhook.js close prepare ${month} --by NAME", then another closes it.`;
-    throw new UsageError(`${error.message} ${hint}`, { cause: error });
-  });
+  {
+    month,
+    standing,
+    actor,
+    isAsking,
+  }: { month: string; standing: Preparation | null; actor: Actor; isAsking: boolean },
+): Promise<Preparation> {
+  if (standing === null) throw notPrepared(month);
+  const refusal = whyNotApprove({ preparation: standing, by: actor, fourEyes: true });
+  if (refusal !== null) throw refusal;
   if (isAsking) {
-    context.stderr.write(previewText({ ...preparation, by: actor.name }));
-    await confirm(context, `Freeze ${month} for ever, as ${preparation.preparedBy.name} prepared it?`);
+    context.stderr.write(previewText({ ...standing, by: actor.name }));
+    const question = `Freeze ${month} for ever, as ${standing.preparedBy.name} prepared it?`;
+    await confirm(context, question);
   }
-  return closing.run(deps, { ...call, decidedOn: preparationVersion(preparation) });
+  return standing;
 }
 
-async function prepare(context: CliContext, month: string, options: CloseOptions): Promise<void> {
-  const actor = commandActor(context, options.by);
-  const accounts = options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
-  await context.withRuntime(
-    "close",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const { timeZone, networkRegion: region } = runtime.config;
-      const input = { month, reason: options.force ?? null };
-      const call = { actor, input, decidedOn: null };
-      const preparation = await preparing.run({ db, timeZone, region, accounts }, call);
-      const { id, asOf, verdict } = preparation;
-      context.stdout.write(
-        options.json === true
-          ? `${JSON.stringify(preparation)}\n`
-          : `${reportsTable(preparation.reports)}${bookedTable(preparation.booked)}` +
-              `${month} is prepared as of ${asOf} by ${actor.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
-      );
-    },
-    { logLevel: "warn" },
-  );
+async function askToFreeze(context: CliContext, shown: ClosePreview): Promise<void> {
+  if (shown.refusal !== null) throw new UsageError(refusalText(shown.refusal));
+  context.stderr.write(previewText(shown));
+  await confirm(context, `Freeze ${shown.month} for ever?`);
 }
 
 const plain = { head: [], border: [] };
@@ -313,10 +300,4 @@ async function exportMonth(context: CliContext, month: string, out: string): Pro
     },
     { logLevel: "warn" },
   );
-}
-
-function parseMonth(text: string): string {
-  const [first, last] = [earliestDay.slice(0, 7), latestDay.slice(0, 7)];
-  if (isMonth(text)) return text;
-  throw new InvalidArgumentError(`Use a month such as 2026-10, from ${first} to ${last}.`);
 }

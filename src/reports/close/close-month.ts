@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { UsageError } from "../../platform/errors.ts";
+import { ActRefused } from "../../people/act.ts";
 import type { ReportFacts } from "../base/report-facts.ts";
 import type { AccountMap } from "../base/account-map.ts";
 import { type Period, latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
@@ -12,6 +12,7 @@ import {
 } from "../base/read-report.ts";
 import type { Report } from "../base/report.ts";
 import { allReports } from "../catalogue/all.ts";
+import { CloseRefused, type CloseRefusal } from "./hindrance.ts";
 import { type CloseFacts, type Member, manifestText, sha256Of } from "./manifest.ts";
 import { digestOf, freezeEvidence, rowsMember, storedMembers } from "./members.ts";
 import { assertClosable, whyNotProved } from "./refusal.ts";
@@ -37,7 +38,7 @@ export type TellProgress = (next: { report: string; done: number; of: number }) 
 
 /** What else belongs to a close. */
 export interface CloseSteps {
-  tell?: TellProgress;
+  tell?: TellProgress | undefined;
   /** In the transaction of the close, under its lock and before all else. What it throws refuses the close. */
   before?: (trx: Knex.Transaction) => Promise<void>;
   /** In that transaction, after the seal: no close without it. */
@@ -65,7 +66,7 @@ export interface ClosePreview {
   reports: readonly ReportFacts[];
   booked: readonly Booked[];
   /** Why the close would be refused; null if it would not. */
-  refusal: string | null;
+  refusal: CloseRefusal | null;
 }
 
 export interface Close {
@@ -84,7 +85,7 @@ export interface Close {
 }
 
 /**
- * Shows what `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `UsageError` if the month cannot be
+ * Shows what `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `CloseRefused` if the month cannot be
  * closed at all, `BrokenSealError` if an earlier close was changed.
  */
 export async function previewClose(
@@ -106,7 +107,7 @@ export async function previewClose(
 /**
  * Freezes a month: the rows of every report as of a minute ago, the booked movements and the evidence, all under one
  * hash that also covers the close before. Opens its own transaction. Months are closed in order, each only once. Throws
- * `UsageError` if the month may not be closed, `BrokenSealError` if an earlier close was changed.
+ * `CloseRefused` if the month may not be closed, `BrokenSealError` if an earlier close was changed.
  *
  * @param shown the preview that a person agreed to: exactly that is frozen, or nothing
  */
@@ -128,7 +129,7 @@ export async function closeMonth(
       const take = (report: Report) => freezeRows(trx, id, report);
       const read = await readMonth(trx, request, at, take, tell);
       const { asOf, period, verdict, abouts, refusal } = read;
-      if (refusal !== null) throw new UsageError(refusal);
+      if (refusal !== null) throw new CloseRefused(refusal);
       if (shown !== undefined && JSON.stringify(shown.reports) !== JSON.stringify(abouts)) {
         throw new ChangedSinceShown(request.month, reportChanges(shown.reports, abouts));
       }
@@ -145,12 +146,13 @@ export async function closeMonth(
 }
 
 /** What was to be frozen is not what somebody agreed to. */
-export class ChangedSinceShown extends UsageError {
+export class ChangedSinceShown extends ActRefused {
   /** A sentence each. */
   readonly changes: readonly string[];
 
   constructor(month: string, changes: readonly string[]) {
     super(
+      "outdated",
       `The reports of ${month} have changed since they were shown, so nothing was frozen. Look at them again. ` +
         changes.join(" "),
     );
@@ -189,7 +191,7 @@ interface MonthRead {
   verdict: string;
   /** In the catalogue's order. */
   abouts: ReportFacts[];
-  refusal: string | null;
+  refusal: CloseRefusal | null;
   /** `sha256` of the close before; null for the first close. */
   previous: string | null;
 }

@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
 import { type Period, latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
 import { type Preparation, findPreparation } from "./prepare-month.ts";
-import { type CloseCheck, type Hindrance, findHindrances, monthAfter } from "./refusal.ts";
+import { type CloseCheck, type Hindrance, sentenceOf } from "./hindrance.ts";
+import { findHindrances, monthAfter } from "./refusal.ts";
 import { BrokenSealError, type StoredClose, readCloses, readIntactCloses } from "./verify.ts";
 
 /** Where a month stands on its way to be closed. */
@@ -17,7 +18,7 @@ export interface MonthState {
 }
 
 export interface MonthCheck {
-  check: CloseCheck | "seals";
+  check: Exclude<CloseCheck, "verdict"> | "seals";
   /** Null: not known yet. */
   isMet: boolean | null;
   /** What is wrong, and what to do; null where nothing is. */
@@ -67,9 +68,15 @@ function checksOf(
   hindrances: readonly Hindrance[],
   { brokenSeal, isPrepared }: { brokenSeal: string | null; isPrepared: boolean },
 ): MonthCheck[] {
-  const says = new Map(hindrances.map((hindrance) => [hindrance.check, hindrance.says]));
+  const says = new Map<MonthCheck["check"], string>();
+  for (const hindrance of hindrances) {
+    // A verdict that nothing else explains comes of what was read.
+    const check = hindrance.check === "verdict" ? "read" : hindrance.check;
+    const before = says.get(check);
+    says.set(check, [...(before === undefined ? [] : [before]), sentenceOf(hindrance)].join(" "));
+  }
   let isEnded = false;
-  const checkOf = (check: CloseCheck): MonthCheck => {
+  const checkOf = (check: MonthCheck["check"]): MonthCheck => {
     const wrong = says.get(check) ?? null;
     return { check, isMet: wrong !== null ? false : isEnded ? null : true, says: wrong };
   };

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { UsageError } from "../../platform/errors.ts";
+import { ActRefused, outdated } from "../../people/act.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { amountWithoutCode } from "../../platform/money.ts";
@@ -10,6 +10,7 @@ import { latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
 import { type NetworkRegion, readingTransaction } from "../base/read-report.ts";
 import { type ReportFacts, type Verdict, readProof } from "../base/report-facts.ts";
 import { allReports } from "../catalogue/all.ts";
+import { CloseRefused } from "./hindrance.ts";
 import {
   type Booked,
   ChangedSinceShown,
@@ -54,7 +55,7 @@ export interface PrepareRequest extends Omit<CloseRequest, "by" | "preparedBy"> 
 }
 
 interface PrepareSteps {
-  tell?: TellProgress;
+  tell?: TellProgress | undefined;
   /** The number of the preparation that this one is to take the place of; null: there is none. Absent: whichever. */
   replaces?: number | null;
   /** In the transaction that writes it. */
@@ -63,7 +64,7 @@ interface PrepareSteps {
 
 /**
  * Prepares a month for another person to close: computes all that `previewClose` does, and keeps what it found. An
- * earlier preparation of the month ends. Throws `UsageError` where a close would be refused, or where another
+ * earlier preparation of the month ends. Throws `CloseRefused` where a close would be refused, `ActRefused` where another
  * preparation stands than the one to replace, and what `previewClose` throws.
  */
 export async function prepareMonth(
@@ -72,7 +73,7 @@ export async function prepareMonth(
   { tell, replaces, record = async () => {} }: PrepareSteps = {},
 ): Promise<Preparation> {
   const preview = await previewClose(db, { ...request, by: by.name }, tell);
-  if (preview.refusal !== null) throw new UsageError(preview.refusal);
+  if (preview.refusal !== null) throw new CloseRefused(preview.refusal);
   const { month, timeZone, accounts } = request;
   const { asOf } = preview;
   const movementsMark = await readingTransaction(db, async (trx) => {
@@ -84,7 +85,7 @@ export async function prepareMonth(
     await trx.raw("lock table reports.preparations in share row exclusive mode");
     const earlier = await findPreparation(trx, month);
     if (replaces !== undefined && (earlier?.id ?? null) !== replaces) {
-      throw new UsageError(`Somebody else has prepared ${month} meanwhile. Look at theirs first.`);
+      throw outdated(`The preparation of ${month}`);
     }
     if (earlier !== null) await endPreparation(trx, earlier.id, by, "replaced");
     const [row] = await trx("reports.preparations")
@@ -104,7 +105,7 @@ export async function prepareMonth(
       .returning<{ id: string }[]>("id");
     const preparation = await findPreparation(trx, month);
     if (preparation === null || String(preparation.id) !== row?.id) {
-      throw new UsageError(`${month} was closed meanwhile, so there is nothing to prepare.`);
+      throw new ActRefused("hindered", `${month} has been closed since, so there is nothing to prepare.`);
     }
     await record(trx, preparation);
     return preparation;
@@ -202,7 +203,7 @@ export interface Approval {
 }
 
 interface ApproveSteps {
-  tell?: TellProgress;
+  tell?: TellProgress | undefined;
   /** In the transaction of the close, before anything is read. What it throws refuses the close. */
   check?: (trx: Knex.Transaction) => Promise<void>;
   /** In the same transaction, after the seal. */
@@ -210,24 +211,30 @@ interface ApproveSteps {
 }
 
 /** Why this person may not close what was prepared; null if they may. Pure. */
-export function whyNotApprove({ preparation, by, fourEyes }: Approval): string | null {
+export function whyNotApprove({
+  preparation,
+  by,
+  fourEyes,
+}: Pick<Approval, "preparation" | "by" | "fourEyes">): ActRefused | null {
   if (preparation.reason === redacted) {
-    return (
+    return new ActRefused(
+      "forbidden",
       `The reason of this preparation named a customer who was erased since. Prepare ${preparation.month} again, with ` +
-      "a reason that names nobody."
+        "a reason that names nobody.",
     );
   }
   if (!fourEyes || !isSamePerson(preparation.preparedBy, by)) return null;
-  return (
-    `${preparation.preparedBy.name} prepared ${preparation.month}, so somebody else has to close it ` +
-    "(REPORTS_CLOSE_FOUR_EYES)."
+  return new ActRefused(
+    "forbidden",
+    `${preparation.preparedBy.name} prepared ${preparation.month}, so another person has to close it ` +
+      "(REPORTS_CLOSE_FOUR_EYES).",
   );
 }
 
 /**
  * Closes a month that was prepared, as of the time of its preparation. All is computed again: the reports as of that
  * time must be those that were prepared, and what is booked in the month and its verdict must be the same as of now.
- * Opens its own transaction. Throws `ChangedSinceShown` otherwise, `UsageError` where the preparation stands no more or
+ * Opens its own transaction. Throws `ChangedSinceShown` otherwise, `ActRefused` where the preparation stands no more or
  * this person may not close it, and what `closeMonth` throws.
  */
 export async function approveMonth(
@@ -238,7 +245,7 @@ export async function approveMonth(
   const { preparation, by, timeZone, region } = approval;
   const { id, month, accounts, reason, preparedBy } = preparation;
   const refusal = whyNotApprove(approval);
-  if (refusal !== null) throw new UsageError(refusal);
+  if (refusal !== null) throw refusal;
   const isByTwo = !isSamePerson(preparedBy, by);
   const request: CloseRequest = {
     month,
@@ -249,10 +256,10 @@ export async function approveMonth(
     by: by.name,
     ...(isByTwo ? { preparedBy: preparedBy.name } : {}),
   };
-  const gone = `The preparation of ${month} stands no more: it was withdrawn, or another took its place.`;
+  const gone = () => outdated(`The preparation of ${month}`);
   try {
     return await closeMonth(db, request, preparation, {
-      ...(tell === undefined ? {} : { tell }),
+      tell,
       async before(trx) {
         await check(trx);
         if ((await findPreparation(trx, month))?.id === id) return assertAsPrepared(trx, approval);
@@ -260,16 +267,16 @@ export async function approveMonth(
           .where({ month: `${month}-01` })
           .pluck("id");
         // That it is closed already is what `closeMonth` says.
-        if (closed === undefined) throw new UsageError(gone);
+        if (closed === undefined) throw gone();
       },
       async after(trx, close) {
-        if (!(await endPreparation(trx, id, by, "closed"))) throw new UsageError(gone);
+        if (!(await endPreparation(trx, id, by, "closed"))) throw gone();
         await record(trx, close);
       },
     });
   } catch (error) {
     // Its end was written while the reports were read: this transaction does not see it, and cannot write another.
-    if (errorCode(error) === "40001") throw new UsageError(gone, { cause: error });
+    if (errorCode(error) === "40001") throw gone();
     throw error;
   }
 }

@@ -139,7 +139,7 @@ describe("of a month that is proved", () => {
   test.each(["2025-13", "1999-12", "9999-12"])("%s is no month that can be closed", async (month) => {
     const { err, error } = await close([month, "--dry-run"]);
     expect(error).toMatchObject({ code: "commander.invalidArgument" });
-    expect(err).toContain("Use a month such as 2026-10, from 2000-01 to 2100-12.");
+    expect(err).toContain("It has to be a month such as 2026-10, from 2000-01 to 2100-12.");
   });
 
   test("who closed it is printed on every report of the month", async () => {
@@ -161,7 +161,7 @@ describe("of a month that is proved", () => {
     await coverAll(database.db, "2025-07-01T00:00:00Z");
     await close(["2025-05", "--yes"]);
     const { error } = await close(["2025-06", "--yes"]);
-    expect(error?.message).toMatch(/2025-05 was closed just now.*Wait ([1-5]?\d|60) seconds/);
+    expect(error?.message).toMatch(/2025-05 was closed less than a minute ago.*Wait ([1-5]?\d|60) seconds/);
   });
 
   test("freezes runs as they were at its cut-off, though one of them works again", async () => {
@@ -244,7 +244,7 @@ describe("where two people close a month", () => {
     const prepared = await run("prepare", "2025-05", "--by", "ada", "--json");
     const { reports } = JSON.parse(prepared.out);
     expect(String((await run("2025-05", "--yes", "--by", "Ada")).error)).toContain(
-      "ada prepared 2025-05, so somebody else has to close it",
+      "ada prepared 2025-05, so another person has to close it",
     );
     expect(String((await run("2025-05", "--yes", "--by", "ben", "--force", "x")).error)).toContain(
       "close takes what was prepared",
@@ -354,7 +354,7 @@ describe("of a month that is not proved", () => {
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(/^FAIL: all \d+ reports\.$/m);
     expect(error?.message).toMatch(
-      /^Open findings \(1\): \d+ \(critical missing there order abc, since 2025-05-13\)\. "node src\/bin\/tallyhook\.js findings/m,
+      /^Open findings \(1\): \d+ \(critical missing there order abc, since 2025-05-13\)\. .*"node src\/bin\/tallyhook\.js findings/m,
     );
     expect(await written()).toBe(0);
     const forced = await close(["2025-05", "--yes", "--force", "told the auditor"]);
@@ -368,7 +368,7 @@ describe("of a month that is not proved", () => {
     await letTimePass(database.db);
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).toMatch(
-      /^Open findings \(7\): .* order o1, .* order o5, since 2025-05-05\) and 2 more\. "node src\/bin\/tallyhook\.js findings/m,
+      /^Open findings \(7\): .* order o1, .* order o5, since 2025-05-05\) and 2 more\. .*"node src\/bin\/tallyhook\.js findings/m,
     );
     expect(error?.message).not.toContain("order o6");
   });

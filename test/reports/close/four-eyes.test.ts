@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { takesTwo, whatIsSkipped } from "../../../src/reports/close/four-eyes.ts";
+import { whatIsSkipped } from "../../../src/main/cli/close-words.ts";
+import { takesTwo } from "../../../src/reports/close/four-eyes.ts";
 
 test.each([
   ["dashboard", true, false],

@@ -113,7 +113,7 @@ describe("the one who prepared", () => {
     ["the same account under another name", { name: "countess@example.com", accountId: 1 }],
     ["the same name from a command", { name: " ADA@Example.com ", accountId: null }],
   ])("does not close: %s", async (_, by) => {
-    await expect(approve(await prepare(), by)).rejects.toThrow("somebody else has to close it");
+    await expect(approve(await prepare(), by)).rejects.toThrow("another person has to close it");
     expect(await closedMonths()).toEqual([{ count: "0" }]);
   });
 
@@ -202,7 +202,7 @@ describe("of what was prepared nothing is closed when", () => {
     const withdraw = () => database.db.transaction((trx) => withdrawPreparation(trx, preparation, ada));
     expect(await withdraw()).toBe(true);
     expect(await withdraw()).toBe(false);
-    await expect(approve(preparation)).rejects.toThrow("stands no more");
+    await expect(approve(preparation)).rejects.toMatchObject({ refusal: "outdated" });
   });
 
   test("it is withdrawn while the reports are read", async () => {
@@ -215,7 +215,7 @@ describe("of what was prepared nothing is closed when", () => {
     };
     let withdrawn: Promise<boolean> = Promise.resolve(false);
     const closing = approve(preparation, ben, {}, { tell });
-    await expect(closing).rejects.toThrow("stands no more");
+    await expect(closing).rejects.toMatchObject({ refusal: "outdated" });
     expect(await withdrawn).toBe(true);
     expect(await closedMonths()).toEqual([{ count: "0" }]);
   });
@@ -224,7 +224,7 @@ describe("of what was prepared nothing is closed when", () => {
     const first = await prepare();
     const second = await prepare(ben);
     expect((await findPreparation(database.db, "2025-05"))?.id).toBe(second.id);
-    await expect(approve(first)).rejects.toThrow("stands no more");
+    await expect(approve(first)).rejects.toMatchObject({ refusal: "outdated" });
     await expect(approve(second, ada)).resolves.toMatchObject({ preparedBy: ben.name });
   });
 
@@ -253,7 +253,7 @@ test("of two who approve at once one closes the month, and the other is told tha
 
 test("who prepares on another state than they saw is refused", async () => {
   const { id } = await prepare();
-  await expect(prepare(ben, { replaces: null })).rejects.toThrow("Somebody else has prepared");
+  await expect(prepare(ben, { replaces: null })).rejects.toMatchObject({ refusal: "outdated" });
   await expect(prepare(ben, { replaces: id })).resolves.toMatchObject({ preparedBy: ben });
 });
 

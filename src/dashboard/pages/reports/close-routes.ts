@@ -1,29 +1,28 @@
 import type { Knex } from "knex";
-import { ActRefused } from "../../../people/act.ts";
 import { findAccountById } from "../../../people/accounts.ts";
+import { type Act, ActRefused } from "../../../people/act.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { type Permission, permissionsOf } from "../../../people/permissions.ts";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
-import { longLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { dayIn } from "../../../platform/local-time.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { printableMessage } from "../../../platform/readable-text.ts";
 import { defaultAccounts } from "../../../reports/base/account-map.ts";
 import { isMonth } from "../../../reports/base/period.ts";
+import { type CloseDeps, closing, preparing, withdrawing } from "../../../reports/close/acts.ts";
 import { ChangedSinceShown } from "../../../reports/close/close-month.ts";
-import { closing, preparing, withdrawing } from "../../../reports/close/acts.ts";
 import { writeBundle } from "../../../reports/close/frozen.ts";
+import { CloseRefused, refusalLines } from "../../../reports/close/hindrance.ts";
 import { type MonthState, nextMonth, readMonthState } from "../../../reports/close/month-state.ts";
 import { type Preparation, findPreparation, whyNotApprove } from "../../../reports/close/prepare-month.ts";
 import { readCloses, verifyCloses } from "../../../reports/close/verify.ts";
-import { actRoute, pageErrorOf } from "../../act-route.ts";
-import { versionOf } from "../../parts/decided-on.ts";
-import { optionalText } from "../../parts/form-text.ts";
+import { actRoute } from "../../act-route.ts";
 import type { Tone } from "../../parts/state.ts";
-import { type PageAnswer, type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../route.ts";
 import { monthAddress, monthName, renderClosedMonths, renderVerified } from "./close-view.ts";
 import { renderApprove, renderMonth } from "./month-view.ts";
+import type { Doing } from "./month-work.ts";
 import type { ReportDesk } from "./report-desk.ts";
 import { writeWhole } from "./report-file.ts";
 import { accountsOf } from "./report-options.ts";
@@ -86,7 +85,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         work: running,
         failure: failure === null ? null : { ...failure, says: inWords(failure.error) },
         mayPrepare: permissions.has("month:prepare"),
-        whyNotClose: state.preparation === null ? null : whyNotClose(desk, deps, request, state.preparation),
+        whyNotClose: state.preparation === null ? null : whyNotClose(desk, request, state.preparation),
         fourEyes: desk.fourEyes,
         now: deps.clock.now(),
         timeZone: deps.timeZone,
@@ -124,31 +123,21 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       }
     },
   },
-  {
-    method: "POST",
+  actRoute({
+    act: withPatience(desk, preparing, "preparing"),
     path: "/reports/close/:month/prepare",
-    access: preparing.permission,
-    async answer(deps, request) {
-      const month = monthOf(request);
-      const { form, actor } = request;
-      const input = { month, reason: optionalText(form, "reason", longLine) };
-      const accounts = accountsOrPage(form);
-      const outcome = await attempt(desk, { doing: "preparing", month, by: actor.name }, async (tell) => {
-        const { region } = desk;
-        const db = await desk.closingDb();
-        const check = stillAllowed(request, preparing.permission);
-        await preparing.run(
-          { db, timeZone: deps.timeZone, region, accounts, tell, check },
-          { actor, input, decidedOn: versionOf(form) },
-        );
-      });
-      const notice =
-        outcome === "done"
-          ? `${monthName(month)} is prepared. ${desk.fourEyes ? "Somebody else has to close it." : ""}`.trim()
-          : undefined;
-      return back(month, notice);
+    async deps(deps, request) {
+      const accounts = accountsOrPage(request.form);
+      return { ...(await workDeps(desk, deps, request, "month:prepare")), accounts };
     },
-  },
+    back: ({ month }) => monthAddress(month),
+    done: (outcome, { month }) => ({
+      to: monthAddress(month),
+      ...(outcome === "done" && {
+        notice: `${monthName(month)} is prepared.${desk.fourEyes ? " Another person has to close it." : ""}`,
+      }),
+    }),
+  }),
   actRoute({
     act: withdrawing,
     path: "/reports/close/:month/withdraw",
@@ -169,7 +158,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       if (preparation === null) {
         throw new PageError(404, `Nobody has prepared ${monthName(month)}, or it is closed already.`);
       }
-      const refusal = whyNotClose(desk, deps, request, preparation);
+      const refusal = whyNotClose(desk, request, preparation);
       if (refusal !== null) throw new PageError(403, refusal);
       return {
         kind: "page",
@@ -178,27 +167,22 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       };
     },
   },
-  {
-    method: "POST",
+  actRoute({
+    act: withPatience(desk, closing, "closing"),
     path: "/reports/close/:month/approve",
-    access: closing.permission,
-    async answer(deps, request) {
-      const month = monthOf(request);
-      const { actor, form } = request;
-      const { region, fourEyes } = desk;
-      const call = { actor, input: { month }, decidedOn: versionOf(form) };
-      if (form.get("compared") !== "yes") {
+    async deps(deps, request) {
+      if (request.form.get("compared") !== "yes") {
         throw new PageError(400, "Compare the SHA-256 of the reports first, and say so in the form.");
       }
-      const outcome = await attempt(desk, { doing: "closing", month, by: actor.name }, async (tell) => {
-        const db = await desk.closingDb();
-        const check = stillAllowed(request, closing.permission);
-        await closing.run({ db, timeZone: deps.timeZone, region, fourEyes, tell, check }, call);
-      });
-      const notice = outcome === "done" ? `${monthName(month)} is closed. Sign its seal.` : undefined;
-      return back(month, notice);
+      const { fourEyes } = desk;
+      return { ...(await workDeps(desk, deps, request, "month:close")), fourEyes };
     },
-  },
+    back: ({ month }) => monthAddress(month),
+    done: (outcome, { month }) => ({
+      to: monthAddress(month),
+      ...(outcome === "done" && { notice: `${monthName(month)} is closed. Sign its seal.` }),
+    }),
+  }),
 ];
 
 /** Throws `PageError` for what is no month. */
@@ -208,59 +192,77 @@ function monthOf({ params }: PageRequest): string {
   throw new PageError(404, "This is no month that can be closed. Use one such as 2026-10.");
 }
 
-const back = (month: string, notice?: string): PageAnswer => ({
-  kind: "redirect",
-  to: monthAddress(month),
-  ...(notice === undefined ? {} : { notice }),
-});
-
 /** Null where this visitor may close what is prepared. */
 function whyNotClose(
-  { region, fourEyes }: ReportDesk,
-  { timeZone }: PageDeps,
-  { actor, visitor }: PageRequest,
+  { fourEyes }: ReportDesk,
+  { visitor, actor: by }: PageRequest,
   preparation: Preparation,
 ): string | null {
   if (!visitor.permissions.has("month:close")) {
     return "Your roles do not allow you to close a month: it takes the permission month:close.";
   }
-  return whyNotApprove({ preparation, by: actor, timeZone, region, fourEyes });
+  return whyNotApprove({ preparation, by, fourEyes })?.message ?? null;
 }
 
-/** A close takes minutes, in which somebody may have been disabled or lost a role. */
-const stillAllowed =
-  ({ actor }: PageRequest, permission: Permission) =>
-  async (trx: Knex.Transaction): Promise<void> => {
-    const account = actor.accountId === null ? null : await findAccountById(trx, actor.accountId);
-    if (account !== null && account.disabledAt === null) {
-      if (permissionsOf(account.roles).has(permission)) return;
-    }
-    throw new UsageError("Your account may not do this any more, so nothing was done.");
-  };
+/** What work on a month depends on. It is done on a pool of its own. */
+const workDeps = async (
+  { region, closingDb }: ReportDesk,
+  { timeZone }: PageDeps,
+  request: PageRequest,
+  permission: Permission,
+): Promise<CloseDeps> => ({
+  db: await closingDb(),
+  timeZone,
+  region,
+  assertAllowed: (trx) => assertStillAllowed(trx, request, permission),
+});
 
-/** Works with patience for a moment. What is refused within it is a page that says why. */
-async function attempt(
-  { work }: ReportDesk,
-  what: Parameters<ReportDesk["work"]["begin"]>[0],
-  run: Parameters<ReportDesk["work"]["begin"]>[1],
-): Promise<"done" | "goes on"> {
-  try {
-    const outcome = await work.begin(what, run);
-    if (outcome !== "busy") return outcome;
-  } catch (error) {
-    if (error instanceof ActRefused) throw pageErrorOf(error);
-    if (error instanceof TallyhookError) {
-      throw new PageError(409, "Nothing was done.", { cause: error, details: inWords(error) });
-    }
-    throw reportFailure(error);
+/** A close takes minutes, in which somebody may have been disabled or lost a role. */
+async function assertStillAllowed(
+  trx: Knex.Transaction,
+  { actor }: PageRequest,
+  permission: Permission,
+): Promise<void> {
+  const account = actor.accountId === null ? null : await findAccountById(trx, actor.accountId);
+  if (account !== null && account.disabledAt === null) {
+    if (permissionsOf(account.roles).has(permission)) return;
   }
-  const other = work.running();
-  throw new PageError(
-    409,
-    other === null
-      ? "Other work on a month has just ended. Look at it again."
-      : `${other.by} is ${other.doing} ${monthName(other.month)} just now, and one month is worked on at a time. Try again then.`,
-  );
+  throw new UsageError("Your account may not do this any more, so nothing was done.");
+}
+
+/**
+ * The same act, waited for with patience. It goes on afterwards, and its page says how it ended. What is refused within
+ * that time is a page that says why.
+ */
+function withPatience<Deps extends CloseDeps, Input extends { month: string }, Done>(
+  { work }: ReportDesk,
+  act: Act<Deps, Input, Done>,
+  doing: Doing,
+): Act<Deps, Input, "done" | "goes on"> {
+  return {
+    ...act,
+    async run(deps, call) {
+      const { month } = call.input;
+      const outcome = await work
+        .begin({ doing, month, by: call.actor.name }, async (tell) => {
+          await act.run({ ...deps, tell }, call);
+        })
+        .catch((error: unknown) => {
+          const hasMore = error instanceof CloseRefused || error instanceof ChangedSinceShown;
+          if (error instanceof ActRefused && !hasMore) throw error;
+          if (!(error instanceof TallyhookError)) throw reportFailure(error);
+          throw new PageError(409, "Nothing was done.", { cause: error, details: inWords(error) });
+        });
+      if (outcome !== "busy") return outcome;
+      const other = work.running();
+      throw new PageError(
+        409,
+        other === null
+          ? "Other work on a month has just ended. Look at it again."
+          : `${other.by} is ${other.doing} ${monthName(other.month)} now, and one month is worked on at a time. Try again then.`,
+      );
+    },
+  };
 }
 
 /** Pure. */
@@ -273,8 +275,7 @@ function inWords(error: unknown): Html {
       <p>Prepare it again, and look at what changed.</p>`;
   }
   if (error instanceof TallyhookError) {
-    // The command's way to close what is not proved is a field here.
-    const lines = error.message.split("\n").filter((line) => !line.startsWith("--force"));
+    const lines = error instanceof CloseRefused ? refusalLines(error.why) : [error.message];
     return html`<ul>
       ${lines.map((line) => html`<li>${printableMessage(line)}</li>`)}
     </ul>`;

@@ -1,7 +1,7 @@
-import { longLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import type { Verdict } from "../../../reports/base/report-facts.ts";
+import { closeReason, versionOfPreparation } from "../../../reports/close/acts.ts";
 import { membersOf } from "../../../reports/close/manifest.ts";
 import type { MonthCheck, MonthState } from "../../../reports/close/month-state.ts";
 import type { Preparation } from "../../../reports/close/prepare-month.ts";
@@ -132,7 +132,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
       ${fourEyes ? "Another person then closes exactly that." : "Exactly that is closed then."}
       ${isAgain && "It takes the place of the preparation above."}
     </p>
-    ${decidedOn(month.preparation?.id ?? 0)}
+    ${decidedOn(versionOfPreparation(month.preparation))}
     ${
       open.length > 0 &&
       html`<div>
@@ -140,7 +140,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
         <textarea
           id="reason"
           name="reason"
-          maxlength="${longLine.longest}"
+          maxlength="${closeReason.longest ?? ""}"
           rows="2"
           aria-describedby="reason-hint"
         ></textarea>
@@ -167,7 +167,7 @@ function renderPreparation(preparation: Preparation, page: MonthPage): Html {
             mayPrepare &&
             work === null &&
             html`<form method="post" action="${monthAddress(month)}/withdraw">
-              ${decidedOn(id)}<button class="second">Withdraw</button>
+              ${decidedOn(versionOfPreparation(preparation))}<button class="second">Withdraw</button>
             </form>`
           }
           ${whyNotClose === null && work === null && html`<a class="button" href="${monthAddress(month)}/approve">Approve and close</a>`}
@@ -246,14 +246,14 @@ const hashTable = (reports: readonly Hashed[], addressFor: (report: string) => s
 
 /** The page before what cannot be undone. Pure. */
 export function renderApprove(preparation: Preparation): Html {
-  const { month, id, preparedBy } = preparation;
+  const { month, preparedBy } = preparation;
   return html`<form class="card" method="post" action="${monthAddress(month)}/approve">
       <h2>Close ${monthName(month)} for ever?</h2>
       <p class="lead">
         ${withoutControls(preparedBy.name)} prepared it. All is computed again first: if anything that counts has
         changed since, nothing is closed, and you see what. A closed month is never opened again.
       </p>
-      ${decidedOn(id)}
+      ${decidedOn(versionOfPreparation(preparation))}
       <p class="check">
         <input id="compared" type="checkbox" name="compared" value="yes" required />
         <label for="compared">I have compared the SHA-256 of the reports below with those that I approve</label>
