@@ -15,7 +15,7 @@ export interface ActRoute<Deps, Input, Done> {
   given?: Partial<Input>;
   /** The page to look at again where it was refused. */
   back(input: Input): string;
-  /** What is shown of the state that was met, in place of the one that was decided on. */
+  /** Shows the current state, where it differs from the one that the form was filled in on. */
   now?(now: unknown, deps: PageDeps, request: PageRequest): Html | Promise<Html>;
   done(done: Done, input: Input, request: PageRequest): { to: string; notice?: string };
 }

@@ -21,7 +21,7 @@ interface Replayed {
   left: number;
 }
 
-/** Of more the record has the count alone. */
+/** A record names at most so many events; of more it has the count. */
 const mostRecorded = 200;
 
 /**

@@ -56,7 +56,7 @@ const accountSubject: ActSubject<Account> = {
 /** The same for what no state of the account decides. */
 const anyAccount: ActSubject<Account> = { ...accountSubject, version: () => "" };
 
-/** Who the change is about, for the words of a door. */
+/** The account that was changed. */
 type Changed = Pick<Account, "id" | "email">;
 
 /** Adds a person, who is refused where there is an account of that address. */

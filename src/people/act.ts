@@ -51,7 +51,7 @@ export class ActRefused extends UsageError {
   }
 }
 
-/** Somebody decided on a state that is no more. `what` begins the sentence: "Alert 12". */
+/** The decision was made on an earlier state. `what` begins the sentence: "Alert 12". */
 export const outdated = (what: string, now: unknown = null): ActRefused =>
   new ActRefused(
     "outdated",

@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from "commander";
 import { readInstant, wantedInstant } from "../../contract/timestamp.ts";
-import { type TextKind, readFreeText, wantedText } from "../../platform/free-text.ts";
 
 /** Makes a parser for a command's argument that is a whole number of this range. `unit` is what it counts. */
 export function wholeNumber(min: number, max: number, unit?: string): (text: string) => number {
@@ -13,15 +12,6 @@ export function wholeNumber(min: number, max: number, unit?: string): (text: str
     return value;
   };
 }
-
-/** Makes a parser for what a person writes, such as a reason. */
-export const freeText =
-  (kind: TextKind) =>
-  (typed: string): string => {
-    const text = readFreeText(typed, kind);
-    if (text === null) throw new InvalidArgumentError(`Write ${wantedText(kind)}.`);
-    return text;
-  };
 
 /** Parses an instant given on the command line. */
 export function parseInstant(text: string): Date {

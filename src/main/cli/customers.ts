@@ -1,3 +1,5 @@
+import { text } from "../../people/fields.ts";
+import { parserOf } from "./act-command.ts";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
@@ -31,7 +33,6 @@ import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, requirePerson } from "./acting-person.ts";
-import { freeText } from "./arguments.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -52,7 +53,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
     )
     .argument("<id>", "the customer's id")
     .option("--by <name>", "who asks for it, for the record (default: this system's user, if a person)", parsePerson)
-    .option("--reason <text>", "why, for the record; name no customer", freeText(paragraph))
+    .option("--reason <text>", "why, for the record; name no customer", parserOf(text(paragraph)))
     .option("--yes", "redact without asking")
     .option("--json", "print JSON")
     .action((id: string, options: EraseOptions) => erase(context, id, options));

@@ -1,3 +1,5 @@
+import { text } from "../../people/fields.ts";
+import { parserOf } from "./act-command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
@@ -16,7 +18,7 @@ import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { secretsContextOf } from "../secrets-context.ts";
 import { parsePerson, scriptActor } from "./acting-person.ts";
-import { freeText, parseInstant, wholeNumber } from "./arguments.ts";
+import { parseInstant, wholeNumber } from "./arguments.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -58,7 +60,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .option("--file <file>", "read the value from this file")
     .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parseInstant)
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
-    .option("--note <text>", "a note that list shows for it", freeText(shortLine))
+    .option("--note <text>", "a note that list shows for it", parserOf(text(shortLine)))
     .option("--by <name>", "who does it, for the record", parsePerson)
     .action((options: AddOptions) => add(context, options));
 
