@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { signatureScheme } from "../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../src/core/contract/signature/signature-scheme.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { declinedOrderEvent } from "./load/sample-events.ts";
 import { benchSecret } from "./load/signed-request.ts";

@@ -1,9 +1,9 @@
 import pg from "pg";
 import type { Benchmark, Target } from "./benchmark.ts";
-import { allReports } from "../src/reports/catalogue/all.ts";
-import { defaultAccounts } from "../src/reports/base/account-map.ts";
-import { resolvePeriod } from "../src/reports/base/period.ts";
-import { readingTransaction, readReport } from "../src/reports/base/read-report.ts";
+import { allReports } from "../src/parts/reports/catalogue/all.ts";
+import { defaultAccounts } from "../src/parts/reports/base/account-map.ts";
+import { resolvePeriod } from "../src/parts/reports/base/period.ts";
+import { readingTransaction, readReport } from "../src/parts/reports/base/read-report.ts";
 import { createDatabase } from "../src/platform/postgres/pool.ts";
 import { meterSeconds } from "./support/cpu-meter.ts";
 import { fillYear } from "./support/fill-year.ts";

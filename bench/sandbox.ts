@@ -1,5 +1,5 @@
 import { request } from "undici";
-import { testKey } from "../src/sandbox/engine/keys.ts";
+import { testKey } from "../src/parts/sandbox/engine/keys.ts";
 import type { Benchmark, BenchResult } from "./benchmark.ts";
 import { postOrders } from "./support/order-load.ts";
 import { placement } from "./support/pinning.ts";

@@ -1,7 +1,7 @@
 import pg from "pg";
-import { loadConfig } from "../src/main/config/config.ts";
+import { loadConfig } from "../src/app/config/config.ts";
 import { addDatabaseMetrics, openMetricsDatabase } from "../src/main/metrics/database-metrics.ts";
-import { createRuntime } from "../src/main/runtime.ts";
+import { createRuntime } from "../src/app/runtime.ts";
 import { createLog } from "../src/platform/log.ts";
 import { createMetrics } from "../src/platform/metrics/registry.ts";
 import type { Benchmark } from "./benchmark.ts";

@@ -2,13 +2,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { allEndpoints } from "../src/sandbox/resources/all-endpoints.ts";
+import { allEndpoints } from "../src/parts/sandbox/resources/all-endpoints.ts";
 import { architectureFaults, IMPORT_TABLE, type SourceFile } from "./support/architecture-rules.ts";
 import { mirrorWriteFaults } from "./support/one-writer.ts";
 import { blankComments, blankNonCode, importedModules } from "./support/source-text.ts";
 
 /** The contract itself, the sandbox's controls, and roles, whose first page is one of the portal. */
-const ownPaths = ["src/contract/", "src/sandbox/controls/", "src/sandbox/resources/team-members/team-member.ts"];
+const ownPaths = [
+  "src/core/contract/",
+  "src/parts/sandbox/controls/",
+  "src/parts/sandbox/resources/team-members/team-member.ts",
+];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -55,7 +59,7 @@ describe("the source tree", () => {
 });
 
 describe("one writer of the mirror", () => {
-  const faultsOfText = (text: string, path = "src/worker/a.ts") => mirrorWriteFaults([{ path, text }]);
+  const faultsOfText = (text: string, path = "src/core/worker/a.ts") => mirrorWriteFaults([{ path, text }]);
 
   test.each([
     "await db.raw(`insert into mirror.orders (id) values (?)`, [id]);",
@@ -74,9 +78,9 @@ describe("one writer of the mirror", () => {
     'await db.withSchema("mirror").from("orders").where({ id });',
   ])("sees %s", (statement) => {
     expect(faultsOfText(`const a = 1;\n${statement}`)).toEqual([
-      "src/worker/a.ts:2 writes the mirror: let src/mirror/ do it",
+      "src/core/worker/a.ts:2 writes the mirror: let src/core/mirror/ do it",
     ]);
-    expect(faultsOfText(statement, "src/mirror/a.ts")).toEqual([]);
+    expect(faultsOfText(statement, "src/core/mirror/a.ts")).toEqual([]);
   });
 
   test.each([
@@ -97,47 +101,39 @@ describe("the import table", () => {
     });
 
   test.each([
-    ["platform/a.ts", "contract/b.ts"],
-    ["platform/a.ts", "main/config/config.ts"],
-    ["contract/a.ts", "platform/b.ts"],
-    ["client/a.ts", "mirror/b.ts"],
-    ["queue/a.ts", "inbox/b.ts"],
-    ["inbox/a.ts", "mirror/b.ts"],
-    ["inbox/a.ts", "queue/b.ts"],
-    ["mirror/a.ts", "inbox/queries.ts"],
-    ["receiver/a.ts", "mirror/b.ts"],
-    ["receiver/a.ts", "queue/b.ts"],
-    ["receiver/a.ts", "client/service-client.ts"],
-    ["receiver/a.ts", "inbox/claim.ts"],
-    ["worker/a.ts", "receiver/b.ts"],
-    ["worker/a.ts", "main/config/config.ts"],
-    ["sandbox/a.ts", "mirror/b.ts"],
-    ["sandbox/a.ts", "client/call.ts"],
-    ["alerts/a.ts", "mirror/version.ts"],
-    ["alerts/a.ts", "client/call.ts"],
-    ["reconcile/a.ts", "inbox/append.ts"],
-    ["reconcile/a.ts", "endpoint/endpoints.ts"],
-    ["reports/a.ts", "reconcile/b.ts"],
-    ["mirror/a.ts", "main/runtime.ts"],
+    ["platform/a.ts", "core/contract/b.ts"],
+    ["platform/a.ts", "app/config/config.ts"],
+    ["core/contract/a.ts", "platform/b.ts"],
+    ["core/client/a.ts", "core/mirror/b.ts"],
+    ["core/queue/a.ts", "core/inbox/b.ts"],
+    ["core/inbox/a.ts", "core/mirror/b.ts"],
+    ["core/inbox/a.ts", "core/queue/b.ts"],
+    ["core/mirror/a.ts", "core/inbox/queries.ts"],
+    ["core/receiver/a.ts", "core/mirror/b.ts"],
+    ["core/receiver/a.ts", "core/queue/b.ts"],
+    ["core/receiver/a.ts", "core/client/service-client.ts"],
+    ["core/receiver/a.ts", "core/inbox/claim.ts"],
+    ["core/worker/a.ts", "core/receiver/b.ts"],
+    ["core/worker/a.ts", "app/config/config.ts"],
+    ["core/mirror/a.ts", "main/runtime.ts"],
   ])("forbids %s → %s", (from, to) => {
     expect(edge(from, to)).toEqual([
-      expect.stringMatching(new RegExp(`^src/${from}:1 imports src/${to}: \\w+ may import `)),
+      expect.stringMatching(new RegExp(`^src/${from}:1 imports src/${to}: [\\w/]+ may import `)),
     ]);
   });
 
   test.each([
-    ["client/a.ts", "contract/b.ts"],
-    ["inbox/a.ts", "platform/b.ts"],
-    ["mirror/a.ts", "contract/resources/orders.ts"],
-    ["receiver/a.ts", "contract/signature/verification.ts"],
-    ["receiver/a.ts", "inbox/append.ts"],
-    ["worker/a.ts", "mirror/b.ts"],
-    ["sandbox/a.ts", "contract/resources/orders.ts"],
-    ["alerts/a.ts", "contract/decline-codes.ts"],
-    ["alerts/a.ts", "mirror/resources.ts"],
-    ["endpoint/a.ts", "reconcile/findings/findings.ts"],
-    ["mirror/a.ts", "mirror/deep/b.ts"],
-    ["main/a.ts", "receiver/b.ts"],
+    ["core/client/a.ts", "core/contract/b.ts"],
+    ["core/inbox/a.ts", "platform/b.ts"],
+    ["core/mirror/a.ts", "core/contract/resources/orders.ts"],
+    ["core/receiver/a.ts", "core/contract/signature/verification.ts"],
+    ["core/receiver/a.ts", "core/inbox/append.ts"],
+    ["core/worker/a.ts", "core/mirror/b.ts"],
+    ["parts/sandbox/a.ts", "core/contract/resources/orders.ts"],
+    ["parts/alerts/a.ts", "core/contract/decline-codes.ts"],
+    ["parts/alerts/a.ts", "core/mirror/resources.ts"],
+    ["core/mirror/a.ts", "core/mirror/deep/b.ts"],
+    ["main/a.ts", "core/receiver/b.ts"],
     ["bin/a.ts", "main/main.ts"],
   ])("allows %s → %s", (from, to) => {
     expect(edge(from, to)).toEqual([]);
@@ -159,9 +155,9 @@ describe("the import table", () => {
     ['type B = typeof import("../mirror/b.ts");', "an import type"],
     ['import d, {\n  x,\n  type Y,\n} from "../mirror/b.ts";', "an import over several lines"],
   ])("sees %s (%s)", (statement) => {
-    expect(faultsOf({ "src/queue/a.ts": statement, "src/mirror/b.ts": "export const x = 1;" })).toContainEqual(
-      expect.stringContaining("imports src/mirror/b.ts: queue may import platform/**"),
-    );
+    expect(
+      faultsOf({ "src/core/queue/a.ts": statement, "src/core/mirror/b.ts": "export const x = 1;" }),
+    ).toContainEqual(expect.stringContaining("imports src/core/mirror/b.ts: core/queue may import platform/**"));
   });
 
   test("lets src import nothing outside itself", () => {
@@ -184,11 +180,11 @@ describe("cycles", () => {
   test("are reported with the path that closes them", () => {
     expect(
       faultsOf({
-        "src/mirror/a.ts": 'import { b } from "./b.ts";',
-        "src/mirror/b.ts": 'import type { C } from "./c.ts";',
-        "src/mirror/c.ts": 'import { a } from "./a.ts";',
+        "src/core/mirror/a.ts": 'import { b } from "./b.ts";',
+        "src/core/mirror/b.ts": 'import type { C } from "./c.ts";',
+        "src/core/mirror/c.ts": 'import { a } from "./a.ts";',
       }),
-    ).toEqual(["cycle: src/mirror/a.ts → src/mirror/b.ts → src/mirror/c.ts → src/mirror/a.ts"]);
+    ).toEqual(["cycle: src/core/mirror/a.ts → src/core/mirror/b.ts → src/core/mirror/c.ts → src/core/mirror/a.ts"]);
   });
 
   test("are found where a file imports itself and where they are not at the entry", () => {
@@ -203,9 +199,9 @@ describe("cycles", () => {
   test("are not seen where two paths lead to one file", () => {
     expect(
       faultsOf({
-        "src/mirror/a.ts": 'import { b } from "./b.ts";\nimport { c } from "./c.ts";',
-        "src/mirror/b.ts": 'import { c } from "./c.ts";',
-        "src/mirror/c.ts": "export const c = 1;",
+        "src/core/mirror/a.ts": 'import { b } from "./b.ts";\nimport { c } from "./c.ts";',
+        "src/core/mirror/b.ts": 'import { c } from "./c.ts";',
+        "src/core/mirror/c.ts": "export const c = 1;",
       }),
     ).toEqual([]);
   });
@@ -224,27 +220,27 @@ describe("environment, clock and chance", () => {
     ["Math.random()", "Math.random"],
     ["`${Math.random()}`", "Math.random"],
   ])("reports %s outside its place", (code, what) => {
-    expect(faultsOf({ "src/mirror/a.ts": `export const a = 1;\n${code};` })).toEqual([
-      expect.stringContaining(`src/mirror/a.ts:2 reads ${what}: `),
+    expect(faultsOf({ "src/core/mirror/a.ts": `export const a = 1;\n${code};` })).toEqual([
+      expect.stringContaining(`src/core/mirror/a.ts:2 reads ${what}: `),
     ]);
   });
 
   test.each([
-    ["src/main/config/config.ts", "process.env.PORT"],
+    ["src/app/config/config.ts", "process.env.PORT"],
     ["src/main/main.ts", "process.env.PORT"],
     ["src/platform/clock.ts", "new Date()"],
     ["src/platform/random.ts", "Math.random()"],
-    ["src/mirror/a.ts", "new Date(text); Date.parse(text); Date.UTC(2026, 1)"],
-    ["src/mirror/a.ts", "// never call Date.now() or new Date()\n/* process.env */"],
-    ["src/mirror/a.ts", 'const text = "set process.env, not Math.random()";'],
-    ["src/mirror/a.ts", "const text = `new Date() ${1}`; const found = /Date.now/.test(text);"],
+    ["src/core/mirror/a.ts", "new Date(text); Date.parse(text); Date.UTC(2026, 1)"],
+    ["src/core/mirror/a.ts", "// never call Date.now() or new Date()\n/* process.env */"],
+    ["src/core/mirror/a.ts", 'const text = "set process.env, not Math.random()";'],
+    ["src/core/mirror/a.ts", "const text = `new Date() ${1}`; const found = /Date.now/.test(text);"],
   ])("allows in %s: %s", (path, code) => {
     expect(faultsOf({ [path]: code })).toEqual([]);
   });
 });
 
 describe("form", () => {
-  test.each(["src/mirror/utils.ts", "src/inbox/helpers/row.ts", "src/queue/index.ts"])(
+  test.each(["src/core/mirror/utils.ts", "src/core/inbox/helpers/row.ts", "src/core/queue/index.ts"])(
     "refuses the name %s",
     (path) => {
       expect(faultsOf({ [path]: "export const a = 1;" })).toEqual([
@@ -254,8 +250,8 @@ describe("form", () => {
   );
 
   test("refuses a computed import, which no rule can follow", () => {
-    expect(faultsOf({ "src/mirror/a.ts": "const m = await import(path);" })).toEqual([
-      expect.stringContaining("src/mirror/a.ts:1 imports a computed path"),
+    expect(faultsOf({ "src/core/mirror/a.ts": "const m = await import(path);" })).toEqual([
+      expect.stringContaining("src/core/mirror/a.ts:1 imports a computed path"),
     ]);
   });
 });

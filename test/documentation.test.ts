@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Command, type Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
 import { registerCommands } from "../src/main/commands.ts";
-import { createContext } from "../src/main/cli/context.ts";
+import { createContext } from "../src/app/cli/context.ts";
 import { exitCodes } from "../src/platform/errors.ts";
 import { codeBlocks, pages } from "./docs/code-blocks.ts";
 

@@ -1,4 +1,4 @@
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { eventOf } from "./event-of.ts";
 import type { EventStream, SampleEvent } from "./protocol.ts";
 import { stripeSignature } from "./stripe-events.ts";

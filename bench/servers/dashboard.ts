@@ -1,7 +1,7 @@
 /** The dashboard as built, on a clock that begins at a time of the filled year: `dashboard.js PORT TIME`. */
 import { runDashboard } from "../../src/main/dashboard/run-dashboard.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
-import { createRuntime } from "../../src/main/runtime.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
+import { createRuntime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 
 const [port = "", beginsAt = ""] = process.argv.slice(2);

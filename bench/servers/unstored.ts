@@ -3,14 +3,14 @@
  * durability; the difference to bare Koa is the cost of the rest.
  */
 import { type ServerResponse, createServer } from "node:http";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createReceiverCounters } from "../../src/receiver/counters.ts";
-import { createDeadlines, defaultReceiverLimits } from "../../src/receiver/limits.ts";
-import { createApp } from "../../src/receiver/server.ts";
-import { webhookSteps } from "../../src/receiver/webhook.ts";
+import { createReceiverCounters } from "../../src/core/receiver/counters.ts";
+import { createDeadlines, defaultReceiverLimits } from "../../src/core/receiver/limits.ts";
+import { createApp } from "../../src/core/receiver/server.ts";
+import { webhookSteps } from "../../src/core/receiver/webhook.ts";
 import { serve } from "./serve.ts";
 import { benchSigningSecret } from "./verify.ts";
 

@@ -1,5 +1,5 @@
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
-import type { SigningSecret } from "../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
+import type { SigningSecret } from "../../src/core/contract/signature/verification.ts";
 import { benchSecret } from "../load/signed-request.ts";
 
 const scheme = signatureScheme("svc");

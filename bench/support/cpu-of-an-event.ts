@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
-import { parseEventBody } from "../../src/contract/event-envelope.ts";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { parseEventBody } from "../../src/core/contract/event-envelope.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { median } from "./statistics.ts";
 
 export const raw = Buffer.from(JSON.stringify({ id: "evt_1", type: "order.paid", filler: randomBytes(600) }));

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import type { PageGroup } from "../../src/dashboard/page-group.ts";
-import { createAccount } from "../../src/people/accounts.ts";
-import { type Role, roleNames } from "../../src/people/permissions.ts";
-import { beginSession } from "../../src/people/sessions.ts";
+import type { PageGroup } from "../../src/app/dashboard/page-group.ts";
+import { createAccount } from "../../src/app/people/accounts.ts";
+import { type Role, roleNames } from "../../src/app/people/permissions.ts";
+import { beginSession } from "../../src/app/people/sessions.ts";
 import { pagesAmong, sampleAddresses } from "../../test/dashboard/page-samples.ts";
 import { meterSeconds } from "./cpu-meter.ts";
 import { filledYear } from "./year.ts";

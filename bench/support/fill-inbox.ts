@@ -1,8 +1,8 @@
-import { createAppender } from "../../src/inbox/append.ts";
+import { createAppender } from "../../src/core/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createPool } from "../../src/platform/postgres/pool.ts";
-import { extractEvent } from "../../src/receiver/webhook.ts";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
+import { extractEvent } from "../../src/core/receiver/webhook.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
 import { eventOf } from "../load/event-of.ts";
 import type { SentStream } from "./load-generator.ts";
 

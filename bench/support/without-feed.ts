@@ -24,10 +24,10 @@ export async function buildWithoutFeed(): Promise<string> {
   await rm(changed, { recursive: true, force: true });
   await cp(built, changed, { recursive: true });
   const recorder = "export async function recordChanges(trx, written) {";
-  await change("src/mirror/changes/record-changes.js", recorder, `${recorder} return;`);
+  await change("src/core/mirror/changes/record-changes.js", recorder, `${recorder} return;`);
   const statement = "return { sql, given };";
   await change(
-    "src/mirror/write/upsert-statement.js",
+    "src/core/mirror/write/upsert-statement.js",
     statement,
     `return { sql: withoutFormerRows(sql), given };`,
     `function withoutFormerRows(sql) {

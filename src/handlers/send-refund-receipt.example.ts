@@ -1,5 +1,5 @@
 import { createTransport } from "nodemailer";
-import { defineHandler } from "../dispatch/define-handler.ts";
+import { defineHandler } from "../parts/delivery/dispatch/define-handler.ts";
 
 /**
  * Mails the customer a receipt for each refund. RECEIPTS_SMTP_URL (smtps://user:password@mail.example.com) and

@@ -1,5 +1,5 @@
 import { type Argument, type Command, InvalidArgumentError, type Option } from "commander";
-import type { CliContext } from "./cli/context.ts";
+import type { CliContext } from "../app/cli/context.ts";
 
 type Register = (program: Command, context: CliContext) => void;
 
@@ -17,8 +17,8 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["dashboard"], load: async () => (await import("./cli/dashboard.ts")).registerPages },
   { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
   { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
-  { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
-  { names: ["trigger"], load: async () => (await import("./cli/trigger.ts")).registerTrigger },
+  { names: ["sandbox"], load: async () => (await import("../parts/sandbox/cli/sandbox.ts")).registerSandbox },
+  { names: ["trigger"], load: async () => (await import("../parts/sandbox/cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
   { names: ["roles"], load: async () => (await import("./cli/roles/roles.ts")).registerRoles },
   {
@@ -30,26 +30,26 @@ export const commandModules: readonly CommandModule[] = [
     names: ["restore", "restored"],
     load: async () => (await import("./cli/backup/restore.ts")).registerRestore,
   },
-  { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
-  { names: ["gameday"], load: async () => (await import("./cli/gameday/gameday.ts")).registerPlay },
+  { names: ["demo"], load: async () => (await import("../parts/sandbox/cli/demo/demo.ts")).registerDemo },
+  { names: ["gameday"], load: async () => (await import("../parts/sandbox/cli/gameday/gameday.ts")).registerPlay },
   { names: ["metrics"], load: async () => (await import("./cli/metrics.ts")).registerMetrics },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["settings"], load: async () => (await import("./cli/settings.ts")).registerSettings },
-  { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },
-  { names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges },
+  { names: ["events"], load: async () => (await import("../parts/browse/events/command.ts")).registerEvents },
+  { names: ["changes"], load: async () => (await import("../parts/delivery/cli/changes.ts")).registerChanges },
   {
     names: ["reconcile", "import"],
-    load: async () => (await import("./cli/reconcile.ts")).registerReconcile,
+    load: async () => (await import("../parts/reconcile/cli/reconcile.ts")).registerReconcile,
   },
-  { names: ["findings"], load: async () => (await import("./cli/findings.ts")).registerFindings },
-  { names: ["heal"], load: async () => (await import("./cli/heal.ts")).registerHeal },
-  { names: ["report"], load: async () => (await import("./cli/report.ts")).registerReport },
-  { names: ["close"], load: async () => (await import("./cli/close.ts")).registerClose },
+  { names: ["findings"], load: async () => (await import("../parts/reconcile/cli/findings.ts")).registerFindings },
+  { names: ["heal"], load: async () => (await import("../parts/reconcile/cli/heal.ts")).registerHeal },
+  { names: ["report"], load: async () => (await import("../parts/reports/cli/report.ts")).registerReport },
+  { names: ["close"], load: async () => (await import("../parts/reports/cli/close.ts")).registerClose },
   { names: ["secrets"], load: async () => (await import("./cli/secrets.ts")).registerSecrets },
-  { names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint },
-  { names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts },
-  { names: ["handlers"], load: async () => (await import("./cli/handlers.ts")).registerHandlers },
-  { names: ["forward"], load: async () => (await import("./cli/forward.ts")).registerForward },
+  { names: ["endpoint"], load: async () => (await import("../parts/endpoint/cli/endpoint.ts")).registerEndpoint },
+  { names: ["alerts"], load: async () => (await import("../parts/alerts/cli/alerts.ts")).registerAlerts },
+  { names: ["handlers"], load: async () => (await import("../parts/delivery/handlers/command.ts")).registerHandlers },
+  { names: ["forward"], load: async () => (await import("../parts/delivery/forward/command.ts")).registerForward },
   {
     names: ["customers"],
     load: async () => (await import("./cli/customers.ts")).registerCustomers,

@@ -3,8 +3,8 @@ import { TallyhookError, exitCodes } from "../platform/errors.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import { linesWithoutControls, printableMessage } from "../platform/readable-text.ts";
 import { redactSecrets } from "../platform/redaction.ts";
-import { createContext } from "./cli/context.ts";
-import { stopSignals } from "./cli/until-signal.ts";
+import { createContext } from "../app/cli/context.ts";
+import { stopSignals } from "../app/cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
 
 /** The most by which a leftover handle, such as an open socket, delays the exit of a finished command. */

@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
-import { keepFeed } from "../feed/partitions.ts";
-import { keepPartitions } from "../inbox/partitions.ts";
-import { forgetEnded } from "../people/forget.ts";
-import { forgetUnbelieved } from "../mirror/misdated.ts";
+import { keepFeed } from "../core/mirror/changes/feed-partitions.ts";
+import { keepPartitions } from "../core/inbox/partitions.ts";
+import { forgetEnded } from "../app/people/forget.ts";
+import { forgetUnbelieved } from "../core/mirror/misdated.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
-import { forgetAnswers } from "../receiver/counters.ts";
-import { forgetReceivers } from "../receiver/heartbeats.ts";
-import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
-import type { ScheduledTask } from "../worker/scheduled-tasks.ts";
-import type { Runtime } from "./runtime.ts";
+import { forgetAnswers } from "../core/receiver/counters.ts";
+import { forgetReceivers } from "../core/receiver/heartbeats.ts";
+import { forgetRechecks } from "../parts/reconcile/recheck/forget-rechecks.ts";
+import type { ScheduledTask } from "../core/worker/scheduled-tasks.ts";
+import type { Runtime } from "../app/runtime.ts";
 
 export const retentionEveryMs = 3_600_000;
 

@@ -16,57 +16,43 @@ import { pendingObjects } from "../platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../platform/postgres/sql-file.ts";
 import { someOf } from "../platform/readable-text.ts";
 import { optionalRooms } from "./optional-rooms.ts";
-import { isRestoreOpen, openRestore } from "./open-restore.ts";
+import { isRestoreOpen, openRestore } from "../app/open-restore.ts";
 import type { Standby } from "./rooms/room-interfaces.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 
-const inRoom = (room: string, ...names: string[]): URL[] =>
-  names.map((name) => new URL(`../${room}/${name}.sql`, import.meta.url));
+const inFolder = (folder: string, ...names: string[]): URL[] =>
+  names.map((name) => new URL(`../${folder}/${name}.sql`, import.meta.url));
 
 /** Functions, views and triggers in order of creation: each may use those before it. */
 const objects: readonly URL[] = [
-  ...inRoom("inbox", "events", "first-event-at"),
+  ...inFolder("core/inbox", "events", "first-event-at"),
   // Every room needs the meaning of statuses.
-  ...inRoom("reports/base", "statuses"),
-  ...inRoom(
-    "mirror",
-    "resources",
-    "append-only",
-    "write/overrule",
-    "forget-unbelieved",
-    "retry-due",
-    "awaits",
-    "chargebacks",
-    "changes/readable-until",
-  ),
-  ...inRoom("inbox", "readable-until"),
-  ...inRoom("feed", "next-changes"),
-  ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
-  ...inRoom(
-    "reconcile",
-    "findings/finding-versions",
-    "findings/enforced-findings",
-    "findings/decide-finding",
-    "recheck/recheck-times",
-    "recheck/routine-reads",
-  ),
-  ...inRoom("reports/base", "json-values", "day-start", "recurring-amounts"),
+  ...inFolder("core/mirror/as-of", "statuses"),
+  ...inFolder("core/mirror", "resources", "append-only", "write/overrule", "forget-unbelieved", "retry-due", "awaits"),
+  ...inFolder("core/mirror", "chargebacks", "changes/readable-until"),
+  ...inFolder("core/inbox", "readable-until"),
+  ...inFolder("core/mirror/changes", "next-changes"),
+  ...inFolder("parts/reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
+  ...inFolder("parts/reconcile", "findings/finding-versions"),
+  ...inFolder("app/proof", "enforced-findings"),
+  ...inFolder("parts/reconcile", "findings/decide-finding", "recheck/recheck-times"),
+  ...inFolder("app/proof", "routine-reads"),
+  ...inFolder("core/mirror/as-of", "json-values", "day-start", "recurring-amounts"),
   // Objects as of a time.
-  ...inRoom("reports/base", "touched", "transactions", "orders", "renewal-cycles"),
-  ...inRoom("reports/base", "order-retries", "day-sums"),
-  ...inRoom("reports/base", "subscription-states", "chargebacks"),
+  ...inFolder("core/mirror/as-of", "touched", "transactions", "orders", "renewal-cycles", "order-retries", "day-sums"),
+  ...inFolder("core/mirror/as-of", "subscription-states", "chargebacks"),
   // What was read and proved.
-  ...inRoom("reports/base", "unproved-objects", "read-slices", "fresh-slices", "changes-read-until"),
-  ...inRoom("reports/base", "read-unsettled", "finding-lives", "open-findings", "verdict"),
-  ...inRoom("reports/base", "last-changes"),
+  ...inFolder("app/proof", "unproved-objects", "read-slices", "fresh-slices", "changes-read-until", "read-unsettled"),
+  ...inFolder("app/proof", "finding-lives", "open-findings", "verdict"),
+  ...inFolder("core/mirror/as-of", "last-changes"),
   // What moved money, and when it is booked.
-  ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
+  ...inFolder("core/mirror/as-of", "settlement-spans", "movements", "booked-movements"),
   ...(optionalRooms.reports?.sql ?? []),
-  ...inRoom("dispatch", "remove-runs"),
+  ...inFolder("parts/delivery/dispatch", "remove-runs"),
   // The rights that partitions take.
-  ...inRoom("inbox", "keep-partitions"),
-  ...inRoom("feed", "keep-partitions"),
-  ...inRoom("people", "audit-append-only", "require-act"),
+  ...inFolder("core/inbox", "keep-partitions"),
+  ...inFolder("core/mirror/changes", "keep-partitions"),
+  ...inFolder("app/people", "audit-append-only", "require-act"),
 ];
 
 const schema: Schema = {

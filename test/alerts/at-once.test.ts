@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { assess } from "../../src/alerts/assess.ts";
-import type { FoundBy } from "../../src/alerts/alert-context.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import { assess } from "../../src/parts/alerts/assess.ts";
+import type { FoundBy } from "../../src/parts/alerts/alert-context.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { at, sampleEntry, sampleOrder, sampleSubscription, sampleTransaction, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";

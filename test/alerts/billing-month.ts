@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
-import { defaultSenderOptions, startSender } from "../../src/alerts/outbox/sender.ts";
-import { type RunOutcome, assessRun } from "../../src/alerts/rules/reconciliation.ts";
+import { openChannels } from "../../src/parts/alerts/channels/channel-kinds.ts";
+import { defaultSenderOptions, startSender } from "../../src/parts/alerts/outbox/sender.ts";
+import { type RunOutcome, assessRun } from "../../src/parts/alerts/rules/reconciliation.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyDeps } from "../worker/worker-stand.ts";

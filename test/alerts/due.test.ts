@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { acknowledgeAlert } from "../../src/alerts/escalation.ts";
-import { slackPayload } from "../../src/alerts/channels/slack.ts";
+import { acknowledgeAlert } from "../../src/parts/alerts/escalation.ts";
+import { slackPayload } from "../../src/parts/alerts/channels/slack.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { alertText } from "../../src/alerts/channels/email.ts";
-import type { AlertMessage } from "../../src/alerts/message.ts";
-import { runbookOf } from "../../src/alerts/runbook.ts";
-import { sampleMessages } from "../../src/alerts/sample-messages.ts";
-import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { alertText } from "../../src/parts/alerts/channels/email.ts";
+import type { AlertMessage } from "../../src/parts/alerts/message.ts";
+import { runbookOf } from "../../src/parts/alerts/runbook.ts";
+import { sampleMessages } from "../../src/parts/alerts/sample-messages.ts";
+import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const links = Object.fromEntries(

@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { customerFacts } from "../../src/alerts/compose-message.ts";
-import { findDeclinedOrders } from "../../src/mirror/dunning/declined-orders.ts";
-import { usualDeclines } from "../../src/alerts/storms/storms.ts";
+import { customerFacts } from "../../src/parts/alerts/compose-message.ts";
+import { findDeclinedOrders } from "../../src/core/mirror/dunning/declined-orders.ts";
+import { usualDeclines } from "../../src/parts/alerts/storms/storms.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Condition, atRiskIn, conditionTimeline, peakFacts } from "../../src/alerts/timeline.ts";
+import { type Condition, atRiskIn, conditionTimeline, peakFacts } from "../../src/parts/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({

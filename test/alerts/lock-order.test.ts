@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeEach, expect, test } from "vitest";
-import { affectedBy, assessAffected } from "../../src/alerts/assess.ts";
+import { affectedBy, assessAffected } from "../../src/parts/alerts/assess.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAlerts, testAlertContext } from "./test-alert-context.ts";

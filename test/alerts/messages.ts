@@ -1,4 +1,4 @@
-import type { SentMessage } from "../../src/alerts/message.ts";
+import type { SentMessage } from "../../src/parts/alerts/message.ts";
 
 /** What an attacker may have put into a name. */
 export const hostile =

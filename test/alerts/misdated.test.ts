@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
-import { rereadMisdated } from "../../src/worker/reread-misdated.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
+import { rereadMisdated } from "../../src/core/worker/reread-misdated.ts";
 import { apply, at, sampleOrder, seen } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { pruneAlerts } from "../../src/alerts/retention.ts";
-import { clear, raise } from "../../src/alerts/raise-conditions.ts";
-import type { Condition } from "../../src/alerts/timeline.ts";
-import { maxValues, remember, reportUnknownValues } from "../../src/alerts/rules/unknown-values.ts";
+import { pruneAlerts } from "../../src/parts/alerts/retention.ts";
+import { clear, raise } from "../../src/parts/alerts/raise-conditions.ts";
+import type { Condition } from "../../src/parts/alerts/timeline.ts";
+import { maxValues, remember, reportUnknownValues } from "../../src/parts/alerts/rules/unknown-values.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { sendDue } from "./timeline-stand.ts";
 import { emptyAlerts, testAlertContext } from "./test-alert-context.ts";

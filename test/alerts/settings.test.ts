@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 
 const example = readFileSync(new URL("../../alerts.example.jsonc", import.meta.url), "utf8");

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { acknowledgeAlert, escalate } from "../../src/alerts/escalation.ts";
-import type { AlertSeverity } from "../../src/alerts/message.ts";
-import { claimDue, recordOutcome } from "../../src/alerts/outbox/outbox.ts";
-import { sendDecisionOf } from "../../src/alerts/outbox/sender.ts";
-import { clear, raise } from "../../src/alerts/raise-conditions.ts";
-import { redactMessages } from "../../src/alerts/redact-messages.ts";
-import { pruneAlerts } from "../../src/alerts/retention.ts";
+import { acknowledgeAlert, escalate } from "../../src/parts/alerts/escalation.ts";
+import type { AlertSeverity } from "../../src/parts/alerts/message.ts";
+import { claimDue, recordOutcome } from "../../src/parts/alerts/outbox/outbox.ts";
+import { sendDecisionOf } from "../../src/parts/alerts/outbox/sender.ts";
+import { clear, raise } from "../../src/parts/alerts/raise-conditions.ts";
+import { redactMessages } from "../../src/parts/alerts/redact-messages.ts";
+import { pruneAlerts } from "../../src/parts/alerts/retention.ts";
 import {
   type Silenced,
   beginSilence,
@@ -13,9 +13,9 @@ import {
   findSilence,
   listSilences,
   silencesSince,
-} from "../../src/alerts/silences.ts";
-import { type AlertFilter, countUnresolved, findAlertByKey, listAlerts } from "../../src/alerts/store.ts";
-import type { Condition } from "../../src/alerts/timeline.ts";
+} from "../../src/parts/alerts/silences.ts";
+import { type AlertFilter, countUnresolved, findAlertByKey, listAlerts } from "../../src/parts/alerts/store.ts";
+import type { Condition } from "../../src/parts/alerts/timeline.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { standingClock } from "./sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "./test-alert-context.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../../src/alerts/alert-context.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import type { AlertContext } from "../../src/parts/alerts/alert-context.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { toldTo } from "./test-alert-context.ts";
 import { applyDeps } from "../worker/worker-stand.ts";

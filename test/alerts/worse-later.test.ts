@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { acknowledgeAlert } from "../../src/alerts/escalation.ts";
-import type { AlertMessage } from "../../src/alerts/message.ts";
+import { acknowledgeAlert } from "../../src/parts/alerts/escalation.ts";
+import type { AlertMessage } from "../../src/parts/alerts/message.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./timeline-stand.ts";

@@ -5,7 +5,7 @@ import { kindOf, limitsMs, measurePages, pagesOf, signIn } from "../../bench/sup
 import { fillYear } from "../../bench/support/fill-year.ts";
 import { fillGrownInbox } from "../../bench/support/grown-inbox.ts";
 import { fillTraces, peopleLookAt } from "../../bench/support/grown-traces.ts";
-import { roleNames } from "../../src/people/permissions.ts";
+import { roleNames } from "../../src/app/people/permissions.ts";
 import { type DashboardStand, openDashboard } from "../dashboard/dashboard-stand.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 

@@ -6,8 +6,8 @@ import { grownEvent } from "../../bench/support/grown-events.ts";
 import { fillGrownInbox } from "../../bench/support/grown-inbox.ts";
 import { type Cost, type GrowthRound, costsOf, medianRatio } from "../../bench/support/growth.ts";
 import { yearId, yearOrder } from "../../bench/support/year.ts";
-import { compareStates } from "../../src/mirror/compare/compare-states.ts";
-import { decode } from "../../src/mirror/resources.ts";
+import { compareStates } from "../../src/core/mirror/compare/compare-states.ts";
+import { decode } from "../../src/core/mirror/resources.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -1,8 +1,8 @@
 import type { RequestListener } from "node:http";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { listOrders } from "../../src/contract/resources/orders.ts";
-import { ServiceAnswerError } from "../../src/client/service-errors.ts";
+import { listOrders } from "../../src/core/contract/resources/orders.ts";
+import { ServiceAnswerError } from "../../src/core/client/service-errors.ts";
 import { type ServiceStand, sendJson, standUp } from "./service-stand.ts";
 
 const stands: ServiceStand[] = [];

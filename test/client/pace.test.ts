@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Pace, createPace } from "../../src/client/pace.ts";
+import { type Pace, createPace } from "../../src/core/client/pace.ts";
 
 /** Starts requests as fast as the pace allows and says when they started. */
 function start(pace: Pace, from: number, count: number): number[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type CallPriority, createCallGate, createPace } from "../../src/client/pace.ts";
+import { type CallPriority, createCallGate, createPace } from "../../src/core/client/pace.ts";
 import { createTestTime } from "./test-time.ts";
 
 const never = new AbortController().signal;

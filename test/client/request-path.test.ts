@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { pathOf, withQuery } from "../../src/client/service-client.ts";
-import { getOrder } from "../../src/contract/resources/orders.ts";
+import { pathOf, withQuery } from "../../src/core/client/service-client.ts";
+import { getOrder } from "../../src/core/contract/resources/orders.ts";
 
 describe("the path of an endpoint", () => {
   it.each([

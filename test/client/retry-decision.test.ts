@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type FailedCallAttempt, type RetryFacts, decideRetry } from "../../src/client/retry-decision.ts";
+import { type FailedCallAttempt, type RetryFacts, decideRetry } from "../../src/core/client/retry-decision.ts";
 
 const policy = { maxAttempts: 5, baseDelayMs: 500, maxDelayMs: 4_000 };
 const middle = (): number => 0.5;

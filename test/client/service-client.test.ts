@@ -1,22 +1,22 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import type { ServiceClient, ServiceClientOptions } from "../../src/client/service-client.ts";
+import type { ServiceClient, ServiceClientOptions } from "../../src/core/client/service-client.ts";
 import {
   ServiceAnswerError,
   ServiceError,
   ServiceRefusedError,
   ServiceUnavailableError,
-} from "../../src/client/service-errors.ts";
-import { serviceVersion } from "../../src/contract/endpoint.ts";
-import { getAccount } from "../../src/contract/resources/account.ts";
-import { listCustomers } from "../../src/contract/resources/customers.ts";
-import { createOrder, getOrder, listOrders } from "../../src/contract/resources/orders.ts";
-import { pauseSubscription } from "../../src/contract/resources/subscriptions.ts";
+} from "../../src/core/client/service-errors.ts";
+import { serviceVersion } from "../../src/core/contract/endpoint.ts";
+import { getAccount } from "../../src/core/contract/resources/account.ts";
+import { listCustomers } from "../../src/core/contract/resources/customers.ts";
+import { createOrder, getOrder, listOrders } from "../../src/core/contract/resources/orders.ts";
+import { pauseSubscription } from "../../src/core/contract/resources/subscriptions.ts";
 import {
   createWebhookEndpoint,
   deleteWebhookEndpoint,
   updateWebhookEndpoint,
-} from "../../src/contract/resources/webhook-endpoints.ts";
+} from "../../src/core/contract/resources/webhook-endpoints.ts";
 import { type ServiceStand, apiKey, readText, sendJson, serviceError, standUp } from "./service-stand.ts";
 
 const wanted = { customer_id: "c1", payment_method_id: "p1", items: [] };

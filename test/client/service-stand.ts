@@ -3,7 +3,11 @@ import type { AddressInfo } from "node:net";
 import { createServiceClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { type ServiceClient, type ServiceClientOptions, createServiceClient } from "../../src/client/service-client.ts";
+import {
+  type ServiceClient,
+  type ServiceClientOptions,
+  createServiceClient,
+} from "../../src/core/client/service-client.ts";
 import { type TestTime, createTestTime } from "./test-time.ts";
 
 export const apiKey = "svc_test_sk_do_not_show_0123456789";

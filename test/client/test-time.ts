@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/platform/clock.ts";
-import type { Sleep } from "../../src/client/pace.ts";
+import type { Sleep } from "../../src/core/client/pace.ts";
 
 export interface TestTime {
   clock: Clock;

@@ -1,9 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { endpoints } from "../../src/contract/endpoints.ts";
+import { endpoints } from "../../src/core/contract/endpoints.ts";
 
 test("every operation of the interface is listed by its own name", async () => {
-  const folder = new URL("../../src/contract/resources/", import.meta.url);
+  const folder = new URL("../../src/core/contract/resources/", import.meta.url);
   const modules = await Promise.all(
     (await readdir(folder)).map((file) => import(new URL(file, folder).href) as Promise<Record<string, unknown>>),
   );

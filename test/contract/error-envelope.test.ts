@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { errorEnvelope, errorEnvelopeSchema } from "../../src/contract/error-envelope.ts";
+import { errorEnvelope, errorEnvelopeSchema } from "../../src/core/contract/error-envelope.ts";
 
 it("writes every key of the service's error form", () => {
   const body = errorEnvelope({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { defaultEnvelopePaths, eventEnvelopeSchema, readEventParts } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths, eventEnvelopeSchema, readEventParts } from "../../src/core/contract/event-envelope.ts";
 
 const nothing = { id: null, type: null, createdAt: null, apiVersion: null, object: null };
 

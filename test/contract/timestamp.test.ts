@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 import { anyText } from "../support/any-text.ts";
 
 describe("canonicalTimestamp", () => {

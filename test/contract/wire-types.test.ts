@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isWireId, wireId } from "../../src/contract/wire-types.ts";
+import { isWireId, wireId } from "../../src/core/contract/wire-types.ts";
 
 test("an id has no control character and no lone surrogate, and every other character", () => {
   const isRefused = /[\p{Cc}\p{Cs}]/u;

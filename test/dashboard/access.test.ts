@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../src/dashboard/route.ts";
-import { permissionsOf, roleNames } from "../../src/people/permissions.ts";
+import type { Route } from "../../src/app/dashboard/route.ts";
+import { permissionsOf, roleNames } from "../../src/app/people/permissions.ts";
 import { openConnection } from "../receiver/raw-http.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Account, findAccount } from "../../src/people/accounts.ts";
-import { readAudit, recordAct } from "../../src/people/audit.ts";
-import type { Role } from "../../src/people/permissions.ts";
+import { type Account, findAccount } from "../../src/app/people/accounts.ts";
+import { readAudit, recordAct } from "../../src/app/people/audit.ts";
+import type { Role } from "../../src/app/people/permissions.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, cookieOf, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { cardOf } from "../../src/dashboard/pages/alerts/summary.ts";
-import { clear, raise } from "../../src/alerts/raise-conditions.ts";
-import { beginSilence } from "../../src/alerts/silences.ts";
-import { findAlertByKey } from "../../src/alerts/store.ts";
-import type { Condition } from "../../src/alerts/timeline.ts";
-import type { Role } from "../../src/people/permissions.ts";
+import { cardOf } from "../../src/parts/alerts/pages/summary.ts";
+import { clear, raise } from "../../src/parts/alerts/raise-conditions.ts";
+import { beginSilence } from "../../src/parts/alerts/silences.ts";
+import { findAlertByKey } from "../../src/parts/alerts/store.ts";
+import type { Condition } from "../../src/parts/alerts/timeline.ts";
+import type { Role } from "../../src/app/people/permissions.ts";
 import { hostile } from "../alerts/messages.ts";
 import { emptyAlerts, testAlertContext } from "../alerts/test-alert-context.ts";
 import { storeRow } from "../inbox/stored-events.ts";

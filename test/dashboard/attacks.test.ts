@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { permissionsOf, roleNames } from "../../src/people/permissions.ts";
-import { createAccount, requireAccount } from "../../src/people/accounts.ts";
-import { createSignInLink } from "../../src/people/sign-in-links.ts";
-import { hashPassword } from "../../src/people/password.ts";
+import { permissionsOf, roleNames } from "../../src/app/people/permissions.ts";
+import { createAccount, requireAccount } from "../../src/app/people/accounts.ts";
+import { createSignInLink } from "../../src/app/people/sign-in-links.ts";
+import { hashPassword } from "../../src/app/people/password.ts";
 import { openConnection } from "../receiver/raw-http.ts";
 import { type DashboardStand, cookieOf, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 import { useFilledDatabase } from "./filled-database.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { strFromU8, unzipSync } from "fflate";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { readAudit } from "../../src/people/audit.ts";
+import { readAudit } from "../../src/app/people/audit.ts";
 import { apply, sampleCustomer, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";

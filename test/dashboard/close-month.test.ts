@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { registerClose } from "../../src/main/cli/close.ts";
-import { registerReport } from "../../src/main/cli/report.ts";
-import { changeAccount, findAccount } from "../../src/people/accounts.ts";
-import type { Role } from "../../src/people/permissions.ts";
-import { readCloses, verifyCloses } from "../../src/reports/close/verify.ts";
+import { registerClose } from "../../src/parts/reports/cli/close.ts";
+import { registerReport } from "../../src/parts/reports/cli/report.ts";
+import { changeAccount, findAccount } from "../../src/app/people/accounts.ts";
+import type { Role } from "../../src/app/people/permissions.ts";
+import { readCloses, verifyCloses } from "../../src/parts/reports/close/verify.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
@@ -335,7 +335,7 @@ test("home says where the month stands, and what hinders", async () => {
 });
 
 test("work that takes longer than a page waits goes on, shows how far it is, and tells why it failed", async () => {
-  const { createMonthWork } = await import("../../src/dashboard/pages/reports/month-work.ts");
+  const { createMonthWork } = await import("../../src/parts/reports/pages/month-work.ts");
   const { createLog } = await import("../../src/platform/log.ts");
   const log = createLog({ level: "silent", name: "test" });
   const work = createMonthWork({ clock: dashboard.clock, log }, { waitMs: 20 });

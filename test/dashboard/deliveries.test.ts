@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { storeAnswers } from "../../src/receiver/counters.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { storeAnswers } from "../../src/core/receiver/counters.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, storeEvent } from "../worker/worker-stand.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { allReports } from "../../src/reports/catalogue/all.ts";
+import { allReports } from "../../src/parts/reports/catalogue/all.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 import { useFilledDatabase } from "./filled-database.ts";
 import { spoilTexts } from "./hostile-texts.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readAudit } from "../../src/people/audit.ts";
+import { readAudit } from "../../src/app/people/audit.ts";
 import { apply, sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";

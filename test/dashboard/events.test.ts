@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { laidOut } from "../../src/dashboard/pages/events/laid-out.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { laidOut } from "../../src/parts/browse/events/pages/laid-out.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { emptyInbox, progressOf, storeRow } from "../inbox/stored-events.ts";
 import { at, sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { untilWaiting } from "../support/until-waiting.ts";

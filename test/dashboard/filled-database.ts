@@ -1,5 +1,5 @@
 import { inject } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { cloneDatabase, withServer } from "../support/server-commands.ts";

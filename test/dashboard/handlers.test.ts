@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { cardOf } from "../../src/dashboard/pages/handlers/summary.ts";
-import { recipientWords } from "../../src/dashboard/pages/handlers/recipient-words.ts";
-import type { HandlerHealth } from "../../src/dispatch/handler-health.ts";
-import { type HostTrouble, noteTroubles } from "../../src/dispatch/handler-hosts.ts";
-import { pauseHandler } from "../../src/dispatch/manage-handlers.ts";
-import { destinationNamed } from "../../src/forward/destination-name.ts";
-import type { Role } from "../../src/people/permissions.ts";
+import { cardOf } from "../../src/parts/delivery/pages/summary.ts";
+import { recipientWords } from "../../src/parts/delivery/pages/recipient-words.ts";
+import type { HandlerHealth } from "../../src/parts/delivery/dispatch/handler-health.ts";
+import { type HostTrouble, noteTroubles } from "../../src/parts/delivery/dispatch/handler-hosts.ts";
+import { pauseHandler } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
+import { destinationNamed } from "../../src/parts/delivery/forward/destination-name.ts";
+import type { Role } from "../../src/app/people/permissions.ts";
 import { emptyDispatch, registerHandler } from "../dispatch/dispatch-stand.ts";
 import { storeRun } from "../dispatch/stored-runs.ts";
 import { useTestDatabase } from "../support/use-database.ts";

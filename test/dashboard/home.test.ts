@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { homePages } from "../../src/dashboard/pages/home/home-routes.ts";
-import { renderHome } from "../../src/dashboard/pages/home/view.ts";
-import type { PageGroup } from "../../src/dashboard/page-group.ts";
-import type { PageDeps, PageRequest } from "../../src/dashboard/route.ts";
-import { permissionsOf } from "../../src/people/permissions.ts";
+import { homePages } from "../../src/app/dashboard/pages/home/home-routes.ts";
+import { renderHome } from "../../src/app/dashboard/pages/home/view.ts";
+import type { PageGroup } from "../../src/app/dashboard/page-group.ts";
+import type { PageDeps, PageRequest } from "../../src/app/dashboard/route.ts";
+import { permissionsOf } from "../../src/app/people/permissions.ts";
 import { html } from "../../src/platform/html.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { beat, leave } from "../../src/reconcile/runs/run-orders.ts";
+import { beat, leave } from "../../src/parts/reconcile/runs/run-orders.ts";
 import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { recordBeat } from "../../src/receiver/heartbeats.ts";
+import { recordBeat } from "../../src/core/receiver/heartbeats.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 

@@ -1,8 +1,8 @@
-import { readSearch } from "../../src/dashboard/pages/objects/search.ts";
+import { readSearch } from "../../src/parts/browse/objects/search.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
-import { markErased } from "../../src/mirror/privacy/erased-people.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
+import { markErased } from "../../src/core/mirror/privacy/erased-people.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { roleNames } from "../../src/people/permissions.ts";
+import { roleNames } from "../../src/app/people/permissions.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { freePort } from "../support/free-port.ts";
 import { useTestDatabase } from "../support/use-database.ts";

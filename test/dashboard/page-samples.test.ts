@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { roleNames } from "../../src/people/permissions.ts";
+import { roleNames } from "../../src/app/people/permissions.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";
 import { useFilledDatabase } from "./filled-database.ts";
 import { sampleAddresses, sampleRoutes } from "./page-samples.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { PageGroup } from "../../src/dashboard/page-group.ts";
+import type { PageGroup } from "../../src/app/dashboard/page-group.ts";
 
 /** Finds a record of the filled database, and gives back the address of its page. */
 type Sample = (db: Knex) => Promise<string>;

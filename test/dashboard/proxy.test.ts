@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { changeAccount, createAccount, requireAccount } from "../../src/people/accounts.ts";
+import { changeAccount, createAccount, requireAccount } from "../../src/app/people/accounts.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, cookieOf, openDashboard, send } from "./dashboard-stand.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { reasonInWords } from "../../src/dashboard/pages/events/reason-words.ts";
+import { reasonInWords } from "../../src/parts/browse/events/pages/reason-words.ts";
 
 test.each([
   ["attempt 3: database error 23514", /rule of the mirror's tables/],

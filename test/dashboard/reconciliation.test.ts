@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { readAudit } from "../../src/people/audit.ts";
-import type { Role } from "../../src/people/permissions.ts";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { readAudit } from "../../src/app/people/audit.ts";
+import type { Role } from "../../src/app/people/permissions.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "./dashboard-stand.ts";

@@ -3,9 +3,9 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { registerReport } from "../../src/main/cli/report.ts";
-import { allReports, findReport } from "../../src/reports/catalogue/all.ts";
-import { formats, formatsOf } from "../../src/reports/render/formats.ts";
+import { registerReport } from "../../src/parts/reports/cli/report.ts";
+import { allReports, findReport } from "../../src/parts/reports/catalogue/all.ts";
+import { formats, formatsOf } from "../../src/parts/reports/render/formats.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
@@ -158,7 +158,7 @@ describe("who may read", () => {
 });
 
 test("a report for which there is no place is not begun, and says what is being made", async () => {
-  const { createTurns } = await import("../../src/dashboard/pages/reports/turns.ts");
+  const { createTurns } = await import("../../src/parts/reports/pages/turns.ts");
   const turns = createTurns({ clock: dashboard.clock }, { atOnce: 1, waitMs: 20 });
   let finish = () => {};
   const first = turns.take("Month end", () => new Promise<void>((resolve) => (finish = resolve)));

@@ -1,10 +1,10 @@
 import { generate } from "otplib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ownPath } from "../../src/dashboard/own-path.ts";
-import { changeAccount, createAccount, requireAccount } from "../../src/people/accounts.ts";
-import { hashPassword } from "../../src/people/password.ts";
-import { createSignInLink } from "../../src/people/sign-in-links.ts";
-import { newTotpSecret } from "../../src/people/totp.ts";
+import { ownPath } from "../../src/app/dashboard/own-path.ts";
+import { changeAccount, createAccount, requireAccount } from "../../src/app/people/accounts.ts";
+import { hashPassword } from "../../src/app/people/password.ts";
+import { createSignInLink } from "../../src/app/people/sign-in-links.ts";
+import { newTotpSecret } from "../../src/app/people/totp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type DashboardStand, cookieOf, openDashboard, send, signedIn, testEncryption } from "./dashboard-stand.ts";
 

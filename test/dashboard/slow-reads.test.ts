@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createSlowReads } from "../../src/dashboard/parts/slow-reads.ts";
+import { createSlowReads } from "../../src/app/dashboard/elements/slow-reads.ts";
 import { createLog } from "../../src/platform/log.ts";
 
 const log = createLog({ level: "silent", name: "test" });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { trustOf } from "../../src/dashboard/pages/reconciliation/trust.ts";
-import type { ListProof } from "../../src/reconcile/coverage/proof.ts";
+import { trustOf } from "../../src/parts/reconcile/pages/trust.ts";
+import type { ListProof } from "../../src/parts/reconcile/coverage/proof.ts";
 
 const now = new Date("2026-11-22T12:00:00Z");
 const proved = (more: Partial<ListProof> = {}): ListProof => ({

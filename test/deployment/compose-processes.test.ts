@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import pg from "pg";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { freePort } from "../support/free-port.ts";
 import { redisAvailable, type RedisServer, startRedis } from "../support/redis.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";

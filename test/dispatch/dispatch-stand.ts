@@ -1,11 +1,15 @@
 import type { Knex } from "knex";
-import type { ServiceClient } from "../../src/client/service-client.ts";
-import type { Handler } from "../../src/dispatch/define-handler.ts";
-import { feedSource } from "../../src/dispatch/feed-source.ts";
-import { handlerWork } from "../../src/dispatch/handler-work.ts";
-import { registerRecipient } from "../../src/dispatch/plan-runs.ts";
-import { type DispatchOptions, type RunningDispatch, startDispatch } from "../../src/dispatch/start-dispatch.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import type { ServiceClient } from "../../src/core/client/service-client.ts";
+import type { Handler } from "../../src/parts/delivery/dispatch/define-handler.ts";
+import { feedSource } from "../../src/parts/delivery/dispatch/feed-source.ts";
+import { handlerWork } from "../../src/parts/delivery/handlers/handler-work.ts";
+import { registerRecipient } from "../../src/parts/delivery/dispatch/plan-runs.ts";
+import {
+  type DispatchOptions,
+  type RunningDispatch,
+  startDispatch,
+} from "../../src/parts/delivery/dispatch/start-dispatch.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Handler, defineHandler } from "../../src/dispatch/define-handler.ts";
+import { type Handler, defineHandler } from "../../src/parts/delivery/dispatch/define-handler.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import {

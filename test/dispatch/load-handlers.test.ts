@@ -2,10 +2,15 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from "vitest";
-import { type Change } from "../../src/feed/changes.ts";
-import { type Order, type Subscription, defineHandler, isMarked } from "../../src/dispatch/define-handler.ts";
-import { loadHandlers } from "../../src/dispatch/load-handlers.ts";
-import { postponementOf } from "../../src/dispatch/postpone.ts";
+import { type Change } from "../../src/core/mirror/changes/read-changes.ts";
+import {
+  type Order,
+  type Subscription,
+  defineHandler,
+  isMarked,
+} from "../../src/parts/delivery/dispatch/define-handler.ts";
+import { loadHandlers } from "../../src/parts/delivery/handlers/load-handlers.ts";
+import { postponementOf } from "../../src/parts/delivery/dispatch/postpone.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -13,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-const definition = new URL("../../src/dispatch/define-handler.ts", import.meta.url).href;
+const definition = new URL("../../src/parts/delivery/dispatch/define-handler.ts", import.meta.url).href;
 
 /** Writes files; `HANDLER` stands for a usable definition. */
 async function load(files: Record<string, string>) {

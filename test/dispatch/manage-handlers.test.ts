@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { defineHandler } from "../../src/dispatch/define-handler.ts";
+import { defineHandler } from "../../src/parts/delivery/dispatch/define-handler.ts";
 import {
   changeBefore,
   pauseHandler,
@@ -9,10 +9,10 @@ import {
   resumeHandler,
   retryRuns,
   skipRun,
-} from "../../src/dispatch/manage-handlers.ts";
-import { readOpenRuns } from "../../src/dispatch/open-runs.ts";
-import { removeDone } from "../../src/dispatch/runs.ts";
-import { createConsumer, listConsumers } from "../../src/feed/consumers.ts";
+} from "../../src/parts/delivery/dispatch/manage-handlers.ts";
+import { readOpenRuns } from "../../src/parts/delivery/dispatch/open-runs.ts";
+import { removeDone } from "../../src/parts/delivery/dispatch/runs.ts";
+import { createConsumer, listConsumers } from "../../src/parts/delivery/consumers.ts";
 import { eventually } from "../support/eventually.ts";
 import { storeRun } from "./stored-runs.ts";
 import { useTestDatabase } from "../support/use-database.ts";

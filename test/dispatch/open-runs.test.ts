@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { findRun, listRuns, lockRun, readDead } from "../../src/dispatch/open-runs.ts";
-import { skipRun } from "../../src/dispatch/manage-handlers.ts";
-import { removeDone } from "../../src/dispatch/runs.ts";
+import { findRun, listRuns, lockRun, readDead } from "../../src/parts/delivery/dispatch/open-runs.ts";
+import { skipRun } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
+import { removeDone } from "../../src/parts/delivery/dispatch/runs.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyDispatch } from "./dispatch-stand.ts";
 import { storeRun } from "./stored-runs.ts";

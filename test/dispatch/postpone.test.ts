@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { RetryLater as OwnRetryLater } from "../../src/dispatch/define-handler.ts";
-import { mostPostponements, postponementOf } from "../../src/dispatch/postpone.ts";
+import { RetryLater as OwnRetryLater } from "../../src/parts/delivery/dispatch/define-handler.ts";
+import { mostPostponements, postponementOf } from "../../src/parts/delivery/dispatch/postpone.ts";
 
 const { RetryLater: PackedRetryLater } = (await import(new URL("../../src/bin/handlers.js", import.meta.url).href)) as {
   RetryLater: typeof OwnRetryLater;

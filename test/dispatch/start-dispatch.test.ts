@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
-import { type Handler, RetryLater, defineHandler } from "../../src/dispatch/define-handler.ts";
+import { type Handler, RetryLater, defineHandler } from "../../src/parts/delivery/dispatch/define-handler.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, inject, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { freePort } from "../support/free-port.ts";

@@ -6,11 +6,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runScenario } from "../../src/main/cli/trigger.ts";
-import { type Scenario, scenarios } from "../../src/main/cli/trigger-scenarios.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
-import type { ChangeKind } from "../../src/mirror/changes/kinds.ts";
+import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
+import { type Scenario, scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
+import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import type { ChangeKind } from "../../src/core/mirror/changes/kinds.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type ChannelServer, startChannelServer } from "../alerts/channels/channel-server.ts";
 import { killPrograms, runTallyhook } from "../e2e/program.ts";
@@ -66,8 +66,8 @@ beforeAll(async () => {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, block.text);
   }
-  await putInto("src/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
-  const schemes = "src/contract/signature/signature-scheme.ts";
+  await putInto("src/parts/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
+  const schemes = "src/core/contract/signature/signature-scheme.ts";
   await putInto(schemes, "schemes", "acmeScheme", "./schemes/acme.ts");
   // All at once, which takes little more than one alone. What is in error is built all the same.
   typeErrors = await compile(["-p", "tsconfig.build.json"], project);
@@ -104,9 +104,9 @@ describe("the example of a merchant's own report", () => {
   test("is five files in the merchant's own places", () => {
     expect(filesOfExample("A report").map(({ path }) => path)).toEqual([
       "migrations/own/0001_sales_targets.sql",
-      "src/reports/own/sales-targets/sales-targets.sql",
-      "src/reports/own/sales-targets/sales-targets.ts",
-      "src/reports/own/own-reports.ts",
+      "src/parts/reports/own/sales-targets/sales-targets.sql",
+      "src/parts/reports/own/sales-targets/sales-targets.ts",
+      "src/parts/reports/own/own-reports.ts",
       "deploy/own/sales-targets-rights.sql",
     ]);
   });
@@ -139,7 +139,7 @@ describe("the example of a merchant's own report", () => {
 
 describe("the example of an alert channel", () => {
   test("is one file", () => {
-    expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual(["src/alerts/channels/board.ts"]);
+    expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual(["src/parts/alerts/channels/board.ts"]);
   });
 
   test("has its settings, and messages arrive there", async () => {
@@ -169,7 +169,7 @@ describe("the example of an alert channel", () => {
 describe("the example of another provider's signature", () => {
   test("is one file", () => {
     expect(filesOfExample("Another provider's signature and envelope")).toEqual([
-      { path: "src/contract/signature/schemes/acme.ts", text: expect.any(String) },
+      { path: "src/core/contract/signature/schemes/acme.ts", text: expect.any(String) },
     ]);
   });
 

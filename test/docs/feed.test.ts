@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "vitest";
-import { changeKinds } from "../../src/mirror/changes/kinds.ts";
-import { readConsumer } from "../../src/feed/consumers.ts";
+import { changeKinds } from "../../src/core/mirror/changes/kinds.ts";
+import { readConsumer } from "../../src/parts/delivery/consumers.ts";
 import { storeChange } from "../feed/stored-changes.ts";
 import { withServer } from "../support/server-commands.ts";
 import { useTestDatabase } from "../support/use-database.ts";

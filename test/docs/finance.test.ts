@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { minorDigits } from "../../src/platform/money.ts";
-import { closeMonth } from "../../src/reports/close/close-month.ts";
+import { closeMonth } from "../../src/parts/reports/close/close-month.ts";
 import { ask } from "../reports/ask.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";

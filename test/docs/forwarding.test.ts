@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { RunningDispatch } from "../../src/dispatch/start-dispatch.ts";
+import type { RunningDispatch } from "../../src/parts/delivery/dispatch/start-dispatch.ts";
 import { untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { openForward, runsOf, secret, settingsFor } from "../forward/forward-stand.ts";
 import { storeRow } from "../inbox/stored-events.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import type { ServiceClient } from "../../src/client/service-client.ts";
-import { type Attempt, attemptRun } from "../../src/dispatch/attempt.ts";
+import type { ServiceClient } from "../../src/core/client/service-client.ts";
+import { type Attempt, attemptRun } from "../../src/parts/delivery/dispatch/attempt.ts";
 import sendRefundReceipt from "../../src/handlers/send-refund-receipt.example.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { apply, sampleCustomer, sampleOrder, shown } from "../mirror/samples.ts";

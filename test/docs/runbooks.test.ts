@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runbookOf } from "../../src/alerts/runbook.ts";
-import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { runbookOf } from "../../src/parts/alerts/runbook.ts";
+import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { readAlertRules } from "../deployment/monitoring-files.ts";
 import { projectRoot } from "../support/project-root.ts";
 

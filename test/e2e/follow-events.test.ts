@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { eventually } from "../support/eventually.ts";
 import { type OwnServer, startOwnServer } from "../support/own-server.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";

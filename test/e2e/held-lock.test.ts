@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { at, sampleOrder } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import type { Knex } from "knex";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { eventually } from "../support/eventually.ts";
 import { type OwnServer, startOwnServer } from "../support/own-server.ts";
 import { audit, faultless } from "./audit.ts";

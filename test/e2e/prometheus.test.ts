@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { event } from "../alerts/sweep-stand.ts";
 import { readAlertRules, readDashboard, rulesFile, withoutVariables } from "../deployment/monitoring-files.ts";
 import { sampleOrder } from "../mirror/samples.ts";

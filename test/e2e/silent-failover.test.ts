@@ -1,6 +1,6 @@
 import { request } from "undici";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { type StallingProxy, startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

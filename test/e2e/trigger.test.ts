@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runScenario } from "../../src/main/cli/trigger.ts";
-import { scenarios } from "../../src/main/cli/trigger-scenarios.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
-import { changeKinds } from "../../src/mirror/changes/kinds.ts";
+import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
+import { scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
+import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { changeKinds } from "../../src/core/mirror/changes/kinds.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { freePort } from "../support/free-port.ts";

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
-import type { CheckResult } from "../../src/main/cli/doctor/check-result.ts";
+import type { CheckResult } from "../../src/app/check-result.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { inspectEndpoint, watchEndpoint } from "../../src/endpoint/watch-endpoint.ts";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { type ServiceClient, createServiceClient } from "../../src/client/service-client.ts";
+import { inspectEndpoint, watchEndpoint } from "../../src/parts/endpoint/watch-endpoint.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { type ServiceClient, createServiceClient } from "../../src/core/client/service-client.ts";
 import { type EndpointStand, clearEndpoints, setUpEndpoints } from "../main/cli/endpoint-stand.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 

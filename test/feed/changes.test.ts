@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, inject, test } from "vitest";
-import { type Change, readChanges, readableUntil } from "../../src/feed/changes.ts";
-import { customer } from "../../src/mirror/resources/customer.ts";
-import { applySnapshots, applyStates } from "../../src/mirror/write/apply.ts";
+import { type Change, readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
+import { customer } from "../../src/core/mirror/resources/customer.ts";
+import { applySnapshots, applyStates } from "../../src/core/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import {

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
-import { positionAt, readChanges, readableUntil } from "../../src/feed/changes.ts";
-import { createConsumer, listConsumers, moveConsumer, readConsumer, removeConsumer } from "../../src/feed/consumers.ts";
+import { positionAt, readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
+import {
+  createConsumer,
+  listConsumers,
+  moveConsumer,
+  readConsumer,
+  removeConsumer,
+} from "../../src/parts/delivery/consumers.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { storeChange } from "./stored-changes.ts";
 

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { readChanges, readableUntil } from "../../src/feed/changes.ts";
+import { readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import {

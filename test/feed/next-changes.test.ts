@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeEach, expect, test } from "vitest";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { takeTurn } from "../../src/platform/postgres/number-turns.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

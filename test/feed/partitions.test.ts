@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { beforeEach, expect, inject, onTestFinished, test } from "vitest";
-import { readChanges, readableUntil } from "../../src/feed/changes.ts";
-import { createConsumer, moveConsumer } from "../../src/feed/consumers.ts";
-import { keepFeed, readFeedHealth } from "../../src/feed/partitions.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
+import { createConsumer, moveConsumer } from "../../src/parts/delivery/consumers.ts";
+import { keepFeed, readFeedHealth } from "../../src/core/mirror/changes/feed-partitions.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

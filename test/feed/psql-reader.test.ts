@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
 import { type Psql, psqlAvailable, startPsql } from "../support/psql.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { beforeEach, expect, inject, test } from "vitest";
-import { readChanges, readableUntil } from "../../src/feed/changes.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import { readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import { apply, at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { readChanges } from "../../src/feed/changes.ts";
-import { createConsumer, moveConsumer, readConsumer } from "../../src/feed/consumers.ts";
-import { keepFeed } from "../../src/feed/partitions.ts";
+import { readChanges } from "../../src/core/mirror/changes/read-changes.ts";
+import { createConsumer, moveConsumer, readConsumer } from "../../src/parts/delivery/consumers.ts";
+import { keepFeed } from "../../src/core/mirror/changes/feed-partitions.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { standingClock, sweep, unresolved } from "../alerts/sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "../alerts/test-alert-context.ts";

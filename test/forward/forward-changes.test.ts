@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { resumeHandler } from "../../src/dispatch/manage-handlers.ts";
-import type { RunningDispatch } from "../../src/dispatch/start-dispatch.ts";
+import { resumeHandler } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
+import type { RunningDispatch } from "../../src/parts/delivery/dispatch/start-dispatch.ts";
 import {
   type ChannelServer,
   type ReceivedPost,

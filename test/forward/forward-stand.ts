@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
 import { Webhook } from "standardwebhooks";
-import { type RunningDispatch, startDispatch } from "../../src/dispatch/start-dispatch.ts";
-import { openDestinations } from "../../src/forward/destination.ts";
-import { forwardWork } from "../../src/forward/forward-work.ts";
+import { type RunningDispatch, startDispatch } from "../../src/parts/delivery/dispatch/start-dispatch.ts";
+import { openDestinations } from "../../src/parts/delivery/forward/destination.ts";
+import { forwardWork } from "../../src/parts/delivery/forward/forward-work.ts";
 import {
   type DestinationSettings,
   type ForwardSettings,
   guardFor,
   loadForwardSettings,
-} from "../../src/forward/settings.ts";
+} from "../../src/parts/delivery/forward/settings.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { type ResolveHost, createDestinationGuard } from "../../src/platform/http/destination-guard.ts";
 import { createLog } from "../../src/platform/log.ts";

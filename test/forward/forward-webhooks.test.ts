@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { RunningDispatch } from "../../src/dispatch/start-dispatch.ts";
+import type { RunningDispatch } from "../../src/parts/delivery/dispatch/start-dispatch.ts";
 import { type ChannelServer, type ReceivedPost, startChannelServer } from "../alerts/channels/channel-server.ts";
 import { emptyDispatch, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { type GivenRow, emptyInbox, storeRow } from "../inbox/stored-events.ts";

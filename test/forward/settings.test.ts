@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { openDestinations } from "../../src/forward/destination.ts";
-import { guardFor, loadForwardSettings } from "../../src/forward/settings.ts";
+import { openDestinations } from "../../src/parts/delivery/forward/destination.ts";
+import { guardFor, loadForwardSettings } from "../../src/parts/delivery/forward/settings.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import { secret } from "./forward-stand.ts";

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
-import { replaying } from "../../src/inbox/acts.ts";
-import { decidedOnEvents } from "../../src/inbox/replay-search.ts";
-import type { Actor } from "../../src/people/audit.ts";
-import { readAudit } from "../../src/people/audit.ts";
+import { replaying } from "../../src/parts/browse/events/acts.ts";
+import { decidedOnEvents } from "../../src/core/inbox/replay-search.ts";
+import type { Actor } from "../../src/app/people/audit.ts";
+import { readAudit } from "../../src/app/people/audit.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { InboxUnavailable } from "../../src/inbox/append.ts";
-import { findEvents, listEvents } from "../../src/inbox/queries.ts";
-import type { VerifiedEvent } from "../../src/inbox/store-batch.ts";
+import { InboxUnavailable } from "../../src/core/inbox/append.ts";
+import { findEvents, listEvents } from "../../src/core/inbox/queries.ts";
+import type { VerifiedEvent } from "../../src/core/inbox/store-batch.ts";
 import { type DatabaseProxy, startDatabaseProxy } from "./database-proxy.ts";
 import { type InboxStand, openInbox } from "./inbox-stand.ts";
 import { emptyInbox, sha256, verifiedEvent } from "./stored-events.ts";

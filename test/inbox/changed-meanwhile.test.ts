@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { replayEvents } from "../../src/inbox/retention.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { openInbox } from "./inbox-stand.ts";

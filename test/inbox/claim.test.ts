@@ -7,8 +7,8 @@ import {
   completeEvents,
   isAnyUnapplied,
   postponeEvent,
-} from "../../src/inbox/claim.ts";
-import { deferLocked } from "../../src/inbox/locked-events.ts";
+} from "../../src/core/inbox/claim.ts";
+import { deferLocked } from "../../src/core/inbox/locked-events.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";

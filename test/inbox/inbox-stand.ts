@@ -1,4 +1,4 @@
-import { type AppendLimits, type Appender, createAppender, defaultAppendLimits } from "../../src/inbox/append.ts";
+import { type AppendLimits, type Appender, createAppender, defaultAppendLimits } from "../../src/core/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createPool } from "../../src/platform/postgres/pool.ts";
 import { testPooling } from "../support/pooling.ts";

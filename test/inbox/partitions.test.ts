@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
-import { claimNext } from "../../src/inbox/claim.ts";
-import { keepPartitions, planWeeks, readPartitionHealth } from "../../src/inbox/partitions.ts";
-import { firstEventAt } from "../../src/inbox/queries.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
+import { claimNext } from "../../src/core/inbox/claim.ts";
+import { keepPartitions, planWeeks, readPartitionHealth } from "../../src/core/inbox/partitions.ts";
+import { firstEventAt } from "../../src/core/inbox/queries.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { databaseNow } from "../../src/platform/postgres/database-clock.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { requestRefetches } from "../../src/inbox/refetch.ts";
-import { countByState, countOpenWork, failedEventsOf, findEvents, listEvents } from "../../src/inbox/queries.ts";
+import { requestRefetches } from "../../src/core/inbox/refetch.ts";
+import { countByState, countOpenWork, failedEventsOf, findEvents, listEvents } from "../../src/core/inbox/queries.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 

@@ -5,7 +5,7 @@ import {
   completeRefetches,
   takeDueRefetches,
   requestRefetches,
-} from "../../src/inbox/refetch.ts";
+} from "../../src/core/inbox/refetch.ts";
 import { emptyInbox } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { statementsOf } from "../support/statements-of.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { claimEvents } from "../../src/inbox/claim.ts";
-import { findOverdue } from "../../src/inbox/relay.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
+import { claimEvents } from "../../src/core/inbox/claim.ts";
+import { findOverdue } from "../../src/core/inbox/relay.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 

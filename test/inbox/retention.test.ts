@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { eventStates } from "../../src/inbox/claim.ts";
-import { findOverdue } from "../../src/inbox/relay.ts";
-import { countPrunable, pruneEvents, replayEvents, rewriteBodies } from "../../src/inbox/retention.ts";
+import { eventStates } from "../../src/core/inbox/claim.ts";
+import { findOverdue } from "../../src/core/inbox/relay.ts";
+import { countPrunable, pruneEvents, replayEvents, rewriteBodies } from "../../src/core/inbox/retention.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";

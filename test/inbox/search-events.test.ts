@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { readBacklog } from "../../src/inbox/backlog.ts";
-import { readLag } from "../../src/inbox/lag.ts";
-import { eventPositionAt } from "../../src/inbox/read-by-number.ts";
-import { decidedOnFound, findReplayable } from "../../src/inbox/replay-search.ts";
-import { type EventSearch, searchEvents } from "../../src/inbox/search-events.ts";
+import { readBacklog } from "../../src/core/inbox/backlog.ts";
+import { readLag } from "../../src/core/inbox/lag.ts";
+import { eventPositionAt } from "../../src/core/inbox/read-by-number.ts";
+import { decidedOnFound, findReplayable } from "../../src/core/inbox/replay-search.ts";
+import { type EventSearch, searchEvents } from "../../src/core/inbox/search-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 

@@ -1,6 +1,6 @@
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { InboxUnavailable } from "../../src/inbox/append.ts";
+import { InboxUnavailable } from "../../src/core/inbox/append.ts";
 import { eventually } from "../support/eventually.ts";
 import { type OwnServer, startOwnServer } from "../support/own-server.ts";
 import { withServer } from "../support/server-commands.ts";

@@ -2,7 +2,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { beforeAll, expect, test } from "vitest";
-import type { CliContext } from "../../src/main/cli/context.ts";
+import type { CliContext } from "../../src/app/cli/context.ts";
 import { commandActs } from "../../src/main/command-acts.ts";
 import { commandModules, registerCommands } from "../../src/main/commands.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { expect, test } from "vitest";
 import { commandModules, registerCommands } from "../../src/main/commands.ts";
-import { createContext } from "../../src/main/cli/context.ts";
+import { createContext } from "../../src/app/cli/context.ts";
 
 const registered = async (...argv: string[]): Promise<string[]> => {
   const program = new Command();

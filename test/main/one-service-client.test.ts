@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ServiceUnavailableError } from "../../src/client/service-errors.ts";
-import { getOrder } from "../../src/contract/resources/orders.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
+import { ServiceUnavailableError } from "../../src/core/client/service-errors.ts";
+import { getOrder } from "../../src/core/contract/resources/orders.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
+import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 
 const arrivals: { path: string; at: number }[] = [];
 /** The first answer is a 429 that asks for a second of peace. */

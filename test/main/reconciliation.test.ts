@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nightlyTasks } from "../../src/main/reconciliation.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
+import { nightlyTasks } from "../../src/parts/reconcile/reconciliation.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { nightlyKey } from "../../src/reconcile/runs/runs.ts";
-import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { nightlyKey } from "../../src/parts/reconcile/runs/runs.ts";
+import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyTables } from "../support/empty-tables.ts";

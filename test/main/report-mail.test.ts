@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { registerReport } from "../../src/main/cli/report.ts";
-import { reportMailTasks } from "../../src/main/report-mail.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
+import { registerReport } from "../../src/parts/reports/cli/report.ts";
+import { reportMailTasks } from "../../src/parts/reports/report-mail.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
-import type { ScheduledTask } from "../../src/worker/scheduled-tasks.ts";
+import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import type { ScheduledTask } from "../../src/core/worker/scheduled-tasks.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

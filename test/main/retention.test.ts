@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import type { Knex } from "knex";
 import { expect, inject, test } from "vitest";
-import { remember } from "../../src/alerts/rules/unknown-values.ts";
-import { alertTasks } from "../../src/main/alerts.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
+import { remember } from "../../src/parts/alerts/rules/unknown-values.ts";
+import { alertTasks } from "../../src/parts/alerts/run-alerts.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
 import { retentionTasks } from "../../src/main/retention.ts";
-import type { Runtime } from "../../src/main/runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migratedSchemas } from "../../src/platform/postgres/schema-objects.ts";
 import { storeChange } from "../feed/stored-changes.ts";

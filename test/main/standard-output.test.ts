@@ -48,8 +48,8 @@ test.skipIf(!existsSync("/dev/full"))("a full disk is told in words, with exit c
 
 test("what a command that prints has to log stands beside what it prints, not in it", async () => {
   const child = runScript(`
-    import { createContext } from "./dist/src/main/cli/context.js";
-    import { loadConfig } from "./dist/src/main/config/config.js";
+    import { createContext } from "./dist/src/app/cli/context.js";
+    import { loadConfig } from "./dist/src/app/config/config.js";
     const context = createContext("1.2.3");
     await context.withRuntime(
       "report",

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { listKnownEndpoints } from "../../src/endpoint/endpoints.ts";
-import { inspectEndpoint } from "../../src/endpoint/watch-endpoint.ts";
-import { loadConfig } from "../../src/main/config/config.ts";
+import { listKnownEndpoints } from "../../src/parts/endpoint/endpoints.ts";
+import { inspectEndpoint } from "../../src/parts/endpoint/watch-endpoint.ts";
+import { loadConfig } from "../../src/app/config/config.ts";
 import { optionalRooms } from "../../src/main/optional-rooms.ts";
-import { createRuntime, sandboxApiKey } from "../../src/main/runtime.ts";
+import { createRuntime, sandboxApiKey } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createTestDatabase } from "../support/database.ts";
 

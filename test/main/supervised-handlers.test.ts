@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { commandLine } from "../../src/platform/process-table.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { applyAs, emptyDispatch, orderAt, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { type Program, killPrograms, runTallyhook } from "../e2e/program.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";

@@ -86,14 +86,14 @@ export default defineHandler({
 `,
   );
   await write(
-    join(fork, "src/reports/own/declines/declines.sql"),
+    join(fork, "src/parts/reports/own/declines/declines.sql"),
     `create or replace function reports.own_declines(p_from timestamptz, p_to timestamptz, p_zone text,
                                                p_as_of timestamptz default null)
 returns table (order_id text) language sql stable as $$ select order_id from shop.declines $$;
 `,
   );
   await write(
-    join(fork, "src/reports/own/declines/declines.ts"),
+    join(fork, "src/parts/reports/own/declines/declines.ts"),
     `import { type Report, text } from "../../base/report.ts";
 
 export const declines: Report = {
@@ -107,7 +107,7 @@ export const declines: Report = {
 `,
   );
   await write(
-    join(fork, "src/reports/own/own-reports.ts"),
+    join(fork, "src/parts/reports/own/own-reports.ts"),
     `import type { Report } from "../base/report.ts";
 import { declines } from "./declines/declines.ts";
 
@@ -121,7 +121,7 @@ export const ownReports: readonly Report[] = [declines];
 /** What a release may bring: tables, texts of functions, and changes near everything that merchants own. */
 async function releaseUpstream(): Promise<void> {
   await write(join(upstream, "migrations/9001_next.sql"), "create table mirror.next (id int);\n");
-  await appendFile(join(upstream, "src/inbox/events.sql"), "\n-- Another text.\n");
+  await appendFile(join(upstream, "src/core/inbox/events.sql"), "\n-- Another text.\n");
   await appendFile(join(upstream, "src/handlers/send-refund-receipt.example.ts"), "\n// More.\n");
   await appendFile(join(upstream, "migrations/own/README.md"), "More.\n");
   await appendFile(join(upstream, "README.md"), "\nMore.\n");
@@ -157,7 +157,7 @@ test("a fork with its own handler, report, table and settings merges a release w
 
   const early = tallyhook("worker");
   expect(await early.exited, early.output()).toMatchObject({ code: 2 });
-  expect(early.output()).toContain('lacks 9001_next, src/inbox/events.sql. Run "node');
+  expect(early.output()).toContain('lacks 9001_next, src/core/inbox/events.sql. Run "node');
   const migrated = await printedBy("migrate");
   expect(migrated).toContain("Migrated: 9001_next.");
   expect(migrated).not.toContain("own/");

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Resource, Snapshot } from "../../src/mirror/snapshot.ts";
+import type { Resource, Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {

@@ -6,9 +6,9 @@ import {
   contentHash,
   NestedTooDeeply,
   rememberedShapeKeys,
-} from "../../src/mirror/canonical.ts";
+} from "../../src/core/mirror/canonical.ts";
 import { sqlArray } from "../../src/platform/postgres/values.ts";
-import { inRecord } from "../../src/mirror/compare/stored-rows.ts";
+import { inRecord } from "../../src/core/mirror/compare/stored-rows.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { anyText } from "../support/any-text.ts";
 

@@ -4,8 +4,8 @@ import {
   findOpenChargebacks,
   listEndedChargebacks,
   listOpenKeys,
-} from "../../src/mirror/chargebacks.ts";
-import { readDisputeFacts } from "../../src/mirror/dispute-facts.ts";
+} from "../../src/core/mirror/chargebacks.ts";
+import { readDisputeFacts } from "../../src/core/mirror/dispute-facts.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
-import type { Snapshot, ObjectKey } from "../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
+import type { Snapshot, ObjectKey } from "../../src/core/mirror/snapshot.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { type Delivery, type History, copyMark } from "./shop-history.ts";
 import { emptyTables } from "../support/empty-tables.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { decode } from "../../src/mirror/resources.ts";
-import type { GroupState, Resource } from "../../src/mirror/snapshot.ts";
+import { decode } from "../../src/core/mirror/resources.ts";
+import type { GroupState, Resource } from "../../src/core/mirror/snapshot.ts";
 import {
   at,
   sampleCustomer,

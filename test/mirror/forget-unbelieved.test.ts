@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
-import { forgetUnbelieved } from "../../src/mirror/misdated.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
+import { forgetUnbelieved } from "../../src/core/mirror/misdated.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { apply, at, sampleOrder, seen, shown } from "./samples.ts";
 import { emptyTables } from "../support/empty-tables.ts";

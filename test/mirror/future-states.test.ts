@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { beforeEach, describe, expect, test } from "vitest";
-import { eraseHistory } from "../../src/mirror/privacy/erase-mirror.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { eraseHistory } from "../../src/core/mirror/privacy/erase-mirror.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {

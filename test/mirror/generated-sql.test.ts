@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { Knex } from "knex";
 import { beforeAll, describe, expect, test } from "vitest";
-import { compareStates } from "../../src/mirror/compare/compare-states.ts";
-import { handEditedRows } from "../../src/mirror/compare/hand-edited-rows.ts";
-import { decode, mirrorResources } from "../../src/mirror/resources.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
-import { overwriteObject, readRowBeforeHeal } from "../../src/mirror/write/overwrite.ts";
+import { compareStates } from "../../src/core/mirror/compare/compare-states.ts";
+import { handEditedRows } from "../../src/core/mirror/compare/hand-edited-rows.ts";
+import { decode, mirrorResources } from "../../src/core/mirror/resources.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
+import { overwriteObject, readRowBeforeHeal } from "../../src/core/mirror/write/overwrite.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { readableSql, withoutLayout } from "./readable-sql.ts";
 import { resourcesSql } from "./resources-sql.ts";
@@ -106,7 +106,7 @@ async function overwrite(db: Knex, observation: Snapshot): Promise<void> {
 }
 
 test("SQL has the resources that the program has", async () => {
-  const file = join(import.meta.dirname, "../../src/mirror/resources.sql");
+  const file = join(import.meta.dirname, "../../src/core/mirror/resources.sql");
   await expect(resourcesSql(mirrorResources)).toMatchFileSnapshot(file);
 });
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { retryOnConflict } from "../../src/platform/postgres/transactions.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";

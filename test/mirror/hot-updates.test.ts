@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, shown } from "./samples.ts";

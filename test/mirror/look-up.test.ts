@@ -7,7 +7,7 @@ import {
   findChargebacks,
   listRelated,
   relations,
-} from "../../src/mirror/look-up.ts";
+} from "../../src/core/mirror/look-up.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleCustomer, sampleEntry, sampleOrder, shown } from "./samples.ts";

@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../../src/contract/endpoint.ts";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
-import { createdAtQuery, listOf, pageQuery } from "../../src/contract/lists.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
-import { timestamp, wireId } from "../../src/contract/wire-types.ts";
-import { canonicalContent } from "../../src/mirror/canonical.ts";
+import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../../src/core/contract/endpoint.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
+import { createdAtQuery, listOf, pageQuery } from "../../src/core/contract/lists.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
+import { timestamp, wireId } from "../../src/core/contract/wire-types.ts";
+import { canonicalContent } from "../../src/core/mirror/canonical.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -19,14 +19,14 @@ import {
   readObject,
   reference,
   time,
-} from "../../src/mirror/resources/resource.ts";
-import { type Decoded, type GroupState, type Snapshot, groupState } from "../../src/mirror/snapshot.ts";
-import { statusRank } from "../../src/mirror/version.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { readProof } from "../../src/reports/base/report-facts.ts";
-import { resolvePeriod } from "../../src/reports/base/period.ts";
-import { refusalLines } from "../../src/reports/close/hindrance.ts";
-import { whyNotProved } from "../../src/reports/close/refusal.ts";
+} from "../../src/core/mirror/resources/resource.ts";
+import { type Decoded, type GroupState, type Snapshot, groupState } from "../../src/core/mirror/snapshot.ts";
+import { statusRank } from "../../src/core/mirror/version.ts";
+import { defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
+import { readProof } from "../../src/parts/reports/base/report-facts.ts";
+import { resolvePeriod } from "../../src/parts/reports/base/period.ts";
+import { refusalLines } from "../../src/parts/reports/close/hindrance.ts";
+import { whyNotProved } from "../../src/parts/reports/close/refusal.ts";
 import { testAlertContext } from "../alerts/test-alert-context.ts";
 import { looksBack } from "../alerts/sweep-stand.ts";
 import { storeEvent } from "../reconcile/deliveries.ts";
@@ -39,7 +39,7 @@ import { resourcesSql } from "./resources-sql.ts";
  * contract, its table, its description, and its line in the list.
  */
 
-declare module "../../src/mirror/snapshot.ts" {
+declare module "../../src/core/mirror/snapshot.ts" {
   interface ResourceNames {
     parcel: true;
   }
@@ -151,23 +151,23 @@ const parcel: MirrorResource = {
 // Modules of its own, which derive from the list with this resource on it; those of other files do not know it.
 vi.resetModules();
 afterAll(() => void vi.resetModules());
-const { mirrorResources, readEndpointOf } = await import("../../src/mirror/resources.ts");
+const { mirrorResources, readEndpointOf } = await import("../../src/core/mirror/resources.ts");
 (mirrorResources as MirrorResource[]).push(parcel);
-const { applySnapshots, applyStates, newStates } = await import("../../src/mirror/write/apply.ts");
-const { overwriteObject, readRowBeforeHeal } = await import("../../src/mirror/write/overwrite.ts");
-const { compareStates } = await import("../../src/mirror/compare/compare-states.ts");
-const { handEditedRows } = await import("../../src/mirror/compare/hand-edited-rows.ts");
-const { eraseHistory, eraseRows, objectsOf } = await import("../../src/mirror/privacy/erase-mirror.ts");
-const { isCustomerKnown, markErased } = await import("../../src/mirror/privacy/erased-people.ts");
-const { interpretEvent } = await import("../../src/worker/interpret-event.ts");
-const { makePlan } = await import("../../src/reconcile/plan.ts");
-const { differencesOf } = await import("../../src/reconcile/compare/differences.ts");
-const { driftFindings } = await import("../../src/reconcile/findings/drift-findings.ts");
-const { recordUnreadable } = await import("../../src/reconcile/findings/drift-findings.ts");
-const { affectedBy } = await import("../../src/alerts/assess.ts");
-const { scanInbox } = await import("../../src/alerts/rules/events.ts");
-const { firstNumberOfPrevious } = await import("../../src/inbox/partitions.ts");
-const { scanStates, unknownValueCondition } = await import("../../src/alerts/rules/unknown-values.ts");
+const { applySnapshots, applyStates, newStates } = await import("../../src/core/mirror/write/apply.ts");
+const { overwriteObject, readRowBeforeHeal } = await import("../../src/core/mirror/write/overwrite.ts");
+const { compareStates } = await import("../../src/core/mirror/compare/compare-states.ts");
+const { handEditedRows } = await import("../../src/core/mirror/compare/hand-edited-rows.ts");
+const { eraseHistory, eraseRows, objectsOf } = await import("../../src/core/mirror/privacy/erase-mirror.ts");
+const { isCustomerKnown, markErased } = await import("../../src/core/mirror/privacy/erased-people.ts");
+const { interpretEvent } = await import("../../src/core/worker/interpret-event.ts");
+const { makePlan } = await import("../../src/parts/reconcile/plan.ts");
+const { differencesOf } = await import("../../src/parts/reconcile/compare/differences.ts");
+const { driftFindings } = await import("../../src/parts/reconcile/findings/drift-findings.ts");
+const { recordUnreadable } = await import("../../src/parts/reconcile/findings/drift-findings.ts");
+const { affectedBy } = await import("../../src/parts/alerts/assess.ts");
+const { scanInbox } = await import("../../src/parts/alerts/rules/events.ts");
+const { firstNumberOfPrevious } = await import("../../src/core/inbox/partitions.ts");
+const { scanStates, unknownValueCondition } = await import("../../src/parts/alerts/rules/unknown-values.ts");
 
 const database = useTestDatabase();
 

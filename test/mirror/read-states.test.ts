@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { readNewest } from "../../src/feed/changes.ts";
-import { readStates } from "../../src/mirror/read-states.ts";
+import { readNewest } from "../../src/core/mirror/changes/read-changes.ts";
+import { readStates } from "../../src/core/mirror/read-states.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleOrder, shown } from "./samples.ts";

@@ -1,8 +1,8 @@
-import type { MirrorResource } from "../../src/mirror/resources/resource.ts";
+import type { MirrorResource } from "../../src/core/mirror/resources/resource.ts";
 
-/** The text of src/mirror/resources.sql for these resources: what SQL has to know of the list. */
+/** The text of src/core/mirror/resources.sql for these resources: what SQL has to know of the list. */
 export const resourcesSql = (resources: readonly MirrorResource[]): string =>
-  `-- Generated from src/mirror/resources.ts; test/mirror/generated-sql.test.ts holds this file against it, and writes it
+  `-- Generated from src/core/mirror/resources.ts; test/mirror/generated-sql.test.ts holds this file against it, and writes it
 -- again with -u.
 
 -- The resources of the mirror, in their order.

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyStates } from "../../src/mirror/write/apply.ts";
-import { decode } from "../../src/mirror/resources.ts";
-import { compareStates } from "../../src/mirror/compare/compare-states.ts";
-import { customer } from "../../src/mirror/resources/customer.ts";
+import { applyStates } from "../../src/core/mirror/write/apply.ts";
+import { decode } from "../../src/core/mirror/resources.ts";
+import { compareStates } from "../../src/core/mirror/compare/compare-states.ts";
+import { customer } from "../../src/core/mirror/resources/customer.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {

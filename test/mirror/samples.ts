@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
-import { type ApplyResult, applySnapshots } from "../../src/mirror/write/apply.ts";
-import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { type ApplyResult, applySnapshots } from "../../src/core/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 
 /** Stands in every id of a history, so that copies of it can live side by side. */
 export const copyMark = "~@";

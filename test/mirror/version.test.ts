@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type VersionParts, confirmableFrom, partsOfVersion, statusRank, versionOf } from "../../src/mirror/version.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import {
+  type VersionParts,
+  confirmableFrom,
+  partsOfVersion,
+  statusRank,
+  versionOf,
+} from "../../src/core/mirror/version.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 
 const time = fc
   .date({

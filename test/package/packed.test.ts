@@ -88,7 +88,7 @@ test("the package has the compiled program with its SQL, the dashboard's files, 
     "src/bin/handlers.js",
     "src/bin/tallyhook.js",
   ]);
-  expect(packed).toContain("dist/src/dashboard/assets/script.js");
+  expect(packed).toContain("dist/src/app/dashboard/assets/script.js");
   const migrations = await readdir(join(projectRoot, "migrations"));
   const numbered = migrations.filter((name) => /^\d+_.*\.sql$/.test(name));
   expect(packed).toEqual(expect.arrayContaining(numbered.map((name) => `dist/migrations/${name}`)));

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { createAccount } from "../../src/people/accounts.ts";
-import { readAudit } from "../../src/people/audit.ts";
+import { createAccount } from "../../src/app/people/accounts.ts";
+import { readAudit } from "../../src/app/people/audit.ts";
 import {
   addNote,
   changeCase,
@@ -9,7 +9,7 @@ import {
   readNotes,
   removeNotes,
   untouched,
-} from "../../src/people/cases.ts";
+} from "../../src/app/people/cases.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

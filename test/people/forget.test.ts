@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createAccount } from "../../src/people/accounts.ts";
-import { forgetEnded } from "../../src/people/forget.ts";
-import { beginSession } from "../../src/people/sessions.ts";
-import { createSignInLink } from "../../src/people/sign-in-links.ts";
+import { createAccount } from "../../src/app/people/accounts.ts";
+import { forgetEnded } from "../../src/app/people/forget.ts";
+import { beginSession } from "../../src/app/people/sessions.ts";
+import { createSignInLink } from "../../src/app/people/sign-in-links.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hashPassword, isPassword } from "../../src/people/password.ts";
+import { hashPassword, isPassword } from "../../src/app/people/password.ts";
 
 test("a password is kept at the cost of OWASP's cheat sheet, and one of another cost is still checked", async () => {
   const kept = await hashPassword("four words do not belong");

@@ -1,12 +1,12 @@
 import { generate } from "otplib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { registerUsers } from "../../src/main/cli/users.ts";
-import { changeAccount, createAccount } from "../../src/people/accounts.ts";
-import { hashPassword } from "../../src/people/password.ts";
-import { type Revoking, revocations } from "../../src/people/revoke.ts";
-import { createSignIn } from "../../src/people/sign-in.ts";
-import { createSignInLink } from "../../src/people/sign-in-links.ts";
-import { newTotpSecret } from "../../src/people/totp.ts";
+import { changeAccount, createAccount } from "../../src/app/people/accounts.ts";
+import { hashPassword } from "../../src/app/people/password.ts";
+import { type Revoking, revocations } from "../../src/app/people/revoke.ts";
+import { createSignIn } from "../../src/app/people/sign-in.ts";
+import { createSignInLink } from "../../src/app/people/sign-in-links.ts";
+import { newTotpSecret } from "../../src/app/people/totp.ts";
 import {
   type DashboardStand,
   cookieOf,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type LogLevel, createLog } from "../../src/platform/log.ts";
-import { secretShapes } from "../../src/contract/secret-shapes.ts";
+import { secretShapes } from "../../src/core/contract/secret-shapes.ts";
 import { registerSecretShapes } from "../../src/platform/redaction.ts";
 
 registerSecretShapes(secretShapes);

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { amountWithoutCode, currencyDigits, minorDigits, moneyText } from "../../src/platform/money.ts";
-import { amountText } from "../../src/reports/base/currencies.ts";
-import { readable } from "../../src/reports/render/rendering.ts";
-import type { Column } from "../../src/reports/base/report.ts";
+import { amountText } from "../../src/parts/reports/base/currencies.ts";
+import { readable } from "../../src/parts/reports/render/rendering.ts";
+import type { Column } from "../../src/parts/reports/base/report.ts";
 
 const columns: Column[] = [
   { name: "currency", kind: "text" },

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { secretShapes } from "../../src/contract/secret-shapes.ts";
+import { secretShapes } from "../../src/core/contract/secret-shapes.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { TallyhookError } from "../../src/platform/errors.ts";
 import { createLog, lineLimits } from "../../src/platform/log.ts";

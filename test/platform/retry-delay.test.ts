@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type RetryPolicy, retryDelayMs } from "../../src/platform/retry-delay.ts";
-import { eventRetryPolicy } from "../../src/worker/apply-batch.ts";
-import { refetchRetryPolicy } from "../../src/worker/refetch.ts";
+import { eventRetryPolicy } from "../../src/core/worker/apply-batch.ts";
+import { refetchRetryPolicy } from "../../src/core/worker/refetch.ts";
 
 const policies: fc.Arbitrary<RetryPolicy> = fc
   .record({

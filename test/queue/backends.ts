@@ -1,6 +1,6 @@
 import type { Queue } from "bullmq";
-import { type BackendLocation, createBackend, migrateQueueSchema } from "../../src/queue/backend.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { type BackendLocation, createBackend, migrateQueueSchema } from "../../src/core/queue/backend.ts";
+import type { JobQueue } from "../../src/core/queue/job-queue.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
+import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/core/queue/job-queue.ts";
 import { eventually } from "../support/eventually.ts";
 import { type TestBackend, testBackends, untilAnswering, untilWorking, withBareQueue } from "./backends.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/queue/job-queue.ts";
-import { examineRedis } from "../../src/queue/examine-redis.ts";
+import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/core/queue/job-queue.ts";
+import { examineRedis } from "../../src/core/queue/examine-redis.ts";
 import { redisAvailable } from "../support/redis.ts";
 import { type ManyRedis, startRedisCluster, startWatchedRedis } from "../support/redis-many.ts";
 import { untilAnswering, untilWorking } from "./backends.ts";

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/queue/job-queue.ts";
+import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/core/queue/job-queue.ts";
 import { type StallingProxy, startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readRedisUrl } from "../../src/queue/redis-url.ts";
+import { readRedisUrl } from "../../src/core/queue/redis-url.ts";
 import { anyText } from "../support/any-text.ts";
 
 const objectKeys = <T extends object>(of: T) => Object.keys(of) as (keyof T)[];

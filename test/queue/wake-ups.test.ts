@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
-import { createWakeUps } from "../../src/queue/wake-ups.ts";
+import { type JobQueue, createJobQueue } from "../../src/core/queue/job-queue.ts";
+import { createWakeUps } from "../../src/core/queue/wake-ups.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
 import { type TestBackend, createGate, testBackends, untilAnswering } from "./backends.ts";

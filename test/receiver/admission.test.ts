@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { addressGroup } from "../../src/receiver/connections.ts";
-import { createWaitingPlaces } from "../../src/receiver/limits.ts";
+import { addressGroup } from "../../src/core/receiver/connections.ts";
+import { createWaitingPlaces } from "../../src/core/receiver/limits.ts";
 
 test.each([
   ["127.0.0.1", "127.0.0.1"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { trackAnswers, createReceiverCounters, storeAnswers } from "../../src/receiver/counters.ts";
+import { trackAnswers, createReceiverCounters, storeAnswers } from "../../src/core/receiver/counters.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
+import { defaultReceiverLimits } from "../../src/core/receiver/limits.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type RawConnection, openConnection, requestBytes } from "./raw-http.ts";
 import {

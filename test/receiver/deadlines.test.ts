@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createDeadlines } from "../../src/receiver/limits.ts";
+import { createDeadlines } from "../../src/core/receiver/limits.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { extractEvent } from "../../src/receiver/webhook.ts";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
+import { extractEvent } from "../../src/core/receiver/webhook.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
 
 const extract = (body: string | Buffer) => extractEvent(defaultEnvelopePaths, Buffer.from(body as string));
 const idOf = (id: unknown) => extract(JSON.stringify({ id })).eventId;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/core/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -11,8 +11,8 @@ import {
   type LiveSecretsDependencies,
   type LiveSecretsOptions,
   startLiveSecrets,
-} from "../../src/receiver/live-secrets.ts";
-import { addSecret, environmentSecrets, listSecretRows, retireSecret } from "../../src/receiver/secrets-store.ts";
+} from "../../src/core/receiver/live-secrets.ts";
+import { addSecret, environmentSecrets, listSecretRows, retireSecret } from "../../src/core/receiver/secrets-store.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });

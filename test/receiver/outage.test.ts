@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { defaultAppendLimits } from "../../src/inbox/append.ts";
+import { defaultAppendLimits } from "../../src/core/inbox/append.ts";
 import { startOwnServer } from "../support/own-server.ts";
 import { type Stand, expectRefusal, newEvent, startStand, timed, until } from "./receiver-stand.ts";
 import { startStallingProxy } from "./stalling-proxy.ts";

@@ -7,14 +7,14 @@ import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
 import { testPooling } from "../support/pooling.ts";
-import { environmentSecrets } from "../../src/receiver/secrets-store.ts";
-import { type LiveSecretsOptions, startLiveSecrets } from "../../src/receiver/live-secrets.ts";
+import { environmentSecrets } from "../../src/core/receiver/secrets-store.ts";
+import { type LiveSecretsOptions, startLiveSecrets } from "../../src/core/receiver/live-secrets.ts";
 import {
   type ReceiverDeps,
   type ReceiverOptions,
   type RunningReceiver,
   startReceiver,
-} from "../../src/receiver/server.ts";
+} from "../../src/core/receiver/server.ts";
 import { type RawAnswer, openConnection, requestBytes } from "./raw-http.ts";
 
 export const secret = "whsec_the-secret-of-the-receiver-tests";

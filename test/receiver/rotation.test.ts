@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../src/platform/clock.ts";
-import { addSecret, retireSecret } from "../../src/receiver/secrets-store.ts";
+import { addSecret, retireSecret } from "../../src/core/receiver/secrets-store.ts";
 import { type Stand, encryption, newEvent, signatureOf, startStand, until } from "./receiver-stand.ts";
 import { type StallingProxy, startStallingProxy } from "./stalling-proxy.ts";
 import { useTestDatabase } from "../support/use-database.ts";

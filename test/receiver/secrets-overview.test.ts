@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createEncryption } from "../../src/platform/encryption.ts";
-import { type OverviewSources, describeSecrets, isUsableRow } from "../../src/receiver/secrets-overview.ts";
-import type { SecretRow } from "../../src/receiver/secrets-store.ts";
+import { type OverviewSources, describeSecrets, isUsableRow } from "../../src/core/receiver/secrets-overview.ts";
+import type { SecretRow } from "../../src/core/receiver/secrets-store.ts";
 
 const now = new Date("2026-03-10T12:00:00Z");
 const hoursAgo = (hours: number): Date => new Date(now.getTime() - hours * 3_600_000);

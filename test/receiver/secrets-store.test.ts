@@ -9,7 +9,7 @@ import {
   listCurrentSecretRows,
   recentSecretUses,
   retireSecret,
-} from "../../src/receiver/secrets-store.ts";
+} from "../../src/core/receiver/secrets-store.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });

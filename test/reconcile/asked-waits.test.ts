@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ServiceUnavailableError } from "../../src/client/service-errors.ts";
+import { ServiceUnavailableError } from "../../src/core/client/service-errors.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { AskedToWaitError, createPatience } from "../../src/reconcile/patience.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { readRunLease } from "../../src/reconcile/runs/run-lease.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
+import { AskedToWaitError, createPatience } from "../../src/parts/reconcile/patience.ts";
+import { reconcile } from "../../src/parts/reconcile/reconcile.ts";
+import { readRunLease } from "../../src/parts/reconcile/runs/run-lease.ts";
+import { defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
+import type { WalkProgress } from "../../src/parts/reconcile/walk/walk-all.ts";
 import { type HostileService, refusal, startHostileService } from "./hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { listOrders } from "../../src/contract/resources/orders.ts";
-import { estimatePlan, makePlan } from "../../src/reconcile/plan.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { listOrders } from "../../src/core/contract/resources/orders.ts";
+import { estimatePlan, makePlan } from "../../src/parts/reconcile/plan.ts";
+import { defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
 import { advanceDays, snapshotOf } from "./planned-changes.ts";

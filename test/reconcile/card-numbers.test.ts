@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { eventsSoFar, storeBodies } from "../alerts/timeline-stand.ts";
 import { type Json, type TestSandbox, aCustomer, anOrder, startTestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { reconcile } from "../../src/parts/reconcile/reconcile.ts";
+import { defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
 import { advanceDays, snapshotOf, wrongObjects } from "./planned-changes.ts";

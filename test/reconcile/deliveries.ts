@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";

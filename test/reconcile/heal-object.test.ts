@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
-import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
+import { applyHeal, proposeHeal } from "../../src/parts/reconcile/heal-object.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
 import { type HostileService, startHostileService } from "./hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";

@@ -1,4 +1,8 @@
-import { type ResourceComparison, type Snapshot, compareWithSnapshot } from "../../src/main/cli/demo/compare.ts";
+import {
+  type ResourceComparison,
+  type Snapshot,
+  compareWithSnapshot,
+} from "../../src/parts/sandbox/cli/demo/compare.ts";
 import { type Json, type TestSandbox, aCustomer, aSubscription, anOrder } from "../sandbox/harness.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 

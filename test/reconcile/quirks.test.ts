@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listOrders } from "../../src/contract/resources/orders.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { listOrders } from "../../src/core/contract/resources/orders.ts";
+import { reconcile } from "../../src/parts/reconcile/reconcile.ts";
+import { dayMs, defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import { type HostileService, type Page, never, refusal, startHostileService } from "./hostile-service.ts";
 import { none } from "./none.ts";

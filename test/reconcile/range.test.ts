@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { makePlan } from "../../src/reconcile/plan.ts";
-import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { makePlan } from "../../src/parts/reconcile/plan.ts";
+import { dayMs, defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
 import { none } from "./none.ts";
 import { useWalkedService } from "./use-walked-service.ts";
 

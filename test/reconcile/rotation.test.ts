@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { rowsDue } from "../../src/reconcile/plan.ts";
-import { dayMs } from "../../src/reconcile/settings.ts";
+import { rowsDue } from "../../src/parts/reconcile/plan.ts";
+import { dayMs } from "../../src/parts/reconcile/settings.ts";
 
 const cycleStart = new Date("2025-01-01T03:30:00Z");
 const night = (n: number): Date => new Date(cycleStart.getTime() + n * dayMs);

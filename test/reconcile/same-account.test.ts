@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
+import { applyHeal, proposeHeal } from "../../src/parts/reconcile/heal-object.ts";
 import { type Answer, refusal, startHostileService } from "./hostile-service.ts";
 import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 import { useWalkedService } from "./use-walked-service.ts";

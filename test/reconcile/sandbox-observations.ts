@@ -1,5 +1,5 @@
-import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 
 const families: Readonly<Record<string, Resource>> = {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { recordEditedRows } from "../../src/reconcile/findings/drift-findings.ts";
-import { acknowledgeFinding } from "../../src/reconcile/findings/findings.ts";
-import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
-import type { Resource } from "../../src/mirror/snapshot.ts";
+import { recordEditedRows } from "../../src/parts/reconcile/findings/drift-findings.ts";
+import { acknowledgeFinding } from "../../src/parts/reconcile/findings/findings.ts";
+import { applyHeal, proposeHeal } from "../../src/parts/reconcile/heal-object.ts";
+import type { Resource } from "../../src/core/mirror/snapshot.ts";
 import { useWalkedService } from "./use-walked-service.ts";
 import { byCommand } from "../support/by-command.ts";
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { reportsRoom } from "../../src/main/rooms/reports.ts";
-import { listProofs } from "../../src/reconcile/coverage/proof.ts";
-import type { ReconcileResult } from "../../src/reconcile/runs/finish-run.ts";
-import { dayMs } from "../../src/reconcile/settings.ts";
-import { readProof } from "../../src/reports/base/report-facts.ts";
+import { listProofs } from "../../src/parts/reconcile/coverage/proof.ts";
+import type { ReconcileResult } from "../../src/parts/reconcile/runs/finish-run.ts";
+import { dayMs } from "../../src/parts/reconcile/settings.ts";
+import { readProof } from "../../src/parts/reports/base/report-facts.ts";
 import { type HostileService, startHostileService } from "./hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { exitCodeOf, resultJson } from "../../src/main/cli/reconcile.ts";
-import { type Finding, acknowledgeFinding, recordFindings } from "../../src/reconcile/findings/findings.ts";
-import { type ReconcileResult, runTotals } from "../../src/reconcile/runs/finish-run.ts";
+import { exitCodeOf, resultJson } from "../../src/parts/reconcile/cli/reconcile.ts";
+import { type Finding, acknowledgeFinding, recordFindings } from "../../src/parts/reconcile/findings/findings.ts";
+import { type ReconcileResult, runTotals } from "../../src/parts/reconcile/runs/finish-run.ts";
 import { none } from "./none.ts";
 import { byCommand } from "../support/by-command.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allReports } from "../../src/reports/catalogue/all.ts";
-import { latestAsOf } from "../../src/reports/base/period.ts";
+import { allReports } from "../../src/parts/reports/catalogue/all.ts";
+import { latestAsOf } from "../../src/parts/reports/base/period.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
 import { type ServiceState, type WireObject, letTimePass, mirrorState, playHistory } from "./sandbox-history.ts";

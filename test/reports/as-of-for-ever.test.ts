@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
 import { afterEach, expect, inject, test } from "vitest";
-import { completeEvents } from "../../src/inbox/claim.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
-import { eraseHistory, eraseRows, objectsOf } from "../../src/mirror/privacy/erase-mirror.ts";
-import { markErased } from "../../src/mirror/privacy/erased-people.ts";
-import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import { completeEvents } from "../../src/core/inbox/claim.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
+import { eraseHistory, eraseRows, objectsOf } from "../../src/core/mirror/privacy/erase-mirror.ts";
+import { markErased } from "../../src/core/mirror/privacy/erased-people.ts";
+import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
-import { allReports } from "../../src/reports/catalogue/all.ts";
+import { allReports } from "../../src/parts/reports/catalogue/all.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
   apply as applySamples,

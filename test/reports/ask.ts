@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
-import type { ReportFacts } from "../../src/reports/base/report-facts.ts";
-import { type AccountMap, defaultAccounts } from "../../src/reports/base/account-map.ts";
-import { findReport } from "../../src/reports/catalogue/all.ts";
-import { resolvePeriod } from "../../src/reports/base/period.ts";
-import { type NetworkRegion, readReport, readingTransaction } from "../../src/reports/base/read-report.ts";
+import type { ReportFacts } from "../../src/parts/reports/base/report-facts.ts";
+import { type AccountMap, defaultAccounts } from "../../src/parts/reports/base/account-map.ts";
+import { findReport } from "../../src/parts/reports/catalogue/all.ts";
+import { resolvePeriod } from "../../src/parts/reports/base/period.ts";
+import { type NetworkRegion, readReport, readingTransaction } from "../../src/parts/reports/base/read-report.ts";
 
 export type Answer = Record<string, string | null>;
 

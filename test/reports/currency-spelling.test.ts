@@ -1,10 +1,10 @@
 import type { Knex } from "knex";
 import { readFile } from "node:fs/promises";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { canonicalCurrency } from "../../src/contract/wire-types.ts";
+import { canonicalCurrency } from "../../src/core/contract/wire-types.ts";
 import { migrationsFolder } from "../../src/platform/postgres/migrations.ts";
-import { closeMonth } from "../../src/reports/close/close-month.ts";
-import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { closeMonth } from "../../src/parts/reports/close/close-month.ts";
+import { defaultAccounts } from "../../src/parts/reports/base/account-map.ts";
 import { apply, at, rowOf, sampleOrder, sampleSubscription, seen, shown } from "../mirror/samples.ts";
 import { sampleTransaction } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { defaultAccounts } from "../../src/reports/base/account-map.ts";
-import { closeMonth } from "../../src/reports/close/close-month.ts";
-import { businessDaysAfter } from "../../src/sandbox/resources/orders/charge-order.ts";
-import { liveKey } from "../../src/sandbox/engine/keys.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { defaultAccounts } from "../../src/parts/reports/base/account-map.ts";
+import { closeMonth } from "../../src/parts/reports/close/close-month.ts";
+import { businessDaysAfter } from "../../src/parts/sandbox/resources/orders/charge-order.ts";
+import { liveKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { storeEvent } from "../reconcile/deliveries.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";

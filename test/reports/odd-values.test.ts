@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { allReports } from "../../src/reports/catalogue/all.ts";
-import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
-import { isWireId } from "../../src/contract/wire-types.ts";
+import { allReports } from "../../src/parts/reports/catalogue/all.ts";
+import { canonicalTimestamp } from "../../src/core/contract/timestamp.ts";
+import { isWireId } from "../../src/core/contract/wire-types.ts";
 import {
   apply,
   at,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { latestAsOf } from "../../src/reports/base/period.ts";
-import { refusalText } from "../../src/main/cli/close-words.ts";
-import { whyNotProved } from "../../src/reports/close/refusal.ts";
-import { type ReportFacts, readProof } from "../../src/reports/base/report-facts.ts";
+import { latestAsOf } from "../../src/parts/reports/base/period.ts";
+import { refusalText } from "../../src/parts/reports/cli/close-words.ts";
+import { whyNotProved } from "../../src/parts/reports/close/refusal.ts";
+import { type ReportFacts, readProof } from "../../src/parts/reports/base/report-facts.ts";
 import { letTimePass } from "./sandbox-history.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";

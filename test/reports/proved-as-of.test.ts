@@ -4,14 +4,14 @@ import {
   acknowledgeFinding,
   healFindings,
   recordFindings,
-} from "../../src/reconcile/findings/findings.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
+} from "../../src/parts/reconcile/findings/findings.ts";
+import { defaultReconcileSettings } from "../../src/parts/reconcile/settings.ts";
+import { reconcile } from "../../src/parts/reconcile/reconcile.ts";
 import { type HostileService, type Quirks, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { refusalText } from "../../src/main/cli/close-words.ts";
-import { whyNotProved } from "../../src/reports/close/refusal.ts";
-import { type Proof, readProof } from "../../src/reports/base/report-facts.ts";
+import { refusalText } from "../../src/parts/reports/cli/close-words.ts";
+import { whyNotProved } from "../../src/parts/reports/close/refusal.ts";
+import { type Proof, readProof } from "../../src/parts/reports/base/report-facts.ts";
 import { ask } from "./ask.ts";
 import { byCommand } from "../support/by-command.ts";
 

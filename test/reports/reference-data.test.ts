@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { statusRank } from "../../src/mirror/version.ts";
-import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { statusRank } from "../../src/core/mirror/version.ts";
+import { defaultAccounts } from "../../src/parts/reports/base/account-map.ts";
 import { currencyDigits } from "../../src/platform/money.ts";
-import { allReports } from "../../src/reports/catalogue/all.ts";
-import { declineGroupOf } from "../../src/mirror/dunning/decline-groups.ts";
-import { isCaptured, isRefunded } from "../../src/reports/catalogue/daily-control/daily-control.ts";
+import { allReports } from "../../src/parts/reports/catalogue/all.ts";
+import { declineGroupOf } from "../../src/core/mirror/dunning/decline-groups.ts";
+import { isCaptured, isRefunded } from "../../src/parts/reports/catalogue/daily-control/daily-control.ts";
 import { settingsOf } from "../alerts/test-alert-context.ts";
-import { failureCodes } from "../../src/contract/decline-codes.ts";
+import { failureCodes } from "../../src/core/contract/decline-codes.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

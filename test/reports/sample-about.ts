@@ -1,4 +1,4 @@
-import type { ReportFacts } from "../../src/reports/base/report-facts.ts";
+import type { ReportFacts } from "../../src/parts/reports/base/report-facts.ts";
 
 /** What stands above the rows of a sample. */
 export const about: ReportFacts = {

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import { createSandboxCalls } from "../../src/main/cli/demo/sandbox-calls.ts";
-import { applySnapshots } from "../../src/mirror/write/apply.ts";
-import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
+import { createSandboxCalls } from "../../src/parts/sandbox/cli/demo/sandbox-calls.ts";
+import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { sandboxApiKey } from "../../src/main/runtime.ts";
+import { sandboxApiKey } from "../../src/app/runtime.ts";
 import { resealCloses } from "./close/reseal-closes.ts";
-import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
+import { startSandbox } from "../../src/parts/sandbox/start-sandbox.ts";
 
 export type WireObject = Readonly<Record<string, unknown>>;
 

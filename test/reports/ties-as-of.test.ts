@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { apply, at, rowOf, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "../mirror/samples.ts";
-import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { letTimePass } from "./sandbox-history.ts";
 

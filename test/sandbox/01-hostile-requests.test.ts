@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
 import type { Called, Json } from "./harness.ts";
 import { type GoodRequest, goodRequests } from "./request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";

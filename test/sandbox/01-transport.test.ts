@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

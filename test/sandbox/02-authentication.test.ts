@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
-import type { Endpoint } from "../../src/contract/endpoint.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
+import type { Endpoint } from "../../src/core/contract/endpoint.ts";
 import { type Json, aCustomer, anOrder, expectRefusal, liveKey } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
 import {
   type Json,
   aCustomer,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
 import { appendix } from "./appendix.ts";
 import { type Json, aCustomer, aPlan, anOrder, expectRefusal, liveKey } from "./harness.ts";
 import { orderBody } from "./support/request-bodies.ts";

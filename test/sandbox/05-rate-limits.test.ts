@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
 import { aCustomer, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
-import { failureCodes } from "../../src/contract/decline-codes.ts";
+import { testCards } from "../../src/parts/sandbox/resources/payment-methods/test-cards.ts";
+import { failureCodes } from "../../src/core/contract/decline-codes.ts";
 import { type Json, aCustomer, anOrder, eventTypesOf, liveKey } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { transactionSchema } from "../../src/contract/resources/transactions.ts";
+import { transactionSchema } from "../../src/core/contract/resources/transactions.ts";
 import { type Json, aCustomer, anOrder, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   type Json,

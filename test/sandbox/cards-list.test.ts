@@ -1,7 +1,7 @@
 import { format } from "prettier";
 import { expect, test } from "vitest";
-import { registerSandbox } from "../../src/main/cli/sandbox.ts";
-import { behaviourOf, testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
+import { registerSandbox } from "../../src/parts/sandbox/cli/sandbox.ts";
+import { behaviourOf, testCards } from "../../src/parts/sandbox/resources/payment-methods/test-cards.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 
 const cards = Object.entries(testCards);

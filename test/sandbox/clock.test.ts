@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { type Job, type SandboxClock, createSandboxClock } from "../../src/sandbox/engine/clock.ts";
+import { type Job, type SandboxClock, createSandboxClock } from "../../src/parts/sandbox/engine/clock.ts";
 
 let wallMs = Date.parse("2026-01-01T00:00:00Z");
 const wallClock = { now: () => new Date(wallMs) };

@@ -1,9 +1,9 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { beforeAll, expect, test } from "vitest";
-import { filterableOrderStatuses, orderStatuses } from "../../src/contract/resources/orders.ts";
-import { exampleBodies } from "../../src/sandbox/docs/examples.ts";
-import { knownEventTypes } from "../../src/sandbox/engine/event-log.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { filterableOrderStatuses, orderStatuses } from "../../src/core/contract/resources/orders.ts";
+import { exampleBodies } from "../../src/parts/sandbox/docs/examples.ts";
+import { knownEventTypes } from "../../src/parts/sandbox/engine/event-log.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
 import { appendix } from "./appendix.ts";
 import type { Json } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { coversCycle, discountOf } from "../../src/sandbox/resources/coupons/coupon.ts";
+import { coversCycle, discountOf } from "../../src/parts/sandbox/resources/coupons/coupon.ts";
 
 const cents = fc.oneof(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }));
 const cap = fc.option(fc.integer({ min: 1, max: 1_000_000_000 }));

@@ -3,11 +3,11 @@ import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { type Transport, createTransport } from "../../src/sandbox/engine/delivery/attempt.ts";
-import { createSubscription } from "../../src/sandbox/resources/subscriptions/subscription-operations.ts";
-import { createCustomer } from "../../src/sandbox/resources/customers/customer-operations.ts";
-import { createWebhookEndpoint } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint-routes.ts";
-import { createState } from "../../src/sandbox/engine/state.ts";
+import { type Transport, createTransport } from "../../src/parts/sandbox/engine/delivery/attempt.ts";
+import { createSubscription } from "../../src/parts/sandbox/resources/subscriptions/subscription-operations.ts";
+import { createCustomer } from "../../src/parts/sandbox/resources/customers/customer-operations.ts";
+import { createWebhookEndpoint } from "../../src/parts/sandbox/resources/webhook-endpoints/webhook-endpoint-routes.ts";
+import { createState } from "../../src/parts/sandbox/engine/state.ts";
 import { startReceiver } from "./harness.ts";
 
 const transport = createTransport(250);

@@ -2,11 +2,11 @@ import { type IncomingHttpHeaders, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { liveKey, testKey } from "../../src/sandbox/engine/keys.ts";
-import { errorCodesOf } from "../../src/sandbox/docs/openapi.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
-import { type SandboxOptions, startSandbox } from "../../src/sandbox/start-sandbox.ts";
-import { errorEnvelopeSchema, errorTypes } from "../../src/contract/error-envelope.ts";
+import { liveKey, testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { errorCodesOf } from "../../src/parts/sandbox/docs/openapi.ts";
+import { allEndpoints } from "../../src/parts/sandbox/resources/all-endpoints.ts";
+import { type SandboxOptions, startSandbox } from "../../src/parts/sandbox/start-sandbox.ts";
+import { errorEnvelopeSchema, errorTypes } from "../../src/core/contract/error-envelope.ts";
 
 /** A JSON object of which a test knows the shape. */
 // oxlint-disable-next-line typescript/no-explicit-any -- bodies are looked into freely; the harness checks them against the contract

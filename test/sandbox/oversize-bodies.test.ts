@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, inject, test } from "vitest";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { maxImageBytes } from "../../src/contract/resources/products.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { maxImageBytes } from "../../src/core/contract/resources/products.ts";
 import { type Json, productsOf } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

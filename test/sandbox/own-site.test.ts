@@ -3,8 +3,8 @@ import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:ht
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { testKey } from "../../src/sandbox/engine/keys.ts";
-import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
+import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { startSandbox } from "../../src/parts/sandbox/start-sandbox.ts";
 import { type Json, aCustomer } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type PageQuery, readPage } from "../../src/sandbox/engine/store/read-page.ts";
-import { type Table, createTable } from "../../src/sandbox/engine/store/table.ts";
+import { type PageQuery, readPage } from "../../src/parts/sandbox/engine/store/read-page.ts";
+import { type Table, createTable } from "../../src/parts/sandbox/engine/store/table.ts";
 
 interface Thing {
   id: string;

@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { failureCodes } from "../../src/contract/decline-codes.ts";
-import { coversEvent } from "../../src/contract/resources/webhook-endpoints.ts";
-import { orderNumber } from "../../src/sandbox/engine/ids.ts";
-import { nextUpdatedAt } from "../../src/sandbox/engine/state.ts";
-import { testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
+import { failureCodes } from "../../src/core/contract/decline-codes.ts";
+import { coversEvent } from "../../src/core/contract/resources/webhook-endpoints.ts";
+import { orderNumber } from "../../src/parts/sandbox/engine/ids.ts";
+import { nextUpdatedAt } from "../../src/parts/sandbox/engine/state.ts";
+import { testCards } from "../../src/parts/sandbox/resources/payment-methods/test-cards.ts";
 import {
   billingDate,
   nextBillingDateAfter,
   nextRetryAt,
-} from "../../src/sandbox/resources/subscriptions/subscription.ts";
-import { checkWebhookUrl } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint.ts";
+} from "../../src/parts/sandbox/resources/subscriptions/subscription.ts";
+import { checkWebhookUrl } from "../../src/parts/sandbox/resources/webhook-endpoints/webhook-endpoint.ts";
 
 const day = (date: Date) => date.toISOString().slice(0, 10);
 

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { blankNonCode, importedModules } from "./source-text.ts";
 
 export interface SourceFile {
-  /** From the root of the project, with forward slashes: `src/inbox/append.ts`. */
+  /** From the root of the project, with forward slashes: `src/core/inbox/append.ts`. */
   readonly path: string;
   readonly text: string;
 }
@@ -10,125 +10,45 @@ export interface SourceFile {
 /** What a room may use of another: all of it, or the files that bear these names. */
 type Allowance = string;
 
+/** What every part may use. */
+const below: readonly Allowance[] = ["platform/**", "core/**", "app/**", "parts/**", "main/**"];
+
 /**
- * The import table of docs/architecture.md. A room always sees itself; what is not named is forbidden, type imports
- * included. Only what assembles the program sees everybody.
+ * The import table of docs/architecture.md: five floors, each of which sees those below it. `core` has rooms of its own,
+ * and a part sees no other part. What is not named is forbidden, type imports included. Only what assembles the program
+ * sees everybody.
  */
 export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   platform: [],
-  contract: [],
-  client: ["platform/**", "contract/**"],
-  queue: ["platform/**"],
-  inbox: ["platform/**", "people/act.ts", "people/fields.ts"],
-  receiver: ["platform/**", "contract/**", "inbox/append.ts", "inbox/store-batch.ts"],
-  mirror: ["platform/**", "contract/**"],
-  feed: ["platform/**", "people/act.ts", "people/fields.ts"],
-  dispatch: [
+  "core/contract": [],
+  "core/client": ["platform/**", "core/contract/**"],
+  "core/queue": ["platform/**"],
+  "core/inbox": ["platform/**"],
+  "core/receiver": [
     "platform/**",
-    "people/act.ts",
-    "people/fields.ts",
-    "contract/**",
-    "client/**",
-    "feed/**",
-    "mirror/read-states.ts",
-    "mirror/changes/kinds.ts",
-    "mirror/changes/kind-named.ts",
+    "core/contract/**",
+    "core/inbox/append.ts",
+    "core/inbox/store-batch.ts",
+    "core/inbox/locked-events.ts",
   ],
-  handlers: ["dispatch/define-handler.ts", "contract/**"],
-  forward: [
+  "core/mirror": ["platform/**", "core/contract/**"],
+  "core/worker": [
     "platform/**",
-    "contract/**",
-    "dispatch/**",
-    "feed/changes.ts",
-    "inbox/read-by-number.ts",
-    "mirror/changes/kinds.ts",
+    "core/contract/**",
+    "core/client/**",
+    "core/queue/**",
+    "core/inbox/**",
+    "core/mirror/**",
   ],
-  alerts: [
-    "platform/**",
-    "people/act.ts",
-    "people/fields.ts",
-    "contract/**",
-    "mirror/listener.ts",
-    "mirror/chargebacks.ts",
-    "mirror/dunning/**",
-    "mirror/misdated.ts",
-    "mirror/resources.ts",
-    "mirror/resources/resource.ts",
-    "mirror/backups.ts",
-    "mirror/restores.ts",
-    "dispatch/handler-health.ts",
-    "dispatch/handler-hosts.ts",
-  ],
-  reconcile: [
-    "platform/**",
-    "people/act.ts",
-    "people/fields.ts",
-    "contract/**",
-    "client/**",
-    "mirror/**",
-    "inbox/queries.ts",
-  ],
-  endpoint: [
-    "platform/**",
-    "people/act.ts",
-    "people/fields.ts",
-    "contract/**",
-    "client/**",
-    "receiver/secrets-store.ts",
-    "reconcile/findings/findings.ts",
-  ],
-  worker: ["platform/**", "contract/**", "client/**", "queue/**", "inbox/**", "mirror/**"],
-  reports: ["platform/**", "people/act.ts", "people/fields.ts"],
-  sandbox: ["platform/**", "contract/**"],
-  people: ["platform/**"],
-  dashboard: [
-    "platform/**",
-    "people/**",
-    "contract/**",
-    "client/service-errors.ts",
-    "endpoint/**",
-    "inbox/acts.ts",
-    "inbox/backlog.ts",
-    "reports/**",
-    "inbox/claim.ts",
-    "inbox/lag.ts",
-    "inbox/queries.ts",
-    "inbox/replay-search.ts",
-    "inbox/retention.ts",
-    "inbox/search-events.ts",
-    "feed/changes.ts",
-    "mirror/compare/**",
-    "mirror/resources.ts",
-    "receiver/counters.ts",
-    "receiver/heartbeats.ts",
-    "receiver/secrets-overview.ts",
-    "worker/event-states.ts",
-    "worker/preview-event.ts",
-    "mirror/chargebacks.ts",
-    "mirror/customer-names.ts",
-    "mirror/dispute-facts.ts",
-    "mirror/dunning/**",
-    "client/service-client.ts",
-    "mirror/snapshot.ts",
-    "reconcile/**",
-    "alerts/acts.ts",
-    "alerts/message.ts",
-    "alerts/settings.ts",
-    "alerts/silences.ts",
-    "alerts/store.ts",
-    "alerts/escalation.ts",
-    "alerts/outbox/outbox.ts",
-    "alerts/runbook.ts",
-    "dispatch/acts.ts",
-    "dispatch/handler-health.ts",
-    "dispatch/handler-hosts.ts",
-    "dispatch/manage-handlers.ts",
-    "dispatch/open-runs.ts",
-    "dispatch/own-errors.ts",
-    "mirror/blame/**",
-    "mirror/look-up.ts",
-    "mirror/resources/resource.ts",
-  ],
+  app: ["platform/**", "core/**", "parts/reconcile/**", "main/metrics/**"],
+  "parts/alerts": below,
+  "parts/browse": below,
+  "parts/delivery": below,
+  "parts/endpoint": below,
+  "parts/reconcile": below,
+  "parts/reports": below,
+  "parts/sandbox": below,
+  handlers: ["parts/delivery/dispatch/define-handler.ts", "core/contract/**"],
   main: ["**"],
   bin: ["**"],
 };
@@ -142,8 +62,8 @@ const CONFINED = [
     what: "process.env",
     pattern: /\bprocess\s*(?:\??\.\s*env\b|\[)|\benv\b[^;{}]*\}\s*=\s*process\b/g,
     // The merchant's own code has settings of its own.
-    where: ["main/config/config.ts", "main/main.ts", "handlers/**"],
-    instead: "read it in main/config/config.ts and pass the value",
+    where: ["app/config/config.ts", "main/main.ts", "handlers/**"],
+    instead: "read it in app/config/config.ts and pass the value",
   },
   {
     what: "the wall clock",
@@ -168,9 +88,11 @@ function matches(pattern: string, path: string): boolean {
   return new RegExp(`^${source}$`).test(path);
 }
 
-/** `src/inbox/append.ts` → `inbox`, `src/main/runtime.ts` → `runtime`. */
-function folderOf(path: string): string {
-  return (path.split("/")[1] ?? "").replace(/\.[jt]s$/, "");
+/** `src/core/inbox/append.ts` → `core/inbox`, `src/app/runtime.ts` → `app`. */
+function roomOf(path: string): string {
+  const [, floor = "", room = ""] = path.split("/");
+  const name = floor === "core" || floor === "parts" ? `${floor}/${room}` : floor;
+  return name.replace(/\.[jt]s$/, "");
 }
 
 const insideSrc = (path: string): boolean => path.startsWith("src/");
@@ -194,7 +116,7 @@ function importFaults(edge: Edge, known: ReadonlySet<string>): string[] {
   if (!insideSrc(edge.from)) return [];
   if (!insideSrc(edge.to)) return [`${at} imports ${edge.to}, which is outside src/`];
 
-  const [from, to] = [folderOf(edge.from), folderOf(edge.to)];
+  const [from, to] = [roomOf(edge.from), roomOf(edge.to)];
   const allowed = IMPORT_TABLE[from];
   if (allowed === undefined) return [`${at}: src/${from} is not in the import table`];
   if (from === to || allowed.some((pattern) => matches(pattern, belowSrc(edge.to)))) return [];
@@ -213,7 +135,7 @@ function formFaults(file: SourceFile): string[] {
     if (reExport && specifier?.startsWith(".")) {
       faults.push(`${file.path}:${line} hands on ${specifier}: import it where it is made`);
     }
-    if (specifier === null && !["main", "platform", "bin"].includes(folderOf(file.path))) {
+    if (specifier === null && !["main", "platform", "bin", "parts/delivery"].includes(roomOf(file.path))) {
       faults.push(`${file.path}:${line} imports a computed path: no rule can see where it leads`);
     }
   }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrateSchema } from "../../src/main/schema.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { eventually } from "./eventually.ts";
 import { freePort } from "./free-port.ts";
 import { signalTree } from "./process-tree.ts";

@@ -10,16 +10,17 @@ const WRITES = [
 ];
 
 /**
- * The statements outside `src/mirror/` that write the mirror: only that folder keeps versions, history and rows in step. A
+ * The statements outside `src/core/mirror/` that write the mirror: only that folder keeps versions, history and rows in step. A
  * Knex builder that was put into a variable first is not seen.
  */
 export function mirrorWriteFaults(files: readonly SourceFile[]): string[] {
   return files
-    .filter(({ path }) => path.startsWith("src/") && !path.startsWith("src/mirror/"))
+    .filter(({ path }) => path.startsWith("src/") && !path.startsWith("src/core/mirror/"))
     .flatMap(({ path, text }) => {
       const said = blankComments(text);
       return WRITES.flatMap((pattern) => [...said.matchAll(pattern)]).map(
-        ({ index }) => `${path}:${said.slice(0, index).split("\n").length} writes the mirror: let src/mirror/ do it`,
+        ({ index }) =>
+          `${path}:${said.slice(0, index).split("\n").length} writes the mirror: let src/core/mirror/ do it`,
       );
     });
 }

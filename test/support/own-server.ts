@@ -10,7 +10,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { migrateSchema } from "../../src/main/schema.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { makeDataDir } from "./data-directory.ts";
 import { eventually } from "./eventually.ts";
 import { childrenOf, crash, signalIfThere, signalTree } from "./process-tree.ts";

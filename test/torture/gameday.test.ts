@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { faults } from "../../src/main/cli/gameday/faults.ts";
+import { faults } from "../../src/parts/sandbox/cli/gameday/faults.ts";
 import { runTallyhook } from "../e2e/program.ts";
 
 test("each of the ten faults of a game day fires its alert, and its repair ends it", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { applyAs, orderAt, untilHandled, untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { countBegun, expectAllHandled, putNotedHandlers, untilMidway } from "../dispatch/noted-handlers.ts";
 import { layOutDeployment } from "../e2e/deployment.ts";

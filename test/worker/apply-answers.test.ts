@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { requestRefetches, takeDueRefetches } from "../../src/inbox/refetch.ts";
-import { snapshotFrom } from "../../src/mirror/snapshot.ts";
-import { createAnswerGroup } from "../../src/worker/apply-answers.ts";
+import { requestRefetches, takeDueRefetches } from "../../src/core/inbox/refetch.ts";
+import { snapshotFrom } from "../../src/core/mirror/snapshot.ts";
+import { createAnswerGroup } from "../../src/core/worker/apply-answers.ts";
 import { at, sampleOrder } from "../mirror/samples.ts";
 import { statementsOf } from "../support/statements-of.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { claimNext } from "../../src/inbox/claim.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
-import { mirrorResources } from "../../src/mirror/resources.ts";
-import { allColumns } from "../../src/mirror/resources/resource.ts";
-import { applySnapshots, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
+import { claimNext } from "../../src/core/inbox/claim.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
+import { mirrorResources } from "../../src/core/mirror/resources.ts";
+import { allColumns } from "../../src/core/mirror/resources/resource.ts";
+import { applySnapshots, defaultWriterLimits } from "../../src/core/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { applyBatch, applyNext, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
+import { applyBatch, applyNext, eventRetryPolicy } from "../../src/core/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, shown } from "../mirror/samples.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

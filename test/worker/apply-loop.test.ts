@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { claimEvents } from "../../src/inbox/claim.ts";
-import { replayEvents } from "../../src/inbox/retention.ts";
-import { type ApplyLoop, createApplyLoop } from "../../src/worker/apply-loop.ts";
+import { claimEvents } from "../../src/core/inbox/claim.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
+import { type ApplyLoop, createApplyLoop } from "../../src/core/worker/apply-loop.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UnreachableError } from "../../src/platform/errors.ts";
 import { safeReason } from "../../src/platform/log.ts";
-import { isEventFault } from "../../src/worker/apply-batch.ts";
+import { isEventFault } from "../../src/core/worker/apply-batch.ts";
 
 const coded = (code: string, fields: object = { severity: "ERROR" }): Error =>
   Object.assign(new Error('Key (email)=(jane@example.com) is "bad"'), { code, ...fields });

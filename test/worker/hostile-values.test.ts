@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { mirrorResources } from "../../src/mirror/resources.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { mirrorResources } from "../../src/core/mirror/resources.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, sampleTransaction } from "../mirror/samples.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeBody } from "./worker-stand.ts";

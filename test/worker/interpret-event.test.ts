@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { defaultEnvelopePaths, parseEventBody } from "../../src/contract/event-envelope.ts";
-import { interpretEvent } from "../../src/worker/interpret-event.ts";
+import { defaultEnvelopePaths, parseEventBody } from "../../src/core/contract/event-envelope.ts";
+import { interpretEvent } from "../../src/core/worker/interpret-event.ts";
 import { sampleCustomer, sampleOrder, sampleSubscription, sampleTransaction } from "../mirror/samples.ts";
 
 const interpretBody = (body: string | Buffer) =>

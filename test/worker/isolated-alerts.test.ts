@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { redactMessages } from "../../src/alerts/redact-messages.ts";
-import { applyAnswer } from "../../src/worker/apply-answers.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { redactMessages } from "../../src/parts/alerts/redact-messages.ts";
+import { applyAnswer } from "../../src/core/worker/apply-answers.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { at, rowOf, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, seen } from "../mirror/samples.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { replayEvents } from "../../src/inbox/retention.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { replayEvents } from "../../src/core/inbox/retention.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import { lifeOf, messagesOf } from "../alerts/timeline-stand.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { sampleEntry, sampleOrder } from "../mirror/samples.ts";

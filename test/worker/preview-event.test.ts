@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
-import { previewEvent } from "../../src/worker/preview-event.ts";
-import { readNeighbours, statesOfCause } from "../../src/mirror/compare/state-neighbours.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
+import { previewEvent } from "../../src/core/worker/preview-event.ts";
+import { readNeighbours, statesOfCause } from "../../src/core/mirror/compare/state-neighbours.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { at, rowOf, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

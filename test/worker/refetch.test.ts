@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RefetchRequest, requestRefetches } from "../../src/inbox/refetch.ts";
-import { refetchDueObjects } from "../../src/worker/refetch.ts";
-import { walkDisputes } from "../../src/worker/walk-disputes.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { type RefetchRequest, requestRefetches } from "../../src/core/inbox/refetch.ts";
+import { refetchDueObjects } from "../../src/core/worker/refetch.ts";
+import { walkDisputes } from "../../src/core/worker/walk-disputes.ts";
+import { applyBatch } from "../../src/core/worker/apply-batch.ts";
 import {
   apply,
   at,
@@ -18,7 +18,7 @@ import {
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, poisonOrder, refuseOrder, storeEvent } from "./worker-stand.ts";
-import { accountProblem } from "../../src/reconcile/same-account.ts";
+import { accountProblem } from "../../src/parts/reconcile/same-account.ts";
 
 /** What the service answers now, by path. */
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;

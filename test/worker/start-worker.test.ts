@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { type BackendLocation, migrateQueueSchema } from "../../src/queue/backend.ts";
-import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
-import { type RunningWorker, type WorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
+import { type BackendLocation, migrateQueueSchema } from "../../src/core/queue/backend.ts";
+import { type JobQueue, createJobQueue } from "../../src/core/queue/job-queue.ts";
+import { type RunningWorker, type WorkerOptions, startWorker } from "../../src/core/worker/start-worker.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { rowOf, sampleOrder } from "../mirror/samples.ts";
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";

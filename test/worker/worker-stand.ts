@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
-import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
+import { defaultEnvelopePaths } from "../../src/core/contract/event-envelope.ts";
+import type { ApplyDeps } from "../../src/core/worker/apply-batch.ts";
 import { emptyAlerts, testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";

@@ -1,10 +1,10 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
-import { type AuditQuery, type AuditRow, changedValues, readAudit } from "../../people/audit.ts";
+import { type AuditQuery, type AuditRow, changedValues, readAudit } from "../../app/people/audit.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parseInstant, wholeNumber } from "./arguments.ts";
-import type { CliContext } from "./context.ts";
+import { parseInstant, wholeNumber } from "../../app/cli/arguments.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface ListOptions {
   by?: string;

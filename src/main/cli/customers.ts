@@ -1,11 +1,11 @@
-import { text } from "../../people/fields.ts";
-import { parserOf } from "./act-command.ts";
+import { text } from "../../app/people/fields.ts";
+import { parserOf } from "../../app/cli/act-command.ts";
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
-import { erasePauseReasons, eraseRuns } from "../../dispatch/erase-runs.ts";
-import { changesOf, eraseChanges } from "../../mirror/changes/erase-changes.ts";
-import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
+import { rewriteBodies, visitEventsOfCustomer } from "../../core/inbox/retention.ts";
+import { erasePauseReasons, eraseRuns } from "../../parts/delivery/dispatch/erase-runs.ts";
+import { changesOf, eraseChanges } from "../../core/mirror/changes/erase-changes.ts";
+import type { PersonTraces } from "../../core/mirror/privacy/data-subject.ts";
 import {
   eraseHistory,
   eraseReasons,
@@ -13,28 +13,33 @@ import {
   logErasure,
   objectsOf,
   tracesOf,
-} from "../../mirror/privacy/erase-mirror.ts";
-import { erasedContactsAmong, isCustomerKnown, keepContacts, markErased } from "../../mirror/privacy/erased-people.ts";
-import { recordAct } from "../../people/audit.ts";
-import { removeNotes } from "../../people/cases.ts";
+} from "../../core/mirror/privacy/erase-mirror.ts";
+import {
+  erasedContactsAmong,
+  isCustomerKnown,
+  keepContacts,
+  markErased,
+} from "../../core/mirror/privacy/erased-people.ts";
+import { recordAct } from "../../app/people/audit.ts";
+import { removeNotes } from "../../app/people/cases.ts";
 import { paragraph } from "../../platform/free-text.ts";
 import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
-import { addEventTraces, parsedEventOf, redactedEvent } from "../../mirror/privacy/redact-events.ts";
+import { addEventTraces, parsedEventOf, redactedEvent } from "../../core/mirror/privacy/redact-events.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
-import { eraseSecretNotes } from "../../receiver/erase-notes.ts";
-import { findingsOn, redactFindings, redactNotes } from "../../reconcile/findings/redact-findings.ts";
-import type { Config } from "../config/config.ts";
+import { eraseSecretNotes } from "../../core/receiver/erase-notes.ts";
+import { findingsOn, redactFindings, redactNotes } from "../../parts/reconcile/findings/redact-findings.ts";
+import type { Config } from "../../app/config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, requirePerson } from "./acting-person.ts";
-import { assertCanAsk, confirm } from "./confirm.ts";
-import type { CliContext } from "./context.ts";
+import { parsePerson, requirePerson } from "../../app/cli/acting-person.ts";
+import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface EraseOptions {
   by?: string;

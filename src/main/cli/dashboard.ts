@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
-import { createProcessMetrics } from "../metrics/serve-metrics.ts";
+import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
 import { migratedDatabase } from "../schema.ts";
-import type { CliContext } from "./context.ts";
-import { untilSignal } from "./until-signal.ts";
+import type { CliContext } from "../../app/cli/context.ts";
+import { untilSignal } from "../../app/cli/until-signal.ts";
 
 export function registerPages(program: Command, context: CliContext): void {
   program

@@ -2,7 +2,7 @@ import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { type ListedMetric, metricsOfNode, ownMetrics } from "../metrics/list-metrics.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface MetricsOptions {
   json?: boolean;

@@ -4,11 +4,11 @@ import { type LockPatience, defaultLockPatience } from "../../platform/postgres/
 import type { Migrated } from "../../platform/postgres/migrations.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
 import { someOf } from "../../platform/readable-text.ts";
-import { migrateQueueSchema } from "../../queue/backend.ts";
-import type { Runtime } from "../runtime.ts";
+import { migrateQueueSchema } from "../../core/queue/backend.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { migrateSchema } from "../schema.ts";
-import { wholeNumber } from "./arguments.ts";
-import type { CliContext } from "./context.ts";
+import { wholeNumber } from "../../app/cli/arguments.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 export function registerMigrate(program: Command, context: CliContext): void {
   program

@@ -2,21 +2,21 @@ import type { Command } from "commander";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { collectRarely } from "../../platform/heap.ts";
 import { runEvery } from "../../platform/run-every.ts";
-import { watchRoundTrips } from "../../queue/round-trips.ts";
-import { createWakeUps } from "../../queue/wake-ups.ts";
-import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
-import { recordBeat, recordStop } from "../../receiver/heartbeats.ts";
-import { lockWaitCheck } from "../lock-wait-check.ts";
-import { environmentSecrets } from "../../receiver/secrets-store.ts";
-import { startLiveSecrets } from "../../receiver/live-secrets.ts";
-import { startReceiver } from "../../receiver/server.ts";
-import { type ProcessMetrics, createProcessMetrics } from "../metrics/serve-metrics.ts";
-import type { Runtime } from "../runtime.ts";
+import { watchRoundTrips } from "../../core/queue/round-trips.ts";
+import { createWakeUps } from "../../core/queue/wake-ups.ts";
+import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../core/receiver/counters.ts";
+import { recordBeat, recordStop } from "../../core/receiver/heartbeats.ts";
+import { lockWaitCheck } from "../../core/receiver/lock-wait-check.ts";
+import { environmentSecrets } from "../../core/receiver/secrets-store.ts";
+import { startLiveSecrets } from "../../core/receiver/live-secrets.ts";
+import { startReceiver } from "../../core/receiver/server.ts";
+import { type ProcessMetrics, createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { runTracing } from "../tracing.ts";
-import type { SigningSecret } from "../../contract/signature/verification.ts";
-import type { CliContext } from "./context.ts";
-import { untilSignal } from "./until-signal.ts";
+import { runTracing } from "../../app/tracing.ts";
+import type { SigningSecret } from "../../core/contract/signature/verification.ts";
+import type { CliContext } from "../../app/cli/context.ts";
+import { untilSignal } from "../../app/cli/until-signal.ts";
 
 /**
  * The receiver's statements (secrets, schema, counts of answers) take milliseconds. Storing events has a limit of its

@@ -1,26 +1,26 @@
-import { text } from "../../people/fields.ts";
-import { parserOf } from "./act-command.ts";
+import { text } from "../../app/people/fields.ts";
+import { parserOf } from "../../app/cli/act-command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import Table from "cli-table3";
 import type { Command } from "commander";
-import { type Actor, recordAct } from "../../people/audit.ts";
+import { type Actor, recordAct } from "../../app/people/audit.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { shortLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
-import { type SecretsContext, listSecretOverviews } from "../../receiver/list-secrets.ts";
-import type { SecretOverview } from "../../receiver/secrets-overview.ts";
-import { addSecret, assertSecretLimit, retireSecret } from "../../receiver/secrets-store.ts";
-import type { Runtime } from "../runtime.ts";
+import { type SecretsContext, listSecretOverviews } from "../../core/receiver/list-secrets.ts";
+import type { SecretOverview } from "../../core/receiver/secrets-overview.ts";
+import { addSecret, assertSecretLimit, retireSecret } from "../../core/receiver/secrets-store.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { secretsContextOf } from "../secrets-context.ts";
-import { parsePerson, scriptActor } from "./acting-person.ts";
-import { parseInstant, wholeNumber } from "./arguments.ts";
-import { confirm } from "./confirm.ts";
-import type { CliContext } from "./context.ts";
+import { secretsContextOf } from "../../app/secrets-context.ts";
+import { parsePerson, scriptActor } from "../../app/cli/acting-person.ts";
+import { parseInstant, wholeNumber } from "../../app/cli/arguments.ts";
+import { confirm } from "../../app/cli/confirm.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface ListOptions {
   quietHours: number;

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import { withoutControls, wrapped } from "../../platform/readable-text.ts";
-import { envExample } from "../config/env-example.ts";
-import type { SettingInForce } from "../config/settings-in-force.ts";
-import { settingsPage } from "../config/settings-page.ts";
-import { topics } from "../config/variables.ts";
-import type { CliContext } from "./context.ts";
+import { envExample } from "../../app/config/env-example.ts";
+import type { SettingInForce } from "../../app/config/settings-in-force.ts";
+import { settingsPage } from "../../app/config/settings-page.ts";
+import { topics } from "../../app/config/variables.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface SettingsOptions {
   json?: boolean;

@@ -1,14 +1,14 @@
 import type { Command } from "commander";
-import { type SignatureExplanation, explainSignature } from "../../contract/signature/explain-signature.ts";
-import type { SigningSecret } from "../../contract/signature/verification.ts";
+import { type SignatureExplanation, explainSignature } from "../../core/contract/signature/explain-signature.ts";
+import type { SigningSecret } from "../../core/contract/signature/verification.ts";
 import { wallClock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { listSecretRows, secretFingerprint } from "../../receiver/secrets-store.ts";
+import { listSecretRows, secretFingerprint } from "../../core/receiver/secrets-store.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parseInstant } from "./arguments.ts";
-import type { CliContext } from "./context.ts";
+import { parseInstant } from "../../app/cli/arguments.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 interface ExplainOptions {
   headers: string;

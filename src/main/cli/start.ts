@@ -3,18 +3,18 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
-import type { Config, LoadedConfig } from "../config/config.ts";
+import type { Config, LoadedConfig } from "../../app/config/config.ts";
 import { optionalPages } from "../optional-pages.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import { createProcessMetrics } from "../metrics/serve-metrics.ts";
+import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
 import type { DashboardStart, RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
-import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
-import { runTracing } from "../tracing.ts";
-import { assertCanAsk, confirm } from "./confirm.ts";
-import type { CliContext } from "./context.ts";
+import { type Runtime, sandboxApiKey, serviceLocation } from "../../app/runtime.ts";
+import { runTracing } from "../../app/tracing.ts";
+import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
-import { untilSignal } from "./until-signal.ts";
+import { untilSignal } from "../../app/cli/until-signal.ts";
 import { runWorker } from "./worker.ts";
 
 interface StartOptions {

@@ -275,7 +275,7 @@ export const tableDecisions: Readonly<Record<string, TableDecision>> = {
   "reconcile.run_states": { backup: "keep", worker: "r", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.coverage": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.doubts": { backup: "keep", worker: "arwd", reports: "r", dashboard: "r", bi: "r" },
-  // A person decides about a finding by functions that record it (src/reconcile/findings/decide-finding.sql).
+  // A person decides about a finding by functions that record it (src/parts/reconcile/findings/decide-finding.sql).
   "reconcile.findings": { backup: "keep", worker: "arw", reports: "r", dashboard: "r", bi: "r" },
   "reconcile.finding_versions": {
     backup: "keep",

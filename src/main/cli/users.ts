@@ -1,7 +1,7 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
-import { type Account, listAccounts, readEmail, requireAccount } from "../../people/accounts.ts";
+import { type Account, listAccounts, readEmail, requireAccount } from "../../app/people/accounts.ts";
 import {
   adding,
   addingTotp,
@@ -11,21 +11,21 @@ import {
   enabling,
   linking,
   removingTotp,
-} from "../../people/account-acts.ts";
-import { ActRefused } from "../../people/act.ts";
-import { assertStrong, hashPassword } from "../../people/password.ts";
-import { type Role, permissions, permissionsOf, roleNames } from "../../people/permissions.ts";
-import { listSessions } from "../../people/sessions.ts";
-import { newTotpSecret, totpAddress } from "../../people/totp.ts";
+} from "../../app/people/account-acts.ts";
+import { ActRefused } from "../../app/people/act.ts";
+import { assertStrong, hashPassword } from "../../app/people/password.ts";
+import { type Role, permissions, permissionsOf, roleNames } from "../../app/people/permissions.ts";
+import { listSessions } from "../../app/people/sessions.ts";
+import { newTotpSecret, totpAddress } from "../../app/people/totp.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { counted } from "../../platform/readable-text.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { registerAct } from "./act-command.ts";
-import { commandActor, parsePerson } from "./acting-person.ts";
-import { askSecret } from "./ask-secret.ts";
-import type { CliContext } from "./context.ts";
+import { registerAct } from "../../app/cli/act-command.ts";
+import { commandActor, parsePerson } from "../../app/cli/acting-person.ts";
+import { askSecret } from "../../app/cli/ask-secret.ts";
+import type { CliContext } from "../../app/cli/context.ts";
 
 export function registerUsers(program: Command, context: CliContext): void {
   const users = program.command("users").description("the people who may sign in to the dashboard");

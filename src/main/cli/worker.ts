@@ -1,19 +1,24 @@
 import type { Command } from "commander";
-import { accountProblem } from "../../reconcile/same-account.ts";
-import { watchRoundTrips } from "../../queue/round-trips.ts";
-import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../worker/start-worker.ts";
-import { type ProcessMetrics, createProcessMetrics } from "../metrics/serve-metrics.ts";
-import { takeOrders } from "../ordered-runs.ts";
-import { createListener, nightlyTasks, reconcileDeps, reconcileSettings } from "../reconciliation.ts";
+import { accountProblem } from "../../parts/reconcile/same-account.ts";
+import { watchRoundTrips } from "../../core/queue/round-trips.ts";
+import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../core/worker/start-worker.ts";
+import { type ProcessMetrics, createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
+import { takeOrders } from "../../parts/reconcile/ordered-runs.ts";
+import {
+  createListener,
+  nightlyTasks,
+  reconcileDeps,
+  reconcileSettings,
+} from "../../parts/reconcile/reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { AlertWatch } from "../rooms/room-interfaces.ts";
 import { retentionTasks } from "../retention.ts";
-import { rereadMisdated } from "../../worker/reread-misdated.ts";
-import type { Runtime } from "../runtime.ts";
+import { rereadMisdated } from "../../core/worker/reread-misdated.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
-import { runTracing } from "../tracing.ts";
-import type { CliContext } from "./context.ts";
-import { untilSignal } from "./until-signal.ts";
+import { runTracing } from "../../app/tracing.ts";
+import type { CliContext } from "../../app/cli/context.ts";
+import { untilSignal } from "../../app/cli/until-signal.ts";
 
 export function registerWorker(program: Command, context: CliContext): void {
   program

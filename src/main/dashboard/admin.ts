@@ -1,6 +1,6 @@
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { adminPages } from "../../dashboard/pages/admin/admin-pages.ts";
-import type { Runtime } from "../runtime.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { adminPages } from "../../app/dashboard/pages/admin/admin-pages.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** The checks are loaded when somebody asks for them. They use the runtime's own connections, without the pages' limit. */
 export const adminPagesOf = (runtime: Runtime): PageGroup =>

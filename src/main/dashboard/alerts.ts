@@ -1,7 +1,7 @@
-import { alertPages } from "../../dashboard/pages/alerts/alert-routes.ts";
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { alertSettings } from "../alerts.ts";
-import type { Runtime } from "../runtime.ts";
+import { alertPages } from "../../parts/alerts/pages/alert-routes.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { alertSettings } from "../../parts/alerts/run-alerts.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 export const alertPagesOf = (runtime: Pick<Runtime, "config">): PageGroup =>
   alertPages({

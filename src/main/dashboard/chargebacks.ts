@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { chargebackPages } from "../../dashboard/pages/chargebacks/chargeback-routes.ts";
-import type { Ratios } from "../../dashboard/pages/chargebacks/list-view.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { chargebackPages } from "../../parts/browse/chargebacks/chargeback-routes.ts";
+import type { Ratios } from "../../parts/browse/chargebacks/list-view.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** How long an answer stands: it sums the sales of two months. */
 const freshMs = 10 * 60_000;

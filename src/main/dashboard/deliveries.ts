@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import { type DeliveryTools, deliveryPages } from "../../dashboard/pages/deliveries/delivery-routes.ts";
-import type { StatementFound } from "../../dashboard/pages/deliveries/statement.ts";
-import type { PageGroup } from "../../dashboard/page-group.ts";
+import { type DeliveryTools, deliveryPages } from "../../parts/browse/deliveries/delivery-routes.ts";
+import type { StatementFound } from "../../parts/browse/deliveries/statement.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
-import { listSecretOverviews } from "../../receiver/list-secrets.ts";
+import { listSecretOverviews } from "../../core/receiver/list-secrets.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { Runtime } from "../runtime.ts";
-import { secretsContextOf } from "../secrets-context.ts";
+import type { Runtime } from "../../app/runtime.ts";
+import { secretsContextOf } from "../../app/secrets-context.ts";
 
 const keptMs = 10 * 60_000;
 const spanMs = 7 * 86_400_000;

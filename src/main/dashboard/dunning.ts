@@ -1,8 +1,8 @@
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { dunningPages } from "../../dashboard/pages/dunning/dunning-routes.ts";
-import { dunningDefaults } from "../../mirror/dunning/stages.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { dunningPages } from "../../parts/browse/dunning/dunning-routes.ts";
+import { dunningDefaults } from "../../core/mirror/dunning/stages.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /**
  * The pages about declined renewals: by the settings of the alerts and the definitions of the reports, so that all say

@@ -1,8 +1,8 @@
-import type { ServiceClient } from "../../client/service-client.ts";
-import { endpointPages } from "../../dashboard/pages/endpoint/endpoint-routes.ts";
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { readingToolsOf } from "../endpoint-tools.ts";
-import type { Runtime } from "../runtime.ts";
+import type { ServiceClient } from "../../core/client/service-client.ts";
+import { endpointPages } from "../../parts/endpoint/pages/endpoint-routes.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { readingToolsOf } from "../../parts/endpoint/endpoint-tools.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** A page that waits for the service still answers within three seconds. */
 const deadlineMs = 2_000;

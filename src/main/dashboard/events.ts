@@ -1,11 +1,11 @@
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { eventPages } from "../../dashboard/pages/events/event-routes.ts";
-import { watchChanges } from "../../feed/changes.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { eventPages } from "../../parts/browse/events/pages/event-routes.ts";
+import { watchChanges } from "../../core/mirror/changes/read-changes.ts";
 import { once } from "../../platform/once.ts";
-import { previewEvent } from "../../worker/preview-event.ts";
+import { previewEvent } from "../../core/worker/preview-event.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import { createListener } from "../reconciliation.ts";
-import type { Runtime } from "../runtime.ts";
+import { createListener } from "../../parts/reconcile/reconciliation.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** The pages of events. What a preview writes and takes back is told to the same listener as what a worker writes. */
 export function eventPagesOf(runtime: Runtime): PageGroup {

@@ -1,9 +1,9 @@
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { homePages } from "../../dashboard/pages/home/home-routes.ts";
-import { mePages } from "../../dashboard/pages/me/me-routes.ts";
-import { objectPages } from "../../dashboard/pages/objects/object-routes.ts";
-import { type SignIns, signInPages } from "../../dashboard/pages/sign-in/sign-in-routes.ts";
-import type { Runtime } from "../runtime.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { homePages } from "../../app/dashboard/pages/home/home-routes.ts";
+import { mePages } from "../../app/dashboard/pages/me/me-routes.ts";
+import { objectPages } from "../../parts/browse/objects/object-routes.ts";
+import { type SignIns, signInPages } from "../../app/dashboard/pages/sign-in/sign-in-routes.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { adminPagesOf } from "./admin.ts";
 import { alertPagesOf } from "./alerts.ts";
 import { deliveryPagesOf } from "./deliveries.ts";

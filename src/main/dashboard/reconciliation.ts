@@ -1,9 +1,9 @@
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { reconciliationPages } from "../../dashboard/pages/reconciliation/reconciliation-pages.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { reconciliationPages } from "../../parts/reconcile/pages/reconciliation-pages.ts";
 import { nextDue } from "../../platform/cron.ts";
 import { once } from "../../platform/once.ts";
-import { createListener } from "../reconciliation.ts";
-import type { Runtime } from "../runtime.ts";
+import { createListener } from "../../parts/reconcile/reconciliation.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** The pages of reconciliation, with the schedule of this deployment and its service. */
 export function reconciliationPagesOf(runtime: Runtime, service?: Parameters<Runtime["serviceClient"]>[0]): PageGroup {

@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
-import type { PageGroup } from "../../dashboard/page-group.ts";
-import { createMonthWork } from "../../dashboard/pages/reports/month-work.ts";
-import { reportsPages } from "../../dashboard/pages/reports/reports-pages.ts";
-import { createTurns } from "../../dashboard/pages/reports/turns.ts";
+import type { PageGroup } from "../../app/dashboard/page-group.ts";
+import { createMonthWork } from "../../parts/reports/pages/month-work.ts";
+import { reportsPages } from "../../parts/reports/pages/reports-pages.ts";
+import { createTurns } from "../../parts/reports/pages/turns.ts";
 import { once } from "../../platform/once.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { reportsStandbyOf } from "../schema.ts";
-import { takesTwo } from "../../reports/close/four-eyes.ts";
+import { takesTwo } from "../../parts/reports/close/four-eyes.ts";
 
 /** Reports that are read at once. Each may take 128 MB of the server's memory to sort, and a CPU. */
 const reading = { atOnce: 2, statementTimeoutMs: 60_000, waitMs: 15_000 };

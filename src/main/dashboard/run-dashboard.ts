@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
-import { type DashboardOptions, type RunningDashboard, startDashboard } from "../../dashboard/server.ts";
-import { type OidcSignIn, createOidcSignIn } from "../../people/oidc.ts";
-import { createSignIn } from "../../people/sign-in.ts";
-import type { ProxySettings } from "../../people/proxy.ts";
-import { createSignInLink } from "../../people/sign-in-links.ts";
-import { accountOfOwner } from "../../people/owner.ts";
+import { type DashboardOptions, type RunningDashboard, startDashboard } from "../../app/dashboard/server.ts";
+import { type OidcSignIn, createOidcSignIn } from "../../app/people/oidc.ts";
+import { createSignIn } from "../../app/people/sign-in.ts";
+import type { ProxySettings } from "../../app/people/proxy.ts";
+import { createSignInLink } from "../../app/people/sign-in-links.ts";
+import { accountOfOwner } from "../../app/people/owner.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
 import { useOfKnex } from "../../platform/postgres/pool-use.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { type ServiceLocation, pageGroups } from "./page-groups.ts";
 
 /** Small and impatient, so that pages slow nothing else. */

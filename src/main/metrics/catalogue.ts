@@ -1,4 +1,4 @@
-import { rejectionReasons } from "../../receiver/counters.ts";
+import { rejectionReasons } from "../../core/receiver/counters.ts";
 import type { Metric } from "../../platform/metrics/registry.ts";
 
 /** The processes that serve metrics. `start` serves what each of the others does. */

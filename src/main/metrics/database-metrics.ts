@@ -1,17 +1,17 @@
 import type { Knex } from "knex";
-import { listConsumers } from "../../feed/consumers.ts";
-import { readBacklog } from "../../inbox/backlog.ts";
-import { sumUnpaidRenewals } from "../../mirror/dunning/renewals.ts";
+import { listConsumers } from "../../parts/delivery/consumers.ts";
+import { readBacklog } from "../../core/inbox/backlog.ts";
+import { sumUnpaidRenewals } from "../../core/mirror/dunning/renewals.ts";
 import { type KeptReading, createKeptReading } from "../../platform/metrics/kept-reading.ts";
 import type { Metric, Metrics, Sample } from "../../platform/metrics/registry.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { createDatabase } from "../../platform/postgres/pool.ts";
-import { readBackups, unsavedMs } from "../../mirror/backups.ts";
-import { readReceivers } from "../../receiver/heartbeats.ts";
-import { listProofs } from "../../reconcile/coverage/proof.ts";
-import { countOpenFindings } from "../../reconcile/findings/search-findings.ts";
+import { readBackups, unsavedMs } from "../../core/mirror/backups.ts";
+import { readReceivers } from "../../core/receiver/heartbeats.ts";
+import { listProofs } from "../../parts/reconcile/coverage/proof.ts";
+import { countOpenFindings } from "../../parts/reconcile/findings/search-findings.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { catalogue, countedTo, namesAtMost } from "./catalogue.ts";
 
 /** A scrape every 15 s reads once, however many scrapers there are. */

@@ -1,5 +1,5 @@
-import { handlerOf } from "../../dispatch/feed-place.ts";
-import { readHandlersHealth } from "../../dispatch/handler-health.ts";
+import { handlerOf } from "../../parts/delivery/dispatch/feed-place.ts";
+import { readHandlersHealth } from "../../parts/delivery/dispatch/handler-health.ts";
 import type { DispatchQuestions } from "./room-interfaces.ts";
 
 /** Of handlers and destinations alike: each of the two rooms may be there without the other. */

@@ -1,5 +1,5 @@
-import { type CheckResult, failed, ok, skipped, warning } from "../cli/doctor/check-result.ts";
-import type { Runtime } from "../runtime.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "../../app/check-result.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import type { EndpointRoom } from "./room-interfaces.ts";
 
 export const endpointRoom: EndpointRoom = {
@@ -22,8 +22,8 @@ export const endpointRoom: EndpointRoom = {
 
 /** On demand: few commands ask for the endpoint. */
 const loadEndpoint = async () => ({
-  ...(await import("../../endpoint/endpoints.ts")),
-  ...(await import("../../endpoint/watch-endpoint.ts")),
+  ...(await import("../../parts/endpoint/endpoints.ts")),
+  ...(await import("../../parts/endpoint/watch-endpoint.ts")),
 });
 
 async function examine(runtime: Runtime, database: CheckResult): Promise<CheckResult> {

@@ -1,29 +1,29 @@
 import { counted } from "../../platform/readable-text.ts";
-import { behind, readProof } from "../../reports/base/report-facts.ts";
-import { readStandby } from "../../reports/base/read-standby.ts";
-import { programReports } from "../../reports/catalogue/all.ts";
-import { deliveriesBetween } from "../../reports/catalogue/delivery-statement/deliveries-between.ts";
-import { programmesNear } from "../../reports/catalogue/network-monitor/programmes-near.ts";
-import { ownReports } from "../../reports/own/own-reports.ts";
-import { type CheckResult, ok, skipped, warning } from "../cli/doctor/check-result.ts";
-import type { Runtime } from "../runtime.ts";
+import { behind, readProof } from "../../parts/reports/base/report-facts.ts";
+import { readStandby } from "../../parts/reports/base/read-standby.ts";
+import { programReports } from "../../parts/reports/catalogue/all.ts";
+import { deliveriesBetween } from "../../parts/reports/catalogue/delivery-statement/deliveries-between.ts";
+import { programmesNear } from "../../parts/reports/catalogue/network-monitor/programmes-near.ts";
+import { ownReports } from "../../parts/reports/own/own-reports.ts";
+import { type CheckResult, ok, skipped, warning } from "../../app/check-result.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import type { ReportsRoom, Standby } from "./room-interfaces.ts";
 
 export const reportsRoom: ReportsRoom = {
-  sql: [new URL("../../reports/close/append-only.sql", import.meta.url), ...programReports.map(({ sql }) => sql)],
+  sql: [new URL("../../parts/reports/close/append-only.sql", import.meta.url), ...programReports.map(({ sql }) => sql)],
   ownSql: ownReports.map(({ sql }) => sql),
   // Loaded on demand: only a worker sends mails.
-  tasks: async (...args) => (await import("../report-mail.ts")).reportMailTasks(...args),
+  tasks: async (...args) => (await import("../../parts/reports/report-mail.ts")).reportMailTasks(...args),
   questions: { programmesNear, deliveriesBetween },
   funnelOfMonth: async (...args) =>
-    (await import("../../reports/catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(...args),
+    (await import("../../parts/reports/catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(...args),
   check: examineProof,
-  eraseReasons: async (...args) => (await import("../../reports/close/erase-reasons.ts")).eraseReasons(...args),
-  presumeMailed: async (...args) => (await import("../report-mail.ts")).presumeReportsMailed(...args),
+  eraseReasons: async (...args) => (await import("../../parts/reports/close/erase-reasons.ts")).eraseReasons(...args),
+  presumeMailed: async (...args) => (await import("../../parts/reports/report-mail.ts")).presumeReportsMailed(...args),
   closes: {
-    verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
+    verify: async (db) => (await import("../../parts/reports/close/verify.ts")).verifyCloses(db),
     recompute: async (db, months, before) =>
-      (await import("../../reports/close/recompute.ts")).recomputeClosedMonths(db, months, before),
+      (await import("../../parts/reports/close/recompute.ts")).recomputeClosedMonths(db, months, before),
   },
   checkStandby: examineStandby,
 };

@@ -1,15 +1,15 @@
 import type { Knex } from "knex";
-import type { DunningSettings } from "../../mirror/dunning/stages.ts";
-import type { Funnel } from "../../mirror/dunning/funnel.ts";
-import type { HandlerHealth } from "../../dispatch/handler-health.ts";
-import type { DownHost } from "../../dispatch/handler-hosts.ts";
-import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
-import type { RunListener } from "../../reconcile/run-listener.ts";
-import type { ScheduledTask } from "../../worker/scheduled-tasks.ts";
-import type { CheckResult } from "../cli/doctor/check-result.ts";
-import type { Config } from "../config/config.ts";
+import type { DunningSettings } from "../../core/mirror/dunning/stages.ts";
+import type { Funnel } from "../../core/mirror/dunning/funnel.ts";
+import type { HandlerHealth } from "../../parts/delivery/dispatch/handler-health.ts";
+import type { DownHost } from "../../parts/delivery/dispatch/handler-hosts.ts";
+import type { ReconcileDeps } from "../../parts/reconcile/reconcile.ts";
+import type { RunListener } from "../../parts/reconcile/run-listener.ts";
+import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
+import type { CheckResult } from "../../app/check-result.ts";
+import type { Config } from "../../app/config/config.ts";
 import type { DiskSpace } from "../../platform/disk-space.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 
 /** What the program needs from its optional rooms. A deleted room is absent. */
 export interface OptionalRooms {

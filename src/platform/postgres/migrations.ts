@@ -129,7 +129,7 @@ async function replaceFiles(
   owner: "program" | "merchant",
 ): Promise<string[]> {
   const step = {
-    file: owner === "program" ? "src" : "src/reports/own",
+    file: owner === "program" ? "src" : "src/parts/reports/own",
     line: null,
     statement: "functions, views and triggers",
     isOnline: false,

@@ -1,7 +1,7 @@
-import type { ChannelDeps } from "../../../src/alerts/channels/channel-kind.ts";
+import type { ChannelDeps } from "../../../src/parts/alerts/channels/channel-kind.ts";
 import { type ResolveHost, createDestinationGuard } from "../../../src/platform/http/destination-guard.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 
 /** What a deployment gives its channels; the hosts are those of the test. */
 export function channelDeps({

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
+import { createHttpPost } from "../../../src/parts/alerts/channels/http-post.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { createDestinationGuard } from "../../../src/platform/http/destination-guard.ts";
 import { hasOpenssl, selfSigned } from "../../support/self-signed.ts";

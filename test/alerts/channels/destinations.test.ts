@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
+import type { Channel } from "../../../src/parts/alerts/channels/channel.ts";
+import { tryOpen } from "../../../src/parts/alerts/channels/channel-kinds.ts";
 import type { ResolveHost } from "../../../src/platform/http/destination-guard.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
 import { channelDeps } from "./channel-deps.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { alertHtml, alertText } from "../../../src/alerts/channels/email.ts";
-import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
-import type { Channel } from "../../../src/alerts/channels/channel.ts";
+import { alertHtml, alertText } from "../../../src/parts/alerts/channels/email.ts";
+import { tryOpen } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import type { Channel } from "../../../src/parts/alerts/channels/channel.ts";
 import { type MailServer, startMailServer } from "../../support/mail-server.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "./channel-deps.ts";

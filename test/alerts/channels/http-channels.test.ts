@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
-import { openChannels, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
-import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
-import { signatureScheme, signatureSchemeNames } from "../../../src/contract/signature/signature-scheme.ts";
+import type { Channel } from "../../../src/parts/alerts/channels/channel.ts";
+import { createHttpPost } from "../../../src/parts/alerts/channels/http-post.ts";
+import { openChannels, tryOpen } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import type { ChannelSettings } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import { signatureScheme, signatureSchemeNames } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";

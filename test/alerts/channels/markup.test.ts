@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { alertHtml } from "../../../src/alerts/channels/email.ts";
-import { type ChannelSettings, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
-import type { SentMessage } from "../../../src/alerts/message.ts";
+import { alertHtml } from "../../../src/parts/alerts/channels/email.ts";
+import { type ChannelSettings, tryOpen } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import type { SentMessage } from "../../../src/parts/alerts/message.ts";
 import { type MailServer, startMailServer } from "../../support/mail-server.ts";
 import { message } from "../messages.ts";
 import { channelDeps } from "./channel-deps.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pagerDutyEvent } from "../../../src/alerts/channels/pagerduty.ts";
+import { pagerDutyEvent } from "../../../src/parts/alerts/channels/pagerduty.ts";
 import { hostileMessage, message } from "../messages.ts";
 
 test("a message is a trigger as Events API v2 documents it", () => {

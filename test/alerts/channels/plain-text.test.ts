@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { oneLine } from "../../../src/platform/one-line.ts";
-import { orderName } from "../../../src/alerts/rules/wording.ts";
+import { orderName } from "../../../src/parts/alerts/rules/wording.ts";
 
 test.each([
   ["A\u200B\u200C\u200D\u2060\uFEFFB\u00ADC", "ABC"],

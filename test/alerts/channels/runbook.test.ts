@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
-import { alertHtml, alertText } from "../../../src/alerts/channels/email.ts";
-import { pagerDutyEvent } from "../../../src/alerts/channels/pagerduty.ts";
-import { slackPayload } from "../../../src/alerts/channels/slack.ts";
-import type { SentMessage } from "../../../src/alerts/message.ts";
+import { tryOpen } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import { alertHtml, alertText } from "../../../src/parts/alerts/channels/email.ts";
+import { pagerDutyEvent } from "../../../src/parts/alerts/channels/pagerduty.ts";
+import { slackPayload } from "../../../src/parts/alerts/channels/slack.ts";
+import type { SentMessage } from "../../../src/parts/alerts/message.ts";
 import { message } from "../messages.ts";
 import { channelDeps } from "./channel-deps.ts";
 

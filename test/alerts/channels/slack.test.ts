@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { slackPayload } from "../../../src/alerts/channels/slack.ts";
+import { slackPayload } from "../../../src/parts/alerts/channels/slack.ts";
 import { hostileMessage, message } from "../messages.ts";
 
 /** Block Kit, as documented: what is longer is refused as a whole. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { standardOutput } from "../../../src/alerts/channels/standard-output.ts";
-import { titleOf } from "../../../src/alerts/channels/channel.ts";
-import type { SentMessage } from "../../../src/alerts/message.ts";
+import { standardOutput } from "../../../src/parts/alerts/channels/standard-output.ts";
+import { titleOf } from "../../../src/parts/alerts/channels/channel.ts";
+import type { SentMessage } from "../../../src/parts/alerts/message.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { hostileMessage, message } from "../messages.ts";
 

@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
-import { openChannels } from "../../../src/alerts/channels/channel-kinds.ts";
-import type { AlertMessage } from "../../../src/alerts/message.ts";
+import { openChannels } from "../../../src/parts/alerts/channels/channel-kinds.ts";
+import type { AlertMessage } from "../../../src/parts/alerts/message.ts";
 import {
   type SenderOptions,
   type RunningSender,
   defaultSenderOptions,
   startSender,
-} from "../../../src/alerts/outbox/sender.ts";
-import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
+} from "../../../src/parts/alerts/outbox/sender.ts";
+import type { ChannelSettings } from "../../../src/parts/alerts/channels/channel-kinds.ts";
 import { type Clock, wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";

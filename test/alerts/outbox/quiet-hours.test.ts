@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { lastTimeOfDay, quietUntil } from "../../../src/alerts/outbox/announce.ts";
+import { lastTimeOfDay, quietUntil } from "../../../src/parts/alerts/outbox/announce.ts";
 
 const zone = "Europe/Berlin";
 const everyDay = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sendDecisionOf } from "../../../src/alerts/outbox/sender.ts";
+import { sendDecisionOf } from "../../../src/parts/alerts/outbox/sender.ts";
 
 const fresh = {
   action: "trigger",

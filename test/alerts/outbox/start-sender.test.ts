@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { giveUpAfterMs } from "../../../src/alerts/outbox/sender.ts";
+import { giveUpAfterMs } from "../../../src/parts/alerts/outbox/sender.ts";
 import { eventually as eventuallyWithin } from "../../support/eventually.ts";
 import { type ChannelServer, answering, startChannelServer } from "../channels/channel-server.ts";
 import { startMailServer } from "../../support/mail-server.ts";

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { AlertMessage } from "../../../src/alerts/message.ts";
+import type { AlertMessage } from "../../../src/parts/alerts/message.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
 import { sampleCustomer, sampleOrder, sampleSubscription, sampleTransaction } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
-import { noteBackup } from "../../../src/mirror/backups.ts";
-import { forgetReceivers } from "../../../src/receiver/heartbeats.ts";
+import { noteBackup } from "../../../src/core/mirror/backups.ts";
+import { forgetReceivers } from "../../../src/core/receiver/heartbeats.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
 import { deliver, messagesOf } from "../timeline-stand.ts";
 import { declined, event, looksBack, standing, sweep, unresolved } from "../sweep-stand.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { scanInbox } from "../../../src/alerts/rules/events.ts";
-import { firstNumberOfPrevious, keepPartitions } from "../../../src/inbox/partitions.ts";
+import { scanInbox } from "../../../src/parts/alerts/rules/events.ts";
+import { firstNumberOfPrevious, keepPartitions } from "../../../src/core/inbox/partitions.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { consumerBehindCondition } from "../../../src/alerts/rules/feed-consumers.ts";
-import { createConsumer, moveConsumer, removeConsumer } from "../../../src/feed/consumers.ts";
+import { consumerBehindCondition } from "../../../src/parts/alerts/rules/feed-consumers.ts";
+import { createConsumer, moveConsumer, removeConsumer } from "../../../src/parts/delivery/consumers.ts";
 import { storeChange } from "../../feed/stored-changes.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { hostDownCondition, quarantinedConditions } from "../../../src/alerts/rules/handler-hosts.ts";
-import { type HostTrouble, noteTroubles, readDownHosts } from "../../../src/dispatch/handler-hosts.ts";
+import { hostDownCondition, quarantinedConditions } from "../../../src/parts/alerts/rules/handler-hosts.ts";
+import { type HostTrouble, noteTroubles, readDownHosts } from "../../../src/parts/delivery/dispatch/handler-hosts.ts";
 import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type HandlerState, handlerConditions } from "../../../src/alerts/rules/handlers.ts";
-import { readHandlersHealth } from "../../../src/dispatch/handler-health.ts";
-import { pauseHandler, resumeHandler, skipRun } from "../../../src/dispatch/manage-handlers.ts";
+import { type HandlerState, handlerConditions } from "../../../src/parts/alerts/rules/handlers.ts";
+import { readHandlersHealth } from "../../../src/parts/delivery/dispatch/handler-health.ts";
+import { pauseHandler, resumeHandler, skipRun } from "../../../src/parts/delivery/dispatch/manage-handlers.ts";
 import { forwardRoom } from "../../../src/main/rooms/forward.ts";
-import { pauseAfterRefusal } from "../../../src/dispatch/runs.ts";
+import { pauseAfterRefusal } from "../../../src/parts/delivery/dispatch/runs.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { storeChange } from "../../feed/stored-changes.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { keepFeed } from "../../../src/feed/partitions.ts";
-import { keepPartitions } from "../../../src/inbox/partitions.ts";
+import { keepFeed } from "../../../src/core/mirror/changes/feed-partitions.ts";
+import { keepPartitions } from "../../../src/core/inbox/partitions.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { openInbox } from "../../inbox/inbox-stand.ts";
 import { emptyInbox, verifiedEvent } from "../../inbox/stored-events.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RunOutcome, assessRun, runConditions } from "../../../src/alerts/rules/reconciliation.ts";
-import { sendDigests } from "../../../src/alerts/rules/digests.ts";
+import { type RunOutcome, assessRun, runConditions } from "../../../src/parts/alerts/rules/reconciliation.ts";
+import { sendDigests } from "../../../src/parts/alerts/rules/digests.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { acceptAlerts, refuseAlerts } from "../refused-alerts.ts";

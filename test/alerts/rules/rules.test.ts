@@ -1,16 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { wordingOf } from "../../../src/alerts/alert-context.ts";
-import { declineGroupOf } from "../../../src/mirror/dunning/decline-groups.ts";
-import { type DeclinedOrder, declinedAttempts, nextRetryAfter } from "../../../src/mirror/dunning/declined-orders.ts";
-import { declineTimelines } from "../../../src/alerts/rules/declines.ts";
-import { isNews } from "../../../src/alerts/timeline.ts";
-import { headlineText, sumTexts } from "../../../src/alerts/rules/wording.ts";
-import { hourWithoutEvents } from "../../../src/alerts/rules/absence.ts";
-import { usualLimit } from "../../../src/alerts/storms/storms.ts";
+import { wordingOf } from "../../../src/parts/alerts/alert-context.ts";
+import { declineGroupOf } from "../../../src/core/mirror/dunning/decline-groups.ts";
+import {
+  type DeclinedOrder,
+  declinedAttempts,
+  nextRetryAfter,
+} from "../../../src/core/mirror/dunning/declined-orders.ts";
+import { declineTimelines } from "../../../src/parts/alerts/rules/declines.ts";
+import { isNews } from "../../../src/parts/alerts/timeline.ts";
+import { headlineText, sumTexts } from "../../../src/parts/alerts/rules/wording.ts";
+import { hourWithoutEvents } from "../../../src/parts/alerts/rules/absence.ts";
+import { usualLimit } from "../../../src/parts/alerts/storms/storms.ts";
 import { maskedEmail } from "../../../src/platform/redaction.ts";
 import { moneyText } from "../../../src/platform/money.ts";
-import { affectedBy } from "../../../src/alerts/assess.ts";
-import { failureCodes } from "../../../src/contract/decline-codes.ts";
+import { affectedBy } from "../../../src/parts/alerts/assess.ts";
+import { failureCodes } from "../../../src/core/contract/decline-codes.ts";
 import { settingsOf, testAlertContext } from "../test-alert-context.ts";
 
 const day = (n: number) => new Date(Date.UTC(2026, 2, n, 9));

@@ -1,10 +1,10 @@
 import type { Knex } from "knex";
-import type { AlertMessage } from "../../../src/alerts/message.ts";
+import type { AlertMessage } from "../../../src/parts/alerts/message.ts";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { assess } from "../../../src/alerts/assess.ts";
-import type { FoundBy } from "../../../src/alerts/alert-context.ts";
-import { applySnapshots } from "../../../src/mirror/write/apply.ts";
-import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { assess } from "../../../src/parts/alerts/assess.ts";
+import type { FoundBy } from "../../../src/parts/alerts/alert-context.ts";
+import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";
+import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 import { at, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps, emptyAll } from "../../worker/worker-stand.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertMessage } from "../../../src/alerts/message.ts";
+import type { AlertMessage } from "../../../src/parts/alerts/message.ts";
 import { sampleOrder } from "../../mirror/samples.ts";
 
 /** Lets so many minutes pass for everything that the database dated. */

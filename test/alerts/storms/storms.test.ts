@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeAll, expect, test } from "vitest";
-import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 import { at, sampleEntry, sampleOrder } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { customerSchema } from "../../../src/contract/resources/customers.ts";
-import { missingKeys } from "../../../src/contract/wire-types.ts";
-import { orderSchema } from "../../../src/contract/resources/orders.ts";
-import { paymentMethodSchema } from "../../../src/contract/resources/payment-methods.ts";
-import { planSchema } from "../../../src/contract/resources/plans.ts";
-import { productSchema } from "../../../src/contract/resources/products.ts";
-import { subscriptionSchema } from "../../../src/contract/resources/subscriptions.ts";
-import { transactionSchema } from "../../../src/contract/resources/transactions.ts";
-import { webhookEndpointSchema } from "../../../src/contract/resources/webhook-endpoints.ts";
+import { customerSchema } from "../../../src/core/contract/resources/customers.ts";
+import { missingKeys } from "../../../src/core/contract/wire-types.ts";
+import { orderSchema } from "../../../src/core/contract/resources/orders.ts";
+import { paymentMethodSchema } from "../../../src/core/contract/resources/payment-methods.ts";
+import { planSchema } from "../../../src/core/contract/resources/plans.ts";
+import { productSchema } from "../../../src/core/contract/resources/products.ts";
+import { subscriptionSchema } from "../../../src/core/contract/resources/subscriptions.ts";
+import { transactionSchema } from "../../../src/core/contract/resources/transactions.ts";
+import { webhookEndpointSchema } from "../../../src/core/contract/resources/webhook-endpoints.ts";
 import {
   customer,
   order,

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type SignatureExplanation, explainSignature } from "../../../src/contract/signature/explain-signature.ts";
-import { type SigningSecret, hmacSha256 } from "../../../src/contract/signature/verification.ts";
-import { type SignatureSchemeName, signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { type SignatureExplanation, explainSignature } from "../../../src/core/contract/signature/explain-signature.ts";
+import { type SigningSecret, hmacSha256 } from "../../../src/core/contract/signature/verification.ts";
+import { type SignatureSchemeName, signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { anyText } from "../../support/any-text.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");

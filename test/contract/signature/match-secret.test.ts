@@ -7,7 +7,7 @@ import {
   keyCache,
   matchSecret,
   utf8Key,
-} from "../../../src/contract/signature/verification.ts";
+} from "../../../src/core/contract/signature/verification.ts";
 
 const secret = { id: "s", value: "sixteen-bytes-ok", notBefore: null, notAfter: null };
 const request = { secrets: [secret], now: new Date() };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hmacSha256, standardWebhooksKey } from "../../../src/contract/signature/verification.ts";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { hmacSha256, standardWebhooksKey } from "../../../src/core/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { githubHex, muxTimestamped, rfc4231, standardWebhooks } from "./published-vectors.ts";
 
 const always = { notBefore: null, notAfter: null };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
-import { secretProblem } from "../../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
+import { secretProblem } from "../../../src/core/contract/signature/verification.ts";
 
 it.each([
   ["svc", "", "is empty"],

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type SignedRequest, type SigningSecret } from "../../../src/contract/signature/verification.ts";
-import { signatureScheme, signatureSchemeNames } from "../../../src/contract/signature/signature-scheme.ts";
+import { type SignedRequest, type SigningSecret } from "../../../src/core/contract/signature/verification.ts";
+import { signatureScheme, signatureSchemeNames } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { anyText } from "../../support/any-text.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");

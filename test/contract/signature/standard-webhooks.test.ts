@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { standardWebhooksScheme } from "../../../src/contract/signature/schemes/standard-webhooks.ts";
+import { standardWebhooksScheme } from "../../../src/core/contract/signature/schemes/standard-webhooks.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const value = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hmacSha256, utf8Key } from "../../../src/contract/signature/verification.ts";
-import { svcScheme } from "../../../src/contract/signature/schemes/svc.ts";
+import { hmacSha256, utf8Key } from "../../../src/core/contract/signature/verification.ts";
+import { svcScheme } from "../../../src/core/contract/signature/schemes/svc.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const t = String(now.getTime() / 1000);

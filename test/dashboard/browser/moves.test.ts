@@ -1,9 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createAccount, findAccount } from "../../../src/people/accounts.ts";
-import { type Role, roleNames } from "../../../src/people/permissions.ts";
-import { createSignInLink } from "../../../src/people/sign-in-links.ts";
+import { createAccount, findAccount } from "../../../src/app/people/accounts.ts";
+import { type Role, roleNames } from "../../../src/app/people/permissions.ts";
+import { createSignInLink } from "../../../src/app/people/sign-in-links.ts";
 import { chromiumAvailable } from "../../support/chromium.ts";
 import { type DashboardStand, openDashboard, signedIn } from "../dashboard-stand.ts";
 import { useFilledDatabase } from "../filled-database.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { roleNames } from "../../../src/people/permissions.ts";
+import { roleNames } from "../../../src/app/people/permissions.ts";
 import { chromiumAvailable } from "../../support/chromium.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "../dashboard-stand.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Role, roleNames } from "../../../src/people/permissions.ts";
+import { type Role, roleNames } from "../../../src/app/people/permissions.ts";
 import { chromiumAvailable } from "../../support/chromium.ts";
 import { type DashboardStand, openDashboard, send, signedIn } from "../dashboard-stand.ts";
 import { useFilledDatabase } from "../filled-database.ts";

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { roleNames } from "../../../src/people/permissions.ts";
+import { roleNames } from "../../../src/app/people/permissions.ts";
 import { useBrowser } from "../browser/use-browser.ts";
 import { type DashboardStand, openDashboard, signedIn } from "../dashboard-stand.ts";
 import { useFilledDatabase } from "../filled-database.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type HostEnd, hostEndText } from "../../../src/dispatch/host/host-end.ts";
+import { type HostEnd, hostEndText } from "../../../src/parts/delivery/handlers/host/host-end.ts";
 
 const end: HostEnd = { code: null, signal: null, known: null, heapShare: 0.2, loading: null };
 

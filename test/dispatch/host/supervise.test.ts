@@ -8,8 +8,8 @@ import {
   type RunningHandlers,
   type SuperviseOptions,
   superviseHandlers,
-} from "../../../src/dispatch/host/supervise.ts";
-import { listHandlerFiles } from "../../../src/dispatch/load-handlers.ts";
+} from "../../../src/parts/delivery/handlers/host/supervise.ts";
+import { listHandlerFiles } from "../../../src/parts/delivery/handlers/load-handlers.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { eventually } from "../../support/eventually.ts";

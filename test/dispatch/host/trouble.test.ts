@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Trouble, afterEnd, isTold, onceItRuns } from "../../../src/dispatch/host/trouble.ts";
+import { type Trouble, afterEnd, isTold, onceItRuns } from "../../../src/parts/delivery/handlers/host/trouble.ts";
 
 const calmMs = 1_000;
 const ends = (...ranMs: number[]): Trouble | null => {

@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, inject, test } from "vitest";
-import { requirePerson } from "../../../src/main/cli/acting-person.ts";
-import { registerAlerts } from "../../../src/main/cli/alerts.ts";
-import { registerClose } from "../../../src/main/cli/close.ts";
+import { requirePerson } from "../../../src/app/cli/acting-person.ts";
+import { registerAlerts } from "../../../src/parts/alerts/cli/alerts.ts";
+import { registerClose } from "../../../src/parts/reports/cli/close.ts";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
-import { registerFindings } from "../../../src/main/cli/findings.ts";
-import { registerHeal } from "../../../src/main/cli/heal.ts";
+import { registerFindings } from "../../../src/parts/reconcile/cli/findings.ts";
+import { registerHeal } from "../../../src/parts/reconcile/cli/heal.ts";
 import { exitCodes } from "../../../src/platform/errors.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";

@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerAlerts } from "../../../src/main/cli/alerts.ts";
+import { registerAlerts } from "../../../src/parts/alerts/cli/alerts.ts";
 import { registerDoctor } from "../../../src/main/cli/doctor/doctor.ts";
-import type { CheckResult } from "../../../src/main/cli/doctor/check-result.ts";
+import type { CheckResult } from "../../../src/app/check-result.ts";
 import { type ChannelServer, answering, startChannelServer } from "../../alerts/channels/channel-server.ts";
 import { runCommand } from "./command-line.ts";
 

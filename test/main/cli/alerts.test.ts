@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
-import { clear, raise } from "../../../src/alerts/raise-conditions.ts";
-import { beginSilence } from "../../../src/alerts/silences.ts";
-import { noSubject } from "../../../src/alerts/timeline.ts";
+import { clear, raise } from "../../../src/parts/alerts/raise-conditions.ts";
+import { beginSilence } from "../../../src/parts/alerts/silences.ts";
+import { noSubject } from "../../../src/parts/alerts/timeline.ts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerAlerts } from "../../../src/main/cli/alerts.ts";
+import { registerAlerts } from "../../../src/parts/alerts/cli/alerts.ts";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
 import { deliver, oneByOne } from "../../alerts/timeline-stand.ts";
 import { standingClock, sweep } from "../../alerts/sweep-stand.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { type Actor, type RecordedAct, recordAct } from "../../../src/people/audit.ts";
+import { type Actor, type RecordedAct, recordAct } from "../../../src/app/people/audit.ts";
 import { registerAudit } from "../../../src/main/cli/audit.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";

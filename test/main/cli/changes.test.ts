@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type Change, readableUntil } from "../../../src/feed/changes.ts";
-import { createConsumer, listConsumers } from "../../../src/feed/consumers.ts";
-import { followChanges, registerChanges } from "../../../src/main/cli/changes.ts";
-import type { CliContext } from "../../../src/main/cli/context.ts";
+import { type Change, readableUntil } from "../../../src/core/mirror/changes/read-changes.ts";
+import { createConsumer, listConsumers } from "../../../src/parts/delivery/consumers.ts";
+import { followChanges, registerChanges } from "../../../src/parts/delivery/cli/changes.ts";
+import type { CliContext } from "../../../src/app/cli/context.ts";
 import { storeChange } from "../../feed/stored-changes.ts";
-import { applySnapshots } from "../../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { apply, at, sampleEntry, sampleOrder, shown } from "../../mirror/samples.ts";
 import { eventually } from "../../support/eventually.ts";

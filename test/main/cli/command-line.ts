@@ -1,10 +1,10 @@
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
-import type { SystemUser } from "../../../src/main/cli/acting-person.ts";
-import type { CliContext } from "../../../src/main/cli/context.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
+import type { SystemUser } from "../../../src/app/cli/acting-person.ts";
+import type { CliContext } from "../../../src/app/cli/context.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { createRuntime } from "../../../src/main/runtime.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
 
 export interface CommandRun {
   out: string;

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { confirm } from "../../../src/main/cli/confirm.ts";
-import type { CliContext } from "../../../src/main/cli/context.ts";
+import { confirm } from "../../../src/app/cli/confirm.ts";
+import type { CliContext } from "../../../src/app/cli/context.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 
 /** What the question came to, with what was shown; `typed` is what comes from the terminal. */

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
-import { changeOf, feedSource } from "../../../src/dispatch/feed-source.ts";
-import { planRuns, registerRecipient } from "../../../src/dispatch/plan-runs.ts";
-import { readObjects } from "../../../src/dispatch/read-objects.ts";
-import { replayEvents } from "../../../src/inbox/retention.ts";
-import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
-import { applySnapshots } from "../../../src/mirror/write/apply.ts";
-import type { Snapshot } from "../../../src/mirror/snapshot.ts";
-import { decode } from "../../../src/mirror/resources.ts";
-import { createAccount } from "../../../src/people/accounts.ts";
-import { type CaseKind, addNote } from "../../../src/people/cases.ts";
-import { readAudit } from "../../../src/people/audit.ts";
-import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { changeOf, feedSource } from "../../../src/parts/delivery/dispatch/feed-source.ts";
+import { planRuns, registerRecipient } from "../../../src/parts/delivery/dispatch/plan-runs.ts";
+import { readObjects } from "../../../src/parts/delivery/dispatch/read-objects.ts";
+import { replayEvents } from "../../../src/core/inbox/retention.ts";
+import { compareStates } from "../../../src/core/mirror/compare/compare-states.ts";
+import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";
+import type { Snapshot } from "../../../src/core/mirror/snapshot.ts";
+import { decode } from "../../../src/core/mirror/resources.ts";
+import { createAccount } from "../../../src/app/people/accounts.ts";
+import { type CaseKind, addNote } from "../../../src/app/people/cases.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
+import { recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
+import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../../inbox/stored-events.ts";
 import {
   apply,

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
-import { registerEndpoint } from "../../../src/main/cli/endpoint.ts";
+import { registerEndpoint } from "../../../src/parts/endpoint/cli/endpoint.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
-import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";

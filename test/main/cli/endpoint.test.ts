@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { registerEndpoint } from "../../../src/main/cli/endpoint.ts";
+import { registerEndpoint } from "../../../src/parts/endpoint/cli/endpoint.ts";
 import { runReceiver } from "../../../src/main/cli/receiver.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
-import { readAudit } from "../../../src/people/audit.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { migrateQueueSchema } from "../../../src/queue/backend.ts";
-import { createRuntime } from "../../../src/main/runtime.ts";
+import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
 import { runCommand } from "./command-line.ts";
 import { type EndpointStand, clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
 

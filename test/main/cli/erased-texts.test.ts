@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { raise } from "../../../src/alerts/raise-conditions.ts";
-import { noSubject } from "../../../src/alerts/timeline.ts";
+import { raise } from "../../../src/parts/alerts/raise-conditions.ts";
+import { noSubject } from "../../../src/parts/alerts/timeline.ts";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
 import { redacted } from "../../../src/platform/redaction.ts";
-import { acknowledgeFinding, recordFindings } from "../../../src/reconcile/findings/findings.ts";
+import { acknowledgeFinding, recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
 import { settingsOf, testAlertContext } from "../../alerts/test-alert-context.ts";
 import { emptyDispatch, registerHandler } from "../../dispatch/dispatch-stand.ts";
 import { apply, at, sampleCustomer, sampleOrder, seen } from "../../mirror/samples.ts";

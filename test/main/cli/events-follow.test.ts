@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, test } from "vitest";
-import { followEvents } from "../../../src/main/cli/events.ts";
-import type { CliContext } from "../../../src/main/cli/context.ts";
-import type { EventFilter } from "../../../src/inbox/queries.ts";
+import { followEvents } from "../../../src/parts/browse/events/command.ts";
+import type { CliContext } from "../../../src/app/cli/context.ts";
+import type { EventFilter } from "../../../src/core/inbox/queries.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

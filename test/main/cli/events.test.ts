@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { registerEvents } from "../../../src/main/cli/events.ts";
+import { registerEvents } from "../../../src/parts/browse/events/command.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 import { emptyInbox, progressOf, storeRow } from "../../inbox/stored-events.ts";
 import { runCommand } from "./command-line.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { registerFindings } from "../../../src/main/cli/findings.ts";
-import { type Finding, recordFindings } from "../../../src/reconcile/findings/findings.ts";
+import { registerFindings } from "../../../src/parts/reconcile/cli/findings.ts";
+import { type Finding, recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { runCommand } from "./command-line.ts";
 import { emptyTables } from "../../support/empty-tables.ts";

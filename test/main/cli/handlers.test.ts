@@ -1,8 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { OpenRunRow } from "../../../src/dispatch/open-runs.ts";
-import { readRemains } from "../../../src/dispatch/manage-handlers.ts";
-import { type ListedRecipient, recipientList, recipientPage } from "../../../src/main/cli/recipient-tables.ts";
-import { handlerWords, registerHandlers } from "../../../src/main/cli/handlers.ts";
+import type { OpenRunRow } from "../../../src/parts/delivery/dispatch/open-runs.ts";
+import { readRemains } from "../../../src/parts/delivery/dispatch/manage-handlers.ts";
+import {
+  type ListedRecipient,
+  recipientList,
+  recipientPage,
+} from "../../../src/parts/delivery/cli/recipient-tables.ts";
+import { handlerWords, registerHandlers } from "../../../src/parts/delivery/handlers/command.ts";
 import { emptyDispatch, registerHandler } from "../../dispatch/dispatch-stand.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

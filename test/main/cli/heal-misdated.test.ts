@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { registerHeal } from "../../../src/main/cli/heal.ts";
-import { readAudit } from "../../../src/people/audit.ts";
-import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { registerHeal } from "../../../src/parts/reconcile/cli/heal.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
+import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
 import { refuseOrder } from "../../worker/worker-stand.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { registerHeal } from "../../../src/main/cli/heal.ts";
-import { readAudit } from "../../../src/people/audit.ts";
-import { driftKey } from "../../../src/reconcile/findings/drift-findings.ts";
-import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { registerHeal } from "../../../src/parts/reconcile/cli/heal.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
+import { driftKey } from "../../../src/parts/reconcile/findings/drift-findings.ts";
+import { recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
+import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, startHostileService } from "../../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
 import { refuseOrder } from "../../worker/worker-stand.ts";

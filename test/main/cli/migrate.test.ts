@@ -21,5 +21,5 @@ test("a migration that waits says for whom, and goes on when they are done", asy
   await eventually("it says for whom it waits", () => lines[0]);
   await reader.rollback();
   expect(lines[0]).toMatch(/waits for process \d+ \(a long report, idle in transaction/);
-  expect((await migrating).replaced).toContain("src/inbox/events.sql");
+  expect((await migrating).replaced).toContain("src/core/inbox/events.sql");
 });

@@ -1,13 +1,13 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { runReceiver } from "../../../src/main/cli/receiver.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { migrateQueueSchema } from "../../../src/queue/backend.ts";
-import { readReceivers } from "../../../src/receiver/heartbeats.ts";
-import { addSecret } from "../../../src/receiver/secrets-store.ts";
-import { createRuntime } from "../../../src/main/runtime.ts";
+import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
+import { readReceivers } from "../../../src/core/receiver/heartbeats.ts";
+import { addSecret } from "../../../src/core/receiver/secrets-store.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const value = "whsec_a-secret-that-is-long-enough";

@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { exitCodeOf, exitReason, printResult } from "../../../src/main/cli/reconcile.ts";
-import type { ReconcileResult, RunTotals } from "../../../src/reconcile/runs/finish-run.ts";
+import { exitCodeOf, exitReason, printResult } from "../../../src/parts/reconcile/cli/reconcile.ts";
+import type { ReconcileResult, RunTotals } from "../../../src/parts/reconcile/runs/finish-run.ts";
 
 const totals = (given: Partial<RunTotals>): RunTotals => ({
   slices: { complete: 4, skipped: 0, failed: 0, pending: 0 },

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { registerReconcile } from "../../../src/main/cli/reconcile.ts";
-import { createReconcileProgress } from "../../../src/main/cli/progress.ts";
-import { testKey } from "../../../src/sandbox/engine/keys.ts";
-import { withRunLease } from "../../../src/reconcile/runs/run-lease.ts";
-import type { WalkProgress } from "../../../src/reconcile/walk/walk-all.ts";
+import { registerReconcile } from "../../../src/parts/reconcile/cli/reconcile.ts";
+import { createReconcileProgress } from "../../../src/app/cli/progress.ts";
+import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
+import { withRunLease } from "../../../src/parts/reconcile/runs/run-lease.ts";
+import type { WalkProgress } from "../../../src/parts/reconcile/walk/walk-all.ts";
 import { refusal, startHostileService } from "../../reconcile/hostile-service.ts";
 import { startRun } from "../../reconcile/killed-runs.ts";
 import { createReconcileStand } from "../../reconcile/reconcile-stand.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { registerSecrets } from "../../../src/main/cli/secrets.ts";
-import { readAudit } from "../../../src/people/audit.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
 import { ConfigurationError, UsageError } from "../../../src/platform/errors.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { withServiceAdvice } from "../../../src/main/cli/context.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
-import { ServiceRefusedError, ServiceUnavailableError } from "../../../src/client/service-errors.ts";
+import { withServiceAdvice } from "../../../src/app/cli/context.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
+import { ServiceRefusedError, ServiceUnavailableError } from "../../../src/core/client/service-errors.ts";
 
 const request = { method: "GET", path: "/orders", attempts: 6, requestId: null };
 const unavailable = (status: number | null) =>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { registerSettings } from "../../../src/main/cli/settings.ts";
-import type { SettingInForce } from "../../../src/main/config/settings-in-force.ts";
+import type { SettingInForce } from "../../../src/app/config/settings-in-force.ts";
 import { runCommand } from "./command-line.ts";
 
 const env = {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { registerSecrets } from "../../../src/main/cli/secrets.ts";
 import { parseCapturedHeaders, registerSignatureExplain } from "../../../src/main/cli/signature.ts";
 import { UsageError } from "../../../src/platform/errors.ts";

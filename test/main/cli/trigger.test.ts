@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { runScenario } from "../../../src/main/cli/trigger.ts";
-import { scenarios } from "../../../src/main/cli/trigger-scenarios.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
-import { createRuntime } from "../../../src/main/runtime.ts";
+import { runScenario } from "../../../src/parts/sandbox/cli/trigger.ts";
+import { scenarios } from "../../../src/parts/sandbox/cli/trigger-scenarios.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { type TestSandbox, register, startTestSandbox } from "../../sandbox/harness.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

@@ -1,9 +1,9 @@
 import { generate } from "otplib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerUsers } from "../../../src/main/cli/users.ts";
-import { type Account, findAccount, findCredentials } from "../../../src/people/accounts.ts";
-import { readAudit } from "../../../src/people/audit.ts";
-import { isPassword } from "../../../src/people/password.ts";
+import { type Account, findAccount, findCredentials } from "../../../src/app/people/accounts.ts";
+import { readAudit } from "../../../src/app/people/audit.ts";
+import { isPassword } from "../../../src/app/people/password.ts";
 import { type DashboardStand, cookieOf, openDashboard, send, signedIn } from "../../dashboard/dashboard-stand.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readEnvFile, withEnvFile } from "../../../src/main/config/env-file.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
+import { readEnvFile, withEnvFile } from "../../../src/app/config/env-file.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 
 type Env = Record<string, string>;

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadConfig } from "../../../src/main/config/config.ts";
-import { envExample } from "../../../src/main/config/env-example.ts";
-import { withEnvFile } from "../../../src/main/config/env-file.ts";
-import { settingsPage } from "../../../src/main/config/settings-page.ts";
-import { settings, topics } from "../../../src/main/config/variables.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
+import { envExample } from "../../../src/app/config/env-example.ts";
+import { withEnvFile } from "../../../src/app/config/env-file.ts";
+import { settingsPage } from "../../../src/app/config/settings-page.ts";
+import { settings, topics } from "../../../src/app/config/variables.ts";
 import { projectRoot } from "../../support/project-root.ts";
 
 const read = (path: string): string => readFileSync(join(projectRoot, path), "utf8");

@@ -4,7 +4,7 @@ import { eventsSoFar, sendDue, storeBodies } from "../../alerts/timeline-stand.t
 import { standingClock } from "../../alerts/sweep-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";
-import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 
 /**
  * A shop's two months in a sandbox, the same in every run, and what it sent applied as workers do it. The sandbox

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { canonicalTimestamp } from "../../../src/contract/timestamp.ts";
-import { blameOf } from "../../../src/mirror/blame/blame.ts";
-import { readComputedColumns } from "../../../src/mirror/blame/computed-columns.ts";
-import { changesBetween } from "../../../src/mirror/blame/fields.ts";
-import { withoutPersons } from "../../../src/mirror/blame/impersonal.ts";
-import { type KnownObject, readObject, readStatesOf } from "../../../src/mirror/blame/object-history.ts";
-import { editedColumns, winnersNow } from "../../../src/mirror/blame/winners.ts";
-import type { Resource, Snapshot } from "../../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../../src/core/contract/timestamp.ts";
+import { blameOf } from "../../../src/core/mirror/blame/blame.ts";
+import { readComputedColumns } from "../../../src/core/mirror/blame/computed-columns.ts";
+import { changesBetween } from "../../../src/core/mirror/blame/fields.ts";
+import { withoutPersons } from "../../../src/core/mirror/blame/impersonal.ts";
+import { type KnownObject, readObject, readStatesOf } from "../../../src/core/mirror/blame/object-history.ts";
+import { editedColumns, winnersNow } from "../../../src/core/mirror/blame/winners.ts";
+import type { Resource, Snapshot } from "../../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { apply, at, sampleCustomer, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "../samples.ts";
 

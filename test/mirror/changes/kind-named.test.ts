@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { kindNamed } from "../../../src/mirror/changes/kind-named.ts";
+import { kindNamed } from "../../../src/core/mirror/changes/kind-named.ts";
 
 test("a kind is found by its whole name", () => {
   expect(kindNamed("order.paid")).toEqual({ kind: "order.paid" });

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { changeKinds, factsOf, kindsOf } from "../../../src/mirror/changes/kinds.ts";
-import { mirrorResources } from "../../../src/mirror/resources.ts";
-import type { Resource } from "../../../src/mirror/snapshot.ts";
+import { changeKinds, factsOf, kindsOf } from "../../../src/core/mirror/changes/kinds.ts";
+import { mirrorResources } from "../../../src/core/mirror/resources.ts";
+import type { Resource } from "../../../src/core/mirror/snapshot.ts";
 
 type Columns = Record<string, string | null>;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
-import type { GroupState, Snapshot } from "../../../src/mirror/snapshot.ts";
-import { decode, mirrorResources } from "../../../src/mirror/resources.ts";
+import { compareStates } from "../../../src/core/mirror/compare/compare-states.ts";
+import type { GroupState, Snapshot } from "../../../src/core/mirror/snapshot.ts";
+import { decode, mirrorResources } from "../../../src/core/mirror/resources.ts";
 import { listed } from "../../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../../sandbox/harness.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";

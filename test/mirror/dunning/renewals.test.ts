@@ -1,12 +1,16 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { findDeclinedOrders, declinedAttempts, nextRetryAfter } from "../../../src/mirror/dunning/declined-orders.ts";
+import {
+  findDeclinedOrders,
+  declinedAttempts,
+  nextRetryAfter,
+} from "../../../src/core/mirror/dunning/declined-orders.ts";
 import {
   findRenewal,
   recoveredRenewals,
   sumUnpaidRenewals,
   unpaidRenewals,
-} from "../../../src/mirror/dunning/renewals.ts";
-import { dunningDefaults, dunningStageOf } from "../../../src/mirror/dunning/stages.ts";
+} from "../../../src/core/mirror/dunning/renewals.ts";
+import { dunningDefaults, dunningStageOf } from "../../../src/core/mirror/dunning/stages.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyMirror } from "../copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleSubscription, seen, shown } from "../samples.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { maskCardNumbers, mayHoldCardNumber } from "../../../src/mirror/privacy/card-number.ts";
+import { maskCardNumbers, mayHoldCardNumber } from "../../../src/core/mirror/privacy/card-number.ts";
 import { anyText } from "../../support/any-text.ts";
 
 /** The last digit that makes a number pass Luhn's test. */

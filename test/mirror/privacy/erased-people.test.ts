@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { erasedContactsAmong, keepContacts } from "../../../src/mirror/privacy/erased-people.ts";
+import { erasedContactsAmong, keepContacts } from "../../../src/core/mirror/privacy/erased-people.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
-import { allReports } from "../../../src/reports/catalogue/all.ts";
-import { writeReport } from "../../../src/reports/write-report.ts";
+import { allReports } from "../../../src/parts/reports/catalogue/all.ts";
+import { writeReport } from "../../../src/parts/reports/write-report.ts";
 import { runCommand } from "../../main/cli/command-line.ts";
 import { letTimePass } from "../../reports/sandbox-history.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -18,7 +18,7 @@ import {
   seen,
   shown,
 } from "../samples.ts";
-import type { Snapshot } from "../../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../../src/core/mirror/snapshot.ts";
 import { emptyTables } from "../../support/empty-tables.ts";
 
 const database = useTestDatabase();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { parseEventBody } from "../../../src/contract/event-envelope.ts";
-import { maskBody, maskFields, mayHoldCardNumbers } from "../../../src/mirror/privacy/mask.ts";
+import { parseEventBody } from "../../../src/core/contract/event-envelope.ts";
+import { maskBody, maskFields, mayHoldCardNumbers } from "../../../src/core/mirror/privacy/mask.ts";
 
 const card = "4242 4242 4242 4242";
 const digits = "4242424242424242";

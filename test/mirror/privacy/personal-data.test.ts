@@ -1,20 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { mirrorResources } from "../../../src/mirror/resources.ts";
-import { allColumns, namedGroups } from "../../../src/mirror/resources/resource.ts";
+import { mirrorResources } from "../../../src/core/mirror/resources.ts";
+import { allColumns, namedGroups } from "../../../src/core/mirror/resources/resource.ts";
 import {
   classifiedKeys,
   withoutPersonalData,
   withoutPersonalField,
-} from "../../../src/mirror/privacy/personal-data.ts";
-import { parsedEventOf, redactedEvent } from "../../../src/mirror/privacy/redact-events.ts";
-import { type EnvelopePaths, defaultEnvelopePaths } from "../../../src/contract/event-envelope.ts";
-import { customerSchema } from "../../../src/contract/resources/customers.ts";
-import { orderSchema } from "../../../src/contract/resources/orders.ts";
-import { planSchema } from "../../../src/contract/resources/plans.ts";
-import { subscriptionSchema } from "../../../src/contract/resources/subscriptions.ts";
-import { transactionSchema } from "../../../src/contract/resources/transactions.ts";
+} from "../../../src/core/mirror/privacy/personal-data.ts";
+import { parsedEventOf, redactedEvent } from "../../../src/core/mirror/privacy/redact-events.ts";
+import { type EnvelopePaths, defaultEnvelopePaths } from "../../../src/core/contract/event-envelope.ts";
+import { customerSchema } from "../../../src/core/contract/resources/customers.ts";
+import { orderSchema } from "../../../src/core/contract/resources/orders.ts";
+import { planSchema } from "../../../src/core/contract/resources/plans.ts";
+import { subscriptionSchema } from "../../../src/core/contract/resources/subscriptions.ts";
+import { transactionSchema } from "../../../src/core/contract/resources/transactions.ts";
 
 describe("the list of what stays", () => {
   it("knows every field of the interface, so that a new one is decided on", () => {

@@ -10,7 +10,7 @@ import { type Schema, migrateToLatest, pendingMigrations } from "../../../src/pl
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
 import { pendingObjects } from "../../../src/platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../../../src/platform/postgres/sql-file.ts";
-import { insertNoRows } from "../../../src/inbox/store-batch.ts";
+import { insertNoRows } from "../../../src/core/inbox/store-batch.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { untilWaiting } from "../../support/until-waiting.ts";
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { compareAnswer } from "../../../src/reconcile/compare/apply-differences.ts";
-import { decodeAnswer } from "../../../src/reconcile/compare/decode-answer.ts";
-import { applyStates } from "../../../src/mirror/write/apply.ts";
+import { compareAnswer } from "../../../src/parts/reconcile/compare/apply-differences.ts";
+import { decodeAnswer } from "../../../src/parts/reconcile/compare/decode-answer.ts";
+import { applyStates } from "../../../src/core/mirror/write/apply.ts";
 import { apply, at, sampleEntry, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyTables } from "../../support/empty-tables.ts";

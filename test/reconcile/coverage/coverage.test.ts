@@ -5,9 +5,9 @@ import {
   contiguousUntil,
   gapsOf,
   readIntervals,
-} from "../../../src/reconcile/coverage/coverage.ts";
-import { advanceSlice, pendingSlices } from "../../../src/reconcile/coverage/ledger.ts";
-import { rotationState } from "../../../src/reconcile/plan.ts";
+} from "../../../src/parts/reconcile/coverage/coverage.ts";
+import { advanceSlice, pendingSlices } from "../../../src/parts/reconcile/coverage/ledger.ts";
+import { rotationState } from "../../../src/parts/reconcile/plan.ts";
 import { useWalkedService } from "../use-walked-service.ts";
 
 const orders = (from: string | null, before: string | null): ReadInterval => ({

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type ProvedPart, dayOf, listProofs, proofOf, provedParts } from "../../../src/reconcile/coverage/proof.ts";
+import {
+  type ProvedPart,
+  dayOf,
+  listProofs,
+  proofOf,
+  provedParts,
+} from "../../../src/parts/reconcile/coverage/proof.ts";
 import { useWalkedService } from "../use-walked-service.ts";
 
 const now = new Date("2026-11-22T12:00:00Z");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { amountAtRisk } from "../../../src/reconcile/findings/drift-findings.ts";
+import { amountAtRisk } from "../../../src/parts/reconcile/findings/drift-findings.ts";
 
 const stored = (amount: number) => ({
   resource: "transaction" as const,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { listOrders } from "../../../src/contract/resources/orders.ts";
-import { causeOf as causeOfFacts } from "../../../src/reconcile/findings/drift-findings.ts";
-import type { Difference } from "../../../src/reconcile/findings/findings.ts";
-import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { listOrders } from "../../../src/core/contract/resources/orders.ts";
+import { causeOf as causeOfFacts } from "../../../src/parts/reconcile/findings/drift-findings.ts";
+import type { Difference } from "../../../src/parts/reconcile/findings/findings.ts";
+import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
 import { type Json, type TestSandbox, aCustomer, anOrder, eventsOf, startTestSandbox } from "../../sandbox/harness.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";

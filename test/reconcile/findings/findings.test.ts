@@ -6,7 +6,7 @@ import {
   healFindings,
   healUnseenFindings,
   recordFindings,
-} from "../../../src/reconcile/findings/findings.ts";
+} from "../../../src/parts/reconcile/findings/findings.ts";
 import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 

@@ -4,8 +4,8 @@ import {
   acknowledgeFinding,
   findFinding,
   recordFindings,
-} from "../../../src/reconcile/findings/findings.ts";
-import { withoutPersonalEvidence } from "../../../src/reconcile/findings/redact-findings.ts";
+} from "../../../src/parts/reconcile/findings/findings.ts";
+import { withoutPersonalEvidence } from "../../../src/parts/reconcile/findings/redact-findings.ts";
 import {
   type FindingFilter,
   findingVersion,
@@ -13,7 +13,7 @@ import {
   searchFindings,
   countOpenFindings,
   sumOpenFindings,
-} from "../../../src/reconcile/findings/search-findings.ts";
+} from "../../../src/parts/reconcile/findings/search-findings.ts";
 import { byCommand } from "../../support/by-command.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 

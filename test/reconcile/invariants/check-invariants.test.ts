@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
-import { addDailySums, clearDailySums } from "../../../src/reconcile/coverage/ledger.ts";
-import { acknowledgeFinding } from "../../../src/reconcile/findings/findings.ts";
-import { checkInvariants } from "../../../src/reconcile/invariants/check-invariants.ts";
-import type { InvariantMode } from "../../../src/reconcile/invariants/invariant.ts";
+import { addDailySums, clearDailySums } from "../../../src/parts/reconcile/coverage/ledger.ts";
+import { acknowledgeFinding } from "../../../src/parts/reconcile/findings/findings.ts";
+import { checkInvariants } from "../../../src/parts/reconcile/invariants/check-invariants.ts";
+import type { InvariantMode } from "../../../src/parts/reconcile/invariants/invariant.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { byCommand } from "../../support/by-command.ts";

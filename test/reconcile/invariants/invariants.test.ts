@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Snapshot } from "../../../src/mirror/snapshot.ts";
-import { allInvariants, checkInvariants } from "../../../src/reconcile/invariants/check-invariants.ts";
+import type { Snapshot } from "../../../src/core/mirror/snapshot.ts";
+import { allInvariants, checkInvariants } from "../../../src/parts/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

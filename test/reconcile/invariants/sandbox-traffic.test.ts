@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, inject, it } from "vitest";
-import { type InvariantResult, checkInvariants } from "../../../src/reconcile/invariants/check-invariants.ts";
+import { type InvariantResult, checkInvariants } from "../../../src/parts/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { listed, told } from "../sandbox-observations.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { applySnapshots } from "../../../src/mirror/write/apply.ts";
-import type { Snapshot, Resource } from "../../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../../src/core/mirror/snapshot.ts";
 import { at, seen, shown } from "../../mirror/samples.ts";
 
 type Wire = Record<string, unknown>;

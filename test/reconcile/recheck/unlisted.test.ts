@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recheckUnlisted } from "../../../src/reconcile/recheck/rechecks.ts";
+import { recheckUnlisted } from "../../../src/parts/reconcile/recheck/rechecks.ts";
 import { statementsOf } from "../../support/statements-of.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 

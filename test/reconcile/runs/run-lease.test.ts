@@ -3,7 +3,12 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../../../src/platform/log.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
-import { type HeldLease, LeaseLostError, readRunLease, withRunLease } from "../../../src/reconcile/runs/run-lease.ts";
+import {
+  type HeldLease,
+  LeaseLostError,
+  readRunLease,
+  withRunLease,
+} from "../../../src/parts/reconcile/runs/run-lease.ts";
 import { eventually } from "../../support/eventually.ts";
 import { pgbouncerInstalled, startPgBouncer } from "../../support/pgbouncer.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

@@ -10,7 +10,7 @@ import {
   orderTakers,
   takeOrder,
   withdrawOrder,
-} from "../../../src/reconcile/runs/run-orders.ts";
+} from "../../../src/parts/reconcile/runs/run-orders.ts";
 import { untilWaiting } from "../../support/until-waiting.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyTables } from "../../support/empty-tables.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { resultLine } from "../../../src/reports/base/report-facts.ts";
+import { resultLine } from "../../../src/parts/reports/base/report-facts.ts";
 import { about } from "../sample-about.ts";
 
 const line = (proof: Partial<(typeof about)["proof"]>) => resultLine({ ...about, proof: { ...about.proof, ...proof } });

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { type Finding, healFindings, recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import { latestAsOf } from "../../../src/reports/base/period.ts";
+import { type Finding, healFindings, recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
+import { latestAsOf } from "../../../src/parts/reports/base/period.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";
 import { coverAll } from "../coverage.ts";

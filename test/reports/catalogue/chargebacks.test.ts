@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { closeMonth } from "../../../src/reports/close/close-month.ts";
-import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
-import { latestAsOf } from "../../../src/reports/base/period.ts";
-import { findChargebacks } from "../../../src/mirror/chargebacks.ts";
+import { closeMonth } from "../../../src/parts/reports/close/close-month.ts";
+import { defaultAccounts } from "../../../src/parts/reports/base/account-map.ts";
+import { latestAsOf } from "../../../src/parts/reports/base/period.ts";
+import { findChargebacks } from "../../../src/core/mirror/chargebacks.ts";
 import { apply, at, sampleOrder, sampleTransaction, seen } from "../../mirror/samples.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runReceiver } from "../../../src/main/cli/receiver.ts";
 import { runWorker } from "../../../src/main/cli/worker.ts";
-import { loadConfig } from "../../../src/main/config/config.ts";
-import { countOpenWork } from "../../../src/inbox/queries.ts";
+import { loadConfig } from "../../../src/app/config/config.ts";
+import { countOpenWork } from "../../../src/core/inbox/queries.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { migrateQueueSchema } from "../../../src/queue/backend.ts";
-import { type Runtime, createRuntime } from "../../../src/main/runtime.ts";
+import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
+import { type Runtime, createRuntime } from "../../../src/app/runtime.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { eventually } from "../../support/eventually.ts";

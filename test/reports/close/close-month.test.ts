@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
-import { historyFixedAfterSeconds, latestAsOf } from "../../../src/reports/base/period.ts";
-import { closeMonth, previewClose } from "../../../src/reports/close/close-month.ts";
-import { assertClosable } from "../../../src/reports/close/refusal.ts";
-import { findReport } from "../../../src/reports/catalogue/all.ts";
-import { findFrozen, readFrozen } from "../../../src/reports/close/frozen.ts";
+import { recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
+import { defaultAccounts } from "../../../src/parts/reports/base/account-map.ts";
+import { historyFixedAfterSeconds, latestAsOf } from "../../../src/parts/reports/base/period.ts";
+import { closeMonth, previewClose } from "../../../src/parts/reports/close/close-month.ts";
+import { assertClosable } from "../../../src/parts/reports/close/refusal.ts";
+import { findReport } from "../../../src/parts/reports/catalogue/all.ts";
+import { findFrozen, readFrozen } from "../../../src/parts/reports/close/frozen.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";
 import { letTimePass } from "../sandbox-history.ts";

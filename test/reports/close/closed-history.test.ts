@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
-import { closeMonth } from "../../../src/reports/close/close-month.ts";
+import { defaultAccounts } from "../../../src/parts/reports/base/account-map.ts";
+import { closeMonth } from "../../../src/parts/reports/close/close-month.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { ask } from "../ask.ts";
 import { type ServiceState, type WireObject, letTimePass, mirrorState, playHistory } from "../sandbox-history.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { whatIsSkipped } from "../../../src/main/cli/close-words.ts";
-import { takesTwo } from "../../../src/reports/close/four-eyes.ts";
+import { whatIsSkipped } from "../../../src/parts/reports/cli/close-words.ts";
+import { takesTwo } from "../../../src/parts/reports/close/four-eyes.ts";
 
 test.each([
   ["dashboard", true, false],

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
-import { closeMonth } from "../../../src/reports/close/close-month.ts";
-import { writeBundle } from "../../../src/reports/close/frozen.ts";
+import { recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
+import { defaultAccounts } from "../../../src/parts/reports/base/account-map.ts";
+import { closeMonth } from "../../../src/parts/reports/close/close-month.ts";
+import { writeBundle } from "../../../src/parts/reports/close/frozen.ts";
 import {
   type Preparation,
   type Signer,
@@ -11,8 +11,8 @@ import {
   isSamePerson,
   prepareMonth,
   withdrawPreparation,
-} from "../../../src/reports/close/prepare-month.ts";
-import { verifyCloses } from "../../../src/reports/close/verify.ts";
+} from "../../../src/parts/reports/close/prepare-month.ts";
+import { verifyCloses } from "../../../src/parts/reports/close/verify.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { coverAll } from "../coverage.ts";
 import { letTimePass } from "../sandbox-history.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { manifestText, membersOf, sha256Of } from "../../../src/reports/close/manifest.ts";
-import { readCloses } from "../../../src/reports/close/verify.ts";
+import { manifestText, membersOf, sha256Of } from "../../../src/parts/reports/close/manifest.ts";
+import { readCloses } from "../../../src/parts/reports/close/verify.ts";
 
 /**
  * Seals each close again for what its row says by now, and links it to the one before, as somebody would who may

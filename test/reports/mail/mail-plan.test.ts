@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { composeMail } from "../../../src/reports/mail/compose-mail.ts";
-import { mailPlanOf, periodsBefore, reportsOf } from "../../../src/reports/mail/mailings.ts";
+import { composeMail } from "../../../src/parts/reports/mail/compose-mail.ts";
+import { mailPlanOf, periodsBefore, reportsOf } from "../../../src/parts/reports/mail/mailings.ts";
 import { about } from "../sample-about.ts";
 
 const plan = mailPlanOf([

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { html } from "../../../src/platform/html.ts";
 import { currencyDigits } from "../../../src/platform/money.ts";
-import type { Report, Row } from "../../../src/reports/base/report.ts";
-import { allReports, findReport } from "../../../src/reports/catalogue/all.ts";
-import { renderHtml } from "../../../src/reports/render/html.ts";
-import { scaleFor } from "../../../src/reports/render/svg-figures.ts";
+import type { Report, Row } from "../../../src/parts/reports/base/report.ts";
+import { allReports, findReport } from "../../../src/parts/reports/catalogue/all.ts";
+import { renderHtml } from "../../../src/parts/reports/render/html.ts";
+import { scaleFor } from "../../../src/parts/reports/render/svg-figures.ts";
 import { about } from "../sample-about.ts";
 
 /** The page of rows that are given by name; a column that is not named is empty. */

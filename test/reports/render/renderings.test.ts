@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { read, utils } from "@e965/xlsx";
 import { describe, expect, test, vi } from "vitest";
 import { currencyDigits, decimalText } from "../../../src/platform/money.ts";
-import { defuse } from "../../../src/reports/render/csv.ts";
-import { type Format, createRendering } from "../../../src/reports/render/formats.ts";
-import { renderXlsx } from "../../../src/reports/render/xlsx.ts";
-import type { Column, Row } from "../../../src/reports/base/report.ts";
+import { defuse } from "../../../src/parts/reports/render/csv.ts";
+import { type Format, createRendering } from "../../../src/parts/reports/render/formats.ts";
+import { renderXlsx } from "../../../src/parts/reports/render/xlsx.ts";
+import type { Column, Row } from "../../../src/parts/reports/base/report.ts";
 import { about } from "../sample-about.ts";
 
 const columns: Column[] = [

@@ -1,4 +1,4 @@
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { type Json, type Received, type TestSandbox, startReceiver, startTestSandbox } from "../harness.ts";
 
 /** A sandbox and somebody who listens to it. */

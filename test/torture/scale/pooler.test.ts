@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { migrateQueueSchema } from "../../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { audit, faultless } from "../../e2e/audit.ts";
 import { layOutDeployment, webhookSecret } from "../../e2e/deployment.ts";

@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import { TallyhookError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { wholeNumber } from "../arguments.ts";
-import type { CliContext } from "../context.ts";
-import { untilSignal } from "../until-signal.ts";
+import { wholeNumber } from "../../../app/cli/arguments.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { untilSignal } from "../../../app/cli/until-signal.ts";
 import { takeBackup } from "./take-backup.ts";
 
 interface BackupCommandOptions {

@@ -13,7 +13,7 @@ import { errorCode } from "../../../platform/postgres/errors.ts";
 import { unknownMigrations } from "../../../platform/postgres/migrations.ts";
 import { liftLimits } from "../../../platform/postgres/transactions.ts";
 import { someOf } from "../../../platform/readable-text.ts";
-import { beginRestore, endRestore } from "../../open-restore.ts";
+import { beginRestore, endRestore } from "../../../app/open-restore.ts";
 import { countRows, tablesOf } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, readManifest } from "./manifest.ts";
 

@@ -1,15 +1,15 @@
 import type { Knex } from "knex";
-import { listOrders } from "../../../contract/resources/orders.ts";
-import { holdRuns, type HeldRecipient } from "../../../dispatch/after-restore.ts";
-import { skipLostChanges } from "../../../feed/partitions.ts";
-import { skipLostEvents } from "../../../inbox/partitions.ts";
-import { recordRestore } from "../../../mirror/restores.ts";
-import { recordAct } from "../../../people/audit.ts";
+import { listOrders } from "../../../core/contract/resources/orders.ts";
+import { holdRuns, type HeldRecipient } from "../../../parts/delivery/dispatch/after-restore.ts";
+import { skipLostChanges } from "../../../core/mirror/changes/feed-partitions.ts";
+import { skipLostEvents } from "../../../core/inbox/partitions.ts";
+import { recordRestore } from "../../../core/mirror/restores.ts";
+import { recordAct } from "../../../app/people/audit.ts";
 import { databaseNow } from "../../../platform/postgres/database-clock.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
-import type { Runtime } from "../../runtime.ts";
-import { endRestore } from "../../open-restore.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { endRestore } from "../../../app/open-restore.ts";
 import { eraseCustomer } from "../customers.ts";
 
 /** What is known of a restored database from outside of it. */

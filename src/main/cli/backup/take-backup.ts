@@ -14,8 +14,8 @@ import {
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { appliedMigrations } from "../../../platform/postgres/migrations.ts";
 import { liftLimits, tryLock } from "../../../platform/postgres/transactions.ts";
-import { noteBackup } from "../../../mirror/backups.ts";
-import { isRestoreOpen, openRestore } from "../../open-restore.ts";
+import { noteBackup } from "../../../core/mirror/backups.ts";
+import { isRestoreOpen, openRestore } from "../../../app/open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
 import { leftSchemas, leftTables } from "../table-decisions.ts";

@@ -1,7 +1,7 @@
-import { lateBackupHours, readBackups, unsavedMs } from "../../../mirror/backups.ts";
+import { lateBackupHours, readBackups, unsavedMs } from "../../../core/mirror/backups.ts";
 import { durationText } from "../../../platform/readable-text.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type CheckResult, failed, ok, skipped } from "./check-result.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, failed, ok, skipped } from "../../../app/check-result.ts";
 
 /** Checks the age of the last verified backup, where any was ever begun. */
 export async function checkBackups(runtime: Pick<Runtime, "db">): Promise<CheckResult> {

@@ -2,11 +2,11 @@ import type { Knex } from "knex";
 import { newerMigrations, refusingMigrations } from "../../../platform/postgres/migrations.ts";
 import { type ChangedObject, changedObjects } from "../../../platform/postgres/schema-objects.ts";
 import { someOf } from "../../../platform/readable-text.ts";
-import { queuePoolSizes } from "../../../queue/backend.ts";
-import { type Runtime, poolSizes } from "../../runtime.ts";
-import { isRestoreOpen } from "../../open-restore.ts";
+import { queuePoolSizes } from "../../../core/queue/backend.ts";
+import { type Runtime, poolSizes } from "../../../app/runtime.ts";
+import { isRestoreOpen } from "../../../app/open-restore.ts";
 import { pendingSchema } from "../../schema.ts";
-import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "../../../app/check-result.ts";
 
 /** Checks that the database answers and has the tables of this version. */
 export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<CheckResult> {

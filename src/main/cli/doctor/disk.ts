@@ -1,6 +1,6 @@
 import { freePercent, freeText, readDiskSpace } from "../../../platform/disk-space.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "../../../app/check-result.ts";
 
 const limits = { warning: 10, failed: 2 };
 

@@ -1,21 +1,21 @@
 import type { Command } from "commander";
 import pc from "picocolors";
-import { getAccount } from "../../../contract/resources/account.ts";
-import { readLockWaits } from "../../../inbox/locked-events.ts";
-import { countByState } from "../../../inbox/queries.ts";
-import { readFeedHealth } from "../../../feed/partitions.ts";
-import { readPartitionHealth } from "../../../inbox/partitions.ts";
+import { getAccount } from "../../../core/contract/resources/account.ts";
+import { readLockWaits } from "../../../core/inbox/locked-events.ts";
+import { countByState } from "../../../core/inbox/queries.ts";
+import { readFeedHealth } from "../../../core/mirror/changes/feed-partitions.ts";
+import { readPartitionHealth } from "../../../core/inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { MailNotSent, openMailer } from "../../../platform/mail.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
-import { JobNotTaken, QueueUnavailable } from "../../../queue/job-queue.ts";
-import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
+import { JobNotTaken, QueueUnavailable } from "../../../core/queue/job-queue.ts";
+import { readRunLease } from "../../../parts/reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
-import { type Runtime, serviceLocation } from "../../runtime.ts";
+import { type Runtime, serviceLocation } from "../../../app/runtime.ts";
 import { reportsStandbyOf } from "../../schema.ts";
-import { type CliContext, withServiceAdvice } from "../context.ts";
+import { type CliContext, withServiceAdvice } from "../../../app/cli/context.ts";
 import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./database.ts";
-import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
+import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "../../../app/check-result.ts";
 import { checkDisk } from "./disk.ts";
 import { judgeRedis } from "./redis.ts";
 import { checkBackups } from "./backups.ts";
@@ -199,7 +199,7 @@ async function checkQueue(runtime: Runtime, { workerRuns }: { workerRuns: boolea
 
 async function checkRedis({ secrets }: Runtime): Promise<CheckResult[]> {
   if (secrets.redisUrl === null) return [];
-  const { examineRedis } = await import("../../../queue/examine-redis.ts");
+  const { examineRedis } = await import("../../../core/queue/examine-redis.ts");
   return judgeRedis(await examineRedis(secrets.redisUrl));
 }
 

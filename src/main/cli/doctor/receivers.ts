@@ -1,7 +1,7 @@
 import { counted, durationText } from "../../../platform/readable-text.ts";
-import { type Receivers, readReceivers } from "../../../receiver/heartbeats.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type CheckResult, failed, ok, warning } from "./check-result.ts";
+import { type Receivers, readReceivers } from "../../../core/receiver/heartbeats.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, failed, ok, warning } from "../../../app/check-result.ts";
 
 /** Checks that a receiver takes webhooks, and says when the last one came. */
 export async function checkReceivers(runtime: Pick<Runtime, "db">): Promise<CheckResult> {

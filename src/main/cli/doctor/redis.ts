@@ -1,6 +1,6 @@
 import { counted } from "../../../platform/readable-text.ts";
-import type { RedisFacts, RedisServerFacts } from "../../../queue/examine-redis.ts";
-import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
+import type { RedisFacts, RedisServerFacts } from "../../../core/queue/examine-redis.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "../../../app/check-result.ts";
 
 const kinds = {
   server: "one server",

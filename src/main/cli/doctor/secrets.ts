@@ -1,10 +1,10 @@
 import { counted } from "../../../platform/readable-text.ts";
 import type { Encryption } from "../../../platform/encryption.ts";
 import { someOf } from "../../../platform/readable-text.ts";
-import { type SecretRow, listCurrentSecretRows } from "../../../receiver/secrets-store.ts";
-import { isUsableRow } from "../../../receiver/secrets-overview.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type CheckResult, failed, ok } from "./check-result.ts";
+import { type SecretRow, listCurrentSecretRows } from "../../../core/receiver/secrets-store.ts";
+import { isUsableRow } from "../../../core/receiver/secrets-overview.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, failed, ok } from "../../../app/check-result.ts";
 
 const check = "signing secrets";
 

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import type { Runtime } from "../../runtime.ts";
-import { type CheckResult, advice, ok, skipped } from "./check-result.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, advice, ok, skipped } from "../../../app/check-result.ts";
 import { type ServerSetting, howToSet, readServerSettings } from "./database.ts";
 
 const check = "tuning";

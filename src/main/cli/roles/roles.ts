@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { UsageError } from "../../../platform/errors.ts";
 import { lastMigration } from "../../../platform/postgres/migrations.ts";
-import type { CliContext } from "../context.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
 import { rolesSql } from "./roles-sql.ts";
 
 export function registerRoles(program: Command, context: CliContext): void {

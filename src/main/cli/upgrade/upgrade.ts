@@ -6,8 +6,8 @@ import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform
 import { newerMigrations } from "../../../platform/postgres/migrations.ts";
 import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
 import { pendingSchema } from "../../schema.ts";
-import type { CliContext } from "../context.ts";
-import { untilSignal } from "../until-signal.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { untilSignal } from "../../../app/cli/until-signal.ts";
 import type { MigrationStep } from "../../../platform/postgres/migration-session.ts";
 import type { HeldLock } from "./lock-times.ts";
 import type { Rehearsal } from "./rehearse.ts";

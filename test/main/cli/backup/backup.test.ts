@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { registerAlerts } from "../../../../src/main/cli/alerts.ts";
+import { registerAlerts } from "../../../../src/parts/alerts/cli/alerts.ts";
 import { registerBackup } from "../../../../src/main/cli/backup/backup.ts";
 import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
 import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
@@ -14,7 +14,7 @@ import { erasedByLaterBackups, restoreBackup } from "../../../../src/main/cli/ba
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
 import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
-import { aloneInRestore, beginRestore, isRestoreOpen } from "../../../../src/main/open-restore.ts";
+import { aloneInRestore, beginRestore, isRestoreOpen } from "../../../../src/app/open-restore.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { findClientPrograms, libpqEnvironment } from "../../../../src/platform/postgres/client-programs.ts";
 import { exists } from "../../../../src/platform/files.ts";

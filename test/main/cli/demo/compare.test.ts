@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { type Snapshot, type WireObject, compareWithSnapshot } from "../../../../src/main/cli/demo/compare.ts";
+import { type Snapshot, type WireObject, compareWithSnapshot } from "../../../../src/parts/sandbox/cli/demo/compare.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 
 const at = "2026-03-01T10:00:00.000Z";

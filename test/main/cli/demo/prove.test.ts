@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type DemoSummary, whyNotProved } from "../../../../src/main/cli/demo/prove.ts";
+import { type DemoSummary, whyNotProved } from "../../../../src/parts/sandbox/cli/demo/prove.ts";
 
 const proving: DemoSummary = {
   delivered: 120,

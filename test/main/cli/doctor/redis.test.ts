@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { judgeRedis } from "../../../../src/main/cli/doctor/redis.ts";
-import type { RedisFacts, RedisServerFacts, SentinelFacts } from "../../../../src/queue/examine-redis.ts";
+import type { RedisFacts, RedisServerFacts, SentinelFacts } from "../../../../src/core/queue/examine-redis.ts";
 
 const server: RedisServerFacts = {
   version: "7.0.15",

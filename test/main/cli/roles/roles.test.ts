@@ -18,7 +18,7 @@ import { migrateSchema } from "../../../../src/main/schema.ts";
 import { lastMigration } from "../../../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";
 import { migratedSchemas } from "../../../../src/platform/postgres/schema-objects.ts";
-import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
+import { migrateQueueSchema } from "../../../../src/core/queue/backend.ts";
 import { type DatabaseRoles, makeDatabaseRoles } from "../../../support/database-roles.ts";
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";

@@ -1,0 +1,413 @@
+import { isIPv6 } from "node:net";
+import { isLoopbackHost } from "../../platform/http/loopback.ts";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { EnvelopePaths } from "../../core/contract/event-envelope.ts";
+import type { SignatureSchemeName } from "../../core/contract/signature/signature-scheme.ts";
+import { secretShapes } from "../../core/contract/secret-shapes.ts";
+import type { Role } from "../people/permissions.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import type { LogLevel } from "../../platform/log.ts";
+import { counted } from "../../platform/readable-text.ts";
+import { redact, registerSecretShapes } from "../../platform/redaction.ts";
+import { type Environment, type ReadFile, readSettings, unknownVariables } from "../../platform/settings.ts";
+import { readEnvFile, withEnvFile } from "./env-file.ts";
+import { type SettingInForce, settingsInForce } from "./settings-in-force.ts";
+import {
+  type Values,
+  alsoCalled,
+  embeddedDatabase,
+  ofOthers,
+  prefixedSecrets,
+  prefixes,
+  secretPrefixes,
+  settings,
+} from "./variables.ts";
+
+// Before any value can be read, refused or logged.
+registerSecretShapes(secretShapes);
+
+export interface Config {
+  /** `embedded`: our own PostgreSQL under `dataDir`; `external`: `secrets.databaseUrl`. */
+  readonly database: "embedded" | "external";
+  /** The backend of BullMQ; `redis`: `secrets.redisUrl`. */
+  readonly queueBackend: "postgres" | "redis";
+  /** The commerce service; `sandbox` if none is configured. `baseUrl` has neither /v1 nor a trailing slash. */
+  readonly service: { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+  readonly signature: {
+    readonly scheme: SignatureSchemeName;
+    readonly toleranceSeconds: number;
+  };
+  /** Where an event's body holds the parts of the envelope. */
+  readonly eventPlaces: Readonly<EnvelopePaths>;
+  readonly receiver: {
+    readonly host: string;
+    readonly port: number;
+    readonly maxBodyBytes: number;
+    readonly maxConnections: number;
+  };
+  /** Health and metrics of a process. `port` null: that of its kind (main/metrics/serve-metrics.ts). */
+  readonly admin: { readonly host: string; readonly port: number | null };
+  /** A worker drops a database connection whose statement has sent no byte for this long. */
+  readonly databaseSilenceSeconds: number;
+  /** Events are removed so many days after they arrived. */
+  readonly eventsKeepDays: number;
+  /** Changes are removed from the feed so many days after they were recorded. */
+  readonly changesKeepDays: number;
+  readonly sandbox: { readonly port: number };
+  readonly dashboard: {
+    readonly host: string;
+    readonly port: number;
+    /** The address at which people reach it, without a trailing slash; null: this machine alone does. */
+    readonly publicUrl: string | null;
+    /** Proxies before it that add to X-Forwarded-For. */
+    readonly proxies: number;
+    /** A proxy that names who signed in; its secret is `Secrets.proxySecret`. */
+    readonly proxySignIn: { readonly header: string; readonly peers: readonly string[] } | null;
+    /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
+    readonly oidc: {
+      readonly issuer: string;
+      readonly clientId: string;
+      readonly claim: string;
+      readonly rolesByGroup: Readonly<Record<string, readonly Role[]>>;
+    } | null;
+  };
+  /** The address at which the service reaches this deployment, without a trailing slash. */
+  readonly publicUrl: string | null;
+  /** The address of docs/runbooks.md, for messages. Null: they name its path. */
+  readonly runbooksUrl: string | null;
+  /** An absolute path. */
+  readonly dataDir: string;
+  /**
+   * `environment`: `secrets.encryptionKey`; `local`: a key made in `dataDir` (embedded defaults only, see
+   * encryption.ts); `none`: nothing can be encrypted, since every machine would have a different key.
+   */
+  readonly encryptionKey: "environment" | "local" | "none";
+  /** IANA name: the zone of day cut-offs and of the nightly run. */
+  readonly timeZone: string;
+  /** The acquirer's region, which selects the card networks' thresholds. */
+  readonly networkRegion: "global" | "lac" | "mena";
+  readonly reconcile: {
+    readonly cron: string;
+    readonly graceSeconds: number;
+    /** True: findings are recorded and the mirror is not changed. */
+    readonly reportOnly: boolean;
+    /** Overrides of the invariants' default modes. The names are checked where the invariants are known. */
+    readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
+  };
+  /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
+  readonly reportsMaxLagSeconds: number;
+  /** Where a month is closed by another person than the one who prepared it (reports/close/four-eyes.ts). */
+  readonly closeFourEyes: "dashboard" | "always" | "off";
+  /** Null: no report is mailed. */
+  readonly reportMail: ReportMail | null;
+  /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
+  readonly mailFrom: string | null;
+  /** An absolute path: handlers besides those of src/handlers/. */
+  readonly handlersDir: string | null;
+  /** An absolute path. Null: every rule is on and alerts go to the log only. */
+  readonly alerts: { readonly settingsFile: string | null };
+  /** An absolute path. Null: nothing is forwarded. */
+  readonly forward: { readonly settingsFile: string | null };
+  readonly logLevel: LogLevel;
+  /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
+  readonly tracing: { readonly endpoint: string } | null;
+}
+
+export interface ReportMail {
+  /** A cron expression, in `timeZone`. */
+  readonly cron: string;
+  readonly to: readonly string[];
+  /**
+   * `month`: covers the previous month; otherwise the previous day. The names are checked where the reports are known.
+   */
+  readonly reports: readonly { readonly name: string; readonly word: "day" | "month" | null }[];
+  readonly formats: readonly ("html" | "xlsx" | "csv")[];
+}
+
+/** Values can be read by name only: printing, logging or copying the object shows none of them. */
+export interface Secrets {
+  readonly databaseUrl: string | null;
+  /** Past the pooler. Where it is set, `databaseUrl` goes through one that lends connections by the transaction. */
+  readonly databaseDirectUrl: string | null;
+  /** A physical standby of `databaseUrl` that reports are read from; null: they are read from `databaseUrl`. */
+  readonly reportsDatabaseUrl: string | null;
+  readonly redisUrl: string | null;
+  readonly serviceApiKey: string | null;
+  /** Newest first; empty if the environment has none. The database may hold more. */
+  readonly webhookSecrets: readonly string[];
+  readonly oidcClientSecret: string | null;
+  readonly proxySecret: string | null;
+  readonly metricsToken: string | null;
+  /** 64 lower-case hex digits. */
+  readonly encryptionKey: string | null;
+  readonly previousEncryptionKeys: readonly string[];
+  readonly smtpUrl: string | null;
+  readonly tracingHeaders: string | null;
+  /** By the names of their variables, ALERT_…, to which the channels in the alert settings refer. */
+  readonly alertSecrets: Readonly<Record<string, string | null>>;
+  /** By the names of their variables, FORWARD_…, to which the destinations refer. */
+  readonly forwardSecrets: Readonly<Record<string, string | null>>;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  /** To be printed, not fatal: where settings come from, and unknown variables with our prefixes. */
+  readonly warnings: readonly string[];
+  /** Every setting, as people may see it. */
+  readonly settings: readonly SettingInForce[];
+}
+
+/** The user who called `sudo`. Not a setting, since it means nothing to a program that runs unattended. */
+export const sudoUser = (env: Environment = process.env): string | undefined => env["SUDO_USER"];
+
+/**
+ * Loads the configuration of this process from its environment and the `.env` file of the current directory. Throws
+ * `ConfigurationError`.
+ */
+export function loadOwnConfig(): LoadedConfig {
+  const read = withEnvFile(process.env, ".env", readEnvFile);
+  const loaded = loadConfig(read.environment, readText, process.env);
+  if (read.fromFile === null) return loaded;
+  showSdk(read.environment);
+  const settingsRead = `${counted(read.fromFile, "setting comes", "settings come")}`;
+  return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
+}
+
+/** OpenTelemetry's SDK reads its settings from the environment by itself, and knows no `.env` file. */
+function showSdk(environment: Environment): void {
+  for (const [name, value] of Object.entries(environment)) {
+    if (name.startsWith("OTEL_")) process.env[name] ??= value;
+  }
+}
+
+const readText: ReadFile = (file) => readFileSync(file, "utf8");
+
+/**
+ * Turns the environment into a frozen configuration. Creates, opens and contacts nothing; it reads only the files that
+ * `…_FILE` variables name. Throws one `ConfigurationError` that lists every bad variable, what is wrong with it and
+ * what it should be. The error never shows a secret.
+ */
+export function loadConfig(
+  env: Environment = process.env,
+  readFile: ReadFile = readText,
+  /** What of `env` comes from no `.env` file. */
+  own: Environment = env,
+): LoadedConfig {
+  const { values, problems: wrong } = readSettings(settings, env, readFile);
+  const isFromFile = (name: string): boolean => own[name] === undefined;
+  const unknown = unknownVariables(settings, env, { prefixes, alsoCalled, ofOthers, isFromFile });
+  const misspelled = new Set(unknown.problems.map(({ name }) => name));
+  const secretsFrom = (prefix: string) => readSettings(prefixedSecrets(prefix, env, misspelled), env, readFile);
+  const [alerts, forward] = [secretsFrom(secretPrefixes.alerts), secretsFrom(secretPrefixes.forward)];
+  const problems = [...wrong, ...alerts.problems, ...forward.problems];
+  const bad = new Set(problems.map(({ name }) => name));
+  const texts = [...[...problems, ...unknown.problems].map(({ text }) => text), ...contradictions(values, bad)];
+  if (texts.length > 0) throw new ConfigurationError(explain(texts));
+  return {
+    config: freezeDeep(configOf(values)),
+    secrets: redact(secretsOf(values, alerts.values, forward.values)),
+    warnings: unknown.warnings,
+    settings: settingsInForce(
+      {
+        ...settings,
+        ...prefixedSecrets(secretPrefixes.alerts, env, misspelled),
+        ...prefixedSecrets(secretPrefixes.forward, env, misspelled),
+      },
+      env,
+      own,
+    ),
+  };
+}
+
+function configOf(values: Values): Config {
+  const database = isEmbedded(values.DATABASE_URL) ? "embedded" : "external";
+  return {
+    database,
+    queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
+    service: values.SVC_BASE_URL === null ? { kind: "sandbox" } : { kind: "remote", baseUrl: values.SVC_BASE_URL },
+    signature: {
+      scheme: values.SVC_SIGNATURE_SCHEME,
+      toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
+    },
+    eventPlaces: values.SVC_EVENT_PLACES,
+    receiver: {
+      host: values.HOST,
+      port: values.PORT,
+      maxBodyBytes: values.WEBHOOK_MAX_BYTES,
+      maxConnections: values.WEBHOOK_MAX_CONNECTIONS,
+    },
+    admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
+    databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
+    eventsKeepDays: values.EVENTS_KEEP_DAYS,
+    changesKeepDays: values.CHANGES_KEEP_DAYS,
+    sandbox: { port: values.SANDBOX_PORT },
+    dashboard: {
+      host: values.DASHBOARD_HOST,
+      port: values.DASHBOARD_PORT,
+      publicUrl: values.PUBLIC_DASHBOARD_URL,
+      proxies: values.DASHBOARD_PROXIES,
+      proxySignIn:
+        values.DASHBOARD_PROXY_HEADER === null || values.DASHBOARD_PROXY_PEERS === null
+          ? null
+          : { header: values.DASHBOARD_PROXY_HEADER, peers: values.DASHBOARD_PROXY_PEERS },
+      oidc: oidcOf(values),
+    },
+    publicUrl: values.PUBLIC_URL,
+    runbooksUrl: values.RUNBOOKS_URL,
+    dataDir: resolve(values.TALLYHOOK_DATA_DIR),
+    encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
+    timeZone: values.TALLYHOOK_TIME_ZONE,
+    networkRegion: values.CARD_NETWORK_REGION,
+    reconcile: {
+      cron: values.RECONCILE_CRON,
+      graceSeconds:
+        values.RECONCILE_GRACE_SECONDS ?? (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
+      reportOnly: values.RECONCILE_MODE === "report",
+      identities: values.RECONCILE_IDENTITIES,
+    },
+    reportsMaxLagSeconds: values.REPORTS_MAX_LAG_SECONDS,
+    closeFourEyes: values.REPORTS_CLOSE_FOUR_EYES,
+    reportMail: reportMailOf(values),
+    mailFrom: values.MAIL_FROM,
+    handlersDir: values.TALLYHOOK_HANDLERS === null ? null : resolve(values.TALLYHOOK_HANDLERS),
+    alerts: {
+      settingsFile: values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
+    },
+    forward: {
+      settingsFile: values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
+    },
+    logLevel: values.LOG_LEVEL,
+    tracing: tracingOf(values),
+  };
+}
+
+/** A younger difference may be an event on its way. The sandbox delivers within seconds. */
+const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
+
+const isEmbedded = (databaseUrl: string | null): boolean => databaseUrl === null || databaseUrl === embeddedDatabase;
+
+function secretsOf(
+  values: Values,
+  alertSecrets: Secrets["alertSecrets"],
+  forwardSecrets: Secrets["forwardSecrets"],
+): Secrets {
+  return {
+    databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
+    databaseDirectUrl: values.DATABASE_DIRECT_URL,
+    reportsDatabaseUrl: values.REPORTS_DATABASE_URL,
+    redisUrl: values.REDIS_URL,
+    serviceApiKey: values.SVC_API_KEY,
+    webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
+    oidcClientSecret: values.DASHBOARD_OIDC_CLIENT_SECRET,
+    proxySecret: values.DASHBOARD_PROXY_SECRET,
+    metricsToken: values.METRICS_TOKEN,
+    encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
+    previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
+    smtpUrl: values.SMTP_URL,
+    tracingHeaders: values.OTEL_EXPORTER_OTLP_HEADERS,
+    alertSecrets: redact(alertSecrets),
+    forwardSecrets: redact(forwardSecrets),
+  };
+}
+
+function reportMailOf(
+  values: Pick<Values, "REPORTS_CRON" | "REPORTS_MAIL_TO" | "REPORTS_MAIL" | "REPORTS_MAIL_FORMAT">,
+): ReportMail | null {
+  const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
+  if (cronText === null || to === null) return null;
+  return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
+}
+
+function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled }: Values): Config["tracing"] {
+  return endpoint === null || disabled === "true" ? null : { endpoint };
+}
+
+function oidcOf(values: Values): Config["dashboard"]["oidc"] {
+  const { DASHBOARD_OIDC_ISSUER: issuer, DASHBOARD_OIDC_CLIENT_ID: clientId } = values;
+  const { DASHBOARD_OIDC_CLAIM: claim, DASHBOARD_OIDC_ROLES: rolesByGroup } = values;
+  if (issuer === null || clientId === null || rolesByGroup === null) return null;
+  return { issuer, clientId, claim, rolesByGroup };
+}
+
+function encryptionKeySource(key: string | null, database: Config["database"]): Config["encryptionKey"] {
+  if (key !== null) return "environment";
+  return database === "embedded" ? "local" : "none";
+}
+
+/** As a URL has it. */
+const urlHost = (host: string): string => (isIPv6(host) ? `[${host}]` : host.toLowerCase());
+
+function explain(problems: readonly string[]): string {
+  const many = problems.length > 1 ? `${problems.length} settings are` : "One setting is";
+  return `${many} wrong:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`;
+}
+
+function freezeDeep<T extends object>(object: T): T {
+  for (const value of Object.values(object)) {
+    if (typeof value === "object" && value !== null) freezeDeep(value);
+  }
+  return Object.freeze(object);
+}
+
+/** Variables that must be set together or not at all, with what both mean and what neither means. */
+const pairs = [
+  ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
+  ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_ID", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_SECRET", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_ROLES", "people sign in with the company's account", "they do not"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_SECRET", "a proxy says who signs in", "nobody but the dashboard does"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_PEERS", "a proxy says who signs in", "nobody but the dashboard does"],
+  ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
+] as const;
+
+/** Contradictions between variables, a sentence or two each. Variables in `bad` are skipped. Pure. */
+function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
+  const texts: string[] = [];
+  for (const [one, other, both, none] of pairs) {
+    const isSet = [values[one] !== null, values[other] !== null];
+    if (isSet[0] === isSet[1] || bad.has(one) || bad.has(other)) continue;
+    const [present, absent] = isSet[0] === true ? [one, other] : [other, one];
+    texts.push(`${present} is set and ${absent} is not. Set both (${both}) or none (${none}).`);
+  }
+  if (values.SVC_BASE_URL !== null && values.DATABASE_URL === null && !bad.has("DATABASE_URL")) {
+    texts.push(
+      "SVC_BASE_URL is set and DATABASE_URL is not. Set DATABASE_URL to your PostgreSQL, or, to try Tallyhook with a " +
+        `database on this machine, to the word ${embeddedDatabase}.`,
+    );
+  }
+  if (values.DATABASE_DIRECT_URL !== null && isEmbedded(values.DATABASE_URL) && !bad.has("DATABASE_URL")) {
+    texts.push(
+      "DATABASE_DIRECT_URL is set and DATABASE_URL names no server. Set DATABASE_URL to the database by way of the " +
+        "pooler; without a pooler, set DATABASE_URL alone.",
+    );
+  }
+  if (values.REPORTS_DATABASE_URL !== null && isEmbedded(values.DATABASE_URL)) {
+    if (!bad.has("DATABASE_URL")) {
+      texts.push(
+        "REPORTS_DATABASE_URL is set, and the embedded database has no standby. Set DATABASE_URL to the primary, or " +
+          "leave out REPORTS_DATABASE_URL.",
+      );
+    }
+  }
+  const isOpen = !isLoopbackHost(urlHost(values.DASHBOARD_HOST));
+  if (isOpen && values.PUBLIC_DASHBOARD_URL?.startsWith("https:") !== true) {
+    texts.push(
+      `DASHBOARD_HOST is ${values.DASHBOARD_HOST}, which other machines can reach, and PUBLIC_DASHBOARD_URL has no https. ` +
+        "Put a proxy that speaks https before the dashboard and set PUBLIC_DASHBOARD_URL to its address, or leave out " +
+        "DASHBOARD_HOST.",
+    );
+  }
+  if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
+    texts.push(`PORT and ADMIN_PORT are both ${values.PORT}. Use two ports: only PORT is public.`);
+  }
+  if (values.REPORTS_CRON !== null && values.SMTP_URL === null && !bad.has("SMTP_URL")) {
+    texts.push(
+      "REPORTS_CRON is set and SMTP_URL is not. Set SMTP_URL and MAIL_FROM: reports are mailed through the one and " +
+        "come from the other.",
+    );
+  }
+  return texts;
+}

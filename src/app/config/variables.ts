@@ -1,0 +1,431 @@
+import { logLevels } from "../../platform/log.ts";
+import {
+  addressList,
+  baseUrl,
+  choices,
+  cron,
+  file,
+  fraction,
+  headerName,
+  headerPairs,
+  headerToken,
+  hexKey,
+  hexKeyList,
+  host,
+  integer,
+  mailAddress,
+  mailAddressList,
+  mailServerUrl,
+  namedItems,
+  oneLineOfText,
+  oneOf,
+  orWord,
+  path,
+  port,
+  postgresUrl,
+  printable,
+  secretList,
+  subsetOf,
+  timeZone,
+  urlWithScheme,
+} from "../../platform/setting-kinds.ts";
+import { redisUrl } from "./redis-url.ts";
+import { serviceBaseUrl } from "./service-base-url.ts";
+import {
+  type Environment,
+  type ReadSettings,
+  type Setting,
+  optional,
+  secret,
+  setting,
+} from "../../platform/settings.ts";
+import { signatureSchemeNames } from "../../core/contract/signature/signature-scheme.ts";
+import { defaultEnvelopePaths } from "../../core/contract/event-envelope.ts";
+import { groupRoles } from "./group-roles.ts";
+import { leastKeepDays } from "../../core/inbox/partitions.ts";
+import { envelopePlaces } from "./envelope-places.ts";
+
+/**
+ * The value of DATABASE_URL for the embedded server. If no service is configured, an unset DATABASE_URL means the same.
+ */
+export const embeddedDatabase = "embedded";
+
+const databaseUrl = postgresUrl("postgres://user:password@host:5432/database (special characters percent-encoded)");
+
+const database = {
+  DATABASE_URL: secret(
+    orWord(embeddedDatabase, databaseUrl),
+    'Where everything is kept: one host (docs/operations.md, "Failover of PostgreSQL"), encoded in UTF8. The word ' +
+      "embedded means the PostgreSQL in TALLYHOOK_DATA_DIR, and so does not setting it, unless SVC_BASE_URL is set.",
+  ),
+  DATABASE_DIRECT_URL: secret(
+    databaseUrl,
+    "The same database past a pooler that lends connections by the transaction, where DATABASE_URL goes through one " +
+      '(docs/operations.md, "Behind a pooler"). Without it, everything goes through DATABASE_URL.',
+  ),
+  REPORTS_DATABASE_URL: secret(
+    postgresUrl("postgres://user:password@standby:5432/database"),
+    'A physical standby of DATABASE_URL to read reports from (docs/operations.md, "A standby for reports"). Without ' +
+      "it, reports are read from DATABASE_URL.",
+  ),
+  REPORTS_MAX_LAG_SECONDS: setting(
+    integer(1, 86_400, "seconds"),
+    300,
+    "A report of now is refused while the standby is further behind.",
+  ),
+  DATABASE_SILENCE_SECONDS: setting(
+    integer(10, 86_400, "seconds"),
+    300,
+    "A worker closes a database connection on which a statement has sent nothing for this long, as after a failover " +
+      "that left the connection open. It must be longer than the longest statement; lower it where failovers are more " +
+      "frequent than large reports.",
+  ),
+  REDIS_URL: secret(
+    redisUrl,
+    'The queue: one server, a cluster, or the Sentinels of a master (docs/operations.md, "A Redis of several ' +
+      'servers"), with maxmemory-policy noeviction. Without it, the queue is in PostgreSQL.',
+  ),
+};
+
+const service = {
+  SVC_BASE_URL: optional(
+    serviceBaseUrl,
+    "https://api.example.com",
+    "The commerce service. Set it together with SVC_API_KEY; without both, the sandbox is the service.",
+  ),
+  SVC_API_KEY: secret(headerToken(8), "The secret key to the service's interface."),
+  SVC_WEBHOOK_SECRETS: secret(
+    secretList(16),
+    "The signing secrets of the webhook endpoint. A receiver needs one, here or kept in the database (secrets add, " +
+      'endpoint register). "none", also in a file: the database has them.',
+  ),
+  SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc", "How the service signs."),
+  SVC_SIGNATURE_TOLERANCE_SECONDS: setting(
+    integer(1, 86_400, "seconds"),
+    300,
+    "How far the time in a signature may be off, to either side.",
+  ),
+  SVC_EVENT_PLACES: setting(
+    envelopePlaces,
+    defaultEnvelopePaths,
+    "Where the parts of an event lie in its body. Only what differs need be named; the same for receivers and workers.",
+  ),
+};
+
+const receiver = {
+  HOST: setting(host, "0.0.0.0", "Where the receiver listens."),
+  PORT: setting(port, 3000, "The receiver's port, the only public one. Put TLS in front of it."),
+  PUBLIC_URL: optional(
+    baseUrl("https://hooks.example.com"),
+    "https://hooks.example.com",
+    "Where the service reaches the receiver: for endpoint register, and for the nightly look at the endpoint.",
+  ),
+  WEBHOOK_MAX_BYTES: setting(
+    integer(1_024, 67_108_864, "bytes"),
+    1_048_576,
+    "Larger bodies get 413. Past 64 MiB (or four times this) of bodies under way, further ones get 503 unread.",
+  ),
+  WEBHOOK_MAX_CONNECTIONS: setting(
+    integer(1, 65_535, "connections"),
+    1_024,
+    "Past it, connections that wait for no answer are closed in favour of new ones.",
+  ),
+};
+
+const encryption = {
+  TALLYHOOK_ENCRYPTION_KEY: secret(
+    hexKey,
+    "Encrypts signing secrets and second factors in the database; the same on every machine. Keep a copy where the " +
+      "database's backups are not. On the embedded database one is made in TALLYHOOK_DATA_DIR; else, without it, no " +
+      "secret can be kept in the database.",
+  ),
+  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(
+    hexKeyList,
+    'For reading what older keys encrypted (docs/operations.md, "Changing the encryption key").',
+  ),
+};
+
+const dashboard = {
+  DASHBOARD_HOST: setting(
+    host,
+    "127.0.0.1",
+    "Where the dashboard listens: beyond loopback only if PUBLIC_DASHBOARD_URL has https.",
+  ),
+  DASHBOARD_PORT: setting(port, 3002, "The dashboard's port."),
+  PUBLIC_DASHBOARD_URL: optional(
+    baseUrl("https://tallyhook.example.com"),
+    "https://tallyhook.example.com",
+    "Where people reach the dashboard: the address of a proxy before it that speaks https. It answers under that name " +
+      "alone, and under those of this machine. Alerts link to it.",
+  ),
+  DASHBOARD_PROXIES: setting(
+    integer(0, 10, "proxies"),
+    0,
+    "How many proxies before the dashboard add to X-Forwarded-For. Sign-ins are throttled, and acts recorded, by the " +
+      "address that follows from it; an IPv6 address counts with its whole /64.",
+  ),
+  DASHBOARD_OIDC_ISSUER: optional(
+    baseUrl("https://login.example.com"),
+    "https://login.example.com",
+    "People sign in with the company's account, by OpenID Connect. Set it together with DASHBOARD_OIDC_CLIENT_ID, " +
+      "DASHBOARD_OIDC_CLIENT_SECRET and DASHBOARD_OIDC_ROLES.",
+  ),
+  DASHBOARD_OIDC_CLIENT_ID: optional(printable, "tallyhook", "What the company's provider calls this dashboard."),
+  DASHBOARD_OIDC_CLIENT_SECRET: secret(printable, "The dashboard's secret at the company's provider."),
+  DASHBOARD_OIDC_CLAIM: setting(printable, "groups", "The claim that names a person's groups."),
+  DASHBOARD_OIDC_ROLES: optional(
+    groupRoles,
+    "billing-team=finance+viewer,oncall=operator",
+    "The roles of each group (docs/dashboard.md).",
+  ),
+  DASHBOARD_PROXY_HEADER: optional(
+    headerName,
+    "X-Forwarded-Email",
+    "A proxy has people sign in, and names them by e-mail address in this header. Set it together with " +
+      "DASHBOARD_PROXY_SECRET and DASHBOARD_PROXY_PEERS.",
+  ),
+  DASHBOARD_PROXY_SECRET: secret(headerToken(16), "What that proxy sends in X-Tallyhook-Proxy-Secret."),
+  DASHBOARD_PROXY_PEERS: optional(
+    addressList,
+    "10.0.0.5,10.0.0.6",
+    "The addresses of that proxy; from any other the header counts for nothing.",
+  ),
+};
+
+const reconciliation = {
+  TALLYHOOK_TIME_ZONE: setting(
+    timeZone,
+    "UTC",
+    "Where a day ends in reports, when schedules run, and the times in alerts. After a change run reconcile --full: " +
+      "daily-control compares days as they were cut when they were read.",
+  ),
+  // In nearly every zone, daylight saving neither skips nor repeats this hour.
+  RECONCILE_CRON: setting(cron, "30 3 * * *", "When the nightly run starts, in TALLYHOOK_TIME_ZONE."),
+  RECONCILE_MODE: setting(
+    oneOf(["heal", "report"]),
+    "heal",
+    "With report, findings are recorded and the mirror is not changed.",
+  ),
+  RECONCILE_GRACE_SECONDS: optional(
+    integer(0, 86_400, "seconds"),
+    "600",
+    'Younger differences are read again after so long; also the time between two answers "unknown" that mean a ' +
+      "deleted customer. Without it 600, and 5 for the sandbox.",
+  ),
+  RECONCILE_IDENTITIES: setting(
+    choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
+    {},
+    'Modes of accounting invariants, where another is wanted than each has (docs/operations.md, "Accounting ' +
+      'invariants").',
+  ),
+  CARD_NETWORK_REGION: setting(
+    oneOf(["global", "lac", "mena"]),
+    "global",
+    "Where the acquirer is, for the card networks' thresholds (network-monitor, its alert): lac is Latin America and " +
+      "the Caribbean, mena the Middle East and North Africa.",
+  ),
+};
+
+const storage = {
+  EVENTS_KEEP_DAYS: setting(
+    integer(leastKeepDays, 36_500, "days"),
+    400,
+    "Events are removed so many days after they arrived; the mirror and its history stay (docs/operations.md, " +
+      '"Keeping the inbox small").',
+  ),
+  CHANGES_KEEP_DAYS: setting(
+    integer(1, 36_500, "days"),
+    30,
+    "Changes leave the feed so many days after they were recorded, if every consumer has read them (docs/feed.md, " +
+      '"What is kept").',
+  ),
+  TALLYHOOK_DATA_DIR: setting(
+    path,
+    ".data",
+    "What the embedded database, its key and the sandbox keep. Its name may have no double quote, dollar sign or " +
+      "backquote in it.",
+  ),
+};
+
+const reports = {
+  REPORTS_CRON: optional(
+    cron,
+    "0 7 * * *",
+    "When reports are mailed, in TALLYHOOK_TIME_ZONE (docs/finance.md). Set it together with REPORTS_MAIL_TO, SMTP_URL " +
+      "and MAIL_FROM; without it none is mailed.",
+  ),
+  REPORTS_MAIL_TO: optional(mailAddressList, "finance@example.com", "To whom reports are mailed."),
+  REPORTS_MAIL: setting(
+    namedItems(["day", "month"], "daily-control,exceptions,journal:month"),
+    [
+      { name: "daily-control", word: null },
+      { name: "exceptions", word: null },
+      { name: "past-due-aging", word: null },
+      { name: "month-end", word: "month" },
+    ],
+    "Which reports are mailed: a name for the day before, name:month for the month before.",
+  ),
+  REPORTS_MAIL_FORMAT: setting(subsetOf(["html", "xlsx", "csv"]), ["html"], "As what reports are attached."),
+  REPORTS_CLOSE_FOUR_EYES: setting(
+    oneOf(["dashboard", "always", "off"]),
+    "dashboard",
+    "Whether who closes a month must be another than who prepared it: on the dashboard, while the command close needs " +
+      "one person and warns; always, for the command as well, by names that nobody checks; or off, for neither " +
+      '(docs/finance.md, "Four eyes").',
+  ),
+};
+
+const messages = {
+  ALERT_SETTINGS_FILE: optional(
+    file,
+    "/etc/tallyhook/alerts.jsonc",
+    'The settings of alerts, a copy of alerts.example.jsonc (docs/operations.md, "Alert channels"). Without it, every ' +
+      "rule is on and alerts go to the log alone.",
+  ),
+  RUNBOOKS_URL: optional(
+    baseUrl("https://github.com/example/tallyhook/blob/main/docs/runbooks.md"),
+    "https://github.com/example/tallyhook/blob/main/docs/runbooks.md",
+    "Where people read docs/runbooks.md, such as its page in your fork: every alert links to its rule's section. " +
+      "Without it, alerts name the path.",
+  ),
+  SMTP_URL: secret(
+    mailServerUrl,
+    "The mail server for reports and alerts; smtp:// goes on with STARTTLS, except to this machine itself. Set it together with MAIL_FROM; without " +
+      "both, no mail is sent.",
+  ),
+  MAIL_FROM: optional(mailAddress, "tallyhook@example.com", "The sender of mails."),
+  FORWARD_SETTINGS_FILE: optional(
+    file,
+    "/etc/tallyhook/forward.jsonc",
+    "What is sent to other programs, a copy of forward.example.jsonc (docs/forwarding.md). Without it, nothing is.",
+  ),
+  TALLYHOOK_HANDLERS: optional(
+    path,
+    "/srv/handlers",
+    "Your handlers (docs/handlers.md) besides those of src/handlers/.",
+  ),
+};
+
+const observation = {
+  ADMIN_HOST: setting(host, "127.0.0.1", "Where a process answers /healthz and /metrics."),
+  ADMIN_PORT: optional(
+    port,
+    "3001",
+    "Where a process answers /healthz and /metrics. Without it each kind has its own, so that all run side by side on " +
+      "one machine: worker and start 3001, receiver 3003, dashboard 3004, handlers run 3005. Another than PORT.",
+  ),
+  METRICS_TOKEN: secret(
+    headerToken(16),
+    "Who sends it as a bearer token may read /metrics (docs/metrics.md). Without it, who asks from the same machine.",
+  ),
+  LOG_LEVEL: setting(oneOf(logLevels), "info", "What is logged: this and what is more severe."),
+  // By OpenTelemetry's own names. The SDK reads what is not here from the environment by itself (docs/tracing.md).
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    urlWithScheme(["http", "https"], "http://127.0.0.1:4318"),
+    "http://127.0.0.1:4318",
+    "Where traces are sent (docs/tracing.md). Without it there are no spans.",
+  ),
+  OTEL_EXPORTER_OTLP_HEADERS: secret(headerPairs, "Headers of what is sent there."),
+  OTEL_SERVICE_NAME: optional(
+    oneLineOfText,
+    "tallyhook",
+    "What the traces call a process. Without it tallyhook-receiver, tallyhook-worker and so on.",
+  ),
+  OTEL_RESOURCE_ATTRIBUTES: optional(
+    oneLineOfText,
+    "deployment.environment.name=production",
+    "What else the traces say of where they come from.",
+  ),
+  OTEL_TRACES_SAMPLER: setting(
+    oneOf([
+      "always_on",
+      "always_off",
+      "traceidratio",
+      "parentbased_always_on",
+      "parentbased_always_off",
+      "parentbased_traceidratio",
+    ]),
+    "parentbased_always_on",
+    "Which traces are sent; by default all.",
+  ),
+  OTEL_TRACES_SAMPLER_ARG: optional(
+    fraction,
+    "0.1",
+    "The part of the traces that a sampler with traceidratio sends. Without it all.",
+  ),
+  OTEL_SDK_DISABLED: setting(oneOf(["true", "false"]), "false", "With true no trace is sent, whatever else is set."),
+};
+
+const sandbox = {
+  SANDBOX_PORT: setting(port, 4010, "The sandbox's port, on loopback."),
+};
+
+/** Every environment variable that Tallyhook reads, except the secrets of alert channels and of destinations. */
+export const settings = {
+  ...database,
+  ...service,
+  ...receiver,
+  ...encryption,
+  ...dashboard,
+  ...reconciliation,
+  ...storage,
+  ...reports,
+  ...messages,
+  ...observation,
+  ...sandbox,
+} as const;
+
+/** How people find them: every setting has one topic. */
+export const topics: readonly {
+  title: string;
+  settings: Readonly<Record<string, Setting<unknown>>>;
+}[] = [
+  { title: "Database and queue", settings: database },
+  { title: "The service", settings: service },
+  { title: "Receiver", settings: receiver },
+  { title: "Encryption", settings: encryption },
+  { title: "Dashboard, and how people sign in", settings: dashboard },
+  { title: "Days, and reconciliation", settings: reconciliation },
+  { title: "What is kept", settings: storage },
+  { title: "Reports", settings: reports },
+  { title: "Alerts, mail, and your own code", settings: messages },
+  { title: "Health, logs and traces", settings: observation },
+  { title: "Sandbox", settings: sandbox },
+];
+
+export type Values = ReadSettings<typeof settings>["values"];
+
+/** Variables with these prefixes are meant for Tallyhook. */
+export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_", "DASHBOARD_"];
+
+/** Of variables with secrets by any name that the user chose. */
+export const secretPrefixes = { alerts: "ALERT_", forward: "FORWARD_" } as const;
+
+/** What a `.env` file calls a setting that has another name. */
+export const alsoCalled: Readonly<Record<string, string>> = {
+  METRICS_HOST: "ADMIN_HOST",
+  METRICS_PORT: "ADMIN_PORT",
+  RECEIVER_HOST: "HOST",
+  RECEIVER_PORT: "PORT",
+  WEBHOOK_PORT: "PORT",
+  ALERTS_CONFIG: "ALERT_SETTINGS_FILE",
+  FORWARDS_CONFIG: "FORWARD_SETTINGS_FILE",
+};
+
+/** Names in a `.env` file that are read by other programs, by Compose's files, or under names that people choose. */
+export const ofOthers =
+  /^(?:PG|NODE_|NPM_|COMPOSE_|DOCKER_|POSTGRES_|REDIS_|OTEL_|PROMETHEUS_|GRAFANA_|SECRETS_DIR$|ALERT_|FORWARD_|TZ$|LC_|LANG$|HTTPS?_PROXY$|NO_PROXY$)/;
+
+/** The variables with secrets that begin with a prefix: any name, but no misspelled setting. */
+export function prefixedSecrets(
+  prefix: string,
+  env: Environment,
+  misspelled: ReadonlySet<string>,
+): Record<string, Setting<string | null>> {
+  const names = Object.keys(env)
+    .filter((name) => name.startsWith(prefix))
+    .filter((name) => !Object.hasOwn(settings, name) && !misspelled.has(name))
+    .map((name) => name.replace(/_FILE$/, ""));
+  const about = "A secret of an alert channel or of a destination, by the name that its settings give it.";
+  return Object.fromEntries(names.map((name) => [name, secret(printable, about)]));
+}

@@ -1,0 +1,71 @@
+import { changingCase, noting } from "../../people/case-acts.ts";
+import type { CaseKind, RecordedChange } from "../../people/cases.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { actRoute } from "../act-route.ts";
+import type { PageDeps, Route } from "../route.ts";
+import { casePath } from "./case.ts";
+import { time } from "./time.ts";
+
+export interface CaseOf {
+  kind: CaseKind;
+  /** Of the page on which the case stands, with `:id`: `/dunning/:id`. */
+  path: string;
+  /** Whether there is such a thing: nobody looks after what is not there. */
+  exists(deps: PageDeps, id: string): Promise<boolean>;
+}
+
+/** What the forms of `renderCase` lead to: assign, snooze, note. Each leads back to the page of the case. */
+export function caseRoutes({ kind, path, exists }: CaseOf): readonly Route[] {
+  const caseDeps = (deps: PageDeps) => ({ ...deps, exists: (id: string) => exists(deps, id) });
+  const page = (id: string) => casePath(path, id);
+  return [
+    actRoute({
+      act: changingCase,
+      deps: caseDeps,
+      back: ({ id }) => page(id),
+      now: renderChanges,
+      path: `${path}/assign`,
+      given: { kind, until: null, days: null },
+      done: ({ email }, { id }) => ({
+        to: page(id),
+        notice: email === null ? "Assigned to nobody." : `Assigned to ${email}.`,
+      }),
+    }),
+    actRoute({
+      act: changingCase,
+      deps: caseDeps,
+      back: ({ id }) => page(id),
+      now: renderChanges,
+      path: `${path}/snooze`,
+      given: { kind, assignee: null },
+      done: ({ snoozedUntil }, { id }) => ({
+        to: page(id),
+        notice: snoozedUntil === null ? "The snooze has ended." : "Snoozed.",
+      }),
+    }),
+    actRoute({
+      act: noting,
+      path: `${path}/note`,
+      deps: caseDeps,
+      given: { kind },
+      back: ({ id }) => page(id),
+      done: (_, { id }) => ({ to: page(id), notice: "The note was added." }),
+    }),
+  ];
+}
+
+const renderChanges = (changes: unknown, { timeZone }: PageDeps): Html =>
+  html`<ul>
+    ${(changes as readonly RecordedChange[]).map(
+      (each) => html`<li>${time(each.at, timeZone)}: ${each.by} ${renderChange(each, timeZone)}</li>`,
+    )}
+  </ul>`;
+
+function renderChange({ before, after }: RecordedChange, timeZone: string): Html {
+  if (before.assignee !== after.assignee) {
+    return html`assigned it to ${after.assignee ?? "nobody"}`;
+  }
+  return after.snoozedUntil === null
+    ? html`ended the snooze`
+    : html`snoozed it until ${time(after.snoozedUntil, timeZone)}`;
+}

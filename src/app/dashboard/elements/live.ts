@@ -1,0 +1,13 @@
+import { type Html, html } from "../../../platform/html.ts";
+
+/**
+ * A part of a page that keeps itself up to date where script runs (assets/script.js): every few seconds the page is
+ * asked for again, and this part of it replaced. It pauses by its button, while something in it is chosen, and while
+ * nobody looks. Without script it is as it was. One a page. Pure.
+ */
+export const live = (content: Html): Html =>
+  html`<div class="row live needs-script">
+      <button type="button" class="second" data-live-toggle aria-pressed="false">Pause</button>
+      <p class="hint" role="status" data-live-said></p>
+    </div>
+    <div data-live>${content}</div>`;

@@ -1,0 +1,126 @@
+import { type AuditRow, changedValues } from "../../../people/audit.ts";
+import { mirrorResources } from "../../../../core/mirror/resources.ts";
+import { type Html, html } from "../../../../platform/html.ts";
+import type { Permission } from "../../../people/permissions.ts";
+import { withoutControls } from "../../../../platform/readable-text.ts";
+import { ownPath } from "../../own-path.ts";
+import { objectPath } from "../../elements/object-link.ts";
+import { type PageOf, pager, withQuery } from "../../elements/paging.ts";
+import { table } from "../../elements/table.ts";
+import { time } from "../../elements/time.ts";
+import type { Visitor } from "../../route.ts";
+import { tabs } from "./sections.ts";
+
+interface AuditPage {
+  acts: PageOf<AuditRow>;
+  query: URLSearchParams;
+  visitor: Visitor;
+  timeZone: string;
+}
+
+const path = "/admin/audit";
+
+/** Pure. */
+export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html {
+  const only = (name: string, value: string): Html =>
+    html`<a href="${withQuery(path, query, { [name]: value, before: null })}">${withoutControls(value)}</a>`;
+  return html`${tabs(visitor, path)} ${renderFilters(query)}
+  ${table<AuditRow>(
+    [
+      { name: "When", cell: ({ at }) => time(at, timeZone) },
+      {
+        name: "Who",
+        cell: ({ actor, via, address }) =>
+          html`<bdi>${only("by", actor)}</bdi><br />
+            <span class="hint moment">${via}${address !== null && ` from ${address}`}</span>`,
+      },
+      { name: "What", cell: ({ action }) => only("action", action) },
+      {
+        name: "On",
+        cell: ({ subject }) => (subject === null ? "–" : subjectLink(subject, visitor)),
+      },
+      { name: "Change", kind: "long", cell: renderChange },
+    ],
+    acts.rows,
+    { caption: "Newest first", empty: query.size === 0 ? noneYet : noneMatches },
+  )}
+  ${pager(path, query, acts.older)}`;
+}
+
+const noneYet = html`Nobody has done anything yet. Acts stand here from the first sign-in on.`;
+const noneMatches = html`Nobody did any of this. <a href="${path}">Show all</a>`;
+
+const field = (query: URLSearchParams, name: string, label: string, type = "text"): Html =>
+  html`<div>
+    <label for="${name}">${label}</label>
+    <input id="${name}" name="${name}" type="${type}" value="${query.get(name) ?? ""}" />
+  </div>`;
+
+const renderFilters = (query: URLSearchParams): Html =>
+  html`<form class="filters" method="get" action="${path}" role="search">
+    ${field(query, "by", "Who")} ${field(query, "action", "What")} ${field(query, "kind", "On a")}
+    ${field(query, "id", "Its id")} ${field(query, "from", "From day (UTC)", "date")}
+    ${field(query, "to", "To day (UTC)", "date")}
+    <button class="second">Show</button>
+  </form>`;
+
+/** Where the dashboard shows what an act was done to, and what reading it takes. */
+interface SubjectPage {
+  access: Permission;
+  /** Null where there is none of this id. */
+  address(id: string): string | null;
+}
+
+const shownTo = (access: Permission, address: SubjectPage["address"]): SubjectPage => ({
+  access,
+  address,
+});
+
+const pages: Readonly<Record<string, SubjectPage>> = {
+  ...Object.fromEntries(
+    mirrorResources.map(({ name }) => [name, shownTo("status:read", (id) => objectPath(name, id))]),
+  ),
+  event: shownTo("status:read", (id) => `/events/${encodeURIComponent(id)}`),
+  finding: shownTo("status:read", (id) => `/reconciliation/findings/${encodeURIComponent(id)}`),
+  dunning: shownTo("status:read", (id) => `/dunning/${encodeURIComponent(id)}`),
+  chargeback: shownTo("status:read", (id) => `/chargebacks/${encodeURIComponent(id)}`),
+  alert: shownTo("status:read", (id) => `/alerts/${encodeURIComponent(id)}`),
+  handler: shownTo("status:read", (id) => `/handlers/${encodeURIComponent(id)}`),
+  silence: shownTo("status:read", () => "/alerts/silences"),
+  "run-order": shownTo("status:read", () => "/reconciliation/runs"),
+  endpoint: shownTo("status:read", () => "/endpoint"),
+  secret: shownTo("secret:read", () => "/deliveries"),
+  account: shownTo("account:read", (id) => `/admin/users/${encodeURIComponent(id)}`),
+  page: shownTo("status:read", (id) => (ownPath(id) === id ? id : null)),
+  month: shownTo("report:read", (id) => `/reports/close/${encodeURIComponent(id)}`),
+  report: shownTo("report:read", (id) => `/reports/${encodeURIComponent(id)}`),
+};
+
+/** A link where the kind has a page that the visitor may see; else what seeing it takes. Pure. */
+function subjectLink({ kind, id }: NonNullable<AuditRow["subject"]>, { permissions }: Visitor): Html {
+  const page = Object.hasOwn(pages, kind) ? pages[kind] : undefined;
+  const address = page?.address(id) ?? null;
+  const shown = html`<bdi class="id">${withoutControls(id)}</bdi>`;
+  if (page === undefined || address === null) return html`${kind} ${shown}`;
+  return permissions.has(page.access)
+    ? html`${kind} <a href="${address}">${shown}</a>`
+    : html`${kind} ${shown} <span class="hint">its page takes ${page.access}</span>`;
+}
+
+function renderChange(act: AuditRow): Html | string {
+  const values = changedValues(act);
+  if (values.length === 0) return "";
+  return html`<dl class="changes">
+    ${values.map(
+      ({ name, before, after }) =>
+        html`<div>
+          <dt>${withoutControls(name)}</dt>
+          <dd>
+            ${before !== null && html`<del>${withoutControls(before)}</del> → `}<bdi
+              >${withoutControls(after ?? "none")}</bdi
+            >
+          </dd>
+        </div>`,
+    )}
+  </dl>`;
+}

@@ -1,0 +1,87 @@
+import type { Knex } from "knex";
+import { firstEventAt } from "../../../../core/inbox/queries.ts";
+import { type Html, html } from "../../../../platform/html.ts";
+import { orderTakers } from "../../../../parts/reconcile/runs/run-orders.ts";
+import { isMirrorEmpty, lastFullAnswerStart } from "../../../../parts/reconcile/runs/runs.ts";
+import { state } from "../../elements/state.ts";
+
+/** What a deployment has done of what a new one has to do. */
+export interface Beginning {
+  hasWorker: boolean;
+  hasEvents: boolean;
+  hasObjects: boolean;
+  hasRun: boolean;
+}
+
+/** Four statements, each of a row or two. */
+export async function readBeginning(db: Knex): Promise<Beginning> {
+  const [takers, firstEvent, isEmpty, lastRun] = await Promise.all([
+    orderTakers(db),
+    firstEventAt(db),
+    isMirrorEmpty(db),
+    lastFullAnswerStart(db),
+  ]);
+  return {
+    hasWorker: takers.alive > 0,
+    hasEvents: firstEvent !== null,
+    hasObjects: !isEmpty,
+    hasRun: lastRun !== null,
+  };
+}
+
+/** Nothing has come in, by no way: there is nothing to be shown of anything. Pure. */
+export const isNew = ({ hasEvents, hasObjects, hasRun }: Beginning): boolean => !hasEvents && !hasObjects && !hasRun;
+
+/** Something of the beginning is still to be done. Pure. */
+export const isBegun = ({ hasEvents, hasRun }: Beginning): boolean => hasEvents && hasRun;
+
+/** Pure. */
+export function renderFirstSteps(done: Beginning): Html {
+  const steps: readonly {
+    isDone: boolean;
+    what: string;
+    commands: readonly string[];
+    hint: string;
+  }[] = [
+    {
+      isDone: done.hasWorker,
+      what: "Run a worker",
+      commands: ["node src/bin/tallyhook.js worker"],
+      hint: "It applies events, reconciles every night and sends alerts. “node src/bin/tallyhook.js start” runs everything in one process.",
+    },
+    {
+      isDone: done.hasEvents,
+      what: "Point the service's webhooks here",
+      commands: ["node src/bin/tallyhook.js endpoint register --url https://your-host.example/webhooks"],
+      hint: "At the sandbox “node src/bin/tallyhook.js start” has done it. Make events there: node src/bin/tallyhook.js trigger order.paid",
+    },
+    {
+      isDone: done.hasRun,
+      what: "Fill the mirror, and prove it",
+      commands: ["node src/bin/tallyhook.js import"],
+      hint: "Reads everything that the service has. It resumes where it was interrupted.",
+    },
+    {
+      isDone: false,
+      what: "Let your colleagues in",
+      commands: ["node src/bin/tallyhook.js users add ann@example.com --role support"],
+      hint: "Roles say what they may see and do.",
+    },
+  ];
+  return html`<section class="card">
+    <h2>First steps</h2>
+    <ol class="steps">
+      ${steps.map(
+        ({ isDone, what, commands, hint }) =>
+          html`<li>
+            <h3>${what} ${isDone && state("done", "good")}</h3>
+            ${
+              !isDone &&
+              html`${commands.map((command) => html`<p><code>${command}</code></p>`)}
+                <p class="hint">${hint}</p>`
+            }
+          </li>`,
+      )}
+    </ol>
+  </section>`;
+}

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PageGroup, Summary, SummaryCard } from "../../page-group.ts";
+import type { PageDeps, Route, Visitor } from "../../route.ts";
+import { type SlowReads, createSlowReads } from "../../elements/slow-reads.ts";
+import { readTrust } from "../../../../parts/reconcile/pages/coverage-routes.ts";
+import type { Trust } from "../../../../parts/reconcile/pages/trust.ts";
+import { type Beginning, readBeginning } from "./first-steps.ts";
+import { type ShownCard, renderHome } from "./view.ts";
+
+/** How far the mirror is proved, and what of all this needs somebody now. */
+export function homePages(groups: readonly PageGroup[]): PageGroup {
+  return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups)] };
+}
+
+function homeRoute(groups: readonly PageGroup[]): Route {
+  const cardsRead = createSlowReads<Summary, SummaryCard>();
+  return {
+    method: "GET",
+    path: "/",
+    access: "status:read",
+    async answer(deps, { visitor }) {
+      const [trust, beginning, ...cards] = await Promise.all([
+        orUnknown<Trust>(deps, "trust", () => readTrust(deps)),
+        orUnknown<Beginning>(deps, "first steps", () => readBeginning(deps.db)),
+        ...groups.map((group) => cardOf(group, deps, { visitor, cardsRead })),
+      ]);
+      const shown = cards.filter((card) => card !== null);
+      return {
+        kind: "page",
+        title: "Home",
+        body: renderHome({
+          trust,
+          beginning,
+          cards: shown,
+          seesAll: groups.every(({ summary }) => summary === undefined || visitor.permissions.has(summary.access)),
+        }),
+        command: "node src/bin/tallyhook.js doctor",
+      };
+    },
+  };
+}
+
+/** Home waits so long for a card, and shows the others without it. */
+const patienceMs = 2_500;
+
+/** Null where the group has no card for this visitor. */
+async function cardOf(
+  { place, summary }: PageGroup,
+  deps: PageDeps,
+  { visitor, cardsRead }: { visitor: Visitor; cardsRead: SlowReads<Summary, SummaryCard> },
+): Promise<ShownCard | null> {
+  if (summary === undefined || !visitor.permissions.has(summary.access)) return null;
+  const title = place?.name ?? "Unknown";
+  const found = await orUnknown(deps, title, () => cardsRead(deps, summary, () => summary.read(deps)));
+  if (found !== null) return { ...found.value, ageMs: found.ageMs };
+  return {
+    title,
+    path: place?.path ?? "/",
+    tone: "warn",
+    headline: "Unknown",
+    facts: [],
+    reasons: [`${title}: this could not be read just now; the log of the dashboard says why.`],
+    ageMs: 0,
+  };
+}
+
+/** Null where it cannot be read in time; the reason is in the log. */
+async function orUnknown<T>({ log }: PageDeps, part: string, read: () => Promise<T>): Promise<T | null> {
+  const answered = new AbortController();
+  try {
+    return await Promise.race([
+      read(),
+      sleep(patienceMs, undefined, { signal: answered.signal }).then(() => {
+        throw new Error(`it took longer than ${patienceMs} ms`);
+      }),
+    ]);
+  } catch (err) {
+    log.warn({ err, part }, "a part of home could not be read");
+    return null;
+  } finally {
+    answered.abort();
+  }
+}

@@ -1,0 +1,93 @@
+import { type Html, html } from "../../../../platform/html.ts";
+import { counted } from "../../../../platform/readable-text.ts";
+import type { SummaryCard } from "../../page-group.ts";
+import { ageHint } from "../../elements/slow-reads.ts";
+import type { Tone } from "../../elements/state.ts";
+import { withWholeMoments } from "../../elements/time.ts";
+import { type Trust, renderTrust } from "../../../../parts/reconcile/pages/trust.ts";
+import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
+
+/** A card, and how old what it says is; 0: just read. */
+export type ShownCard = SummaryCard & { ageMs: number };
+
+export interface HomePage {
+  /** Null: it could not be read. */
+  trust: Trust | null;
+  beginning: Beginning | null;
+  cards: readonly ShownCard[];
+  /** False: there are cards that this visitor may not see. */
+  seesAll: boolean;
+}
+
+/** Pure. */
+export function renderHome(home: HomePage): Html {
+  const { trust, beginning, cards } = home;
+  // A wall of zeros would say nothing of a deployment to which nothing has come yet.
+  if (beginning !== null && isNew(beginning)) {
+    return html`<p class="lead">
+        Nothing has come in yet. This page will say how far the mirror is proved equal to the service, and what needs
+        somebody.
+      </p>
+      ${renderFirstSteps(beginning)}`;
+  }
+  return html`${trust === null ? unknownTrust : renderTrust(trust)}${renderVerdict(home)}
+    ${beginning !== null && !isBegun(beginning) && renderFirstSteps(beginning)}
+    <ul class="cards plain-list">
+      ${cards.map(renderCard)}
+    </ul>`;
+}
+
+const unreadTrust = {
+  path: "/reconciliation",
+  text: "Whether the mirror is proved could not be read just now.",
+};
+
+const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trust">
+  <h2 id="trust">Not known just now</h2>
+  <p>How far the mirror is proved could not be read; the log of the dashboard says why.</p>
+</section>`;
+
+/** The worst first. */
+const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 3 };
+
+/** Says that nothing is to be done only where everything could be read, is proved, and has no reason. */
+function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
+  const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
+  const named = [
+    ...(beginning === null ? [events("Whether webhooks come at all could not be read just now.")] : []),
+    ...(beginning?.hasEvents === false
+      ? [events("No webhook has ever come: the service does not know where to.")]
+      : []),
+    ...(trust?.reasons ?? [unreadTrust]).map((each) => ({ ...each, tone: trust?.tone ?? "bad" })),
+    ...cards.flatMap(({ path, tone, reasons }) => reasons.map((text) => ({ path, tone, text }))),
+  ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
+  if (named.length === 0) {
+    return html`<p class="notice">
+      Nothing needs you now${seesAll ? "." : ", of what your roles let you see. Others may have something to do."}
+    </p>`;
+  }
+  return html`<section class="needs" aria-labelledby="needs">
+    <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
+    <ul>
+      ${named.map(({ path, tone, text }) => html`<li class="${tone}"><a href="${path}">${withWholeMoments(text)}</a></li>`)}
+    </ul>
+  </section>`;
+}
+
+function renderCard({ title, path, tone, headline, facts, ageMs }: ShownCard): Html {
+  return html`<li class="card summary ${tone}">
+    <h2><a href="${path}">${title}</a></h2>
+    <p class="stat">${headline}</p>
+    ${
+      facts.length > 0 &&
+      html`<dl class="facts">
+        ${facts.map(
+          ({ name, value }) =>
+            html`<dt>${name}</dt>
+              <dd>${value}</dd>`,
+        )}
+      </dl>`
+    }
+    ${ageHint(ageMs)}
+  </li>`;
+}

@@ -1,0 +1,61 @@
+import { type Html, html } from "../../../../platform/html.ts";
+
+export interface SignInForm {
+  /** Where to go after it. */
+  next: string;
+  /** Whether a form was sent after the session had ended. */
+  isUnsaved: boolean;
+  email: string;
+  problem: string | null;
+  /** Whether people may sign in with the company's account. */
+  hasOidc: boolean;
+}
+
+/** For whoever sent a form after the session had ended. */
+export const unsavedText =
+  "The change was not made: your session had ended before the form was sent. Fill it in again.";
+
+/** Pure. */
+export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignInForm): Html {
+  const way = new URLSearchParams({ next, ...(isUnsaved ? { unsaved: "yes" } : {}) });
+  return html`${isUnsaved && html`<p class="notice">The change was not made: your session has ended. Sign in, and fill the form in again.</p>`}
+    ${hasOidc && html`<p><a class="button" href="/sign-in/oidc?${way.toString()}">Sign in with your company's account</a></p>`}
+    <form class="card narrow" method="post" action="/sign-in">
+      ${problem !== null && html`<p class="problem" role="alert" id="problem">${problem}</p>`}
+      <input type="hidden" name="next" value="${next}" />
+      ${isUnsaved && html`<input type="hidden" name="unsaved" value="yes" />`}
+      <label for="email">E-mail address</label>
+      <input id="email" name="email" type="email" autocomplete="username" required value="${email}" />
+      <label for="password">Password</label>
+      <input id="password" name="password" type="password" autocomplete="current-password" required />
+      <label for="code">Code of your app <span class="hint">if you use one</span></label>
+      <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" />
+      <button>Sign in</button>
+      <p class="hint">
+        No account yet? Somebody with access to the server makes one:
+        <code>node src/bin/tallyhook.js users add EMAIL</code>
+      </p>
+    </form>`;
+}
+
+/** Asks before a link is used up that something else than the address bar opened, or for the code. Pure. */
+export function renderLink(token: string, { asksCode, problem }: { asksCode: boolean; problem: string | null }): Html {
+  return html`<form class="card narrow" method="post" action="/sign-in/link">
+    ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
+    <p>This link signs you in once. Use it only if you asked for it.</p>
+    <input type="hidden" name="token" value="${token}" />
+    ${
+      asksCode &&
+      html`<label for="code">Code of your app</label>
+        <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" required />`
+    }
+    <button>Sign in</button>
+    ${
+      asksCode &&
+      html`<p class="hint">
+        Is the app lost? Somebody with access to the server takes the code off your account:
+        <code>node src/bin/tallyhook.js users totp EMAIL --remove</code>
+      </p>`
+    }
+  </form>`;
+}

@@ -1,0 +1,129 @@
+import { type AdminServer, startAdminServer } from "../../platform/http/admin-server.ts";
+import { type Metrics, type Sample, createMetrics } from "../../platform/metrics/registry.ts";
+import type { PoolUse } from "../../platform/postgres/pool-use.ts";
+import type { ReceiverCounters } from "../../core/receiver/counters.ts";
+import type { Runtime } from "../runtime.ts";
+import { type ProcessName, catalogue } from "../../main/metrics/catalogue.ts";
+
+/** What a process makes of its metrics, before anything of it runs. */
+export interface ProcessMetrics {
+  /** The metrics of a process that receives. */
+  addReceiver(counters: Readonly<ReceiverCounters>): void;
+  /** Of a process that answers requests: what `http_server_request_duration_seconds` has. */
+  observeRequest(request: AnsweredRequest): void;
+  /** Of a process that applies events. */
+  observeApplied(lagsMs: readonly number[]): void;
+  addWorker(worker: { isAlive(): boolean }): void;
+  /** Those that are read from database and queue. */
+  addDatabase(): Promise<void>;
+  /** Answers `/healthz` and `/metrics` until the runtime ends. Throws `ConfigurationError` when it cannot listen. */
+  serve(part: { isAlive(): boolean }): Promise<AdminServer>;
+}
+
+export interface AnsweredRequest {
+  method: string;
+  /** Empty where no route is meant. */
+  route: string;
+  status: number;
+  seconds: number;
+}
+
+/** Where a process serves them while ADMIN_PORT is not set, so that all run side by side on one machine. */
+export const adminPorts: Readonly<Record<ProcessName, number>> = {
+  worker: 3001,
+  start: 3001,
+  receiver: 3003,
+  dashboard: 3004,
+  handlers: 3005,
+};
+
+/** `version`: of this program. */
+export function createProcessMetrics(
+  runtime: Runtime,
+  { name, version }: { name: ProcessName; version: string },
+): ProcessMetrics {
+  const { config, secrets, log } = runtime;
+  const metrics = createMetrics({ log });
+  addProcess(metrics, runtime, { version, process: name, node: process.versions.node });
+  // Histograms are made when something is observed: a worker has no requests.
+  const requests = lazily(() => metrics.histogram(catalogue.requestDuration));
+  const lags = lazily(() => metrics.histogram(catalogue.applyLag));
+  return {
+    addReceiver(counters) {
+      requests();
+      addReceiver(metrics, counters);
+    },
+    observeRequest({ method, route, status, seconds }) {
+      requests().observe(seconds, knownMethod(method), route, String(status));
+    },
+    observeApplied(lagsMs) {
+      for (const lagMs of lagsMs) lags().observe(lagMs / 1_000);
+    },
+    addWorker(worker) {
+      lags();
+      metrics.read(catalogue.workerAlive, () => [{ value: worker.isAlive() ? 1 : 0 }]);
+    },
+    async addDatabase() {
+      const { addDatabaseMetrics, openMetricsDatabase } = await import("../../main/metrics/database-metrics.ts");
+      await addDatabaseMetrics(metrics, runtime, await openMetricsDatabase(runtime));
+    },
+    async serve({ isAlive }) {
+      const server = await startAdminServer(
+        { log, isAlive, metrics, metricsToken: secrets.metricsToken },
+        { host: config.admin.host, port: config.admin.port ?? adminPorts[name] },
+      );
+      runtime.onClose(() => server.close());
+      return server;
+    },
+  };
+}
+
+const lazily = <T>(make: () => T): (() => T) => {
+  let made: T | undefined;
+  return () => (made ??= make());
+};
+
+const methods: readonly string[] = catalogue.requestDuration.labels.http_request_method;
+const knownMethod = (method: string): string => (methods.includes(method) ? method : "_OTHER");
+
+function addProcess(
+  metrics: Metrics,
+  runtime: Runtime,
+  labels: Readonly<Record<"version" | "process" | "node", string>>,
+): void {
+  metrics.read(catalogue.buildInfo, () => [{ labels, value: 1 }]);
+  const ofPools = (samples: (pool: string, use: PoolUse) => Sample[]) => (): Sample[] =>
+    runtime.poolUse().flatMap(({ name: pool, use }) => samples(pool, use));
+  const poolLabel = (pool: string) => ({ db_client_connection_pool_name: pool });
+  metrics.read(
+    catalogue.poolConnections,
+    ofPools((pool, { used, idle }) => [
+      { labels: { ...poolLabel(pool), db_client_connection_state: "used" }, value: used },
+      { labels: { ...poolLabel(pool), db_client_connection_state: "idle" }, value: idle },
+    ]),
+  );
+  metrics.read(
+    catalogue.poolMax,
+    ofPools((pool, { most }) => [{ labels: poolLabel(pool), value: most }]),
+  );
+  metrics.read(
+    catalogue.poolWaiting,
+    ofPools((pool, { waiting }) => [{ labels: poolLabel(pool), value: waiting }]),
+  );
+}
+
+function addReceiver(metrics: Metrics, counters: Readonly<ReceiverCounters>): void {
+  const { receiverRequests, requestsInFlight, connectionsRefused } = catalogue;
+  metrics.read(receiverRequests, () => [
+    ...(["accepted", "duplicate", "unavailable", "failed"] as const).map((outcome) => ({
+      labels: { outcome, reason: "none" },
+      value: counters[outcome],
+    })),
+    ...Object.entries(counters.rejected).map(([reason, value]) => ({
+      labels: { outcome: "rejected", reason },
+      value,
+    })),
+  ]);
+  metrics.read(requestsInFlight, () => [{ value: counters.inFlight }]);
+  metrics.read(connectionsRefused, () => [{ value: counters.connectionsRefused }]);
+}

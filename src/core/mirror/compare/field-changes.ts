@@ -1,0 +1,69 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../../platform/postgres/values.ts";
+import { impersonalValue } from "../privacy/impersonal-value.ts";
+import { mirrorResources, resourceNamed } from "../resources.ts";
+import { allColumns } from "../resources/resource.ts";
+import type { ObjectKey } from "../snapshot.ts";
+import { isSameJson } from "./same-json.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A field before and after. */
+export interface FieldChange {
+  field: string;
+  before: unknown;
+  after: unknown;
+  /** The values say who somebody is, or are free text; of a nested value a part may. */
+  isPersonal: boolean;
+}
+
+/** The fields in which two contents of one object differ, in the order of their names. Pure. */
+export function changesBetween(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
+  const resource = resourceNamed(resourceName);
+  const isPersonal = (field: string, value: unknown): boolean =>
+    (value ?? null) !== null && !isSameJson(impersonalValue(resource, field, value), value);
+  return [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
+    .sort()
+    .map((field) => ({ field, before: before?.[field] ?? null, after: after?.[field] ?? null }))
+    .filter((change) => !isSameJson(change.before, change.after))
+    .map((change) => ({
+      ...change,
+      isPersonal: [change.before, change.after].some((value) => isPersonal(change.field, value)),
+    }));
+}
+
+/** The rows of these objects, as JSON by resource and id. One statement for each table; none of an absent row. */
+export async function readRows(db: Knex, objects: readonly ObjectKey[]): Promise<ReadonlyMap<string, Json>> {
+  const found = new Map<string, Json>();
+  for (const { name, table } of mirrorResources) {
+    const ids = objects.filter(({ resource }) => resource === name).map(({ id }) => id);
+    if (ids.length === 0) continue;
+    const { rows } = await db.raw<{ rows: { id: string; content: Json }[] }>(
+      `select id, to_jsonb(t) as content from mirror.${table} t where id = any(?::text[])`,
+      [sqlArray(ids)],
+    );
+    for (const { id, content } of rows) found.set(rowKey({ resource: name, id }), content);
+  }
+  return found;
+}
+
+export const rowKey = ({ resource, id }: { resource: string; id: string }): string => `${resource}|${id}`;
+
+/**
+ * What of a row is different for whoever reads it: its columns, and those fields of its content that have none. Versions
+ * and hashes are left out. Pure.
+ */
+export function rowChanges(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
+  return changesBetween(resourceName, shownFields(resourceName, before), shownFields(resourceName, after));
+}
+
+function shownFields(resourceName: string, row: Json | null): Json | null {
+  if (row === null) return null;
+  const resource = resourceNamed(resourceName);
+  const columns = Object.keys(allColumns(resource));
+  const content = (row["data"] ?? row["inline"] ?? {}) as Json;
+  const own = Object.fromEntries(
+    ["deleted_at", "items", ...columns].flatMap((name) => (name in row ? [[name, row[name]]] : [])),
+  );
+  return { ...content, ...own };
+}

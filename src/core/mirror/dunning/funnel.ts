@@ -1,0 +1,25 @@
+import type { Html } from "../../../platform/html.ts";
+
+interface Part {
+  count: number;
+  /** In minor units. */
+  minor: bigint;
+}
+
+/** What became of the renewals of one currency that were first declined in a month. */
+export interface CurrencyFunnel {
+  currency: string | null;
+  declined: Part;
+  /** By the attempt that was paid. */
+  recoveredAt: readonly [second: number, third: number, fourth: number, later: number];
+  recovered: Part;
+  inProgress: Part;
+  lost: Part;
+}
+
+/** What became of the renewals that were first declined in a month. */
+export interface Funnel {
+  currencies: readonly CurrencyFunnel[];
+  /** Drawings, with a description of each. */
+  figures: Html | null;
+}

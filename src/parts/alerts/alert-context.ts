@@ -1,0 +1,48 @@
+import type { NewsSource } from "../../core/mirror/listener.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
+import type { Wording } from "./rules/wording.ts";
+import type { AlertSettings } from "./settings.ts";
+
+/** What alerts need to know of the deployment, wherever they are raised. */
+export interface AlertContext {
+  settings: AlertSettings;
+  /** IANA name. The zone of messages, quiet hours and digests where the settings name none of their own. */
+  timeZone: string;
+  /** The region whose card-network thresholds apply: `CARD_NETWORK_REGION`. */
+  networkRegion: string;
+  /** The dashboard's public address, without a slash at its end: messages link to the pages of their alerts. Null: none. */
+  dashboardUrl: string | null;
+  /** This machine's clock: quiet hours, digests. */
+  clock: Clock;
+  /** The service's clock. */
+  serviceClock: Clock;
+}
+
+/** How a fact was learned. */
+export type FoundBy = NewsSource | "sweep";
+
+/** What changed an alert: a source of facts, or a person. */
+export type ChangedBy = FoundBy | "person";
+
+export const zoneOf = ({ settings, timeZone }: Pick<AlertContext, "settings" | "timeZone">): string =>
+  settings.timeZone ?? timeZone;
+
+/** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. Pure. */
+export function wordingOf(alertContext: AlertContext): Wording {
+  const timeZone = zoneOf(alertContext);
+  const read = localTimeIn(timeZone);
+  return {
+    rules: alertContext.settings.rules,
+    localTime: (at) => {
+      const local = read(at);
+      return `${dayText(local)} ${timeText(local)} ${timeZone}`;
+    },
+    shortTime: (at) => {
+      const local = read(at);
+      return `${local.day} ${months[local.month - 1]} ${timeText(local)}`;
+    },
+  };
+}
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

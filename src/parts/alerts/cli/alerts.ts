@@ -1,0 +1,262 @@
+import { randomUUID } from "node:crypto";
+import Table from "cli-table3";
+import { type Command, Option } from "commander";
+import { keepsIncidents, tryOpen } from "../channels/channel-kinds.ts";
+import { type Channel, DeliveryFailed } from "../channels/channel.ts";
+import { acknowledging, resending } from "../acts.ts";
+import type { AlertSeverity } from "../message.ts";
+import { runbookOf } from "../runbook.ts";
+import { sampleMessages } from "../sample-messages.ts";
+import { unknownChannel } from "../settings.ts";
+import {
+  type AlertDetails,
+  type AlertFilter,
+  type AlertRow,
+  type AlertState,
+  alertStates,
+  countAlerts,
+  findAlert,
+  listAlerts,
+} from "../store.ts";
+import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
+import { startDeadline } from "../../../platform/http/exchange.ts";
+import { counted, withoutControls } from "../../../platform/readable-text.ts";
+import { alertChannelDeps, alertSettings, createAlertContext } from "../run-alerts.ts";
+import { migratedDatabase } from "../../../main/schema.ts";
+import { registerAct } from "../../../app/cli/act-command.ts";
+import { alertDeps, alertId, listHint, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
+import { wholeNumber } from "../../../app/cli/arguments.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { registerSilences } from "./silences.ts";
+
+export function registerAlerts(program: Command, context: CliContext): void {
+  const alerts = program
+    .command("alerts")
+    .description("what people are told: declines, chargebacks, drift, absence of what should come");
+
+  alerts
+    .command("list")
+    .description("list the newest alerts that are not resolved")
+    .option("--state <state>", "only in this state: open, acknowledged or resolved", parseState)
+    .addOption(new Option("--all", "in every state").conflicts("state"))
+    .option("--rule <rule>", "only of this rule, such as dunning_final", parseRule)
+    .option("--severity <severity>", "only critical, error, warning or info", parseSeverity)
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => printAlerts(context, options));
+
+  alerts
+    .command("show")
+    .description("show one alert with its timeline and its messages")
+    .argument("<id>", "its number, or its key")
+    .option("--json", "print JSON")
+    .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
+
+  registerAct(alerts, context, {
+    act: acknowledging,
+    name: "ack",
+    description: "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
+    takes: {
+      alert: { flags: "<id>", says: "its number, or its key" },
+      note: { flags: "--note <text>", says: "what is done about it" },
+    },
+    by: { who: "person", says: "who works on it (default: this system's user, if a person)" },
+    deps: alertDeps,
+    say: ({ id, outcome }, { actor }) =>
+      outcome === "already"
+        ? `Alert ${id} was acknowledged already.\n`
+        : `Alert ${id} is acknowledged by ${actor.name}.\n`,
+    json: ({ id, outcome }) => ({ id: Number(id), outcome }),
+    hints: listHint,
+  });
+
+  registerAct(alerts, context, {
+    act: resending,
+    name: "resend",
+    description: "send again the messages that were given up, of an alert or to a channel",
+    takes: {
+      alert: { flags: "[id]", says: "the alert's number, or its key" },
+      channel: { flags: "--channel <name>", says: "those to this channel" },
+      hours: { flags: "--hours <n>", says: "only those of the last so many hours", default: "72" },
+    },
+    by: { who: "script", says: "who does it, for the record" },
+    deps: alertDeps,
+    say: ({ messages }, { input }) => `${saidOf(messages, input.hours)}\n`,
+    json: ({ messages }) => ({ messages }),
+  });
+
+  registerSilences(alerts, context);
+
+  alerts
+    .command("test")
+    .description("send messages marked TEST to one channel, and print what it answered")
+    .argument("<channel>", "its name in the settings")
+    .option("--all", "one for each rule and transition, instead of one for each severity")
+    .action((channel: string, options: TestOptions) => testChannel(context, channel, options));
+}
+
+export interface ListOptions {
+  state?: AlertState;
+  all?: boolean;
+  rule?: string;
+  severity?: AlertSeverity;
+  limit: number;
+  json?: boolean;
+}
+
+export async function printAlerts(context: CliContext, options: ListOptions): Promise<void> {
+  const { alerts, counts } = await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      return { alerts: await listAlerts(db, filterOf(options)), counts: await countAlerts(db) };
+    },
+    { logLevel: "warn" },
+  );
+  if (options.json === true) {
+    context.stdout.write(`${JSON.stringify({ alerts, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "severity", "state", "stage", "opened", "what"],
+    style: { head: [], border: [] },
+    wordWrap: true,
+  });
+  for (const alert of alerts) table.push(rowOf(alert));
+  const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
+  context.stdout.write(`${table.toString()}\nAll alerts: ${totals.join(", ")}.\n`);
+}
+
+function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilter {
+  const states = all === true ? alertStates : state === undefined ? undefined : [state];
+  return {
+    limit,
+    ...(states === undefined ? {} : { states }),
+    ...(rule === undefined ? {} : { rule }),
+    ...(severity === undefined ? {} : { severity }),
+  };
+}
+
+const rowOf = (alert: AlertRow): string[] => [
+  alert.id,
+  alert.severity,
+  alert.silenced_until === null ? alert.state : `${alert.state}, silenced`,
+  alert.stage,
+  alert.opened_at.toISOString(),
+  withoutControls(titleOf(alert)),
+];
+
+export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
+  typeof facts["title"] === "string" ? facts["title"] : key;
+
+export async function printAlert(context: CliContext, given: string, { json }: { json?: boolean }): Promise<void> {
+  const shown = await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const alert = await findAlert(await runtime.db(), await alertId(runtime, given));
+      if (alert === null) return null;
+      return { alert, runbook: runbookOf(alert.rule, runtime.config.runbooksUrl) };
+    },
+    { logLevel: "warn" },
+  );
+  if (shown === null) throw noAlert(given);
+  const { alert, runbook } = shown;
+  context.stdout.write(json === true ? `${JSON.stringify({ ...alert, runbook })}\n` : textOf(alert, runbook));
+}
+
+function textOf(details: AlertDetails, runbook: string): string {
+  const { history, messages, digests, stormListings, facts, ...alert } = details;
+  const lines = [withoutControls(titleOf({ facts, key: alert.key })), ""];
+  for (const [name, value] of Object.entries({ ...alert, ...facts })) {
+    if (name === "title" || name === "advice" || value === null) continue;
+    const text = value instanceof Date ? value.toISOString() : String(value);
+    lines.push(`${name.padEnd(18)} ${withoutControls(text)}`);
+  }
+  const advice = facts["advice"];
+  if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${withoutControls(advice)}`);
+  lines.push("", `Runbook: ${runbook}`);
+  lines.push("", "Timeline");
+  for (const { at, change, stage, found_by: foundBy } of history) {
+    lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
+  }
+  const isTold = messages.length + digests.length + stormListings.length > 0;
+  lines.push("", isTold ? "Messages" : "No message was queued.");
+  for (const { channel, stage, told_at: at } of digests) {
+    const when = at === null ? "waits for the next list" : `listed ${at.toISOString()}`;
+    lines.push(`  ${channel.padEnd(16)} ${"digest".padEnd(12)} ${stage.padEnd(16)} ${when}`);
+  }
+  for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
+    const failure = error === null ? "" : `: ${withoutControls(error)}`;
+    lines.push(
+      `  ${channel.padEnd(16)} ${action.padEnd(12)} ${stage.padEnd(16)} ${state}, attempts ${attempts}${failure}`,
+    );
+  }
+  for (const { channel, stage, told_how: how, storm_id: storm, told_at: at } of stormListings) {
+    const when = at === null ? "not yet" : at.toISOString();
+    lines.push(
+      `  ${channel.padEnd(16)} ${"in a storm".padEnd(12)} ${stage.padEnd(16)} ${how} (alert ${storm}), ${when}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function saidOf(messages: Readonly<Record<string, number>>, hours: number): string {
+  const parts = Object.entries(messages).map(([channel, count]) => `${channel} ${count}`);
+  return parts.length === 0
+    ? `No message of the last ${hours} hours was given up.`
+    : `Workers send again: ${parts.join(", ")}. What has ended meanwhile is left out.`;
+}
+
+const sendTimeoutMs = 15_000;
+
+export interface TestOptions {
+  all?: boolean;
+}
+
+/**
+ * Sends test messages with invented facts to a channel: one of each severity, or one for every transition of every
+ * rule. Prints what the channel answered. Needs no database.
+ */
+export async function testChannel(context: CliContext, name: string, { all }: TestOptions): Promise<void> {
+  await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const settings = alertSettings(runtime);
+      const chosen = Object.hasOwn(settings.channels, name) ? settings.channels[name] : undefined;
+      if (chosen === undefined) {
+        throw new UsageError(unknownChannel(name, Object.keys(settings.channels)));
+      }
+      const { channel, problem } = tryOpen(chosen, alertChannelDeps(runtime, settings));
+      if (problem !== undefined) throw new ConfigurationError(`Channel "${name}": ${problem}.`);
+      runtime.onClose(() => channel.close());
+      const samples = sampleMessages(createAlertContext(runtime), {
+        channel: name,
+        run: randomUUID(),
+        at: runtime.wallClock.now(),
+        all: all === true,
+        endsAll: keepsIncidents(chosen.kind),
+      });
+      for (const { what, message } of samples) {
+        const answer = await sendSample(name, channel, message);
+        const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
+        context.stdout.write(`${line}\n`);
+      }
+      context.stdout.write(`Channel "${name}" took ${counted(samples.length, "message")}, marked TEST.\n`);
+    },
+    { logLevel: "silent" },
+  );
+}
+
+async function sendSample(name: string, channel: Channel, message: Parameters<Channel["send"]>[0]): Promise<string> {
+  const deadline = startDeadline(sendTimeoutMs, []);
+  try {
+    return await channel.send(message, { signal: deadline.signal });
+  } catch (error) {
+    if (!(error instanceof DeliveryFailed)) throw error;
+    throw new UnreachableError(`Channel "${name}" did not take the message: ${error.message}.`, {
+      cause: error,
+    });
+  } finally {
+    deadline.dispose();
+  }
+}

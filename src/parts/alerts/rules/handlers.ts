@@ -1,0 +1,350 @@
+import type { Knex } from "knex";
+import type { HandlerHealth } from "../../delivery/dispatch/handler-health.ts";
+import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
+import { type AlertContext, wordingOf } from "../alert-context.ts";
+import type { AlertFact } from "../message.ts";
+import { clearOthers, raise } from "../raise-conditions.ts";
+import type { Condition, End } from "../timeline.ts";
+import { watchedSince } from "./watch-absence.ts";
+import { type Wording, headlineText, shortened } from "./wording.ts";
+
+/** How a handler or a destination of forwarding does, as far as alerts tell. */
+export type HandlerState = Omit<HandlerHealth, "position" | "postponed">;
+
+/** What is asked of who runs handlers and forwards. Absent without both: nobody is told then. */
+export interface HandlerQuestions {
+  handlersHealth?(db: Knex, counted: { most: number }): Promise<readonly HandlerState[]>;
+  /** Which destination a name is; null for a handler. Absent without forwarding. */
+  destinationOf?(name: string): string | null;
+}
+
+/** What messages call a handler or a destination. */
+interface Words {
+  /** For titles: `"receipts"`, `the destination "crm"`. */
+  title: string;
+  item: string;
+  items: string;
+  command(label: string, verb: string, options?: string): AlertFact;
+  list: string;
+  numberOption: string;
+}
+
+const handlerWords = (name: string): Words => ({
+  ...commandsOf("handlers", name),
+  title: `"${shortened(name)}"`,
+  item: "change",
+  items: "changes",
+  numberOption: "--change",
+});
+
+const destinationWords = (name: string): Words => ({
+  ...commandsOf("forward", name),
+  title: `the destination "${shortened(name)}"`,
+  item: "delivery",
+  items: "deliveries",
+  numberOption: "--number",
+});
+
+const commandsOf = (family: string, name: string) => ({
+  list: `"node src/bin/tallyhook.js ${family} list"`,
+  command: (label: string, verb: string, options = ""): AlertFact => ({
+    label,
+    value: `node src/bin/tallyhook.js ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
+  }),
+});
+
+type Named = Pick<HandlerQuestions, "destinationOf">;
+
+const isDestination = (name: string, { destinationOf }: Named): boolean => (destinationOf?.(name) ?? null) !== null;
+
+function wordsOf(name: string, { destinationOf }: Named): Words {
+  const destination = destinationOf?.(name) ?? null;
+  return destination === null ? handlerWords(name) : destinationWords(destination);
+}
+
+const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+const hourMs = 3_600_000;
+
+/** After a downtime of everything, handlers first catch up. */
+const graceMs = 10 * 60_000;
+
+/** More are not counted: the watch asks every half minute. */
+const mostCounted = 1_000;
+
+const atMost = (n: number, one: string, many?: string): string =>
+  n < mostCounted ? counted(n, one, many) : `${mostCounted} or more ${many ?? `${one}s`}`;
+
+/** Reports who gave something up, is paused by failures or by its own answer, or far behind. In a transaction; idempotent. */
+export async function watchHandlers(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+  { handlersHealth, destinationOf = () => null }: HandlerQuestions,
+): Promise<void> {
+  if (handlersHealth === undefined) return;
+  const at = alertContext.clock.now();
+  const context = { ...wordingOf(alertContext), at, destinationOf };
+  const handlers = await handlersHealth(trx, { most: mostCounted });
+  const since = await watchedSince(trx);
+  const isSettled = since !== null && at.getTime() - since.getTime() >= graceMs;
+  for (const kind of ["dead", "paused", "refused", "behind"] as const) {
+    const conditionOf = handlerConditions[kind];
+    const conditions = handlers.flatMap((handler) => conditionOf(handler, context) ?? []);
+    const keep = conditions.map(({ key }) => key);
+    const end = (name: string): End => handlerEnds[kind](name, context);
+    await clearOthers(trx, alertContext, { prefix: prefixes[kind], keep, at, end }, "sweep");
+    // Right after a downtime of everything, all are behind.
+    if (isSettled || kind !== "behind") await raise(trx, alertContext, conditions, "sweep");
+  }
+}
+
+type Context = Wording & Named & { at: Date };
+
+/** Changes that failed at their last attempt. Sent again each time their number has doubled. Pure. */
+function handlerDeadCondition(
+  { name, dead, deadSince, oldestDead }: HandlerState,
+  { rules, localTime, at, ...named }: Context,
+): Condition | null {
+  if (oldestDead === null) return null;
+  const { title, item, items, command, numberOption } = wordsOf(name, named);
+  const { seq, kind, resource, id, error, holdsUp } = oldestDead;
+  return {
+    key: `${prefixes.dead}${name}`,
+    rule: "handler_dead",
+    severity: rules.handler_dead.severity,
+    title: headlineText({
+      lead: `${atMost(dead, `${item} is`, `${items} are`)} dead for ${title}`,
+      cause: error === null ? null : shortened(error, 30),
+      next: `Later ${items} of the same objects wait`,
+    }),
+    advice: isDestination(name, named) ? deadDelivery : deadChange,
+    facts: [
+      { label: `Dead ${items}`, value: atMost(dead, item, items) },
+      ...(deadSince === null ? [] : [{ label: "Since", value: localTime(deadSince) }]),
+      {
+        label: "Oldest",
+        value: withoutControls(`${seq}: ${kind}, ${resource} ${id}${error === null ? "" : `, ${error}`}`),
+      },
+      { label: "Waits behind it", value: atMost(holdsUp, `later ${item}`, `later ${items}`) },
+      command("List them", "show"),
+      command("Try all again", "retry", "--all"),
+      command("Give the oldest up", "skip", `${numberOption} ${seq}`),
+    ],
+    storedFacts: { handler: name, seq, kind, resource, id },
+    measures: { [`dead ${items}`]: dead },
+    at,
+  };
+}
+
+const deadChange =
+  "A dead change failed at every attempt and is not tried again by itself. The later changes of the same object wait " +
+  "behind it; all other objects go on. Nothing is lost. Find the cause in the log of the process that ran it " +
+  '("a change is dead for a handler"), mend it, and have the changes tried again. Only what must never be handled is ' +
+  "skipped: the later changes of its object then go on without it. This message has the commands.";
+
+const deadDelivery =
+  "A dead delivery failed at every attempt for some three days, or can no longer be sent, and is not tried again by " +
+  "itself. The later deliveries of the same object wait behind it; all other objects go on. The list has the last " +
+  "error of each. Mend the cause, often with whoever runs the subscriber, and have them tried again. Only what must " +
+  "never be sent, or no longer can, is skipped: the later deliveries of its object then go on without it.";
+
+/** Failures have paused a handler. Pure. */
+function handlerPausedCondition(
+  { name, pausedBy, pausedAt, pauseReason, dead, nextDueAt, oldestDead }: HandlerState,
+  { rules, localTime, shortTime, at, ...named }: Context,
+): Condition | null {
+  if (pausedBy !== "failures" || pausedAt === null) return null;
+  const { title, item, items, command } = wordsOf(name, named);
+  return {
+    key: `${prefixes.paused}${name}`,
+    rule: "handler_paused",
+    severity: rules.handler_paused.severity,
+    title: headlineText({
+      lead: `${capitalized(title)} is paused`,
+      cause: "it failed for every object",
+      next: `Since ${shortTime(pausedAt)}`,
+    }),
+    advice: isDestination(name, named) ? failingDestination : failingHandler,
+    facts: [
+      { label: "Why", value: withoutControls(pauseReason ?? "unknown") },
+      { label: "Since", value: localTime(pausedAt) },
+      ...(nextDueAt === null || nextDueAt > at
+        ? []
+        : [{ label: `Oldest ${item} waits since`, value: localTime(nextDueAt) }]),
+      ...(oldestDead === null ? [] : [{ label: `Dead ${items}`, value: atMost(dead, item, items) }]),
+      command("List what failed", "show"),
+      command("Resume", "resume"),
+    ],
+    storedFacts: { handler: name, pausedAt: pausedAt.toISOString() },
+    at,
+  };
+}
+
+const failingHandler =
+  "It fails whatever the object is, so look for one cause: what it calls is down, a password has expired, or its last " +
+  'change is wrong. The log of the process that runs it has the errors ("a handler failed"). Nothing is lost: all ' +
+  "changes wait in their order. One is tried each minute, and the first that succeeds ends the pause and this alert. " +
+  'Once the cause is gone, "resume" ends it at once.';
+
+const failingDestination =
+  "It takes nothing, whatever the object is, so look for one cause: the subscriber is down, its address or its secret " +
+  'has changed, or it refuses what it is sent. "Why" has the last error, the log of a worker has all. What is to be ' +
+  "sent waits in its order. One delivery is tried each minute, and the first that is taken ends the pause and this " +
+  'alert. Once the cause is gone, "resume" ends it at once.';
+
+/**
+ * A destination has answered that it wants nothing more (410). It is an alert of its own, since failures may have
+ * paused the destination before, and nothing is tried any more now. Pure.
+ */
+function handlerRefusedCondition(
+  { name, source, pausedBy, pausedAt, pauseReason }: HandlerState,
+  { rules, localTime, shortTime, at, ...named }: Context,
+): Condition | null {
+  if (pausedBy !== "subscriber" || pausedAt === null) return null;
+  const { title, command } = wordsOf(name, named);
+  return {
+    key: `${prefixes.refused}${name}`,
+    rule: "handler_paused",
+    severity: rules.handler_paused.severity,
+    title: headlineText({
+      lead: `${capitalized(title)} is paused`,
+      cause: "it answered 410 Gone",
+      next: `Since ${shortTime(pausedAt)}`,
+    }),
+    advice:
+      "410 says that nothing more is wanted at this address. Nothing is sent or tried there until a person resumes it. " +
+      "Ask whoever runs the subscriber. Was it a mistake, or is there a new address (put it into FORWARD_SETTINGS_FILE " +
+      "and restart the workers)? Then resume it. If it is wanted no more, take it out of the settings, restart the " +
+      `workers and remove it. Until then ${keptIn[source]}.`,
+    facts: [
+      { label: "Why", value: withoutControls(pauseReason ?? "unknown") },
+      { label: "Since", value: localTime(pausedAt) },
+      command("List what waits", "show"),
+      command("Resume", "resume"),
+      command("Remove it", "remove"),
+    ],
+    storedFacts: { handler: name, pausedAt: pausedAt.toISOString() },
+    at,
+  };
+}
+
+/** The feed waits for whoever reads it, the inbox for nobody. */
+const keptIn = {
+  changes: "the feed keeps what it has not seen, and grows",
+  webhooks: "what is older than EVENTS_KEEP_DAYS is lost to it",
+} as const;
+
+/**
+ * A handler has not looked at a change, or not begun one that was due, for long. One that failures or its own answer
+ * have paused is told of as that. Sent again each time its delay has doubled. Pure.
+ */
+function handlerBehindCondition(
+  { name, source, pausedBy, pausedAt, pauseReason, unreadSince, nextDueAt }: HandlerState,
+  { rules, localTime, shortTime, at, ...named }: Context,
+): Condition | null {
+  if (pausedBy === "failures" || pausedBy === "subscriber") return null;
+  const times = [unreadSince, nextDueAt].flatMap((time) => (time === null ? [] : [time.getTime()]));
+  const oldest = new Date(Math.min(at.getTime(), ...times));
+  const delayMs = at.getTime() - oldest.getTime();
+  const { severity, afterHours } = rules.handler_behind;
+  if (delayMs <= afterHours * hourMs) return null;
+  const isPaused = pausedBy === "person" && pausedAt !== null;
+  const { title, item, command } = wordsOf(name, named);
+  return {
+    key: `${prefixes.behind}${name}`,
+    rule: "handler_behind",
+    severity,
+    title: headlineText({
+      lead: `${capitalized(title)} is ${durationText(delayMs)} behind`,
+      cause: isPaused ? `a person paused it ${shortTime(pausedAt)}` : "what is due is not begun",
+      next: source === "changes" ? "Nothing is lost" : null,
+    }),
+    advice: isDestination(name, named)
+      ? `${isPaused ? pausedDestination : slowDestination} Meanwhile ${keptIn[source]}. ${ifNotNeeded}`
+      : isPaused
+        ? pausedHandler
+        : slowHandler,
+    facts: [
+      { label: `Oldest ${item} waits since`, value: localTime(oldest) },
+      ...(isPaused ? [{ label: "Paused", value: localTime(pausedAt) }] : []),
+      ...(isPaused ? [{ label: "Why", value: withoutControls(pauseReason ?? "unknown") }] : []),
+      command("Show it", "show"),
+      ...(isPaused ? [command("Resume", "resume")] : []),
+      command("Remove it", "remove"),
+    ],
+    storedFacts: { handler: name, since: oldest.toISOString() },
+    measures: { hours: Math.floor(delayMs / hourMs) },
+    at,
+  };
+}
+
+const pausedHandler =
+  "Everything waits in its order until it is resumed. The feed keeps what it has not seen, and grows until then. If " +
+  "nobody needs it any more, remove it; that throws away what waits.";
+
+const slowHandler =
+  "No process runs it, or it is slower than its changes come. Check that a process runs that has its code: a worker " +
+  'or "node src/bin/tallyhook.js handlers run". A file that was deleted or renamed runs nowhere. One that is only ' +
+  "slow needs " +
+  'more "concurrency" or another process. Everything waits in its order; the feed keeps it, and grows until then. ' +
+  "If nobody needs it any more, remove it; that throws away what waits.";
+
+const pausedDestination = "Everything waits in its order until it is resumed.";
+
+const slowDestination =
+  "No worker sends to it, or it takes less than comes. Check that a worker runs with FORWARD_SETTINGS_FILE, and that " +
+  "the file has this destination. A subscriber that answers late should answer first and work afterwards; else it " +
+  'needs more "concurrency".';
+
+const ifNotNeeded = "If nobody needs it any more, remove it; that throws away what waits.";
+
+/** The ends, by the name of the handler or destination. Pure. */
+export const handlerEnds = {
+  dead: (name, named) => {
+    const { title, item } = wordsOf(name, named);
+    return {
+      title: headlineText({ lead: `No ${item} is dead any more for ${title}` }),
+      advice: "All are tried again, or were given up. Nothing is left to do.",
+    };
+  },
+  paused: (name, named) => {
+    const { title, list } = wordsOf(name, named);
+    return {
+      title: headlineText({ lead: `Failures no longer pause ${title}` }),
+      advice: isDestination(name, named)
+        ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. What ` +
+          "waited follows in its order."
+        : `It works again, or a person has resumed, paused or removed it: ${list}. What waited follows in its order.`,
+    };
+  },
+  refused: (name, named) => {
+    const { title, list } = wordsOf(name, named);
+    return {
+      title: headlineText({ lead: `A 410 no longer pauses ${title}` }),
+      advice: `A person has resumed, paused or removed it: ${list}. Nothing is left to do.`,
+    };
+  },
+  behind: (name, named) => ({
+    title: headlineText({
+      lead: `${capitalized(wordsOf(name, named).title)} has caught up, or was removed`,
+    }),
+    advice: isDestination(name, named)
+      ? "It has begun all that was due, or is told of as paused, or nothing is kept for it. Nothing is left to do."
+      : "It has begun all that was due, or nothing is kept for it. Nothing is left to do.",
+  }),
+} satisfies Record<string, (name: string, named: Named) => End>;
+
+const prefixes = {
+  dead: "handler-dead:",
+  paused: "handler-paused:",
+  refused: "handler-refused:",
+  behind: "handler-behind:",
+};
+
+/** The conditions, by what ends them in `handlerEnds`. Pure. */
+export const handlerConditions = {
+  dead: handlerDeadCondition,
+  paused: handlerPausedCondition,
+  refused: handlerRefusedCondition,
+  behind: handlerBehindCondition,
+};

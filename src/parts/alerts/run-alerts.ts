@@ -1,0 +1,145 @@
+import type { AlertContext } from "./alert-context.ts";
+import { alertListener } from "./alert-listener.ts";
+import type { ChannelDeps } from "./channels/channel-kind.ts";
+import { openChannels } from "./channels/channel-kinds.ts";
+import type { Channel } from "./channels/channel.ts";
+import { createDestinationGuard } from "../../platform/http/destination-guard.ts";
+import { recordHeartbeat, removeHeartbeat, schedulerBeat } from "./rules/watch-absence.ts";
+import { startSender } from "./outbox/sender.ts";
+import { type AlertSettings, loadAlertSettings } from "./settings.ts";
+import { sweepAlerts } from "./sweep.ts";
+import { signatureScheme } from "../../core/contract/signature/signature-scheme.ts";
+import { pruneAlerts } from "./retention.ts";
+import { listConsumers } from "../delivery/consumers.ts";
+import { readFeedHealth } from "../../core/mirror/changes/feed-partitions.ts";
+import { firstNumberOfPrevious, readPartitionHealth } from "../../core/inbox/partitions.ts";
+import { databaseNow } from "../../platform/postgres/database-clock.ts";
+import { type DiskSpace, readDiskSpace } from "../../platform/disk-space.ts";
+import { runEvery } from "../../platform/run-every.ts";
+import { readReceivers } from "../../core/receiver/heartbeats.ts";
+import type { RunListener } from "../reconcile/run-listener.ts";
+import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
+import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
+import type { Config } from "../../app/config/config.ts";
+import type { AlertWatch, AlertsRoom } from "../../main/rooms/room-interfaces.ts";
+import { retentionEveryMs } from "../../main/retention.ts";
+import type { Runtime } from "../../app/runtime.ts";
+
+const loaded = new WeakMap<Config, AlertSettings>();
+
+/** Read once for a runtime. Throws `ConfigurationError`. */
+export function alertSettings({ config }: Pick<Runtime, "config">): AlertSettings {
+  const known = loaded.get(config) ?? loadAlertSettings(config.alerts.settingsFile);
+  loaded.set(config, known);
+  return known;
+}
+
+/** What raising alerts depends on. Throws `ConfigurationError` for wrong settings. */
+export const createAlertContext = (runtime: Pick<Runtime, "config" | "wallClock" | "serviceClock">): AlertContext => ({
+  settings: alertSettings(runtime),
+  timeZone: runtime.config.timeZone,
+  networkRegion: runtime.config.networkRegion,
+  dashboardUrl: runtime.config.dashboard.publicUrl,
+  clock: runtime.wallClock,
+  serviceClock: runtime.serviceClock,
+});
+
+/** Makes alerts of what worker and reconciliation tell. Throws `ConfigurationError` for wrong settings. */
+export const createListener = (runtime: Runtime): RunListener => alertListener(createAlertContext(runtime));
+
+/** All channels of this deployment. Connects to nothing. Throws `ConfigurationError`. */
+export const openAlertChannels = (
+  runtime: Parameters<typeof alertChannelDeps>[0],
+  settings: AlertSettings,
+): ReadonlyMap<string, Channel> => openChannels(settings.channels, alertChannelDeps(runtime, settings));
+
+/** What this deployment's channels depend on. */
+export function alertChannelDeps(
+  { config, secrets, wallClock }: Pick<Runtime, "config" | "secrets" | "wallClock">,
+  settings: AlertSettings,
+): ChannelDeps {
+  const { smtpUrl: url, alertSecrets } = secrets;
+  const from = config.mailFrom;
+  return {
+    guard: createDestinationGuard(settings.destinations),
+    clock: wallClock,
+    secretOf: (variable) => alertSecrets[variable] ?? null,
+    smtp: url === null || from === null ? null : { url, from },
+    scheme: signatureScheme(config.signature.scheme),
+    runbooksUrl: config.runbooksUrl,
+    writeLine: (line) => void process.stdout.write(line),
+  };
+}
+
+/** Sends alerts until the runtime ends. */
+export async function runAlertSender(runtime: Runtime): Promise<void> {
+  const { log, random, wallClock: clock } = runtime;
+  const channels = openAlertChannels(runtime, alertSettings(runtime));
+  const sender = startSender({ db: await runtime.db(), log, clock, random }, channels);
+  runtime.onClose(() => sender.close());
+}
+
+/** What a sweep asks of the rooms that are always there. */
+export const sweepQuestions = {
+  lastFullAnswerStart,
+  receivers: readReceivers,
+  partitionsAt: readPartitionHealth,
+  firstNumberOfPrevious,
+  feedPartitions: readFeedHealth,
+  feedConsumers: listConsumers,
+};
+
+const sweepEveryMs = 30_000;
+const beatEveryMs = 60_000;
+
+/** Of the embedded database: nothing here can see the disk of another one. */
+const databaseDiskOf = async ({ config }: Pick<Runtime, "config">): Promise<DiskSpace | null> =>
+  config.database === "embedded" ? readDiskSpace(config.dataDir) : null;
+
+/**
+ * Sweeps until the runtime ends, for alerts that no event causes, such as absences. Each worker has its own timer, as
+ * for the relay, because a scheduler that has stopped is one of the things a sweep detects.
+ */
+export async function runAlertWatch(
+  runtime: Runtime,
+  ofRooms: Parameters<AlertsRoom["watch"]>[1],
+  { everyMs = sweepEveryMs, databaseDisk = () => databaseDiskOf(runtime) }: AlertWatch = {},
+): Promise<void> {
+  const { log } = runtime;
+  const db = await runtime.db();
+  const alertContext = createAlertContext(runtime);
+  const questions = { ...sweepQuestions, ...ofRooms, databaseDisk };
+  const name = `worker:${process.pid}:${crypto.randomUUID()}`;
+  const watch = runEvery({ log, name: "alerts" }, everyMs, async () => {
+    await recordHeartbeat(db, name);
+    return sweepAlerts({ db, log, ...questions }, alertContext);
+  });
+  runtime.onClose(async () => {
+    await watch.close();
+    await removeHeartbeat(db, name);
+  });
+}
+
+/** The scheduler's heartbeat, by which the sweep knows that it runs, and what removes old alerts and messages. */
+export async function alertTasks(
+  runtime: Runtime,
+  readNow: typeof databaseNow = databaseNow,
+): Promise<Record<string, ScheduledTask>> {
+  const { log, serviceClock } = runtime;
+  const db = await runtime.db();
+  const settings = alertSettings(runtime);
+  return {
+    "scheduler-beat": {
+      schedule: { everyMs: beatEveryMs },
+      run: () => recordHeartbeat(db, schedulerBeat),
+    },
+    "alerts-retention": {
+      schedule: { everyMs: retentionEveryMs },
+      run: async (stopping) => {
+        const [now, serviceNow] = [await readNow(db), serviceClock.now()];
+        const removed = await pruneAlerts(db, { now, serviceNow, settings, stopping });
+        log.info({ removed }, "old alerts and messages are removed");
+      },
+    },
+  };
+}

@@ -1,0 +1,267 @@
+import { moneyText } from "../../platform/money.ts";
+import type { FoundBy } from "./alert-context.ts";
+import type { AlertFact, AlertSeverity } from "./message.ts";
+import type { Headline } from "./rules/wording.ts";
+import type { RuleName } from "./settings.ts";
+
+/** One transition of an alert, as the facts show it. */
+export interface Transition {
+  /** Unique in its timeline, and the same whenever the same facts are known: `attempt:2`, `final`, `recovered`. */
+  name: string;
+  change: "opened" | "updated" | "resolved";
+  /** When it happened, at the service or here; never when it was learned. */
+  at: Date;
+  rule: RuleName;
+  severity: AlertSeverity;
+  /** One line, without personal data and without ids. */
+  title: string;
+  /** The same title in parts. A message puts the customer between them. */
+  headline?: Headline;
+  advice: string;
+  /** For the message only. */
+  facts: readonly AlertFact[];
+  /** Whether it may wait for the next digest. */
+  canWait: boolean;
+  /** The earlier transition that made the same request. If the history has that one, this one is not announced. */
+  repeats?: string;
+  /**
+   * Money or fraud that a storm does not hold back until its end. Without a storm it may still wait for a digest
+   * (`canWait`).
+   */
+  evenInStorm?: boolean;
+}
+
+export interface Subject {
+  orderId: string | null;
+  subscriptionId: string | null;
+  transactionId: string | null;
+  customerId: string | null;
+}
+
+export const noSubject: Subject = {
+  orderId: null,
+  subscriptionId: null,
+  transactionId: null,
+  customerId: null,
+};
+
+/** Alerts of one family that come in large numbers are sent as one incident (hold-back.ts). */
+export type Family =
+  "declines" | "late-declines" | "dead" | "chargebacks" | "new-values" | "card-numbers" | "undescribed";
+
+/**
+ * All transitions of one alert that follow from what is known now, whatever the order in which it was learned. Later
+ * knowledge may replace one: what was canceled turns out to be paid. The timeline of a condition also depends on what
+ * was sent before (`conditionTimeline`).
+ */
+export interface Timeline {
+  key: string;
+  subject: Subject;
+  amountMinor: bigint | null;
+  currency: string | null;
+  /** Stored with the alert. Contains nothing that identifies a person. */
+  facts: Readonly<Record<string, string | number | boolean | null>>;
+  family: Family | null;
+  /** In order; at least one. */
+  stages: readonly [Transition, ...Transition[]];
+}
+
+/**
+ * A timeline of what happened at the service. What comes again is another occurrence of its key, and so an alert of its
+ * own. Its number is that of its place among all that is known, so it does not depend on the order of arrival either.
+ */
+export interface FactTimeline extends Timeline {
+  /** From 1. */
+  occurrence: number;
+}
+
+export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition => stages.at(-1) ?? stages[0];
+
+/** The last transition before the end: it says what the alert is about, even when the alert is over. */
+export const lastActiveTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
+  stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
+
+export interface StoredAlert {
+  id: number;
+  state: "open" | "acknowledged" | "resolved";
+  /** Names of the transitions in its history. */
+  stages: ReadonlySet<string>;
+}
+
+export interface PlannedChange {
+  timeline: Timeline;
+  /** The number of this alert among those of its key. */
+  occurrence: number;
+  /** Transitions that the history lacks. */
+  newStages: readonly Transition[];
+  /** What is to be sent: the end of the timeline where that is new. */
+  announced: Transition | null;
+  /** It happened before the system stopped that this database was restored in place of: people were told then. */
+  isTold?: boolean;
+}
+
+/**
+ * Compares a timeline with what is stored of it. Only the newest transition is ever announced: an older one that is
+ * learned late is superseded, so messages keep the order of the timeline whatever the order of arrival. Two things are
+ * never announced: an alert that began and ended before it was learned, and a transition that only repeats an earlier
+ * request. Pure.
+ */
+export function planChange(timeline: Timeline, stored: StoredAlert | null, occurrence = 1): PlannedChange {
+  const known = stored?.stages ?? new Set<string>();
+  const newStages = timeline.stages.filter(({ name }) => !known.has(name));
+  const last = lastTransition(timeline);
+  const isRepeated = last.repeats !== undefined && known.has(last.repeats);
+  const isOver = stored === null && last.change === "resolved";
+  const isWorthAlert = !known.has(last.name) && !isRepeated && !isOver;
+  return { timeline, occurrence, newStages, announced: isWorthAlert ? last : null };
+}
+
+const newsMs = 48 * 3_600_000;
+
+/**
+ * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history. Of that only
+ * unresolved alerts are: those younger than 48 hours, chargebacks, and dunning with a known next retry. Pure.
+ */
+export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
+  if (foundBy !== "import") return true;
+  const last = lastTransition(timeline);
+  if (last.change === "resolved") return false;
+  if (now.getTime() - last.at.getTime() < newsMs) return true;
+  return (
+    last.rule === "chargeback" ||
+    (timeline.facts["next_retry_at"] !== null && timeline.facts["next_retry_at"] !== undefined)
+  );
+}
+
+/** Something that is true now and will end. Each time is an alert of its own: an occurrence of the key. */
+export interface Condition {
+  key: string;
+  rule: RuleName;
+  severity: AlertSeverity;
+  title: string;
+  advice: string;
+  facts: readonly AlertFact[];
+  /** Stored with the alert; `facts` are for the message only. */
+  storedFacts?: Timeline["facts"];
+  subject?: Subject;
+  /**
+   * Counts, and minor units by currency, that measure its growth: it is sent again each time one of them has at least
+   * doubled since it was last sent.
+   */
+  measures?: Readonly<Record<string, number>>;
+  family?: Family;
+  /** It asks nobody for anything: the next digest is soon enough. */
+  canWait?: boolean;
+  at: Date;
+}
+
+/** What is stored of a condition that was already true. */
+export interface KnownCondition {
+  openedAt: Date;
+  facts: Readonly<Record<string, unknown>>;
+}
+
+/** The timeline of a condition: its opening and, once it was due to be sent again, its latest growth. Pure. */
+export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
+  const { key, storedFacts, subject = noSubject, measures = {}, family, ...rest } = condition;
+  const { canWait = false, ...told } = rest;
+  const growth = growthOf(measures, known?.facts ?? null);
+  const stage = (name: string, change: "opened" | "updated", at: Date): Transition => {
+    return { ...told, name, change, at, canWait };
+  };
+  return {
+    key,
+    subject,
+    amountMinor: null,
+    currency: null,
+    facts: { ...storedFacts, ...growth.facts },
+    family: family ?? null,
+    stages: [
+      stage("opened", "opened", known?.openedAt ?? condition.at),
+      ...(growth.times === 0 ? [] : [stage(`grown:${growth.times}`, "updated", condition.at)]),
+    ],
+  };
+}
+
+/** The facts under these keys hold a measure as last sent, and at its highest. The names are stored, so they stay. */
+const lastSentKey = (name: string): string => `told ${name}`;
+const peakPrefix = "most ";
+const peakKey = (name: string): string => `${peakPrefix}${name}`;
+
+/**
+ * How many times a condition was due to be sent again, and what to store to detect the next time. It is due when one of
+ * its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as much counts once.
+ * Pure.
+ */
+function growthOf(
+  measures: Readonly<Record<string, number>>,
+  known: KnownCondition["facts"] | null,
+): { times: number; facts: Timeline["facts"] } {
+  const before = (key: string): number | null => {
+    const value = known?.[key];
+    return typeof value === "number" ? value : null;
+  };
+  const all = Object.entries(measures);
+  const hasDoubled = all.some(([name, now]) => now > 0 && now >= 2 * (before(lastSentKey(name)) ?? now));
+  const times = (before("grown") ?? 0) + (known !== null && hasDoubled ? 1 : 0);
+  const facts: Record<string, number> = times === 0 ? {} : { grown: times };
+  for (const [name, now] of all) {
+    const lastSent = before(lastSentKey(name));
+    facts[lastSentKey(name)] = lastSent === null || hasDoubled ? Math.max(now, lastSent ?? 0) : lastSent;
+    facts[peakKey(name)] = Math.max(now, before(peakKey(name)) ?? 0);
+  }
+  return { times, facts };
+}
+
+const atRisk = "minor units at risk in ";
+
+/** The measure of an amount at risk, by currency. */
+export const atRiskIn = (currency: string): string => `${atRisk}${currency}`;
+
+/** The highest measures of a condition, for the message about its end. Pure. */
+export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
+  const peaks = Object.entries(facts).flatMap(([key, value]) =>
+    key.startsWith(peakPrefix) && typeof value === "number" && value > 0
+      ? [measureText(key.slice(peakPrefix.length), value)]
+      : [],
+  );
+  return peaks.length === 0 ? [] : [{ label: "At its worst", value: peaks.join(", ") }];
+}
+
+const measureText = (name: string, value: number): string =>
+  name.startsWith(atRisk) ? `${moneyText(value, name.slice(atRisk.length))} at risk` : `${value} ${name}`;
+
+/** The message when a condition ends: that it is over, and what matters now. */
+export interface End {
+  title: string;
+  advice: string;
+  facts?: readonly AlertFact[];
+  /** Whether it may wait for the next digest; not if absent. */
+  canWait?: boolean;
+}
+
+/** The last transition of a condition. Pure. */
+export function endTransition(
+  { rule, severity, facts }: EndedCondition,
+  { title, advice, facts: more = [], canWait = false }: End,
+  at: Date,
+): Transition {
+  return {
+    name: "resolved",
+    change: "resolved",
+    at,
+    rule,
+    severity,
+    title,
+    advice,
+    facts: [...peakFacts(facts), ...more],
+    canWait,
+  };
+}
+
+export interface EndedCondition {
+  rule: RuleName;
+  severity: AlertSeverity;
+  /** The stored facts of the condition. */
+  facts: KnownCondition["facts"];
+}

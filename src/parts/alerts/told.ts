@@ -1,0 +1,63 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import type { AlertSeverity } from "./message.ts";
+
+/** What was told of an alert: a change of its life. */
+export interface ToldAlert {
+  id: number;
+  rule: string;
+  severity: AlertSeverity;
+  /** `opened`, `updated`, `resolved`, … */
+  change: string;
+  title: string | null;
+  /** Channels that a message of it goes to; empty where it only waits for a digest, or for nobody. */
+  channels: string[];
+}
+
+interface ToldRow {
+  id: string;
+  rule: string;
+  severity: AlertSeverity;
+  change: string;
+  title: string | null;
+  channels: string[];
+}
+
+const told = (condition: string): string =>
+  `select a.id, a.rule, a.severity, h.change, a.facts->>'title' as title,
+          array(select distinct o.channel from alerts.outbox o where o.alert_id = a.id and o.stage = h.stage
+                order by o.channel) as channels
+   from alerts.history h join alerts.alerts a on a.id = h.alert_id
+   where ${condition} order by h.id limit 100`;
+
+const toldOf = ({ id, ...row }: ToldRow): ToldAlert => ({ ...row, id: Number(id) });
+
+/** Called before a transaction writes, it returns what to call for the alerts that it told. Repeatable read only. */
+export async function watchTold(trx: Knex.Transaction): Promise<() => Promise<ToldAlert[]>> {
+  const newest = await trx("alerts.history").max<{ id: string | null }[]>("id as id");
+  const after = newest[0]?.id ?? 0;
+  return async () => {
+    const { rows } = await trx.raw<{ rows: ToldRow[] }>(told("h.id > ?"), [after]);
+    return rows.map(toldOf);
+  };
+}
+
+/**
+ * What a worker's transaction that began at this time told of an event and its objects: both have the database's time.
+ * One statement.
+ */
+export async function toldAt(
+  db: Knex,
+  at: Date,
+  { ids, eventId }: { ids: readonly string[]; eventId: string },
+): Promise<ToldAlert[]> {
+  const { rows } = await db.raw<{ rows: ToldRow[] }>(
+    // The driver's times have milliseconds only.
+    told(`h.recorded_at >= :at::timestamptz and h.recorded_at < :at::timestamptz + interval '1 millisecond'
+      and (a.order_id = any(:ids::text[]) or a.subscription_id = any(:ids::text[])
+           or a.transaction_id = any(:ids::text[]) or a.customer_id = any(:ids::text[])
+           or a.key = any(:keys::text[]))`),
+    { at, ids: sqlArray(ids), keys: sqlArray([`dead:${eventId}`, `event-id:${eventId}`]) },
+  );
+  return rows.map(toldOf);
+}

@@ -1,0 +1,252 @@
+import type { Knex } from "knex";
+import {
+  type Chargeback,
+  type OpenCursor,
+  findChargeback,
+  findChargebacks,
+  findOpenChargebacks,
+  listEndedChargebacks,
+  listOpenKeys,
+} from "../../../core/mirror/chargebacks.ts";
+import { isWireId } from "../../../core/contract/wire-types.ts";
+import { customerNames } from "../../../core/mirror/customer-names.ts";
+import { readDisputeFacts } from "../../../core/mirror/dispute-facts.ts";
+import { recordAct } from "../../../app/people/audit.ts";
+import { readCases } from "../../../app/people/cases.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { oneLine } from "../../../platform/one-line.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import type { PageGroup } from "../../../app/dashboard/page-group.ts";
+import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
+import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
+import { pageOf } from "../../../app/dashboard/elements/paging.ts";
+import { recordPersonRead } from "../../../app/dashboard/elements/person.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
+import { renderChargeback } from "./case-view.ts";
+import { evidenceFiles, evidenceJson, evidenceOf, sha256, zipped } from "./evidence.ts";
+import { evidencePage, renderEvidence } from "./evidence-view.ts";
+import { renderEndedChargebacks } from "./ended-view.ts";
+import { type Ratios, renderOpenChargebacks, shownChargebacks } from "./list-view.ts";
+import { chargebackSummary } from "./summary.ts";
+
+/** What the pages need beside the mirror. */
+export interface ChargebackParts {
+  /** How near this month's chargebacks are to the networks' thresholds; absent without reports. */
+  ratios?(db: Knex, now: Date, timeZone: string): Promise<Ratios>;
+}
+
+const path = "/chargebacks/:id";
+const pageSize = 50;
+/** A page looks through so many open chargebacks, and so many that ended. */
+const lookThrough = 1_000;
+const yearMs = 365 * 86_400_000;
+
+/** Disputed sales: which to answer, and with what. */
+export function chargebackPages(parts: ChargebackParts): PageGroup {
+  const open = async (deps: PageDeps, { visitor, actor, query }: PageRequest): Promise<Html> => {
+    const { db, clock, serviceClock, timeZone } = deps;
+    const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
+    const filter = {
+      who: oneOf(query.get("who"), ["mine", "unassigned"]),
+      snoozed: oneOf(query.get("snoozed"), ["hide", "only"]),
+    };
+    const after = cursorOf(query.get("after"));
+    const [found, ratios] = await Promise.all([
+      listOpenKeys(db, { after, limit: lookThrough + 1 }),
+      after === undefined ? (parts.ratios?.(db, now, timeZone) ?? null) : null,
+    ]);
+    const looked = found.slice(0, lookThrough);
+    const cases = await readCases(
+      db,
+      "chargeback",
+      looked.map(({ key }) => key),
+    );
+    const matching = shownChargebacks(looked, cases, filter, { own, wallNow });
+    const page = pageOf(matching, pageSize, cursorText);
+    const [rows, summed] = await Promise.all([
+      findChargebacks(
+        db,
+        page.rows.map(({ key }) => key),
+      ),
+      after === undefined
+        ? findOpenChargebacks(
+            db,
+            matching.map(({ key }) => key),
+          )
+        : null,
+    ]);
+    const mayRead = visitor.permissions.has("person:read");
+    const names = mayRead
+      ? await customerNames(
+          db,
+          rows.flatMap(({ customerId }) => customerId ?? []),
+        )
+      : new Map<string, never>();
+    if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/chargebacks" });
+    const last = looked.at(-1);
+    const isMore = found.length > lookThrough && last !== undefined;
+    return renderOpenChargebacks({
+      open: rows.filter(({ state }) => state === "opened").sort((a, b) => a.openedAt.getTime() - b.openedAt.getTime()),
+      next: page.older ?? (isMore ? cursorText(last) : null),
+      summed,
+      isMore,
+      lookThrough,
+      cases,
+      names,
+      filter,
+      query,
+      ratios,
+      own,
+      now,
+      wallNow,
+      timeZone,
+    });
+  };
+  const ended = async ({ db, serviceClock, timeZone }: PageDeps): Promise<Html> => {
+    const since = new Date(serviceClock.now().getTime() - yearMs);
+    const found = await listEndedChargebacks(db, { since, lookThrough });
+    return renderEndedChargebacks({ ...found, lookThrough, timeZone });
+  };
+  const routes: readonly Route[] = [
+    {
+      method: "GET",
+      path: "/chargebacks",
+      access: "status:read",
+      async answer(deps, request) {
+        const body = request.query.get("show") === "ended" ? await ended(deps) : await open(deps, request);
+        return {
+          kind: "page",
+          title: "Chargebacks",
+          body,
+          command: "node src/bin/tallyhook.js report chargebacks",
+        };
+      },
+    },
+    {
+      method: "GET",
+      path,
+      access: "status:read",
+      async answer(deps, request) {
+        const { db, serviceClock, timeZone } = deps;
+        const { visitor, actor } = request;
+        const chargeback = await requireChargeback(deps, request);
+        const { key, customerId, cardBrand, cardLastFour } = chargeback;
+        const mayRead = visitor.permissions.has("person:read");
+        const [facts, caseView, names] = await Promise.all([
+          readDisputeFacts(db, chargeback),
+          readCaseView(deps, request, { kind: "chargeback", id: key }, path),
+          mayRead && customerId !== null ? customerNames(db, [customerId]) : new Map<string, never>(),
+        ]);
+        if (mayRead) await recordPersonRead(db, actor, { kind: "chargeback", id: key });
+        const person = names.get(customerId ?? "") ?? { name: "", email: null };
+        const card = cardLastFour === null ? null : `${cardBrand ?? ""} •••• ${cardLastFour}`.trim();
+        return {
+          kind: "page",
+          title: titleOf("Chargeback", chargeback),
+          body: renderChargeback({
+            chargeback,
+            facts,
+            person: mayRead ? { ...person, card } : null,
+            now: serviceClock.now(),
+            timeZone,
+            caseForm: renderCase(caseView),
+          }),
+          command: "node src/bin/tallyhook.js report chargebacks",
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/evidence`,
+      access: "person:read",
+      async answer(deps, request) {
+        const { chargeback, evidence, body } = await makeEvidence(deps, request);
+        const hash = sha256(evidenceJson(evidence));
+        await recordEvidence(deps, request, chargeback, { format: "page", sha256: hash });
+        const at = `/chargebacks/${encodeURIComponent(chargeback.key)}`;
+        return {
+          kind: "page",
+          title: titleOf("Evidence for chargeback", chargeback),
+          body: html`<p class="row no-print">
+              <a href="${at}">Back to the chargeback</a>
+              <a class="button second end" href="${at}/evidence.zip">Download it as ZIP</a>
+            </p>
+            ${body}
+            <p class="hint">
+              SHA-256 of these facts: <span class="id">${hash}</span>. That you made it was recorded.
+            </p>`,
+        };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/evidence.zip`,
+      access: "person:read",
+      async answer(deps, request) {
+        const { chargeback, evidence, body } = await makeEvidence(deps, request);
+        const page = evidencePage(titleOf("Evidence for chargeback", chargeback), body);
+        const bytes = zipped(evidenceFiles(evidence, page));
+        await recordEvidence(deps, request, chargeback, { format: "zip", sha256: sha256(bytes) });
+        return {
+          kind: "file",
+          name: `evidence-${chargeback.key.slice(0, 80)}.zip`,
+          type: "application/zip",
+          body: bytes,
+        };
+      },
+    },
+    ...caseRoutes({
+      kind: "chargeback",
+      path,
+      exists: async ({ db }, id) => (await findChargeback(db, id)) !== null,
+    }),
+  ];
+  return {
+    place: { path: "/chargebacks", name: "Chargebacks", access: "status:read" },
+    routes,
+    summary: chargebackSummary,
+  };
+}
+
+const cursorText = ({ notedAt, key }: OpenCursor): string => `${notedAt}.${key}`;
+
+/** What cannot be read in the address is left out: the list then begins at its beginning. */
+function cursorOf(text: string | null): OpenCursor | undefined {
+  const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text ?? "") ?? [];
+  return notedAt === undefined || key === undefined || !isWireId(key) ? undefined : { notedAt, key };
+}
+
+const titleOf = (what: string, { orderNumber, key }: Chargeback): string =>
+  `${what} ${oneLine(orderNumber ?? key, 40)}`;
+
+const oneOf = <T extends string>(given: string | null, known: readonly T[]): T | null =>
+  known.find((each) => each === given) ?? null;
+
+async function requireChargeback({ db }: PageDeps, { params }: PageRequest): Promise<Chargeback> {
+  const { id = "" } = params;
+  const found = await findChargeback(db, id);
+  if (found !== null) return found;
+  throw new PageError(404, `There is no chargeback ${oneLine(id, 80)}.`);
+}
+
+async function makeEvidence(deps: PageDeps, request: PageRequest) {
+  const chargeback = await requireChargeback(deps, request);
+  const evidence = evidenceOf(chargeback, await readDisputeFacts(deps.db, chargeback));
+  const body: Html = renderEvidence(evidence, deps.timeZone);
+  return { chargeback, evidence, body };
+}
+
+/** Before the answer: no evidence leaves without its record. */
+const recordEvidence = (
+  { db }: PageDeps,
+  { actor }: PageRequest,
+  { key }: Chargeback,
+  after: { format: "page" | "zip"; sha256: string },
+): Promise<void> =>
+  inTransaction(db, (trx) =>
+    recordAct(trx, actor, {
+      action: "evidence.made",
+      subject: { kind: "chargeback", id: key },
+      after,
+    }),
+  );

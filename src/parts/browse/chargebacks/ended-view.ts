@@ -1,0 +1,101 @@
+import type { Chargeback } from "../../../core/mirror/chargebacks.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { money } from "../../../app/dashboard/elements/money.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { state } from "../../../app/dashboard/elements/state.ts";
+import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { table } from "../../../app/dashboard/elements/table.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { amountOf, chargebackLink } from "./list-view.ts";
+
+export interface EndedPage {
+  /** Of the last twelve months, the last ended first. */
+  ended: readonly Chargeback[];
+  /** There may be more: the `lookThrough` that were shown last were looked through. */
+  isCut: boolean;
+  lookThrough: number;
+  timeZone: string;
+}
+
+/** More are counted and not listed. */
+const mostListed = 50;
+
+/** Pure. */
+export function renderEndedChargebacks(page: EndedPage): Html {
+  const { ended, isCut, lookThrough, timeZone } = page;
+  return html`<p><a href="/chargebacks">Chargebacks to answer</a></p>
+    ${
+      isCut &&
+      html`<p class="hint">
+        Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has all:
+        <code>node src/bin/tallyhook.js report chargebacks</code>
+      </p>`
+    }
+    ${renderSums(ended)}
+    ${
+      ended.length > 0 &&
+      table<Chargeback>(
+        [
+          { name: "Sale", cell: chargebackLink },
+          {
+            name: "Amount",
+            kind: "number",
+            cell: ({ amountMinor, currency }) => money(amountMinor, currency),
+          },
+          { name: "Card", cell: ({ cardBrand }) => outside(cardBrand ?? "unknown") },
+          {
+            name: "Outcome",
+            cell: ({ state: end }) => (end === "dismissed" ? state("won", "good") : state("lost", "bad")),
+          },
+          {
+            name: "Ended",
+            cell: ({ resolvedAt }) => (resolvedAt === null ? "–" : time(resolvedAt, timeZone)),
+          },
+        ],
+        ended.slice(0, mostListed),
+        { caption: "The last that ended", empty: html`None.` },
+      )
+    }`;
+}
+
+/** By the card's network and currency: the service gives no reason to go by. */
+function renderSums(ended: readonly Chargeback[]): Html {
+  const groups = new Map<string, Chargeback[]>();
+  for (const each of ended) {
+    const key = JSON.stringify([each.cardBrand ?? "unknown", each.currency]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [each]);
+    else group.push(each);
+  }
+  const rows = [...groups.values()].sort((a, b) => b.length - a.length);
+  const part = (these: readonly Chargeback[]): Html =>
+    html`${these.length} <span class="hint">${sums(these.map(amountOf))}</span>`;
+  return table<Chargeback[]>(
+    [
+      { name: "Network", cell: ([first]) => outside(first?.cardBrand ?? "unknown") },
+      { name: "Currency", cell: ([first]) => first?.currency?.toUpperCase() ?? "unknown" },
+      {
+        name: "Won",
+        kind: "number",
+        cell: (these) => part(these.filter(({ state: end }) => end === "dismissed")),
+      },
+      {
+        name: "Lost",
+        kind: "number",
+        cell: (these) => part(these.filter(({ state: end }) => end === "accepted")),
+      },
+      {
+        name: "Share won",
+        kind: "number",
+        cell: (these) =>
+          `${Math.round((100 * these.filter(({ state: end }) => end === "dismissed").length) / these.length)} %`,
+      },
+    ],
+    rows,
+    {
+      caption: `Won and lost in the last twelve months: ${counted(ended.length, "chargeback")}`,
+      empty: html`No chargeback ended in the last twelve months.`,
+    },
+  );
+}

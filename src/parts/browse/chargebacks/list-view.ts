@@ -1,0 +1,232 @@
+import type { Chargeback, OpenChargeback } from "../../../core/mirror/chargebacks.ts";
+import type { CustomerName } from "../../../core/mirror/customer-names.ts";
+import { type Case, untouched } from "../../../app/people/cases.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { durationText } from "../../../platform/readable-text.ts";
+import { caseMarks, isResting } from "../../../app/dashboard/elements/case.ts";
+import { shortId } from "../../../app/dashboard/elements/id.ts";
+import { money } from "../../../app/dashboard/elements/money.ts";
+import { oldestFirst, pager } from "../../../app/dashboard/elements/paging.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { state } from "../../../app/dashboard/elements/state.ts";
+import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { table } from "../../../app/dashboard/elements/table.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+
+/** How near the chargebacks of a month are to a threshold of a card network. */
+export interface Ratio {
+  brand: string;
+  programme: string;
+  disputes: number;
+  limit: number;
+  /** Percent of settled sales; null where there are none. */
+  ratio: number | null;
+  isOver: boolean;
+}
+
+export interface ChargebackFilter {
+  who: "mine" | "unassigned" | null;
+  snoozed: "hide" | "only" | null;
+}
+
+/** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
+export type Ratios = readonly Ratio[] | "unknown" | "computing" | null;
+
+export interface ListPage {
+  /** Of this page. */
+  open: readonly Chargeback[];
+  /** Where the next page begins; null where there is none. */
+  next: string | null;
+  /** All that match, for the sums; null on a page after the first. */
+  summed: readonly OpenChargeback[] | null;
+  /** There are more than `lookThrough`: those were looked through, the oldest. */
+  isMore: boolean;
+  lookThrough: number;
+  cases: ReadonlyMap<string, Case>;
+  /** Empty for whoever may not see who customers are. */
+  names: ReadonlyMap<string, CustomerName>;
+  filter: ChargebackFilter;
+  query: URLSearchParams;
+  ratios: Ratios;
+  own: number;
+  now: Date;
+  wallNow: Date;
+  timeZone: string;
+}
+
+const dayMs = 86_400_000;
+const ages = [
+  ["Up to a week", 7],
+  ["Up to two weeks", 14],
+  ["Up to 30 days", 30],
+  ["Older", Infinity],
+] as const;
+
+/** Pure. */
+export function shownChargebacks<Row extends { key: string }>(
+  chargebacks: readonly Row[],
+  cases: ReadonlyMap<string, Case>,
+  { who, snoozed }: ChargebackFilter,
+  { own, wallNow }: { own: number; wallNow: Date },
+): Row[] {
+  return chargebacks.filter(({ key }) => {
+    const current = cases.get(key) ?? untouched;
+    return (
+      (who !== "mine" || current.assignee?.id === own) &&
+      (who !== "unassigned" || current.assignee === null) &&
+      (snoozed === null || isResting(current, wallNow) === (snoozed === "only"))
+    );
+  });
+}
+
+/** Pure. */
+export function renderOpenChargebacks(page: ListPage): Html {
+  const { query, next, isMore, lookThrough, summed } = page;
+  return html`<p class="lead">
+      The service says neither why a customer disputes a sale nor until when to answer: look both up there on the day a
+      chargeback comes. Card networks give a few weeks, counted from a day that may lie before the one shown here.
+    </p>
+    <p><a href="/chargebacks?show=ended">How chargebacks ended</a></p>
+    ${renderAges(page)} ${renderFilters(page.filter)}
+    ${
+      isMore &&
+      html`<p class="problem">
+        More than ${lookThrough.toLocaleString("en-GB")} chargebacks are open. This page looked through that many of
+        them, the oldest${summed !== null && ", and the sums are of these"}: the next page goes on.
+      </p>`
+    }
+    ${renderOpen(page)} ${pager("/chargebacks", query, next, oldestFirst)} ${renderRatios(page.ratios)}`;
+}
+
+export const amountOf = ({ amountMinor, currency }: Pick<Chargeback, "amountMinor" | "currency">) => ({
+  totalMinor: amountMinor,
+  currency,
+});
+
+function renderAges({ summed, now }: ListPage): Html | null {
+  if (summed === null || summed.length === 0) return null;
+  const daysOf = ({ openedAt }: OpenChargeback) => (now.getTime() - openedAt.getTime()) / dayMs;
+  return html`<ul class="cards stats plain-list">
+    ${ages.map(([name, most], n) => {
+      const least = ages[n - 1]?.[1] ?? -Infinity;
+      const these = summed.filter((each) => daysOf(each) > least && daysOf(each) <= most);
+      return html`<li class="card">
+        <h2>${name}</h2>
+        <p class="stat">${these.length}</p>
+        ${these.length > 0 && sums(these.map(amountOf))}
+      </li>`;
+    })}
+  </ul>`;
+}
+
+const selected: Html = html`selected`;
+
+const renderFilters = ({ who, snoozed }: ChargebackFilter): Html =>
+  html`<form class="filters" method="get" action="/chargebacks" role="search">
+    <div>
+      <label for="who">Who has it</label>
+      <select id="who" name="who">
+        <option value="">all</option>
+        <option value="mine" ${who === "mine" && selected}>me</option>
+        <option value="unassigned" ${who === "unassigned" && selected}>nobody</option>
+      </select>
+    </div>
+    <div>
+      <label for="snoozed">Snoozed</label>
+      <select id="snoozed" name="snoozed">
+        <option value="">all</option>
+        <option value="hide" ${snoozed === "hide" && selected}>hide</option>
+        <option value="only" ${snoozed === "only" && selected}>only these</option>
+      </select>
+    </div>
+    <button class="second">Show</button>
+  </form>`;
+
+export const chargebackLink = ({ key, orderNumber }: Chargeback): Html =>
+  html`<a href="/chargebacks/${encodeURIComponent(key)}"
+    >${orderNumber === null || orderNumber.trim() === "" ? shortId(key) : html`Order ${outside(orderNumber)}`}</a
+  >`;
+
+function renderOpen(page: ListPage): Html {
+  const { open, cases, names, filter, query, next, own, now, wallNow, timeZone } = page;
+  const isFiltered = filter.who !== null || filter.snoozed !== null;
+  const nameOf = ({ customerId }: Chargeback): Html | string => {
+    const found = names.get(customerId ?? "");
+    return found === undefined ? "–" : outside(found.name === "" ? (found.email ?? "no name") : found.name);
+  };
+  return table<Chargeback>(
+    [
+      { name: "Sale", cell: chargebackLink },
+      {
+        name: "Amount",
+        kind: "number",
+        cell: ({ amountMinor, currency }) => money(amountMinor, currency),
+      },
+      { name: "Card", cell: ({ cardBrand }) => outside(cardBrand ?? "unknown") },
+      ...(names.size > 0 ? [{ name: "Customer", cell: nameOf }] : []),
+      {
+        name: "Open for",
+        cell: ({ openedAt }) =>
+          html`${durationText(now.getTime() - openedAt.getTime())}
+            <span class="hint">since ${time(openedAt, timeZone)}</span>`,
+      },
+      {
+        name: "Who has it",
+        cell: ({ key }) => caseMarks(cases.get(key) ?? untouched, { own, now: wallNow, timeZone }),
+      },
+    ],
+    open,
+    {
+      caption: "To answer, the oldest first",
+      empty: isFiltered
+        ? html`No open chargeback matches${next !== null && " so far"}. <a href="/chargebacks">Show all</a>`
+        : query.has("after")
+          ? html`No further chargeback is open. <a href="/chargebacks">Show the first ones</a>`
+          : html`No chargeback is open. Try it on the sandbox:
+              <code>node src/bin/tallyhook.js trigger order.disputed</code>`,
+    },
+  );
+}
+
+function renderRatios(ratios: Ratios): Html | null {
+  if (ratios === null) return null;
+  if (ratios === "computing") {
+    return html`<p class="hint">
+      How near the card networks' thresholds are is being summed up.
+      <a href="/chargebacks">Look again in a moment</a>
+    </p>`;
+  }
+  if (ratios === "unknown") {
+    return html`<p class="hint">
+      How near the card networks' thresholds are takes longer than a page may:
+      <code>node src/bin/tallyhook.js report network-monitor</code>
+    </p>`;
+  }
+  return table<Ratio>(
+    [
+      { name: "Network", cell: ({ brand }) => outside(brand) },
+      { name: "Programme", cell: ({ programme }) => outside(programme) },
+      { name: "Chargebacks", kind: "number", cell: ({ disputes }) => disputes },
+      { name: "Threshold", kind: "number", cell: ({ limit }) => limit },
+      {
+        name: "Of sales",
+        kind: "number",
+        cell: ({ ratio }) => (ratio === null ? "–" : `${ratio} %`),
+      },
+      {
+        name: "State",
+        cell: ({ isOver, disputes, limit }) =>
+          isOver
+            ? state("over the threshold", "bad")
+            : disputes >= 0.8 * limit
+              ? state("near", "warn")
+              : state("below", "good"),
+      },
+    ],
+    ratios,
+    {
+      caption: "This month against each network's threshold, without the fraud reports that the service does not know",
+      empty: html`No network counts a chargeback of this month, as far as the mirror knows.`,
+    },
+  );
+}

@@ -1,0 +1,97 @@
+import type { Knex } from "knex";
+import { type Lag, readLag } from "../../../core/inbox/lag.ts";
+import { countAnswers } from "../../../core/receiver/counters.ts";
+import type { SecretOverview } from "../../../core/receiver/secrets-overview.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
+import type { PageDeps } from "../../../app/dashboard/route.ts";
+import { createSlowReads, slowMs } from "../../../app/dashboard/elements/slow-reads.ts";
+import { timesOf } from "./answers.ts";
+import { renderDeliveries } from "./delivery-view.ts";
+import type { StatementFound } from "./statement.ts";
+
+const dayMs = 86_400_000;
+/** After so many hours without use a secret may be safe to retire, as on the command line. */
+const quietHours = 48;
+
+export interface DeliveryTools {
+  secrets(db: Knex, quietHours: number): Promise<SecretOverview[]>;
+  /** Null: this deployment has no reports. */
+  statement: ((db: Knex, now: Date) => Promise<StatementFound>) | null;
+}
+
+/** How webhooks arrive here: how many, how late, and with which secrets. */
+export function deliveryPages(tools: DeliveryTools): PageGroup {
+  const lags = createSlowReads<"week", Lag>(slowMs.sums);
+  return {
+    place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
+    routes: [
+      {
+        method: "GET",
+        path: "/deliveries",
+        access: "status:read",
+        async answer(deps, { visitor }) {
+          const { db, clock, timeZone } = deps;
+          const now = clock.now();
+          const since = (days: number) => ({
+            from: new Date(now.getTime() - days * dayMs),
+            until: new Date(now.getTime() + dayMs),
+          });
+          const maySeeSecrets = visitor.permissions.has("secret:read");
+          return {
+            kind: "page",
+            title: "Deliveries",
+            body: renderDeliveries({
+              day: await countAnswers(db, since(1)),
+              week: await countAnswers(db, since(7)),
+              lag: await lags(deps, "week", () => readLag(db, { from: since(7).from, timeZone })),
+              statement: tools.statement === null ? null : await tools.statement(db, now),
+              secrets: maySeeSecrets ? await tools.secrets(db, quietHours) : null,
+              quietHours,
+              timeZone,
+            }),
+            ...(maySeeSecrets ? { command: "node src/bin/tallyhook.js secrets list" } : {}),
+          };
+        },
+      },
+    ],
+    summary: { access: "status:read", read: readDeliverySummary },
+  };
+}
+
+/** One statement. */
+async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard> {
+  const now = clock.now();
+  const answers = await countAnswers(db, {
+    from: new Date(now.getTime() - dayMs),
+    until: new Date(now.getTime() + dayMs),
+  });
+  const [accepted, refused] = [timesOf(answers, "accepted"), timesOf(answers, "refused")];
+  const unstored = (answers.get("unavailable") ?? 0) + (answers.get("failed") ?? 0);
+  const unmatched = (answers.get("no_match") ?? 0) + (answers.get("no_secret") ?? 0);
+  const reasons = [
+    ...(unstored > 0
+      ? [
+          `${counted(unstored, "delivery", "deliveries")} could not be stored at once in 24 hours; the service sends them again.`,
+        ]
+      : []),
+    // Others than the service knock as well, so refusals alone are no news.
+    ...(unmatched > 0 && accepted === 0
+      ? [
+          `Every delivery of 24 hours was refused for its signature, ${unmatched} in all: compare the secrets with the service.`,
+        ]
+      : []),
+  ];
+  return {
+    title: "Deliveries",
+    path: "/deliveries",
+    tone: unmatched > 0 && accepted === 0 ? "bad" : unstored > 0 ? "warn" : "good",
+    headline: `${accepted} new`,
+    facts: [
+      { name: "Within", value: "24 hours" },
+      { name: "Repeats", value: timesOf(answers, "duplicate") },
+      { name: "Refused", value: refused },
+    ],
+    reasons,
+  };
+}

@@ -1,0 +1,203 @@
+import type { CustomerName } from "../../../core/mirror/customer-names.ts";
+import { causeOf, groupNames, requestNames } from "../../../core/mirror/dunning/decline-groups.ts";
+import { dunningDays } from "../../../core/mirror/dunning/renewals.ts";
+import { type DunningStage, dunningStages } from "../../../core/mirror/dunning/stages.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { caseMarks } from "../../../app/dashboard/elements/case.ts";
+import { shortId } from "../../../app/dashboard/elements/id.ts";
+import { money } from "../../../app/dashboard/elements/money.ts";
+import { withQuery } from "../../../app/dashboard/elements/paging.ts";
+import { ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { until } from "../../../app/dashboard/elements/until.ts";
+import { type BoardCard, type BoardFilter, boardSorts, declineGroups } from "./board.ts";
+
+export interface BoardPage {
+  cards: readonly BoardCard[];
+  /** Of the customers of the cards that are shown; empty for whoever may not see who they are. */
+  names: ReadonlyMap<string, CustomerName>;
+  filter: BoardFilter;
+  query: URLSearchParams;
+  /** Currencies to choose from. */
+  currencies: readonly string[];
+  /** There are more renewals than the board reads. */
+  isCut: boolean;
+  /** How old the funnel and what was recovered are. */
+  ageMs: number;
+  own: number;
+  /** The service's time, by which it retries; and the wall clock, by which cases rest. */
+  now: Date;
+  wallNow: Date;
+  timeZone: string;
+  funnel: Html | null;
+}
+
+export const stageNames: Readonly<Record<DunningStage, string>> = {
+  first: "First decline",
+  retrying: "Retrying",
+  "last-retry": "Last retry near",
+  final: "No retry left",
+  recovered: "Recovered this month",
+};
+
+/** How many cards a column shows; one that stands alone shows more. */
+const cardsOf = (filter: BoardFilter): number => (filter.stage === null ? 12 : 200);
+
+/** The cards that are shown: whose customers have to be known. Pure. */
+export const visibleCards = (cards: readonly BoardCard[], filter: BoardFilter): BoardCard[] =>
+  dunningStages.flatMap((stage) => cards.filter((card) => card.stage === stage).slice(0, cardsOf(filter)));
+
+/** Pure. */
+export function renderBoard(page: BoardPage): Html {
+  const { cards, filter, query, isCut, funnel } = page;
+  const stages = filter.stage === null ? dunningStages : [filter.stage];
+  return html`<p class="lead">
+      Renewals whose charge was declined and that are neither paid nor given up, of the last ${dunningDays} days. Who
+      pays leaves the board by itself.
+    </p>
+    ${ageHint(page.ageMs)} ${renderFilters(page)}
+    ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts are of those with the nearest retry.</p>`}
+    ${
+      cards.length === 0
+        ? html`<div class="empty">${query.size === 0 ? noneYet : noneMatches}</div>`
+        : html`<div class="board ${filter.stage === null ? "all" : "one"}">
+            ${stages.map((stage) =>
+              renderColumn(
+                page,
+                stage,
+                cards.filter((card) => card.stage === stage),
+              ),
+            )}
+          </div>`
+    }
+    ${funnel}`;
+}
+
+const noneYet = html`Nobody is in dunning. Try it on the sandbox:
+  <code>node src/bin/tallyhook.js trigger subscription.past_due</code>`;
+const noneMatches = html`No renewal matches. <a href="/dunning">Show all</a>`;
+
+function renderColumn(page: BoardPage, stage: DunningStage, cards: readonly BoardCard[]): Html {
+  const most = cardsOf(page.filter);
+  const more = cards.length - most;
+  return html`<section class="column" aria-labelledby="stage-${stage}">
+    <h2 id="stage-${stage}">${stageNames[stage]} <span class="hint">${cards.length}</span></h2>
+    ${cards.length === 0 ? html`<p class="hint">nobody</p>` : sums(cards)}
+    <ul class="plain-list">
+      ${cards.slice(0, most).map((card) => renderCard(page, card))}
+    </ul>
+    ${
+      more > 0 &&
+      (page.filter.stage === null
+        ? html`<p>
+            <a href="${withQuery("/dunning", page.query, { stage })}">Show all ${cards.length}</a>
+          </p>`
+        : html`<p class="hint">${counted(more, "more renewal")} not shown. Narrow the filter.</p>`)
+    }
+  </section>`;
+}
+
+function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: BoardCard): Html {
+  const name = names.get(card.customerId ?? "");
+  return html`<li class="card">
+    <h3>
+      <a href="/dunning/${encodeURIComponent(card.orderId)}">${orderName(card)}</a>
+      ${money(card.totalMinor, card.currency)}
+    </h3>
+    ${name !== undefined && html`<p class="person">${outside(name.name === "" ? (name.email ?? "no name") : name.name, 120)}</p>`}
+    <p>${causeOf(card.failureCode)} <span class="hint">${groupNames[card.group]}</span></p>
+    <dl class="pairs">
+      <dt>Declined</dt>
+      <dd>${counted(card.attempts, "attempt")}</dd>
+      ${
+        card.recoveredAt === null
+          ? html`<dt>Next retry</dt>
+              <dd>${retryOf(card, now, timeZone)}</dd>`
+          : html`<dt>Paid</dt>
+              <dd>${time(card.recoveredAt, timeZone)}</dd>`
+      }
+    </dl>
+    ${card.request !== null && html`<p class="todo">${todo(card.request)}</p>`}
+    ${card.stage !== "recovered" && html`<p class="hint">${caseMarks(card.current, { own, now: wallNow, timeZone })}</p>`}
+  </li>`;
+}
+
+/** What a renewal is called: its order's number, or its id. Pure. */
+const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
+  orderNumber === null || orderNumber.trim() === "" ? shortId(orderId) : html`Order ${outside(orderNumber)}`;
+
+/** Pure. */
+export const todo = (request: NonNullable<BoardCard["request"]>): string =>
+  request === "collect" ? "Collect another way, or cancel" : requestNames[request];
+
+/** Pure. */
+export function retryOf({ nextRetryAt }: Pick<BoardCard, "nextRetryAt">, now: Date, timeZone: string): Html {
+  if (nextRetryAt === null) return html`none follows`;
+  return nextRetryAt === "unknown" ? html`unknown` : until(nextRetryAt, now, timeZone);
+}
+
+function renderFilters({ filter, currencies }: BoardPage): Html {
+  return html`<form class="filters" method="get" action="/dunning" role="search">
+    ${select("who", "Who has it", filter.who, [
+      ["mine", "me"],
+      ["unassigned", "nobody"],
+    ])}
+    ${select(
+      "stage",
+      "Stage",
+      filter.stage,
+      dunningStages.map((stage) => [stage, stageNames[stage]]),
+    )}
+    ${select(
+      "currency",
+      "Currency",
+      filter.currency,
+      currencies.map((currency) => [currency, currency.toUpperCase()]),
+    )}
+    ${select(
+      "group",
+      "Kind of decline",
+      filter.group,
+      declineGroups.map((group) => [group, groupNames[group].split(":", 1)[0] ?? group]),
+    )}
+    ${select("snoozed", "Snoozed", filter.snoozed, [
+      ["hide", "hide"],
+      ["only", "only these"],
+    ])}
+    ${select(
+      "sort",
+      "Sort by",
+      filter.sort,
+      boardSorts.map((sort) => [sort, sortNames[sort]]),
+      false,
+    )}
+    <button class="second">Show</button>
+  </form>`;
+}
+
+const sortNames: Readonly<Record<BoardFilter["sort"], string>> = {
+  retry: "next retry",
+  amount: "amount",
+  attempts: "attempts",
+  newest: "last decline",
+};
+
+const select = (
+  name: string,
+  label: string,
+  chosen: string | null,
+  options: readonly (readonly [value: string, text: string])[],
+  hasAll = true,
+): Html =>
+  html`<div>
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      ${hasAll && html`<option value="">all</option>`}
+      ${options.map(([value, text]) => html`<option value="${value}" ${value === chosen && selected}>${text}</option>`)}
+    </select>
+  </div>`;
+
+const selected: Html = html`selected`;

@@ -1,0 +1,126 @@
+import type { Knex } from "knex";
+import { type Act, ActRefused, type CommandAct, outdated, recordOf } from "../../../app/people/act.ts";
+import { flag, wholeNumber } from "../../../app/people/fields.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { decidedOnEvents, decidedOnFound } from "../../../core/inbox/replay-search.ts";
+import {
+  type ReplayedEvent,
+  countPrunable,
+  listPruned,
+  pruneEvents,
+  replayEvents,
+} from "../../../core/inbox/retention.ts";
+import type { EventSearch } from "../../../core/inbox/search-events.ts";
+
+/** Which events are put back. */
+interface Replay {
+  /** Those that somebody named or chose, by their numbers: each has to have its bytes. */
+  named: readonly number[];
+  /** What a search found: what has no bytes any more stays as it is. */
+  found: { filter: EventSearch; seqs: readonly number[] } | null;
+}
+
+interface Replayed {
+  seqs: number[];
+  /** How many of what was found stayed as they are. */
+  left: number;
+}
+
+/** A record names at most so many events; of more it has the count. */
+const mostRecorded = 200;
+
+/**
+ * Events are applied again. One that was named alone is the subject of its record, `event.replayed`; several are one
+ * `events.replayed`. A page is decided on `decidedOnEvents` of those that were chosen, or on `decidedOnFound`.
+ */
+export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" | "run"> = {
+  permission: "event:replay",
+  run: ({ db }, call) =>
+    inTransaction(db, async (trx) => {
+      const { named, found } = call.input;
+      const wanted = [...new Set([...named, ...(found?.seqs ?? [])])];
+      const seqs = await replayEvents(trx, wanted, (now) => assertAsShown(now, call.input, call.decidedOn));
+      // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
+      const empty = await listPruned(trx, wanted);
+      const refused = empty.filter(({ seq }) => named.includes(seq));
+      if (refused.length > 0) throw withoutBytes(refused);
+      if (found === null && seqs.length === 1) {
+        const subject = { kind: "event", id: String(seqs[0]) };
+        await recordOf({ name: "event.replayed" }, call)(trx, { subject });
+      } else if (seqs.length > 0) {
+        const after = {
+          ...(found === null ? {} : { filter: found.filter, found: found.seqs.length }),
+          count: seqs.length,
+          ...(seqs.length > mostRecorded ? {} : { seqs }),
+        };
+        await recordOf({ name: "events.replayed" }, call)(trx, { after });
+      }
+      return { seqs, left: empty.length };
+    }),
+};
+
+export const noEvent = (given: string | number): ActRefused =>
+  new ActRefused("unknown", `There is no event "${given}". Those older than EVENTS_KEEP_DAYS are removed.`);
+
+function assertAsShown(now: readonly ReplayedEvent[], { named, found }: Replay, decidedOn: string | null): void {
+  const there = new Set(now.map(({ seq }) => seq));
+  const missing = named.find((seq) => !there.has(seq));
+  if (missing !== undefined) throw noEvent(missing);
+  if (decidedOn === null) return;
+  if (found === null) {
+    if (decidedOn === decidedOnEvents(now)) return;
+    throw outdated(named.length === 1 ? `Event ${named[0]}` : "One of these events", now);
+  }
+  const { filter, seqs } = found;
+  // Somebody else has put them back, or a worker got on, since they were found.
+  const isOther = filter.state !== undefined && now.some(({ state }) => state !== filter.state);
+  if (isOther || seqs.length === 0 || decidedOn !== decidedOnFound(seqs)) {
+    throw outdated(`What the filter finds (now ${counted(seqs.length, "event")})`);
+  }
+}
+
+function withoutBytes(events: readonly { seq: number; eventId: string }[]): ActRefused {
+  const shown = events.slice(0, 5).map(({ seq, eventId }) => `${eventId} (number ${seq})`);
+  const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
+  return new ActRefused(
+    "hindered",
+    `The bytes of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back.`,
+  );
+}
+
+const pruneStep = 5_000;
+
+interface Pruning {
+  db: Knex;
+  begin(total: number): { update(done: number): void; stop(): void };
+}
+
+/** The bytes of old events that are applied, stale or ignored are removed, in steps; their rows stay. */
+export const pruning: CommandAct<Pruning, { olderThan: number; dryRun: boolean }, { total: number; done: number }> = {
+  name: "events.pruned",
+  fields: { olderThan: wholeNumber(0, 36_500), dryRun: flag },
+  async run({ db, begin }, call) {
+    const { olderThan: days, dryRun } = call.input;
+    const total = await countPrunable(db, days);
+    if (dryRun) return { total, done: 0 };
+    const progress = begin(total);
+    let done = 0;
+    let step: number;
+    do {
+      // With the first step: what is killed on its way has removed something, and is in the record.
+      const isFirst = done === 0;
+      step = await inTransaction(db, async (trx) => {
+        const removed = await pruneEvents(trx, { days, limit: pruneStep });
+        if (removed > 0 && isFirst) {
+          await recordOf(pruning, call)(trx, { after: { olderThanDays: days, count: total } });
+        }
+        return removed;
+      });
+      done += step;
+      progress.update(done);
+    } while (step > 0);
+    progress.stop();
+    return { total, done };
+  },
+};

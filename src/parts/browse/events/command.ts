@@ -1,0 +1,330 @@
+import { isUtf8 } from "node:buffer";
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Knex } from "knex";
+import { noEvent, pruning, replaying } from "./acts.ts";
+import { watchArrivals } from "../../../core/inbox/arrivals.ts";
+import { type EventState, eventStates } from "../../../core/inbox/claim.ts";
+import {
+  type EventFilter,
+  type EventRow,
+  countByState,
+  findEvents,
+  listEvents,
+  listEventsOf,
+  listOpenEvents,
+  seqsOfIds,
+} from "../../../core/inbox/queries.ts";
+import { holdsRefusedText } from "../../../core/mirror/canonical.ts";
+import { ActRefused } from "../../../app/people/act.ts";
+import { UsageError } from "../../../platform/errors.ts";
+import { counted, linesWithoutControls } from "../../../platform/readable-text.ts";
+import { migratedDatabase } from "../../../main/schema.ts";
+import { registerAct } from "../../../app/cli/act-command.ts";
+import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
+import { wholeNumber } from "../../../app/cli/arguments.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
+import { createProgress } from "../../../app/cli/progress.ts";
+
+interface ListOptions {
+  state?: EventState;
+  type?: string;
+  resource?: string;
+  limit: number;
+  follow?: boolean;
+  json?: boolean;
+}
+
+export function registerEvents(program: Command, context: CliContext): void {
+  const events = program.command("events").description("the inbox: every webhook that arrived");
+
+  events
+    .command("list")
+    .description("list the newest events, without their bytes")
+    .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
+    .option("--type <type>", "only of this type, such as order.succeeded")
+    .option("--resource <id>", "only about the object with this id")
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
+    .option(
+      "--follow",
+      "then print each new event until Ctrl-C: as it arrives, or once it has the wanted state or object",
+    )
+    .option("--json", "print JSON: one object, or with --follow one a line")
+    .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
+    .action((options: ListOptions) => (options.follow === true ? follow(context, options) : list(context, options)));
+
+  events
+    .command("show")
+    .description("show one event with its bytes, by its id or its number")
+    .argument("<id>", "its id, or its number (seq)")
+    .option("--json", "print JSON")
+    .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
+
+  events
+    .command("replay")
+    .description("apply events again, in the same way as at first (safe: what is known already changes nothing)")
+    .argument("[id...]", "ids or numbers of events")
+    .option("--dead", "all dead events that still have their bytes")
+    .option("--by <name>", "who does it, for the record", parsePerson)
+    .action((ids: string[], options: ReplayOptions) => replay(context, ids, options));
+
+  registerAct(events, context, {
+    act: pruning,
+    name: "prune",
+    description: "remove the bytes of old events that are applied, stale or ignored; their rows stay",
+    takes: {
+      olderThan: {
+        flags: "--older-than <days>",
+        says: "days since they were received, such as 90 or 90d",
+        means: (typed) => typed.replace(/d$/, ""),
+      },
+      dryRun: { flags: "--dry-run", says: "only print how many there are" },
+    },
+    by: { who: "script", says: "who does it, for the record" },
+    deps: async (runtime) => ({
+      db: await migratedDatabase(runtime),
+      begin: (total) => createProgress(context.stderr, "pruning", total),
+    }),
+    say: ({ total, done }, { input }) =>
+      input.dryRun
+        ? `The bytes of ${counted(total, "event")} would be removed.\n`
+        : `The bytes of ${counted(done, "event")} were removed; the rows stay.\n`,
+  });
+}
+
+async function list(context: CliContext, options: ListOptions): Promise<void> {
+  const { rows, counts } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      return { rows: await listEvents(db, filterOf(options)), counts: await countByState(db) };
+    },
+    { logLevel: "warn" },
+  );
+  if (options.json === true) {
+    context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["seq", "received", "type", "state", "resource", "deliveries", "reason"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) table.push(listRow(row));
+  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+  const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
+  const legend = rows.length === 0 ? "No event matches.\n" : stateLines(shownStates);
+  context.stdout.write(`${table.toString()}\n${legend}All events: ${totals.join(", ")}.\n`);
+}
+
+/** What each state means, and what to do. */
+const stateMeanings: Readonly<Record<EventState, string>> = {
+  received: "stored and acknowledged; a worker applies it within moments",
+  applied: "it changed the mirror, or ordered a refetch",
+  stale: "the mirror knew this state or a later one already; many are normal",
+  ignored: "authentic, of a type that changes nothing here",
+  failed: "it could not be applied; it is tried again by itself",
+  dead: 'given up; fix the cause, then run "node src/bin/tallyhook.js events replay"',
+};
+
+function stateLines(states: readonly EventState[]): string {
+  return states.map((state) => `  ${state.padEnd(8)}  ${stateMeanings[state]}\n`).join("");
+}
+
+const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter => ({
+  limit,
+  ...(state === undefined ? {} : { state }),
+  ...(type === undefined ? {} : { type }),
+  ...(resource === undefined ? {} : { resourceId: resource }),
+});
+
+async function follow(context: CliContext, options: ListOptions): Promise<void> {
+  const signal = followSignal(context);
+  const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
+  await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      await followEvents(context, { db }, filterOf(options), {
+        lineOf,
+        signal,
+      });
+    },
+    // `followEvents` itself reports that the database is unreachable.
+    { logLevel: "silent" },
+  );
+}
+
+const followedLine = (row: EventRow): string => {
+  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] = listRow(row);
+  return `${seq.padStart(8)}  ${received}  ${state.padEnd(8)}  ${type.padEnd(28)}  ${resource}  ${reason}`.trimEnd();
+};
+
+const listRow = (row: EventRow): string[] => [
+  String(row.seq),
+  row.received_at.toISOString(),
+  linesWithoutControls(row.type ?? "-"),
+  row.state,
+  row.resource_type === null ? "-" : `${row.resource_type} ${linesWithoutControls(row.resource_id ?? "?")}`,
+  String(row.deliveries),
+  linesWithoutControls(row.reason ?? ""),
+];
+
+async function show(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { found, ofIds } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const found = await findEvents(db, id);
+      return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
+    },
+    { logLevel: "warn" },
+  );
+  if (found.length === 0) hinted(noEvent(id));
+  for (const { raw, ...event } of found) {
+    const row = {
+      ...event,
+      replaced_text: hasReplacedText(raw),
+      same_id: otherSeqs(event, ofIds),
+    };
+    const body = raw === null ? null : raw.toString("utf8");
+    if (json) {
+      // Only valid UTF-8 survives as text. Other bodies are also shown in base64, so that no bytes are lost.
+      const exact = raw === null || isUtf8(raw) ? {} : { raw_base64: raw.toString("base64") };
+      context.stdout.write(`${JSON.stringify({ ...row, raw: body, ...exact })}\n`);
+      continue;
+    }
+    for (const [name, value] of Object.entries(row)) {
+      const text = printed(value);
+      context.stdout.write(`${name.padEnd(18)} ${linesWithoutControls(text)}\n`);
+    }
+    context.stdout.write(`${body === null ? "(bytes were pruned)" : linesWithoutControls(body)}\n\n`);
+  }
+}
+
+interface ReplayOptions {
+  dead?: boolean;
+  by?: string;
+}
+
+async function replay(context: CliContext, ids: string[], { dead = false, by }: ReplayOptions): Promise<void> {
+  const actor = scriptActor(context, by);
+  if (ids.length === 0 && !dead) throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
+  const { seqs, left } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const input = { named: await seqsNamed(db, ids), found: dead ? await findDead(db) : null };
+      return replaying.run({ db }, { actor, input, decidedOn: null }).catch(hinted);
+    },
+    { logLevel: "warn" },
+  );
+  context.stdout.write(`${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`);
+  if (left > 0) {
+    const events = counted(left, "dead event has", "dead events have");
+    context.stderr.write(`tallyhook: ${events} no bytes any more and cannot be applied.\n`);
+  }
+}
+
+async function findDead(db: Knex) {
+  const seqs = await db("inbox.progress").where("state", "dead").pluck<string[]>("seq");
+  return { filter: { state: "dead" as const }, seqs: seqs.map(Number) };
+}
+
+async function seqsNamed(db: Knex, ids: readonly string[]): Promise<number[]> {
+  const seqs: number[] = [];
+  for (const id of ids) {
+    const found = await findEvents(db, id);
+    if (found.length === 0) hinted(noEvent(id));
+    seqs.push(...found.map(({ seq }) => seq));
+  }
+  return seqs;
+}
+
+function hinted(error: unknown): never {
+  if (!(error instanceof ActRefused)) throw error;
+  const hint =
+    error.refusal === "unknown"
+      ? '"node src/bin/tallyhook.js events list" shows them.'
+      : 'Name only the others. "node src/bin/tallyhook.js reconcile --full" reads from the service what the mirror lacks.';
+  throw new UsageError(`${error.message} ${hint}`, { cause: error });
+}
+
+function printed(value: string | number | boolean | Date | readonly number[] | null): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "object" && value !== null) return value.length === 0 ? "-" : value.join(", ");
+  return String(value ?? "-");
+}
+
+/** Events with the same id and different bytes. */
+const otherSeqs = ({ seq, event_id }: EventRow, ofIds: ReadonlyMap<string, readonly number[]>): number[] =>
+  (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
+
+function parseState(text: string): EventState {
+  const state = eventStates.find((known) => known === text);
+  if (state === undefined) throw new InvalidArgumentError(`Use one of ${eventStates.join(", ")}.`);
+  return state;
+}
+
+/** How many of the newest events are read again because they may still match. */
+const maxUndecided = 20_000;
+
+/**
+ * Prints the newest events, oldest first, and then each new one, one a line, until the signal. With a state or an
+ * object in the filter, an event is printed once a worker has given it that state or found its object, also one that
+ * was there before. Waits while the database is unreachable. Nothing is lost meanwhile: the inbox has every event.
+ */
+export async function followEvents(
+  output: Pick<CliContext, "stdout" | "stderr">,
+  { db }: { db: Knex },
+  filter: EventFilter,
+  { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
+): Promise<void> {
+  const arrivals = await watchArrivals(db);
+  // Read before the newest, so that one which a worker completes meanwhile is in one of the two.
+  const open = await listOpenEvents(db, maxUndecided);
+  const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));
+  const first = newest.toReversed();
+  const isPrinted = new Set(newest.map(({ seq }) => seq));
+  let undecided = open
+    .filter((row) => mayMatchLater(row, filter))
+    .map(({ seq }) => seq)
+    .filter((seq) => arrivals.wasThere(seq) && !isPrinted.has(seq));
+
+  async function look(): Promise<{ rows: EventRow[]; more: boolean }> {
+    const came = await arrivals.next();
+    undecided = [...undecided, ...came].slice(-maxUndecided);
+    const known = await listEventsOf(db, undecided);
+    undecided = known.filter((row) => mayMatchLater(row, filter)).map(({ seq }) => seq);
+    return { rows: known.filter((row) => matches(row, filter)), more: came.length > 0 };
+  }
+
+  await printAsItComes(output, { first, look, lineOf, signal });
+}
+
+const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boolean =>
+  (state === undefined || row.state === state) &&
+  (type === undefined || row.type === type) &&
+  (resourceId === undefined || row.resource_id === resourceId);
+
+/**
+ * It does not match yet. A worker will still set the state and the object of an event that is not completed. The type
+ * never changes.
+ */
+const mayMatchLater = (row: EventRow, filter: EventFilter): boolean =>
+  !matches(row, filter) &&
+  (filter.type === undefined || row.type === filter.type) &&
+  (row.state === "received" || row.state === "failed");
+
+/**
+ * Whether the mirror holds U+FFFD in place of text of this body, because `jsonb` refuses NUL and lone surrogates. Null
+ * if the bytes were pruned. False for a body that is not JSON: nothing of it is in the mirror.
+ */
+export function hasReplacedText(raw: Buffer | null): boolean | null {
+  if (raw === null) return null;
+  try {
+    return holdsRefusedText(JSON.parse(raw.toString("utf8")));
+  } catch {
+    return false;
+  }
+}

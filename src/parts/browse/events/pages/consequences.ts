@@ -1,0 +1,103 @@
+import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
+import { type Html, html } from "../../../../platform/html.ts";
+import { moneyText } from "../../../../platform/money.ts";
+import { copyableId } from "../../../../app/dashboard/elements/id.ts";
+import { objectPath } from "../../../../app/dashboard/elements/object-link.ts";
+import { outside } from "../../../../app/dashboard/elements/outside.ts";
+import { severityState } from "../../../../app/dashboard/elements/state.ts";
+import { table } from "../../../../app/dashboard/elements/table.ts";
+
+/** What people were told, as far as a page needs it. */
+export interface ToldAlert {
+  id: number;
+  rule: string;
+  severity: string;
+  change: string;
+  title: string | null;
+  channels: readonly string[];
+}
+
+interface ListOf {
+  caption: string;
+  empty: Html;
+}
+
+/** An object with the link to its page. Pure. */
+export const objectLink = (resource: string | null, id: string | null): Html | string =>
+  resource === null || id === null
+    ? "–"
+    : html`<a href="${objectPath(resource, id)}">${resource}</a> ${copyableId(id)}`;
+
+/** A table under its heading, or the heading with a word that there is nothing. */
+const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html): Html =>
+  isEmpty
+    ? html`<section>
+        <h2>${caption}</h2>
+        <p class="hint">${empty}</p>
+      </section>`
+    : listed();
+
+/** Changes of the feed. Pure. */
+export const renderChanges = (changes: readonly Change[], list: ListOf): Html =>
+  headed(list, changes.length === 0, () => changesTable(changes, list));
+
+const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): Html =>
+  table(
+    [
+      { name: "What happened", cell: ({ kind }) => kind },
+      { name: "Object", cell: ({ resource, id }) => objectLink(resource, id) },
+      {
+        name: "Status",
+        cell: ({ fromStatus, toStatus }) =>
+          toStatus === null
+            ? "–"
+            : fromStatus === null || fromStatus === toStatus
+              ? outside(toStatus, 40)
+              : html`${outside(fromStatus, 40)} → ${outside(toStatus, 40)}`,
+      },
+      {
+        name: "Amount",
+        kind: "number",
+        cell: ({ amount, currency }) => (amount === null ? "" : moneyText(amount, currency)),
+      },
+      {
+        name: "Came",
+        cell: ({ isSuperseded, cause }) =>
+          isSuperseded ? "late: a later state stood" : cause === "import" ? "as history" : "as news",
+      },
+    ],
+    changes,
+    { caption, empty },
+  );
+
+/** Alerts that were told, or would be: those have no pages. Pure. */
+export const renderAlerts = (alerts: readonly ToldAlert[], list: ListOf & { isPreview?: boolean }): Html =>
+  headed(list, alerts.length === 0, () => alertsTable(alerts, list));
+
+const alertsTable = (
+  alerts: readonly ToldAlert[],
+  { caption, empty, isPreview = false }: ListOf & { isPreview?: boolean },
+): Html =>
+  table(
+    [
+      {
+        name: "Alert",
+        cell: ({ id, title, rule }) => {
+          const text = outside(title ?? rule, 200);
+          return isPreview ? text : html`<a href="/alerts/${id}">${text}</a>`;
+        },
+      },
+      { name: "Rule", cell: ({ rule }) => rule },
+      {
+        name: "Severity",
+        cell: ({ severity }) => severityState(severity),
+      },
+      { name: isPreview ? "Would be" : "Was", cell: ({ change }) => change },
+      {
+        name: isPreview ? "Would go to" : "Goes to",
+        cell: ({ channels }) => (channels.length === 0 ? "nobody at once" : channels.join(", ")),
+      },
+    ],
+    alerts,
+    { caption, empty },
+  );

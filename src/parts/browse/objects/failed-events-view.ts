@@ -1,0 +1,23 @@
+import type { failedEventsOf } from "../../../core/inbox/queries.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+
+export type FailedEvent = Awaited<ReturnType<typeof failedEventsOf>>[number];
+
+/** So many are named one by one; read one more, to know of others. */
+export const mostFailed = 3;
+
+/** What an object lacks because an event of it could not be applied: one line an event, then where others are. Pure. */
+export function failedLines(events: readonly FailedEvent[], id: string, timeZone: string): Html[] {
+  const lines = events
+    .slice(0, mostFailed)
+    .map(
+      ({ seq, type, state, receivedAt }) =>
+        html`<a href="/events/${seq}">Event ${seq}</a>, ${withoutControls(type ?? "without a type")}, received
+          ${time(receivedAt, timeZone)}:
+          ${state === "dead" ? "it could not be applied, and is not tried any more" : "it could not be applied yet, and is tried again"}`,
+    );
+  const others = html`<a href="/events?object=${encodeURIComponent(id)}">More of its events were not applied</a>`;
+  return events.length > mostFailed ? [...lines, others] : lines;
+}

@@ -1,0 +1,133 @@
+import type { Change } from "../../../core/mirror/changes/read-changes.ts";
+import type { CardOrder, ListedObject } from "../../../core/mirror/look-up.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { money } from "../../../app/dashboard/elements/money.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import type { PageOf } from "../../../app/dashboard/elements/paging.ts";
+import { state } from "../../../app/dashboard/elements/state.ts";
+import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { objectLink } from "../../../app/dashboard/elements/object-link.ts";
+import { nouns, statusWords } from "./words.ts";
+
+/** The one field by which an object is found. Pure. */
+export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): Html {
+  return html`<form class="filters" method="post" action="/objects/search" role="search">
+    <div class="wide">
+      <label for="q">Find an order or a customer</label>
+      <input id="q" name="q" type="search" autocomplete="off" maxlength="255" required aria-describedby="q-hint" />
+    </div>
+    <button>Find</button>
+    <p class="hint wide" id="q-hint">
+      ${
+        mayFindPersons
+          ? "An order number, any id, a whole e-mail address, or the last four digits of a card. Searches by e-mail address and card are recorded, without what was searched for."
+          : "An order number or any id. Searching by e-mail address or card takes the permission person:read."
+      }
+    </p>
+  </form>`;
+}
+
+export interface FoundPage {
+  found: PageOf<ListedObject | CardOrder>;
+  /** What was searched; null where it is personal. */
+  text: string | null;
+  /** What the form for the older ones sends. */
+  query: string;
+  mayFindPersons: boolean;
+  timeZone: string;
+}
+
+/** What a search found: several, or nothing. Pure. */
+export function renderFound(page: FoundPage): Html {
+  const { found, text, query, timeZone, mayFindPersons } = page;
+  return html`${renderSearch({ mayFindPersons })}
+  ${renderObjects(found.rows, {
+    caption: text === null ? "Found, newest first" : `Found for “${text}”, newest first`,
+    empty: html`<p>Nothing was found.</p>
+      <p>
+        Is it the whole address, number or id? What happened within the last seconds may still be on its way:
+        <a href="/events">see the newest events</a>.
+      </p>`,
+    timeZone,
+  })}
+  ${
+    found.older !== null &&
+    html`<form class="pager" method="post" action="/objects/search">
+      <input type="hidden" name="q" value="${query}" />
+      <input type="hidden" name="after" value="${found.older}" />
+      <button class="second">Older</button>
+    </form>`
+  }`;
+}
+
+/** A table of objects that leads to their pages. Pure. */
+export function renderObjects(
+  rows: readonly (ListedObject | CardOrder)[],
+  { caption, empty, timeZone }: { caption: string; empty: Html; timeZone: string },
+): Html {
+  const columns: TableColumn<ListedObject | CardOrder>[] = [
+    { name: "What", cell: ({ resource, type }) => whatOf(resource, type) },
+    { name: "Id", kind: "id", cell: ({ resource, id }) => objectLink(resource, id) },
+  ];
+  if (rows.some(({ orderNumber }) => orderNumber !== null)) {
+    columns.push({ name: "Number", cell: ({ orderNumber }) => outside(orderNumber ?? "", 60) });
+  }
+  columns.push({ name: "State", cell: ({ resource, status }) => statusBadge(resource, status) });
+  if (rows.some((row) => "cardBrand" in row)) {
+    columns.push({
+      name: "Card",
+      cell: (row) => ("cardBrand" in row ? outside(row.cardBrand ?? "brand not known", 40) : ""),
+    });
+  }
+  if (rows.some(({ amount }) => amount !== null)) {
+    columns.push({
+      name: "Amount",
+      kind: "number",
+      cell: ({ amount, currency }) => (amount === null ? "" : money(amount, currency)),
+    });
+  }
+  columns.push({
+    name: "Created",
+    cell: ({ createdAt }) => (createdAt === null ? "not known yet" : time(createdAt, timeZone)),
+  });
+  return table(columns, rows, { caption, empty });
+}
+
+const whatOf = (resource: string, type: string | null): Html | string =>
+  type === null ? (nouns[resource] ?? resource) : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
+
+/** A status in words; nothing where there is none. Pure. */
+export function statusBadge(resource: string, status: string | null): Html | string {
+  if (status === null) return "";
+  const { word, tone } = statusWords(resource, status);
+  return state(word, tone);
+}
+
+/** What changed last, to begin with. Pure. */
+export function renderRecent(changes: readonly Change[], timeZone: string): Html {
+  return table<Change>(
+    [
+      { name: "Recorded", cell: ({ recordedAt }) => time(recordedAt, timeZone) },
+      { name: "What happened", cell: whatHappened },
+      { name: "Id", kind: "id", cell: ({ resource, id }) => objectLink(resource, id) },
+      { name: "State", cell: ({ resource, toStatus }) => statusBadge(resource, toStatus) },
+    ],
+    changes,
+    {
+      caption: "What changed last",
+      empty: html`<p>Nothing has changed yet: no order, customer or subscription is known.</p>
+        <p>Bring in what the service has: <code>node src/bin/tallyhook.js import</code></p>
+        <p>
+          Or make something happen at the sandbox:
+          <code>node src/bin/tallyhook.js trigger order.paid</code>
+        </p>`,
+    },
+  );
+}
+
+/** `order.partially_refunded` → `Order partially refunded`, with the amount of a refund. */
+function whatHappened({ kind, amount, currency }: Change): Html {
+  const words = kind.replaceAll(/[._]/g, " ");
+  return html`${outside(words.charAt(0).toUpperCase() + words.slice(1), 80)}${amount !== null && html`: ${money(amount, currency)}`}`;
+}

@@ -1,0 +1,191 @@
+import { readNewest } from "../../../core/mirror/changes/read-changes.ts";
+import { type ListedObject, findChargebacks, listRelated, relations } from "../../../core/mirror/look-up.ts";
+import { failedEventsOf } from "../../../core/inbox/queries.ts";
+import { isResource } from "../../../core/mirror/resources.ts";
+import type { Resource } from "../../../core/mirror/snapshot.ts";
+import { recordAct } from "../../../app/people/audit.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import { shortenedTo } from "../../../platform/redaction.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
+import type { PageGroup } from "../../../app/dashboard/page-group.ts";
+import { recordPersonRead } from "../../../app/dashboard/elements/person.ts";
+import { pageOf, pager } from "../../../app/dashboard/elements/paging.ts";
+import { PageError, type Route } from "../../../app/dashboard/route.ts";
+import { objectPath } from "../../../app/dashboard/elements/object-link.ts";
+import { failedLines, mostFailed } from "./failed-events-view.ts";
+import { renderFound, renderObjects, renderRecent, renderSearch } from "./list-view.ts";
+import { renderChargeback, renderObject, titleOf } from "./object-view.ts";
+import { readObjectPage } from "./read-object-page.ts";
+import { readSearch, search } from "./search.ts";
+
+const pageSize = 50;
+const recentChanges = 25;
+
+const routes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/objects",
+    access: "status:read",
+    async answer({ db, timeZone }, { visitor }) {
+      const { changes } = await readNewest(db, { limit: recentChanges });
+      const mayFindPersons = visitor.permissions.has("person:read");
+      return {
+        kind: "page",
+        title: "Objects",
+        body: html`${renderSearch({ mayFindPersons })} ${renderRecent(changes.reverse(), timeZone)}`,
+        command: `node src/bin/tallyhook.js changes --limit ${recentChanges}`,
+      };
+    },
+  },
+  {
+    // What is searched for may be an e-mail address, which must not stand in an address of the browser or in a log.
+    method: "POST",
+    path: "/objects/search",
+    access: "status:read",
+    async answer({ db, timeZone }, { form, visitor, actor }) {
+      const wanted = readSearch(form.get("q") ?? "");
+      if (wanted.text === "") return { kind: "redirect", to: "/objects" };
+      const mayFindPersons = visitor.permissions.has("person:read");
+      if (wanted.personal === "e-mail address" && !mayFindPersons) {
+        throw new PageError(
+          403,
+          "Searching by e-mail address takes the permission person:read. Search by order number, or ask somebody with the role support.",
+        );
+      }
+      const after = form.get("after");
+      const hits = await search(db, wanted, { mayFindPersons, after, limit: pageSize + 1 });
+      if (wanted.personal !== null && mayFindPersons) {
+        const after = { by: wanted.personal, hits: Math.min(hits.length, pageSize) };
+        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "person.searched", after }));
+      }
+      const [only] = hits;
+      if (only !== undefined && hits.length === 1 && after === null) {
+        return { kind: "redirect", to: objectPath(only.resource, only.id) };
+      }
+      return {
+        kind: "page",
+        title: "Objects",
+        body: renderFound({
+          found: pageOf<ListedObject>(hits, pageSize, ({ id }) => id),
+          text: wanted.personal === null ? shown(wanted.text) : null,
+          query: wanted.text,
+          mayFindPersons,
+          timeZone,
+        }),
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/objects/chargeback/:id",
+    access: "status:read",
+    async answer({ db, timeZone }, { params }) {
+      const id = params["id"] ?? "";
+      const [chargeback] = await findChargebacks(db, [id]);
+      if (chargeback === undefined) {
+        throw new PageError(
+          404,
+          `No chargeback of ${shown(id)} is known. A chargeback has the id of its order, or of its sale where it has no order.`,
+        );
+      }
+      return {
+        kind: "page",
+        title: titleOf("chargeback", `of ${shown(id)}`),
+        body: renderChargeback(chargeback, timeZone),
+        command: `node src/bin/tallyhook.js report chargebacks`,
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/objects/:resource/:id",
+    access: "status:read",
+    async answer(deps, { params, query, visitor, actor }) {
+      const key = requireKey(params);
+      const page = await readObjectPage(deps, { key, query, visitor });
+      if (page === null) {
+        const failed = await failedEventsOf(deps.db, key, mostFailed + 1);
+        throw unknownObject(key, failedLines(failed, key.id, deps.timeZone));
+      }
+      if (visitor.permissions.has("person:read")) {
+        await recordPersonRead(deps.db, actor, { kind: key.resource, id: key.id });
+      }
+      const number = page.object.row?.["order_number"];
+      return {
+        kind: "page",
+        title: titleOf(key.resource, shown(typeof number === "string" ? number : key.id)),
+        body: renderObject(page),
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: "/objects/:resource/:id/:relation",
+    access: "status:read",
+    async answer({ db, timeZone }, { params, query }) {
+      const { resource, id } = requireKey(params);
+      const relation = relations.find(({ of, name }) => of === resource && name === params["relation"]);
+      if (relation === undefined) throw new PageError(404, "There is no page at this address.");
+      const after = query.get("before");
+      const related = pageOf(
+        await listRelated(db, relation, id, { after, limit: pageSize + 1 }),
+        pageSize,
+        (row) => row.id,
+      );
+      const path = objectPath(resource, id);
+      return {
+        kind: "page",
+        title: titleOf(resource, `${shown(id)}: ${relation.name}`),
+        body: html`<p><a href="${path}">Back to the ${resource}</a></p>
+          ${renderObjects(related.rows, {
+            caption: "Newest first",
+            empty: html`No ${relation.name} are known.`,
+            timeZone,
+          })}
+          ${pager(`${path}/${relation.name}`, query, related.older)}`,
+      };
+    },
+  },
+];
+
+/** The service's objects: found, explained field by field, and as they were known at any time. */
+export const objectPages: PageGroup = {
+  place: { path: "/objects", name: "Objects", access: "status:read" },
+  routes,
+};
+
+interface Key {
+  resource: Resource;
+  id: string;
+}
+
+function requireKey(params: Readonly<Record<string, string>>): Key {
+  const { resource = "", id = "" } = params;
+  if (isResource(resource)) return { resource, id };
+  throw new PageError(404, "There is no page at this address. Search for the object on the page Objects.");
+}
+
+/** `failed`: events about it that were not applied. Pure. */
+const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageError =>
+  new PageError(
+    404,
+    failed.length > 0
+      ? `The mirror knows no ${resource} ${shown(id)}: what the service said of it could not be applied.`
+      : `The mirror knows no ${resource} ${shown(id)}. Check the id. If the service has it, its webhook has not come: a reconciliation brings it.`,
+    {
+      details: html`${
+          failed.length > 0 &&
+          html`<ul>
+            ${failed.map((line) => html`<li>${line}</li>`)}
+          </ul>`
+        }
+        <p>
+          <a href="/objects">Search again</a>, or see
+          <a href="/events?object=${encodeURIComponent(id)}">events about this id</a>.
+        </p>`,
+    },
+  );
+
+/** A text of the address or of the service, for a title or a sentence. Pure. */
+const shown = (text: string): string => withoutControls(shortenedTo(text, 80));

@@ -1,0 +1,27 @@
+import { eventOf } from "../../../core/mirror/blame/losses.ts";
+import type { KnownState } from "../../../core/mirror/blame/object-history.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+
+/** What the inbox still knows of events, by their numbers. */
+export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;
+
+/** Where a state came from, with a link where that has a page. Pure. */
+export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsBySeq): Html {
+  const seq = eventOf(cause);
+  if (seq !== null) {
+    const event = events.get(seq);
+    if (event === undefined) return html`event ${seq}, which was removed since`;
+    return html`<a href="/events/${seq}">event ${seq}</a>${event.type !== null && html` (${outside(event.type, 60)})`}`;
+  }
+  const run = /^reconcile:(\d{1,15})$/.exec(cause)?.[1];
+  if (run !== undefined) return html`<a href="/reconciliation/runs/${run}">reconciliation run ${run}</a>`;
+  if (cause === "fetch") return html`a read of the service`;
+  if (cause === "import") return html`the import`;
+  if (cause === "heal") return html`a heal`;
+  return outside(cause, 60);
+}
+
+/** A time of the fixed form, to the second as people read it. Pure. */
+export const moment = (at: string, timeZone: string): Html => time(new Date(at), timeZone);

@@ -1,0 +1,197 @@
+import type { Knex } from "knex";
+import { type Act, ActRefused, type ActSubject, actOn, outdated, recordOf } from "../../../app/people/act.ts";
+import { type Field, flag, optional, reference, text, wholeNumber } from "../../../app/people/fields.ts";
+import { shortLine } from "../../../platform/free-text.ts";
+import { inTransaction } from "../../../platform/postgres/transactions.ts";
+import {
+  type HandlerRemains,
+  type LockedHandler,
+  changeBefore,
+  handlerNames,
+  lockHandler,
+  mostCounted,
+  pauseHandler,
+  readRemains,
+  removeHandler,
+  resumeHandler,
+  retryRuns,
+  skipRun,
+} from "./manage-handlers.ts";
+import { type DeadRuns, type OpenRunRow, lockRun, readDead } from "./open-runs.ts";
+
+/** What people call a recipient: the names of another kind than handlers have that kind before a colon. Pure. */
+const calledName = (recipient: string): string => recipient.slice(recipient.indexOf(":") + 1);
+
+export const noRecipient = (recipient: string): ActRefused =>
+  new ActRefused("unknown", `Nothing called "${calledName(recipient)}" has run on this database.`);
+
+/** A handler or a destination, by the name under which the dispatch knows it. */
+export const recipientSubject: ActSubject<LockedHandler> = {
+  kind: "handler",
+  async lock(trx, given) {
+    const found = await lockHandler(trx, given);
+    if (found === null) throw noRecipient(given);
+    return found;
+  },
+  idOf: ({ name }) => name,
+  version: ({ paused_by: by, paused_at: at }) => (by === null ? "on" : `${by} ${at?.toISOString()}`),
+};
+
+const subjectOf = (recipient: string) => ({ kind: recipientSubject.kind, id: recipient });
+
+const recipientField: Field<string> = { ...reference, wanted: "a name as the list shows it" };
+const runNumber = wholeNumber(1, 999_999_999_999_999);
+
+/** It begins nothing more until it is resumed. The reason is not in the record: people write in it. */
+export const pausing = actOn(recipientSubject, "recipient", {
+  name: "handler.paused",
+  permission: "handler:write",
+  fields: { recipient: recipientField, reason: text(shortLine) },
+  async change(trx, { name, paused_by: pausedBy }, { input }) {
+    await pauseHandler(trx, name, input.reason);
+    return { done: null, record: { before: { pausedBy }, after: { pausedBy: "person" } } };
+  },
+});
+
+/** It goes on, whoever paused it, and tries at once what has failed. */
+export const resuming = actOn(recipientSubject, "recipient", {
+  name: "handler.resumed",
+  permission: "handler:write",
+  fields: { recipient: recipientField },
+  async change(trx, { name, paused_by: pausedBy }) {
+    await resumeHandler(trx, name);
+    return { done: null, record: { before: { pausedBy }, after: { pausedBy: null } } };
+  },
+});
+
+/** One run, or all that are dead, get all their attempts again. */
+export const retrying: Act<
+  { db: Knex },
+  { recipient: string; seq: number | null; all: boolean },
+  { runs: number; isPaused: boolean }
+> = {
+  name: "handler.retried",
+  permission: "handler:write",
+  fields: { recipient: recipientField, seq: optional(runNumber), all: flag },
+  async run({ db }, call) {
+    const { recipient, seq, all } = call.input;
+    if ((seq === null) !== all) {
+      throw new ActRefused("invalid", "Name one number, or all that are dead.");
+    }
+    return inTransaction(db, async (trx) => {
+      const known = (await handlerNames(trx)).find(({ name }) => name === recipient);
+      if (known === undefined) throw noRecipient(recipient);
+      const record = recordOf(retrying, call);
+      const subject = subjectOf(recipient);
+      const isPaused = known.paused_by !== null;
+      if (seq !== null) {
+        const run = await requireRun(trx, recipient, seq, call.decidedOn);
+        if ((await retryRuns(trx, recipient, { seq })) === 0) throw await held(trx, recipient, run);
+        await record(trx, { subject, before: runFacts(run) });
+        return { runs: 1, isPaused };
+      }
+      await assertDead(trx, recipient, call.decidedOn);
+      const runs = await retryRuns(trx, recipient, { state: "dead" });
+      if (runs > 0) await record(trx, { subject, after: { runs } });
+      return { runs, isPaused };
+    });
+  },
+};
+
+/** One run is given up for good, so that later ones of its object go on. */
+export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, null> = {
+  name: "handler.skipped",
+  permission: "handler:write",
+  fields: { recipient: recipientField, seq: runNumber },
+  run: ({ db }, call) =>
+    inTransaction(db, async (trx) => {
+      const { recipient, seq } = call.input;
+      const run = await requireRun(trx, recipient, seq, call.decidedOn);
+      if (!(await skipRun(trx, recipient, seq))) throw await held(trx, recipient, run);
+      const subject = subjectOf(recipient);
+      await recordOf(skipping, call)(trx, { subject, before: runFacts(run) });
+      return null;
+    }),
+};
+
+/** What retrying and skipping a run is decided on. Pure. */
+export const versionOfRun = ({
+  state,
+  attempts,
+  failed_at: at,
+}: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string => `${state} ${attempts} ${at?.toISOString() ?? "-"}`;
+
+/** What retrying all that are dead is decided on. Pure. */
+export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
+
+/** What is lost with a run. Pure. */
+const runFacts = ({ seq, kind, resource, id, state, attempts }: OpenRunRow) => ({
+  seq,
+  kind,
+  resource,
+  id,
+  state,
+  attempts,
+});
+
+/** The run, locked, where it is as it was shown. */
+async function requireRun(
+  trx: Knex.Transaction,
+  recipient: string,
+  seq: number,
+  decidedOn: string | null,
+): Promise<OpenRunRow> {
+  const run = await lockRun(trx, recipient, seq);
+  if (run === null) {
+    const isKnown = (await handlerNames(trx)).some(({ name }) => name === recipient);
+    if (!isKnown) throw noRecipient(recipient);
+    throw new ActRefused(
+      "unknown",
+      `${calledName(recipient)} has no pending number ${seq}: it is done, was skipped, or was never wanted.`,
+    );
+  }
+  if (decidedOn !== null && decidedOn !== versionOfRun(run)) throw outdated(`Number ${seq}`, run);
+  return run;
+}
+
+async function assertDead(trx: Knex.Transaction, recipient: string, decidedOn: string | null): Promise<void> {
+  if (decidedOn === null) return;
+  const dead = await readDead(trx, recipient, { most: mostCounted });
+  if (decidedOn !== versionOfDead(dead)) throw outdated("What is dead", dead);
+}
+
+/** Why a run can be neither retried nor skipped now. */
+async function held(trx: Knex.Transaction, recipient: string, run: OpenRunRow): Promise<ActRefused> {
+  const before = await changeBefore(trx, recipient, run);
+  return new ActRefused(
+    "hindered",
+    before === null
+      ? `${calledName(recipient)} runs number ${run.seq} now. Try again once that has ended.`
+      : `Number ${run.seq} waits behind number ${before} of the same object. Retry or skip that one first.`,
+  );
+}
+
+/** Its place is forgotten, and what waits for it. A process that still has it begins it again at its next start. */
+export const removing: Act<{ db: Knex }, { recipient: string }, null> = {
+  name: "handler.removed",
+  permission: "handler:write",
+  fields: { recipient: recipientField },
+  run: ({ db }, call) =>
+    inTransaction(db, async (trx) => {
+      const { recipient } = call.input;
+      const { waiting, dead } = await requireRemains(trx, recipient);
+      await removeHandler(trx, recipient);
+      const subject = subjectOf(recipient);
+      await recordOf(removing, call)(trx, { subject, before: { waiting, dead } });
+      return null;
+    }),
+};
+
+/** What would be thrown away. Throws `ActRefused` where there is nothing, and where a process is at work on it. */
+export async function requireRemains(db: Knex, recipient: string): Promise<HandlerRemains> {
+  const remains = await readRemains(db, recipient);
+  if (remains === null) throw noRecipient(recipient);
+  if (remains.runningUntil === null) return remains;
+  const until = remains.runningUntil.toISOString();
+  throw new ActRefused("hindered", `A process runs ${calledName(recipient)} now, until ${until} at most.`);
+}

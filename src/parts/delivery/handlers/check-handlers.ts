@@ -1,0 +1,25 @@
+import { basename } from "node:path";
+import { type DownHost, readDownHosts } from "../dispatch/handler-hosts.ts";
+import { counted, someOf, withoutControls } from "../../../platform/readable-text.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { type CheckResult, failed, ok, warning } from "../../../app/check-result.ts";
+
+/** Checks that the processes of handlers run, as those say who start them. */
+export async function checkHandlers(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
+  return judgeHosts(await readDownHosts(await runtime.db(), { afterMinutes: 0 }));
+}
+
+/** Pure. */
+function judgeHosts(hosts: readonly DownHost[]): CheckResult {
+  const name = "handlers";
+  const [longest] = hosts;
+  if (longest === undefined) return ok(name, "no process or file of a handler is said to be down");
+  const files = [...new Set(hosts.flatMap((host) => host.files))].map((file) => basename(file));
+  const detail =
+    `${counted(files.length, "file does not run, or ends its process", "files do not run, or end their process")} ` +
+    `(${withoutControls(someOf(files))}), since ${longest.downSince.toISOString()}: ${withoutControls(longest.reason)}`;
+  const remedy = "mend what it names and restart the worker; the log of the worker has each end";
+  return hosts.some(({ isApart }) => !isApart)
+    ? failed(name, detail, remedy)
+    : warning(name, `${detail}; the others run`, remedy);
+}

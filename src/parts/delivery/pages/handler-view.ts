@@ -1,0 +1,207 @@
+import { recipientSubject, versionOfRun } from "../dispatch/acts.ts";
+import type { HandlerHealth } from "../dispatch/handler-health.ts";
+import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
+import { type ListedRun, type OpenRunRow, mostHeldUp, runStates } from "../dispatch/open-runs.ts";
+import { shortLine } from "../../../platform/free-text.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
+import { shortId } from "../../../app/dashboard/elements/id.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { type PageOf, withQuery } from "../../../app/dashboard/elements/paging.ts";
+import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { table } from "../../../app/dashboard/elements/table.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { behindText } from "./list-view.ts";
+import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
+
+export interface HandlerPage {
+  row: HandlerRow;
+  words: RecipientWords;
+  health: HandlerHealth | null;
+  /** Who paused it on the dashboard; null where nobody did, or somebody on the command line. */
+  pausedBy: string | null;
+  runs: PageOf<OpenRunRow | ListedRun>;
+  query: URLSearchParams;
+  mayWrite: boolean;
+  readsTexts: boolean;
+  now: Date;
+  timeZone: string;
+}
+
+/** Pure. */
+export const renderHandler = (page: HandlerPage): Html =>
+  html`${renderFacts(page)} ${page.mayWrite && renderActions(page)} ${renderRuns(page)}`;
+
+function renderFacts({ row, words, health, pausedBy, readsTexts, now, timeZone }: HandlerPage): Html {
+  const at = (moment: Date | null) => (moment === null ? "never" : time(moment, timeZone));
+  return html`<section class="card">
+    <div class="row">
+      <h2>${outside(words.name, 80)}</h2>
+      ${recipientState(row, { readsTexts })}
+    </div>
+    <dl class="facts">
+      ${
+        row.paused_at !== null &&
+        html`<dt>Paused</dt>
+          <dd>${time(row.paused_at, timeZone)}${pausedBy !== null && html` by ${outside(pausedBy)}`}</dd>`
+      }
+      <dt>Dead</dt>
+      <dd>
+        ${countText(row.dead, mostCounted)}${row.dead > 0 && html`. Each holds up the later ${words.items} of its object.`}
+      </dd>
+      <dt>Waiting</dt>
+      <dd>${countText(row.waiting, mostCounted)}</dd>
+      <dt>Not looked at yet</dt>
+      <dd>${behindText(row, health, now)}</dd>
+      <dt>Done</dt>
+      <dd>${row.done}, the last ${at(row.last_done_at)}</dd>
+      <dt>Failed attempts</dt>
+      <dd>${row.failed}, the last ${at(row.last_failed_at)}</dd>
+      ${
+        row.postponed > 0 &&
+        html`<dt>Put off</dt>
+          <dd>${row.postponed} times, by RetryLater</dd>`
+      }
+      <dt>Position</dt>
+      <dd>${row.position}</dd>
+    </dl>
+  </section>`;
+}
+
+function renderActions({ row }: HandlerPage): Html {
+  const path = recipientPath(row.name);
+  const version = decidedOn(recipientSubject.version(row));
+  return html`<div class="cards">
+    ${
+      row.dead > 0 &&
+      html`<div class="card">
+        <h2>Retry all that is dead</h2>
+        <p>Each gets all its attempts again, once the cause is gone.</p>
+        <a class="button second" href="${path}/retry-dead">Retry all…</a>
+      </div>`
+    }
+    ${
+      row.paused_by !== null &&
+      html`<form class="card" method="post" action="${path}/resume">
+        <h2>Resume</h2>
+        ${version}
+        <p>It goes on where it was, and what has failed is tried at once.</p>
+        <button>Resume</button>
+      </form>`
+    }
+    ${
+      row.paused_by !== "person" &&
+      html`<form class="card" method="post" action="${path}/pause">
+        <h2>Pause</h2>
+        ${version}
+        <label for="reason">Why <span class="hint">for those who see the list; name no customer</span></label>
+        <input id="reason" name="reason" maxlength="${shortLine.longest}" required />
+        <p class="hint">It begins nothing more until somebody resumes it. Nothing is lost.</p>
+        <button class="second">Pause</button>
+      </form>`
+    }
+  </div>`;
+}
+
+const filterWords: Readonly<Record<(typeof runStates)[number], string>> = {
+  dead: "dead",
+  failed: "failed, to be tried again",
+  waiting: "waiting and running",
+};
+
+function renderRuns(page: HandlerPage): Html {
+  const { row, words, runs, query, mayWrite, timeZone } = page;
+  const path = recipientPath(row.name);
+  return html`<form class="filters" method="get" action="${path}" role="search">
+      <div>
+        <label for="state">State</label>
+        <select id="state" name="state">
+          <option value="">all, the dead first</option>
+          ${runStates.map((name) => html`<option value="${name}" ${name === query.get("state") && selected}>${filterWords[name]}</option>`)}
+        </select>
+      </div>
+      <button class="second">Show</button>
+    </form>
+    ${table<OpenRunRow>(
+      [
+        { name: "Number", kind: "number", cell: ({ seq }) => seq },
+        {
+          name: "Object",
+          cell: (run) =>
+            html`${objectLink(run)}
+              <p class="hint">${outside(run.kind, 80)}</p>`,
+        },
+        { name: "State", cell: (run) => runState(run) },
+        {
+          name: "Attempts",
+          kind: "number",
+          cell: ({ attempts, postponed }) =>
+            html`${attempts}${postponed > 0 && html`<p class="hint">put off ${postponed} times</p>`}`,
+        },
+        { name: "Error", cell: ({ error }) => renderError(error, words) },
+        {
+          name: "Failed, and next",
+          cell: ({ failed_at: failed, due_at: due }) =>
+            html`${failed !== null && html`<p>${time(failed, timeZone)}</p>`}
+            ${due !== null && html`<p class="hint">next ${time(due, timeZone)}</p>`}`,
+        },
+        { name: "Holds up", kind: "number", cell: ({ holds_up: n }) => countText(n, mostHeldUp) },
+        ...(mayWrite ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }] : []),
+      ],
+      runs.rows,
+      {
+        caption: `${words.items.charAt(0).toUpperCase()}${words.items.slice(1)} that it has not done`,
+        empty: query.has("state")
+          ? html`None is in this state. <a href="${path}">Show all</a>`
+          : html`It has done all that it has looked at.`,
+      },
+    )}
+    ${renderMore(page, path)}`;
+}
+
+const selected: Html = html`selected`;
+
+/** Without a state the first ones are shown, as the command does. */
+function renderMore({ runs, query, words }: HandlerPage, path: string): Html | null {
+  if (!query.has("state")) {
+    return runs.older === null
+      ? null
+      : html`<p class="hint">These are the first ${runs.rows.length} ${words.items}. Choose a state to go on.</p>`;
+  }
+  if (runs.older === null && !query.has("after")) return null;
+  return html`<nav class="pager" aria-label="Pages of the list">
+    ${query.has("after") ? html`<a href="${withQuery(path, query, { after: null })}">First</a>` : html`<span></span>`}
+    ${runs.older !== null && html`<a rel="next" href="${withQuery(path, query, { after: runs.older })}">Next</a>`}
+  </nav>`;
+}
+
+const objectLink = ({ resource, id }: OpenRunRow): Html =>
+  html`${resource} <a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">${shortId(id)}</a>`;
+
+/** Pure. */
+export function runState({ state: is, is_running: isRunning, failed_at: failedAt }: OpenRunRow): Html {
+  const [words, tone]: [string, Tone] = isRunning
+    ? ["running", "calm"]
+    : is === "dead"
+      ? ["dead", "bad"]
+      : failedAt === null
+        ? ["waiting", "calm"]
+        : ["failed", "warn"];
+  return state(words, tone);
+}
+
+/** What the merchant's code has thrown can be anything; what ours means is said. Pure. */
+export function renderError(error: string | null, { ownErrors }: RecipientWords): Html | null {
+  if (error === null) return null;
+  const meaning = Object.hasOwn(ownErrors, error) ? ownErrors[error] : undefined;
+  return html`${outside(error)}${meaning !== undefined && html`<p class="hint">${meaning}.</p>`}`;
+}
+
+function renderRunActions(run: OpenRunRow, path: string): Html | null {
+  if (run.is_running) return null;
+  const at = `${path}/runs/${run.seq}`;
+  return html`<form method="post" action="${at}/retry">
+      ${decidedOn(versionOfRun(run))}<button class="plain" aria-label="Retry ${run.seq}">Retry</button>
+    </form>
+    <a href="${at}/skip" aria-label="Skip ${run.seq}">Skip…</a>`;
+}

@@ -1,0 +1,75 @@
+import { basename } from "node:path";
+import type { HandlerHealth } from "../dispatch/handler-health.ts";
+import type { DownHost } from "../dispatch/handler-hosts.ts";
+import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { durationText, someOf } from "../../../platform/readable-text.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { table } from "../../../app/dashboard/elements/table.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
+
+export interface ListedRecipient {
+  row: HandlerRow;
+  words: RecipientWords;
+  health: HandlerHealth | null;
+}
+
+export interface HandlersPage {
+  recipients: readonly ListedRecipient[];
+  /** Handlers that no process runs, or that end theirs. */
+  down: readonly DownHost[];
+  /** Whether the visitor may read the reasons of people. */
+  readsTexts: boolean;
+  now: Date;
+  timeZone: string;
+}
+
+/** Pure. */
+export function renderHandlers({ recipients, down, readsTexts, now, timeZone }: HandlersPage): Html {
+  const list = table<ListedRecipient>(
+    [
+      {
+        name: "Name",
+        cell: ({ row, words }) =>
+          html`<a href="${recipientPath(row.name)}">${outside(words.name, 80)}</a>
+            <span class="hint">${words.noun}</span>`,
+      },
+      { name: "State", cell: ({ row }) => recipientState(row, { readsTexts }) },
+      { name: "Dead", kind: "number", cell: ({ row }) => countText(row.dead, mostCounted) },
+      { name: "Waiting", kind: "number", cell: ({ row }) => countText(row.waiting, mostCounted) },
+      { name: "Not looked at", cell: ({ row, health }) => behindText(row, health, now) },
+      { name: "Done", kind: "number", cell: ({ row }) => row.done },
+      { name: "Failed attempts", kind: "number", cell: ({ row }) => row.failed },
+      {
+        name: "Last done",
+        cell: ({ row: { last_done_at: at } }) => (at === null ? "never" : time(at, timeZone)),
+      },
+    ],
+    recipients,
+    { caption: "Handlers and destinations that ever ran here", empty: noneYet },
+  );
+  return html`${down.map((host) => downLine(host, timeZone))} ${list}`;
+}
+
+const downLine = ({ files, isApart, downSince, reason }: DownHost, timeZone: string): Html =>
+  html`<p class="problem">
+    ${outside(someOf(files.map((file) => basename(file))))}: not usable, or the process ends again and again, since
+    ${time(downSince, timeZone)}. ${isApart && "The other handlers run."}
+    <span class="hint">${outside(reason)}</span>
+  </p>`;
+
+/** How far it is behind what is new. Pure. */
+export function behindText(
+  { behind }: Pick<HandlerRow, "behind">,
+  health: Pick<HandlerHealth, "unreadSince"> | null,
+  now: Date,
+): string {
+  const since = health?.unreadSince ?? null;
+  if (since === null || behind === 0) return "nothing";
+  return `up to ${behind}, the oldest for ${durationText(now.getTime() - since.getTime())}`;
+}
+
+const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md says how your own code
+  runs on changes, docs/forwarding.md how other programs get them:
+  <code>node src/bin/tallyhook.js handlers list</code>`;

@@ -1,0 +1,79 @@
+import type { HandlerRow } from "../dispatch/manage-handlers.ts";
+import { deliveryErrors, handlerErrors } from "../dispatch/own-errors.ts";
+import { type Html, html } from "../../../platform/html.ts";
+import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
+
+/** A handler or a destination, as pages call it. */
+export interface RecipientWords {
+  /** Without what the dispatch puts before it. */
+  name: string;
+  noun: "handler" | "destination";
+  item: string;
+  items: string;
+  /** Before which a command has `show`, `pause` and the like. */
+  command: string;
+  /** Errors of ours, and what to do. */
+  ownErrors: Readonly<Record<string, string>>;
+}
+
+/** Which of the dispatch's recipients there are pages of. */
+export interface RecipientKinds {
+  /** Absent where the room of handlers is not there. */
+  hasHandlers?: true;
+  /** Which destination it is that the dispatch knows by a name; null for a handler. Absent without forwarding. */
+  destinationOf?(recipient: string): string | null;
+}
+
+/** Null for one whose room is not there. Pure. */
+export function recipientWords(
+  recipient: string,
+  { hasHandlers, destinationOf }: RecipientKinds,
+): RecipientWords | null {
+  const destination = destinationOf?.(recipient) ?? null;
+  if (destination !== null) {
+    return {
+      name: destination,
+      noun: "destination",
+      item: "delivery",
+      items: "deliveries",
+      command: "node src/bin/tallyhook.js forward",
+      ownErrors: deliveryErrors,
+    };
+  }
+  // The names of other recipients have a colon, which a handler's cannot have.
+  if (hasHandlers === undefined || recipient.includes(":")) return null;
+  return {
+    name: recipient,
+    noun: "handler",
+    item: "change",
+    items: "changes",
+    command: "node src/bin/tallyhook.js handlers",
+    ownErrors: handlerErrors,
+  };
+}
+
+const pauses: Readonly<Record<NonNullable<HandlerRow["paused_by"]>, { words: string; tone: Tone }>> = {
+  person: { words: "paused", tone: "warn" },
+  failures: { words: "paused: it fails for all", tone: "bad" },
+  subscriber: { words: "paused: it wants nothing more", tone: "bad" },
+};
+
+/** The reason of a person is shown to who reads such texts. Pure. */
+export function recipientState(
+  { paused_by: by, pause_reason: reason }: Pick<HandlerRow, "paused_by" | "pause_reason">,
+  { readsTexts }: { readsTexts: boolean },
+): Html {
+  if (by === null) return state("on", "good");
+  const { words, tone } = pauses[by];
+  const isShown = readsTexts || by !== "person";
+  return html`${state(words, tone)}
+  ${reason !== null && html`<span class="hint">${isShown ? outside(reason) : hiddenText}</span>`}`;
+}
+
+/** The path of its page. Pure. */
+export const recipientPath = (recipient: string): string => `/handlers/${encodeURIComponent(recipient)}`;
+
+/** A count that went no further than `most`. Pure. */
+export const countText = (n: number, most: number): string => (n < most ? String(n) : `${most} or more`);

@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { ServiceRefusedError } from "../../core/client/service-errors.ts";
+import { type WebhookEndpoint, deleteWebhookEndpoint } from "../../core/contract/resources/webhook-endpoints.ts";
+import { type Act, type ActCall, ActRefused, outdated, recordOf } from "../../app/people/act.ts";
+import { type Field, optional, reference, wholeNumber } from "../../app/people/fields.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { findOpenCall } from "./endpoint-calls.ts";
+import { findOwnEndpoint, forgetEndpoint, listEndpoints, listKnownEndpoints, unknownEndpoint } from "./endpoints.ts";
+import type { EndpointTools, ObtainedSecret } from "./obtain-secret.ts";
+import { rotateSecret, sendTestEvent } from "./own-endpoint.ts";
+
+/** The longest time that a former secret signs besides the new one. */
+const mostGraceHours = 24 * 30;
+
+type ReadingTools = Omit<EndpointTools, "encryption">;
+
+const endpointField: Field<string | null> = optional(reference);
+
+/** The service signs with a new secret, which is stored. An interrupted rotation is completed instead. */
+export const rotating: Act<
+  /** Without `encryption` no secret can be stored. */
+  ReadingTools & { encryption: EndpointTools["encryption"] | null },
+  { endpoint: string | null; graceHours: number | null },
+  ObtainedSecret
+> = {
+  name: "endpoint.rotated",
+  permission: "endpoint:write",
+  fields: {
+    endpoint: endpointField,
+    graceHours: optional(wholeNumber(1, mostGraceHours)),
+  },
+  async run({ encryption, ...tools }, call) {
+    const { endpoint, graceHours } = call.input;
+    await assertAsShown(tools, call);
+    if (encryption === null) {
+      throw new ActRefused(
+        "hindered",
+        "TALLYHOOK_ENCRYPTION_KEY is not set, so the new secret could not be stored. Nothing was done. Set it first.",
+      );
+    }
+    const recorded = { ...tools, encryption, record: recordStored(call) };
+    return rotateSecret(recorded, endpoint ?? undefined, graceHours ?? undefined);
+  },
+};
+
+/** The name under which a registration is in the record. The command for it is the only door. */
+const registering = { name: "endpoint.registered" };
+
+/** Records a secret in the transaction that stores it, also where a call finishes what another one began. */
+export const recordStored =
+  (call: Pick<ActCall<unknown>, "actor">): NonNullable<EndpointTools["record"]> =>
+  (trx, { kind, endpointId, secretId, former }) =>
+    recordOf(kind === "register" ? registering : rotating, call)(trx, {
+      subject: { kind: "endpoint", id: endpointId },
+      before: { secret: former },
+      after: { secret: secretId },
+    });
+
+/** The service sends an event. `eventId`: null where the service does not say which. */
+export const testing: Act<
+  ReadingTools,
+  { endpoint: string | null },
+  { endpoint: WebhookEndpoint; eventId: string | null }
+> = {
+  name: "endpoint.tested",
+  permission: "endpoint:write",
+  fields: { endpoint: endpointField },
+  async run(tools, call) {
+    const endpoint = await assertAsShown(tools, call);
+    const subject = { kind: "endpoint", id: endpoint.id };
+    await inTransaction(tools.db, (trx) => recordOf(testing, call)(trx, { subject }));
+    return { endpoint, eventId: await sendTestEvent(tools, endpoint.id) };
+  },
+};
+
+/** No event is sent to it any more. One that is gone at the service is only forgotten here, as after a crash. */
+export const removing: Act<
+  ReadingTools,
+  { endpoint: string },
+  { id: string; secretId: string | null; wasThere: boolean }
+> = {
+  name: "endpoint.removed",
+  permission: "endpoint:write",
+  fields: { endpoint: reference },
+  async run(tools, call) {
+    const { endpoint: id } = call.input;
+    const { known, there } = await findToRemove(tools, id);
+    if (there === undefined && known === undefined) throw unknownEndpoint(id);
+    const wasThere = await tools.client
+      .send(deleteWebhookEndpoint, { params: { id } }, { idempotencyKey: tools.newKey() })
+      .then(
+        () => true,
+        (error: unknown) => {
+          const isGone = error instanceof ServiceRefusedError && error.status === 404;
+          if (!isGone || known === undefined) throw error;
+          return false;
+        },
+      );
+    const secretId = known?.secretId ?? null;
+    await inTransaction(tools.db, async (trx) => {
+      await forgetEndpoint(trx, id);
+      const subject = { kind: "endpoint", id };
+      await recordOf(removing, call)(trx, { subject, before: { secret: secretId } });
+    });
+    return { id, secretId, wasThere };
+  },
+};
+
+/** An endpoint as it is known here and at the service. */
+export async function findToRemove(tools: Pick<ReadingTools, "db" | "client">, id: string) {
+  const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
+  const there = (await listEndpoints(tools)).endpoints.find((endpoint) => endpoint.id === id);
+  return { known, there };
+}
+
+/** What a decision about an endpoint rests on. `secretId`: that of the secret stored for it. Pure. */
+export function versionOfEndpoint(
+  endpoint: WebhookEndpoint,
+  secretId: string | null,
+  openCall: { idempotencyKey: string } | null,
+): string {
+  const { id, status, url, has_pending_rotation: isPending, rotation_expires_at: until } = endpoint;
+  const parts = [id, status, url, isPending ?? null, until ?? null, secretId];
+  return createHash("sha256")
+    .update(JSON.stringify([...parts, openCall?.idempotencyKey ?? null]))
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/** The endpoint that is named, or the only one, where it is as it was shown. */
+async function assertAsShown(
+  tools: ReadingTools,
+  { input, decidedOn }: ActCall<{ endpoint: string | null }>,
+): Promise<WebhookEndpoint> {
+  const endpoint = await findOwnEndpoint(tools, input.endpoint ?? undefined);
+  if (decidedOn === null) return endpoint;
+  const known = (await listKnownEndpoints(tools.db)).find(({ id }) => id === endpoint.id);
+  const version = versionOfEndpoint(endpoint, known?.secretId ?? null, await findOpenCall(tools.db));
+  if (decidedOn !== version) throw outdated(`The endpoint ${endpoint.id}`);
+  return endpoint;
+}

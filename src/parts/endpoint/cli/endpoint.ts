@@ -1,0 +1,312 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { ServiceRefusedError } from "../../../core/client/service-errors.ts";
+import { findToRemove, recordStored, removing, rotating, testing } from "../acts.ts";
+import { isSameUrl, listEndpoints, listKnownEndpoints, unknownEndpoint } from "../endpoints.ts";
+import {
+  type EndpointTools,
+  type ObtainedSecret,
+  finishOpenCall,
+  obtainSecret,
+  withCallLock,
+} from "../obtain-secret.ts";
+import { inspectEndpoint } from "../watch-endpoint.ts";
+import { findEvents } from "../../../core/inbox/queries.ts";
+import type { ActCall } from "../../../app/people/act.ts";
+import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
+import { endpointToolsOf, readingToolsOf } from "../endpoint-tools.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { migratedDatabase } from "../../../main/schema.ts";
+import { registerAct } from "../../../app/cli/act-command.ts";
+import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
+import { wholeNumber } from "../../../app/cli/arguments.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+
+export function registerEndpoint(program: Command, context: CliContext): void {
+  const endpoint = program.command("endpoint").description("this deployment's webhook endpoint at the service");
+
+  endpoint
+    .command("register")
+    .description("create the endpoint at the service and store its signing secret, encrypted")
+    .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)", webUrl)
+    .addOption(
+      new Option("--events <list>", "event types to subscribe to, separated by commas")
+        .argParser(eventTypes)
+        .default(["*"], "* for all"),
+    )
+    .option("--api-version <version>", "the schema version of its events (default: the newest)")
+    .option("--description <text>", "a description that the service's list shows for it")
+    .option("--by <name>", "who does it, for the record", parsePerson)
+    .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
+
+  endpoint
+    .command("list")
+    .description("list the account's endpoints, and what is wrong with this deployment's")
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => listOwnEndpoints(context, options));
+
+  registerAct(endpoint, context, {
+    act: rotating,
+    name: "rotate",
+    description: "replace the signing secret, or finish a rotation that was interrupted",
+    takes: {
+      endpoint: which,
+      graceHours: {
+        flags: "--grace-hours <n>",
+        says: "for how many hours the service also signs with the former secret",
+      },
+    },
+    by: forTheRecord,
+    deps: openTools,
+    say: ({ endpointId, secretId, former, formerEndsAt }) => {
+      const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
+      return (
+        `${endpointId} has a new secret, stored as ${secretId}. Running receivers use it within 5 s.\n` +
+        (former === null
+          ? `The former secret was not stored by this command: retire it by hand when it ends${until}.\n`
+          : `The former secret, ${former}, is kept and ends${until}.\n`)
+      );
+    },
+    hints: unknownHint,
+  });
+
+  registerAct<TestTools, { endpoint: string | null }, string>(endpoint, context, {
+    act: { ...testing, run: sendAndWait },
+    name: "test",
+    description: "have the service send a test event, and wait until it is in the inbox",
+    takes: { endpoint: which },
+    by: forTheRecord,
+    deps: async (runtime, { wait }) => ({
+      ...(await openTools(runtime)),
+      waitSeconds: Number(wait),
+    }),
+    say: (said) => said,
+    hints: unknownHint,
+  }).option("--wait <seconds>", "how many seconds to wait for it", seconds, 15);
+
+  registerAct(endpoint, context, {
+    act: removing,
+    name: "remove",
+    description: "remove an endpoint at the service, after asking; deliveries to it stop",
+    takes: { endpoint: { flags: "<id>", says: "as shown by list" } },
+    by: forTheRecord,
+    deps: openTools,
+    async ask(tools, { endpoint: id }) {
+      const { known, there } = await findToRemove(tools, id);
+      if (there === undefined && known === undefined) throw unknownEndpoint(id);
+      const which =
+        there === undefined
+          ? `${id}, which is gone at the service already`
+          : `${id} (${withoutControls(there.url)}, ${withoutControls(there.status)}) at the service`;
+      return { question: `Remove ${which}, so that no event is sent to it?`, decidedOn: null };
+    },
+    say: ({ id, secretId, wasThere }) =>
+      (wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`) +
+      (secretId === null
+        ? ""
+        : `Its secret is kept for deliveries under way: "node src/bin/tallyhook.js secrets retire ${secretId}" ends it.\n`),
+    hints: unknownHint,
+  });
+}
+
+const which = { flags: "[id]", says: "which endpoint; needed only if there are several" };
+
+const forTheRecord = { who: "script", says: "who does it, for the record" } as const;
+
+/** Everything is opened before the first call: without an encryption key, the secret in the answer would be lost. */
+const openTools = async (runtime: Runtime): Promise<EndpointTools> =>
+  endpointToolsOf(runtime, await migratedDatabase(runtime));
+
+const unknownHint = {
+  unknown:
+    '"node src/bin/tallyhook.js endpoint list" shows those of the account, and ' +
+    '"node src/bin/tallyhook.js endpoint register" creates one.',
+};
+
+function webUrl(text: string): string {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError("Use the whole address, such as https://hooks.example.com/webhooks.");
+}
+
+function eventTypes(text: string): string[] {
+  const types = text.split(",").map((item) => item.trim());
+  if (types.every((type) => type !== "")) return types;
+  throw new InvalidArgumentError(
+    "Use types separated by commas, such as order.created,order.refunded; * stands for all.",
+  );
+}
+
+const seconds = wholeNumber(1, 600, "seconds");
+
+export interface RegisterOptions {
+  url?: string;
+  events: string[];
+  apiVersion?: string;
+  description?: string;
+  by?: string;
+}
+
+/** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
+export async function registerOwnEndpoint(context: CliContext, options: RegisterOptions): Promise<void> {
+  const actor = scriptActor(context, options.by);
+  const { endpointId, secretId, others } = await withEndpointTools(context, (opened) => {
+    const tools = { ...opened, record: recordStored({ actor }) };
+    return withCallLock(tools, async () => {
+      const finished = await finishOpenCall(tools);
+      const obtained = finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
+      return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
+    });
+  });
+  context.stdout.write(
+    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n` +
+      others.map((text) => `${text}\n`).join(""),
+  );
+}
+
+/** What is said of the account's other endpoints. One that an earlier deployment left gets each event, and answers none. */
+async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[]> {
+  const known = await listKnownEndpoints(tools.db);
+  const { endpoints } = await listEndpoints(tools);
+  const others = endpoints.filter((endpoint) => endpoint.id !== id && endpoint.status === "enabled");
+  return others.map((other) => {
+    const from = known.some((each) => each.id === other.id) ? ", registered from here" : "";
+    return (
+      `The account has another endpoint, ${other.id} (${withoutControls(other.url)}${from}), which gets each event as ` +
+      `well. If nothing serves it: "node src/bin/tallyhook.js endpoint remove ${other.id}".`
+    );
+  });
+}
+
+async function register(tools: EndpointTools, options: RegisterOptions): Promise<ObtainedSecret> {
+  const url = requireUrl(options.url ?? tools.url);
+  const { endpoints } = await listEndpoints(tools);
+  const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
+  if (same !== undefined) {
+    throw new UsageError(
+      `${url} is registered already, as ${same.id} (${same.status}). ` +
+        `"node src/bin/tallyhook.js endpoint rotate ${same.id}" gives it ` +
+        "a new secret and stores it here.",
+    );
+  }
+  const { events, apiVersion, description } = options;
+  const body = {
+    url,
+    enabled_events: events,
+    ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
+    ...(description === undefined ? {} : { description }),
+  };
+  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch((error: unknown) => {
+    throw isBodyRefused(error)
+      ? new UsageError(
+          `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
+            "--description.",
+          { cause: error },
+        )
+      : error;
+  });
+}
+
+function requireUrl(url: string | null): string {
+  if (url !== null) return url;
+  throw new ConfigurationError(
+    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as " +
+      "https://hooks.example.com, or add --url.",
+  );
+}
+
+/** True if the service refused the request's body, not the key or the timing. */
+const isBodyRefused = (error: unknown): error is ServiceRefusedError =>
+  error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
+
+export interface ListOptions {
+  json?: boolean;
+}
+
+export async function listOwnEndpoints(context: CliContext, { json }: ListOptions): Promise<void> {
+  const { endpoints, known, report } = await withEndpointTools(context, async (tools) => ({
+    endpoints: (await listEndpoints(tools)).endpoints,
+    known: await listKnownEndpoints(tools.db),
+    report: await inspectEndpoint(tools, tools.url),
+  }));
+  const secretOf = new Map(known.map(({ id, secretId }) => [id, secretId]));
+  const own = new Set(report?.endpoints.map(({ id }) => id));
+  const rows = endpoints.map((endpoint) => ({
+    id: endpoint.id,
+    url: endpoint.url,
+    status: endpoint.status,
+    enabled_events: endpoint.enabled_events,
+    api_version: endpoint.api_version ?? null,
+    api_version_sunset: endpoint.api_version_sunset ?? null,
+    rotation_ends_at: endpoint.rotation_expires_at ?? null,
+    own: own.has(endpoint.id),
+    secret: secretOf.get(endpoint.id) ?? null,
+  }));
+  const problems = report?.problems ?? [];
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ endpoints: rows, problems })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "url", "status", "events", "version", "rotation until", "secret here"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) {
+    const secret = row.secret ?? (row.own ? "unknown" : "-");
+    const cells = [row.id, row.url, row.status, row.enabled_events.join(", ")];
+    const rest = [row.api_version ?? "-", row.rotation_ends_at ?? "-", secret];
+    table.push([...cells, ...rest].map(withoutControls));
+  }
+  context.stdout.write(rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`);
+  for (const { severity, says, remedy } of problems) {
+    context.stdout.write(`${severity}: ${withoutControls(says)}\n  → ${remedy}\n`);
+  }
+}
+
+/** A test needs no key. */
+interface TestTools extends ReturnType<typeof readingToolsOf> {
+  waitSeconds: number;
+}
+
+const everyMs = 250;
+
+/** Its arrival proves that it was signed with a known secret and stored. */
+async function sendAndWait(
+  { waitSeconds, ...tools }: TestTools,
+  call: ActCall<{ endpoint: string | null }>,
+): Promise<string> {
+  const { endpoint, eventId } = await testing.run(tools, call);
+  if (eventId === null) {
+    return (
+      `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
+      'arrives: "node src/bin/tallyhook.js events list".\n'
+    );
+  }
+  if (await arrives(tools, eventId, waitSeconds)) {
+    return `The test event ${eventId} arrived, verified and is stored.\n`;
+  }
+  throw new UnreachableError(
+    `The test event ${eventId} did not arrive within ${waitSeconds} s at ${endpoint.url}. Check that the service ` +
+      "reaches that address, that the receiver runs, and that it has the secret " +
+      '("node src/bin/tallyhook.js secrets list").',
+  );
+}
+
+async function arrives(
+  { db, wallClock }: Pick<EndpointTools, "db" | "wallClock">,
+  eventId: string,
+  waitSeconds: number,
+): Promise<boolean> {
+  const endMs = wallClock.now().getTime() + waitSeconds * 1_000;
+  for (;;) {
+    if ((await findEvents(db, eventId)).length > 0) return true;
+    if (wallClock.now().getTime() >= endMs) return false;
+    await sleep(everyMs);
+  }
+}
+
+const withEndpointTools = <T>(context: CliContext, run: (tools: EndpointTools) => Promise<T>): Promise<T> =>
+  context.withRuntime("endpoint", async (runtime) => run(await openTools(runtime)), {
+    logLevel: "warn",
+  });

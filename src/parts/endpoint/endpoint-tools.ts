@@ -1,0 +1,28 @@
+import { randomUUID } from "node:crypto";
+import type { Knex } from "knex";
+import { webhookUrl } from "./endpoints.ts";
+import type { EndpointTools } from "./obtain-secret.ts";
+import type { Runtime } from "../../app/runtime.ts";
+
+/** What looks after the endpoint. Throws `ConfigurationError` without an encryption key: a secret would be lost. */
+export const endpointToolsOf = async (runtime: Runtime, db: Knex): Promise<EndpointTools> => ({
+  ...readingToolsOf(runtime, db),
+  encryption: await runtime.encryption(),
+});
+
+/** What looks at the endpoint. `service`: where it is; absent: as the settings say. */
+export function readingToolsOf(
+  runtime: Runtime,
+  db: Knex,
+  service?: Parameters<Runtime["serviceClient"]>[0],
+): Omit<EndpointTools, "encryption"> {
+  const { config, wallClock } = runtime;
+  return {
+    db,
+    client: runtime.serviceClient(service),
+    scheme: config.signature.scheme,
+    wallClock,
+    newKey: () => randomUUID(),
+    url: webhookUrl(config.publicUrl),
+  };
+}

@@ -1,0 +1,126 @@
+import type { Resource } from "../../../core/mirror/snapshot.ts";
+import { type LocalTime, beginningOfDay, dayText, localTimeIn } from "../../../platform/local-time.ts";
+import type { Gap } from "../coverage/coverage.ts";
+import { type ListProof, type ProvedDay, type ProvedPart, dayOf, unprovedOf } from "../coverage/proof.ts";
+import { boundText } from "../coverage/slice.ts";
+
+export interface CalendarMonth {
+  /** `November 2026`. */
+  name: string;
+  /** As the address names months; null where there is nothing to see. */
+  earlier: string;
+  later: string | null;
+  resources: readonly Resource[];
+  days: readonly CalendarDay[];
+  /** What nothing proves, of the month until now. */
+  gaps: readonly Gap[];
+  /** What was created in the month since, in some list, is left to the next run; null: nothing is. */
+  awaitedFrom: Date | null;
+  /** But for the gaps, all of the month before is proved; null: nothing of it in some list. */
+  provedUntil: Date | null;
+  /** Service time. */
+  isOver: boolean;
+}
+
+export interface CalendarDay {
+  /** `Mon 3`. */
+  name: string;
+  /** `2026-11-03`. */
+  date: string;
+  /** In the order of the month's resources. */
+  lists: readonly ProvedDay[];
+}
+
+type Month = Pick<LocalTime, "year" | "month">;
+
+/** The month that an address names; that of `now` where it names none, or one to come. Pure. */
+export function monthOf(text: string | null, now: Date, timeZone: string): Month {
+  const { year, month } = localTimeIn(timeZone)(now);
+  const [, y, m] = /^([12]\d{3})-(0[1-9]|1[0-2])$/.exec(text ?? "") ?? [];
+  const named = { year: Number(y), month: Number(m) };
+  const isPast = named.year < year || (named.year === year && named.month <= month);
+  return y !== undefined && isPast ? named : { year, month };
+}
+
+/** When a month begins, and when the next one does. Pure. */
+export const boundsOf = ({ year, month }: Month, timeZone: string): { from: Date; before: Date } => ({
+  from: beginningOfDay({ year, month, day: 1 }, timeZone),
+  before: beginningOfDay({ year, month: month + 1, day: 1 }, timeZone),
+});
+
+/**
+ * What is proved of a month that has begun. `proofs` of the whole history, since how old a gap is no part of it says;
+ * `parts` that overlap the month, the newest read first. `now` is service time. Pure.
+ */
+export function calendarOf(
+  { year, month }: Month,
+  {
+    proofs,
+    parts,
+    now,
+    timeZone,
+  }: { proofs: readonly ListProof[]; parts: readonly ProvedPart[]; now: Date; timeZone: string },
+): CalendarMonth {
+  const { from: start, before: end } = boundsOf({ year, month }, timeZone);
+  const isOver = end <= now;
+  const until = isOver ? end : now;
+  const lists = proofs.map((proof) => ({
+    resource: proof.resource,
+    ...unprovedOf(proof, now),
+  }));
+  const awaited = lists.flatMap(({ awaitedFrom }) =>
+    awaitedFrom === null || awaitedFrom >= until ? [] : [awaitedFrom.getTime()],
+  );
+  const awaitedFrom = awaited.length === 0 ? null : new Date(Math.min(...awaited));
+  const days = daysOf({ year, month });
+  const begins = [...days, days.length + 1].map((day) => beginningOfDay({ year, month, day }, timeZone));
+  return {
+    name: monthName({ year, month }),
+    earlier: monthText({ year, month: month - 1 }),
+    later: isOver ? monthText({ year, month: month + 1 }) : null,
+    resources: lists.map(({ resource }) => resource),
+    days: days.map((day, n): CalendarDay => ({
+      name: `${weekdays[new Date(Date.UTC(year, month - 1, day)).getUTCDay()] ?? ""} ${day}`,
+      date: dayText({ year, month, day }),
+      lists: lists.map((list) =>
+        dayOf(parts, {
+          resource: list.resource,
+          from: begins[n] ?? start,
+          before: begins[n + 1] ?? end,
+          now,
+          awaitedFrom: list.awaitedFrom,
+        }),
+      ),
+    })),
+    gaps: lists.flatMap(({ gaps }) => cut(gaps, boundText(start), boundText(until))),
+    awaitedFrom,
+    provedUntil: awaitedFrom === null ? until : awaitedFrom > start ? awaitedFrom : null,
+    isOver,
+  };
+}
+
+/** What of gaps lies between two times. */
+const cut = (gaps: readonly Gap[], start: string, until: string): Gap[] =>
+  gaps.flatMap(({ resource, from, before }) => {
+    const part = {
+      resource,
+      from: from === null || from < start ? start : from,
+      before: before === null || before > until ? until : before,
+    };
+    return part.from < part.before ? [part] : [];
+  });
+
+const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+const daysOf = ({ year, month }: Month): number[] =>
+  Array.from({ length: new Date(Date.UTC(year, month, 0)).getUTCDate() }, (_, n) => n + 1);
+
+/** `2026-11`; a month out of range rolls over. */
+function monthText({ year, month }: Month): string {
+  return new Date(Date.UTC(year, month - 1, 1)).toISOString().slice(0, 7);
+}
+
+const monthName = ({ year, month }: Month): string =>
+  new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", month: "long", year: "numeric" }).format(
+    Date.UTC(year, month - 1, 1),
+  );

@@ -1,0 +1,151 @@
+import { type Html, html } from "../../../platform/html.ts";
+import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
+import type { Case } from "../../../app/people/cases.ts";
+import { type FindingRow, findingClasses, findingStates, severities } from "../findings/findings.ts";
+import type { OpenFindings } from "../findings/search-findings.ts";
+import { slicedResources } from "../coverage/slice.ts";
+import { money } from "../../../app/dashboard/elements/money.ts";
+import { shortId } from "../../../app/dashboard/elements/id.ts";
+import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
+import { severityState, state } from "../../../app/dashboard/elements/state.ts";
+import { table } from "../../../app/dashboard/elements/table.ts";
+import { choice } from "./runs-view.ts";
+import { amountsOf } from "./trust.ts";
+import { className, findingTitle, stateTones } from "./words.ts";
+
+export interface FindingsPage {
+  findings: PageOf<FindingRow>;
+  open: readonly OpenFindings[];
+  cases: ReadonlyMap<string, Case>;
+  assignees: readonly { id: number; email: string }[];
+  query: URLSearchParams;
+  timeZone: string;
+  /** Service time. */
+  now: Date;
+}
+
+/** The states that a board shows, by what its filter names. */
+export const shownStates = {
+  "": ["open", "reopened"],
+  acknowledged: ["acknowledged"],
+  healed: ["healed"],
+  any: findingStates,
+} as const;
+
+/** Pure. */
+export function renderFindings(page: FindingsPage): Html {
+  const { findings, open, query, cases } = page;
+  return html`${renderSums(open)}${renderFilters(page)}
+  ${table<FindingRow>(
+    [
+      {
+        name: "Finding",
+        kind: "number",
+        cell: ({ id }) => html`<a href="/reconciliation/findings/${id}">${id}</a>`,
+      },
+      { name: "Severity", cell: severityOf },
+      { name: "What", cell: (finding) => findingTitle(finding) },
+      { name: "Object", cell: objectOf },
+      { name: "Fields", cell: fieldsOf },
+      { name: "At risk", kind: "number", cell: atRiskOf },
+      {
+        name: "Age",
+        kind: "number",
+        cell: (finding) => ageOf(finding, page.now),
+      },
+      { name: "With", cell: ({ id }) => cases.get(id)?.assignee?.email ?? "nobody" },
+      {
+        name: "State",
+        cell: (finding) => state(finding.state, stateTones[finding.state]),
+      },
+    ],
+    findings.rows,
+    {
+      caption: ["any", "healed"].includes(query.get("state") ?? "") ? "Newest first" : "The most severe first",
+      empty: query.size === 0 ? noneOpen : noneMatches,
+    },
+  )}
+  ${pager("/reconciliation/findings", query, findings.older)}`;
+}
+
+const noneOpen = html`No open finding. What a run finds stands here: <code>node src/bin/tallyhook.js reconcile</code>`;
+const noneMatches = html`No finding matches. <a href="/reconciliation/findings">Show the open ones</a>`;
+
+function renderSums(open: readonly OpenFindings[]): Html {
+  const left = open.filter(({ isAcknowledged }) => !isAcknowledged);
+  const n = left.reduce((all, row) => all + row.n, 0);
+  const drift = left.filter((row) => row.isDrift).reduce((all, row) => all + row.n, 0);
+  const accepted = open.reduce((all, row) => all + row.n, 0) - n;
+  const amounts = amountsOf(left);
+  return html`<p class="lead">
+    ${n === 0 ? "Nothing is open" : counted(n, "open finding")}${n > 0 && `: ${counted(drift, "object differs", "objects differ")} from the service${n > drift ? `, ${n - drift} of other kinds` : ""}`}${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
+  </p>`;
+}
+
+function renderFilters({ query, assignees }: FindingsPage): Html {
+  return html`<form class="filters" method="get" action="/reconciliation/findings" role="search">
+    <div>
+      <label for="state">State</label>
+      <select id="state" name="state">
+        ${Object.keys(shownStates).map(
+          (name) =>
+            html`<option value="${name}" ${name === (query.get("state") ?? "") && selected}>
+              ${name === "" ? "open" : name}
+            </option>`,
+        )}
+      </select>
+    </div>
+    ${choice("severity", "Severity", severities, query)}
+    <div>
+      <label for="class">What</label>
+      <select id="class" name="class">
+        <option value="">all</option>
+        ${findingClasses.map(
+          (name) =>
+            html`<option value="${name}" ${name === query.get("class") && selected}>${className(name)}</option>`,
+        )}
+      </select>
+    </div>
+    ${choice("list", "List", slicedResources, query)}
+    <div>
+      <label for="object">Object or order number</label>
+      <input id="object" name="object" value="${query.get("object") ?? ""}" />
+    </div>
+    <div>
+      <label for="with">With</label>
+      <select id="with" name="with">
+        <option value="">anybody</option>
+        <option value="me" ${query.get("with") === "me" && selected}>me</option>
+        ${assignees.map(
+          ({ id, email }) =>
+            html`<option value="${id}" ${String(id) === query.get("with") && selected}>${email}</option>`,
+        )}
+      </select>
+    </div>
+    <button class="second">Show</button>
+  </form>`;
+}
+
+const selected: Html = html`selected`;
+
+export const severityOf = ({ severity, mode }: FindingRow): Html =>
+  html`${severityState(severity)}${mode === "observe" && html` <span class="hint">observed only</span>`}`;
+
+const objectOf = ({ resource, object_id: id }: FindingRow): Html | string =>
+  id === null ? "–" : html`${resource} <bdi>${shortId(withoutControls(id))}</bdi>`;
+
+const shownFields = 3;
+
+function fieldsOf({ class: kind, differences }: FindingRow): string {
+  if (kind === "identity") return "";
+  const names = differences.map(({ field }) => withoutControls(field).slice(0, 60));
+  const more = names.length - shownFields;
+  return names.slice(0, shownFields).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+export const atRiskOf = ({ amount_at_risk_minor: minor, currency }: FindingRow): Html | string =>
+  minor === null ? "–" : money(minor, currency);
+
+/** How long it lasts, or lasted. Pure. */
+export const ageOf = ({ first_seen: first, healed_at: healed }: FindingRow, now: Date): string =>
+  durationText((healed ?? now).getTime() - first.getTime());

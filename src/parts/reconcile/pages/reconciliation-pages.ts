@@ -1,0 +1,63 @@
+import { counted } from "../../../platform/readable-text.ts";
+import { listRuns } from "../runs/list-runs.ts";
+import { orderTakers } from "../runs/run-orders.ts";
+import { type OpenFindings, sumOpenFindings } from "../findings/search-findings.ts";
+import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import type { PageDeps } from "../../../app/dashboard/route.ts";
+import { coverageRoutes } from "./coverage-routes.ts";
+import { findingRoutes } from "./finding-routes.ts";
+import { type HealTools, healRoutes } from "./heal-routes.ts";
+import { type NextRun, runRoutes } from "./run-routes.ts";
+import { amountsOf } from "./trust.ts";
+
+export interface ReconciliationTools {
+  nextRun: NextRun;
+  /** Made when first needed: nobody may ever heal. */
+  heal(): Promise<HealTools>;
+}
+
+/** What is proved, what was found, and what is done about it. */
+export const reconciliationPages = ({ nextRun, heal }: ReconciliationTools): PageGroup => ({
+  place: { path: "/reconciliation", name: "Reconciliation", access: "status:read" },
+  routes: [...coverageRoutes, ...runRoutes(nextRun), ...findingRoutes, ...healRoutes(heal)],
+  summary: { access: "status:read", read: (deps) => readSummary(deps, nextRun) },
+});
+
+async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun): Promise<SummaryCard> {
+  const [open, [last], takers] = await Promise.all([sumOpenFindings(db), listRuns(db, { limit: 1 }), orderTakers(db)]);
+  const left = open.filter(({ isAcknowledged }) => !isAcknowledged);
+  const n = left.reduce((all, row) => all + row.n, 0);
+  const other = countOf(left.filter(({ isDrift }) => !isDrift));
+  const amounts = amountsOf(left);
+  const reasons = [
+    ...(takers.alive === 0 ? ["No worker runs: no event is applied and no run begins."] : []),
+    ...(last?.state === "incomplete" || last?.state === "abandoned"
+      ? [`The last run did not prove everything: run ${last.id} is ${last.state}.`]
+      : []),
+    ...(other > 0
+      ? [
+          `${counted(other, "rule is broken, or something", "rules are broken, or things")} at the service ${other === 1 ? "is" : "are"} not as it should be.`,
+        ]
+      : []),
+  ];
+  const isBad = left.some(({ severity }) => severity !== "warning") || takers.alive === 0;
+  return {
+    title: "Reconciliation",
+    path: n > 0 ? "/reconciliation/findings" : "/reconciliation/runs",
+    tone: isBad ? "bad" : reasons.length > 0 || n > 0 ? "warn" : "good",
+    headline: n === 0 ? "Nothing open" : counted(n, "open finding"),
+    facts: [
+      { name: "At risk", value: amounts.length === 0 ? "nothing" : amounts.join(", ") },
+      {
+        name: "Last run",
+        value: last === undefined ? "none yet" : [last.state, ", ", time(last.startedAt, timeZone)],
+      },
+      { name: "Next run", value: time(nextRun(clock.now()), timeZone) },
+      { name: "Workers", value: takers.alive === 0 ? "none" : takers.alive },
+    ],
+    reasons,
+  };
+}
+
+const countOf = (rows: readonly OpenFindings[]): number => rows.reduce((all, { n }) => all + n, 0);

@@ -1,0 +1,65 @@
+import type { FindingClass, FindingRow, FindingState } from "../findings/findings.ts";
+import type { RunRow } from "../runs/list-runs.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
+import type { Tone } from "../../../app/dashboard/elements/state.ts";
+
+/** `Orders`: as a list is called on pages. Pure. */
+export function listName(resource: string): string {
+  const name = withoutControls(resource);
+  return `${name.slice(0, 1).toUpperCase()}${name.slice(1)}s`;
+}
+
+/** What a class of findings means, in a sentence. A broken invariant is known by its own name and rule. */
+export const classMeanings: Readonly<Record<FindingClass, string>> = {
+  missing_here: "The service has it, the mirror does not.",
+  behind: "The mirror has an earlier state than the service.",
+  mismatch: "Mirror and service show the same version with other values.",
+  missing_there: "The mirror has it, the service does not know it any more.",
+  unreadable: "The service shows it in a form that cannot be stored.",
+  edited_row: "The mirror's row was changed by hand.",
+  identity: "A rule that holds for every correct mirror is broken.",
+  endpoint: "The webhook endpoint at the service is not as it should be.",
+  unsupported_sort: "The service does not sort a list as it was asked to.",
+};
+
+/** As filters and lists name a class. */
+export const className = (name: FindingClass): string =>
+  name === "identity" ? "broken rule" : name.replaceAll("_", " ");
+
+/** What a finding is about, in a few words. Pure. */
+export function findingTitle({ class: kind, identity }: Pick<FindingRow, "class" | "identity">): string {
+  if (identity !== null) return `rule ${withoutControls(identity)}`;
+  return className(kind as FindingClass);
+}
+
+/** Why mirror and service came to differ. */
+export const causeMeanings: Readonly<Record<string, string>> = {
+  missed_webhook: "no webhook told of the change",
+  late: "the webhook came late",
+  out_of_band_edit: "the service changed it without an event",
+  our_fault: "Tallyhook knew the state and did not show it",
+  unexplained: "not explained",
+  initial_import: "it was there before the mirror was filled",
+};
+
+export const stateTones: Readonly<Record<FindingState, Tone>> = {
+  open: "warn",
+  reopened: "warn",
+  acknowledged: "calm",
+  healed: "good",
+};
+
+export const runTones: Readonly<Record<RunRow["state"], Tone>> = {
+  running: "calm",
+  complete: "good",
+  incomplete: "bad",
+  abandoned: "warn",
+};
+
+/** What each kind of run does. */
+export const kindMeanings: Readonly<Record<RunRow["kind"], string>> = {
+  nightly: "what is new, what is open, and a part of the history, as every night",
+  full: "everything from the first record on",
+  range: "what was created between two times",
+  import: "fills an empty mirror",
+};

@@ -1,0 +1,101 @@
+import { type Act, ActRefused } from "../../../app/people/act.ts";
+import { UsageError } from "../../../platform/errors.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
+import { type FourEyes, takesTwo } from "../close/four-eyes.ts";
+import {
+  CloseRefused,
+  type CloseRefusal,
+  type Hindrance,
+  type UnreadPart,
+  refusalLines,
+  sentenceOf,
+} from "../close/hindrance.ts";
+import type { Preparation } from "../close/prepare-month.ts";
+
+/** Why a month is not closed, with the commands that help. Pure. */
+export const refusalText = (why: CloseRefusal): string =>
+  [
+    ...refusalLines(why, lineOf),
+    ...(why.verdicts.length === 0
+      ? []
+      : [`--force "REASON" closes it anyway and prints the reason on every report of it.`]),
+  ].join("\n");
+
+/** The same act, whose refusal says which commands help. */
+export const withCommands = <Deps, Input, Done>(act: Act<Deps, Input, Done>): Act<Deps, Input, Done> => ({
+  ...act,
+  run: (deps, call) =>
+    act.run(deps, call).catch((error: unknown) => {
+      throw error instanceof CloseRefused ? new UsageError(refusalText(error.why), { cause: error }) : error;
+    }),
+});
+
+const lineOf = (hindrance: Hindrance): string => [sentenceOf(hindrance), ...commandsFor(hindrance)].join(" ");
+
+function commandsFor(hindrance: Hindrance): string[] {
+  switch (hindrance.check) {
+    case "read": {
+      if (!hindrance.isHole) return [`"${tallyhook("reconcile")}" reads on.`];
+      const again = tallyhook(`reconcile ${rangeOf(hindrance.parts)}`);
+      return [
+        `"${tallyhook("findings list")}" names it. Once the service shows it as it should be, "${again}" reads it again.`,
+      ];
+    }
+    case "changes":
+      return [`"${tallyhook("reconcile")}" reads the lists that show them, or says why the service does not.`];
+    case "findings":
+      return [
+        `"${tallyhook("findings show ID")}" explains one, "${tallyhook("findings ack ID --note REASON")}" acknowledges it.`,
+      ];
+    case "days": {
+      const { report, month, fromUtc, toUtc } = hindrance;
+      return [
+        `"${tallyhook(`reconcile --from ${fromUtc} --to ${toUtc}`)}" reads the month again, ` +
+          `"${tallyhook(`report ${report} --from ${month}`)}" shows the days.`,
+      ];
+    }
+    case "verdict":
+      return [`"${tallyhook("reconcile")}" reads the rest.`];
+    default:
+      return [];
+  }
+}
+
+/** What a run is asked for to read these parts. Pure. */
+function rangeOf(parts: readonly UnreadPart[]): string {
+  const froms = parts.map(({ from_utc: from }) => from ?? "").sort();
+  const last = parts
+    .map(({ to_utc: to }) => to)
+    .sort()
+    .at(-1);
+  return froms[0] === "" ? "--full" : `--from ${froms[0]} --to ${last}`;
+}
+
+/** What a month that two people close takes first. */
+export const notPrepared = (month: string): ActRefused =>
+  new ActRefused(
+    "hindered",
+    `Nobody has prepared ${month}, and two people close a month (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
+      `"${tallyhook(`close prepare ${month} --by NAME`)}", then another closes it.`,
+  );
+
+/**
+ * What a command that closes alone passes over, for its user to read before; null where nothing is. `standing`: what
+ * somebody prepared. Pure.
+ */
+export function whatIsSkipped(
+  setting: FourEyes,
+  { month, by, standing }: { month: string; by: string; standing: Preparation | null },
+): string | null {
+  if (takesTwo(setting, "command") || !takesTwo(setting, "dashboard")) return null;
+  const prepared =
+    standing === null
+      ? ""
+      : `${standing.preparedBy.name} has prepared ${month}, and this does NOT close what was prepared: it computes the ` +
+        "month again. To close exactly that, approve it on the dashboard.\n";
+  return (
+    `WARNING: ONE PERSON CLOSES ${month}. The dashboard would ask for two (REPORTS_CLOSE_FOUR_EYES is ${setting}); this ` +
+    `command does not. The seal will name ${by} alone, and nobody checks that name.\n${prepared}` +
+    `With REPORTS_CLOSE_FOUR_EYES=always the command takes two as well: "${tallyhook("close prepare")}", then close.\n`
+  );
+}

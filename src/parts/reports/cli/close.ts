@@ -1,0 +1,303 @@
+import Table from "cli-table3";
+import type { Command } from "commander";
+import type { Actor } from "../../../app/people/audit.ts";
+import { exitCodes, UsageError } from "../../../platform/errors.ts";
+import { amountWithoutCode } from "../../../platform/money.ts";
+import { type AccountMap, defaultAccounts, readAccountMap } from "../base/account-map.ts";
+import type { ReportFacts } from "../base/report-facts.ts";
+import {
+  type CloseDeps,
+  closeReason,
+  closing,
+  closingAlone,
+  monthField,
+  preparing,
+  versionOfPreparation,
+  withdrawing,
+} from "../close/acts.ts";
+import { type Booked, type Close, type ClosePreview, previewClose } from "../close/close-month.ts";
+import { takesTwo } from "../close/four-eyes.ts";
+import { writeBundle } from "../close/frozen.ts";
+import { type Preparation, findPreparation, whyNotApprove } from "../close/prepare-month.ts";
+import { type CloseCheck, type SealScope, brokenSealAdvice, verifyCloses } from "../close/verify.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { migratedDatabase } from "../../../main/schema.ts";
+import { parserOf, registerAct } from "../../../app/cli/act-command.ts";
+import { commandActor, findPerson, parsePerson } from "../../../app/cli/acting-person.ts";
+import { notPrepared, refusalText, whatIsSkipped, withCommands } from "./close-words.ts";
+import { assertCanAsk, confirm } from "../../../app/cli/confirm.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { openOutput } from "./report-output.ts";
+
+interface CloseOptions {
+  force?: string;
+  accounts?: string;
+  by?: string;
+  dryRun?: boolean;
+  yes?: boolean;
+  json?: boolean;
+}
+
+const says = {
+  month: { flags: "<month>", says: "such as 2026-10" },
+  force: {
+    flags: "--force <reason>",
+    says: "close the month although it is not proved; the reason is printed on its reports",
+  },
+  accounts: {
+    flags: "--accounts <file>",
+    says: "account map for the journal (JSON, docs/finance.md)",
+  },
+} as const;
+
+const by = {
+  who: "person",
+  says: "who does it, for the record; nobody checks the name (default: this system's user, if a person)",
+} as const;
+
+export function registerClose(program: Command, context: CliContext): void {
+  const close = program
+    .command("close")
+    .description("freeze a month for ever: the rows of every report, under one seal")
+    .argument(says.month.flags, says.month.says, parserOf(monthField))
+    .option(says.force.flags, says.force.says, parserOf(closeReason))
+    .option(says.accounts.flags, says.accounts.says)
+    .option("--by <name>", by.says, parsePerson)
+    .option("--dry-run", "print what would be frozen, and freeze nothing")
+    .option("--yes", "freeze without asking")
+    .option("--json", "print one JSON object")
+    .action((month: string, options: CloseOptions) => run(context, month, options));
+  registerAct(close, context, {
+    act: withCommands(preparing),
+    name: "prepare",
+    description: "compute a month and keep what was found, for another person to close exactly that",
+    takes: { month: says.month, reason: says.force },
+    by,
+    deps: async (runtime, { accounts }) => ({
+      ...(await closeDeps(runtime)),
+      accounts: await accountsIn(accounts),
+    }),
+    say: ({ id, month, asOf, verdict, reports, booked, preparedBy }) =>
+      `${reportsTable(reports)}${bookedTable(booked)}` +
+      `${month} is prepared as of ${asOf} by ${preparedBy.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
+    json: (preparation) => preparation,
+  }).option(says.accounts.flags, says.accounts.says);
+  registerAct(close, context, {
+    act: withdrawing,
+    name: "withdraw",
+    description: "take a preparation back",
+    takes: { month: says.month },
+    by,
+    deps: async (runtime) => ({ db: await migratedDatabase(runtime) }),
+    say: ({ month }) => `The preparation of ${month} is withdrawn.\n`,
+  });
+  close
+    .command("verify")
+    .description("check every closed month against its seal, and each seal against the one before it")
+    .option("--json", "print one JSON object")
+    // Commander assigns an option that both commands have to "close", so it is read from there.
+    .action((_options: unknown, command: Command) =>
+      verify(context, command.optsWithGlobals<{ json?: boolean }>().json === true),
+    );
+  close
+    .command("export")
+    .description("write a closed month to a file that docs/verify-close.mjs verifies without a database")
+    .argument("<month>", "such as 2026-10", parserOf(monthField))
+    .requiredOption("--out <file>", "write to this file")
+    .action((month: string, { out }: { out: string }) => exportMonth(context, month, out));
+}
+
+async function run(context: CliContext, month: string, options: CloseOptions): Promise<void> {
+  const { dryRun = false, force: reason = null } = options;
+  const isAsking = options.yes !== true && !dryRun;
+  if (isAsking) assertCanAsk(context);
+  const actor = dryRun ? null : commandActor(context, options.by);
+  const accounts = await accountsIn(options.accounts);
+  const print = (json: unknown, text: string): void => {
+    context.stdout.write(options.json === true ? `${JSON.stringify(json)}\n` : text);
+  };
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const deps = await closeDeps(runtime);
+      const previewed = (by: string) => previewClose(deps.db, { ...deps, month, accounts, reason, by });
+      if (actor === null) {
+        const preview = await previewed(options.by ?? findPerson(context.user()) ?? "whoever --by names");
+        const refusal = preview.refusal === null ? null : refusalText(preview.refusal);
+        print({ ...preview, refusal }, previewText(preview));
+        if (refusal !== null) throw new UsageError(refusal);
+        return;
+      }
+      const { closeFourEyes } = runtime.config;
+      const standing = await findPreparation(deps.db, month);
+      let close: Close;
+      if (takesTwo(closeFourEyes, "command")) {
+        assertOnlyApproves(options);
+        const shown = await shownPreparation(context, { month, standing, actor, isAsking });
+        const call = { actor, input: { month }, decidedOn: versionOfPreparation(shown) };
+        close = await withCommands(closing).run({ ...deps, fourEyes: true }, call);
+      } else {
+        const skipped = whatIsSkipped(closeFourEyes, { month, by: actor.name, standing });
+        context.stderr.write(skipped ?? "");
+        const shown = isAsking ? await previewed(actor.name) : undefined;
+        if (shown !== undefined) await askToFreeze(context, shown);
+        const call = { actor, input: { month, reason }, decidedOn: null };
+        close = await withCommands(closingAlone).run({ ...deps, accounts, shown }, call);
+      }
+      print(close, closedText(close));
+    },
+    { logLevel: "warn" },
+  );
+}
+
+const closeDeps = async (runtime: Runtime): Promise<CloseDeps> => ({
+  db: await migratedDatabase(runtime),
+  timeZone: runtime.config.timeZone,
+  region: runtime.config.networkRegion,
+});
+
+const accountsIn = async (file: unknown): Promise<AccountMap> =>
+  typeof file === "string" ? readAccountMap(file) : defaultAccounts;
+
+/** What was prepared is closed, so nothing of it can be said otherwise. */
+function assertOnlyApproves({ force, accounts }: CloseOptions): void {
+  if (force === undefined && accounts === undefined) return;
+  throw new UsageError(
+    "REPORTS_CLOSE_FOUR_EYES is always: --force and --accounts are for close prepare, and close takes what was prepared.",
+  );
+}
+
+/** What another person prepared, after it was shown and the question answered. */
+async function shownPreparation(
+  context: CliContext,
+  {
+    month,
+    standing,
+    actor,
+    isAsking,
+  }: { month: string; standing: Preparation | null; actor: Actor; isAsking: boolean },
+): Promise<Preparation> {
+  if (standing === null) throw notPrepared(month);
+  const refusal = whyNotApprove({ preparation: standing, by: actor, fourEyes: true });
+  if (refusal !== null) throw refusal;
+  if (isAsking) {
+    context.stderr.write(previewText({ ...standing, by: actor.name }));
+    const question = `Freeze ${month} for ever, as ${standing.preparedBy.name} prepared it?`;
+    await confirm(context, question);
+  }
+  return standing;
+}
+
+async function askToFreeze(context: CliContext, shown: ClosePreview): Promise<void> {
+  if (shown.refusal !== null) throw new UsageError(refusalText(shown.refusal));
+  context.stderr.write(previewText(shown));
+  await confirm(context, `Freeze ${shown.month} for ever?`);
+}
+
+const plain = { head: [], border: [] };
+
+function reportsTable(reports: readonly ReportFacts[]): string {
+  const table = new Table({ head: ["report", "verdict", "rows", "SHA-256"], style: plain });
+  for (const { report, proof, rows, sha256 } of reports) {
+    table.push([report, proof.verdict, rows, sha256]);
+  }
+  return `${table.toString()}\n`;
+}
+
+function bookedTable(booked: readonly Booked[]): string {
+  if (booked.length === 0) return "No movement is booked in this month.\n";
+  const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
+  for (const { currency, kind, isLate, movements, amount } of booked) {
+    const said = isLate ? `${kind}, of closed months` : kind;
+    table.push([currency, said, movements, amountWithoutCode(amount, currency)]);
+  }
+  return `${table.toString()}\n`;
+}
+
+function previewText(preview: Omit<ClosePreview, "refusal">): string {
+  const { month, asOf, verdict, reason, by, reports, booked } = preview;
+  return (
+    `${reportsTable(reports)}${bookedTable(booked)}` +
+    `${month} as of ${asOf}: ${verdict}${reason === null ? "" : `, forced: ${reason}`}; closed by ${by}.\n`
+  );
+}
+
+function closedText(close: Close): string {
+  const { id, month, asOf, closedAt, closedBy, verdict, sha256, previousSha256, reports } = close;
+  const prepared = close.preparedBy === undefined ? "" : `, prepared by ${close.preparedBy},`;
+  return (
+    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}.\n` +
+    `Close ${id}, by ${closedBy}${prepared} at ${closedAt}.\n` +
+    `Seal (SHA-256): ${sha256}\n` +
+    `Seal of the close before: ${previousSha256 ?? "none, this is the first close"}\n`
+  );
+}
+
+const coversInWords: Readonly<Record<SealScope, string>> = {
+  rows: "the rows of the reports (earlier version)",
+  results: "results and rows of the reports (earlier version)",
+  everything: "everything",
+};
+
+async function verify(context: CliContext, isJson: boolean): Promise<void> {
+  const { closes, problems } = await context.withRuntime(
+    "close",
+    async (runtime) => verifyCloses(await migratedDatabase(runtime)),
+    { logLevel: "warn" },
+  );
+  const isIntact = problems.length === 0 && closes.every((close) => close.problems.length === 0);
+  context.stdout.write(
+    isJson ? `${JSON.stringify({ intact: isIntact, closes, problems })}\n` : verifiedText(closes, problems, isIntact),
+  );
+  if (!isIntact) process.exitCode = exitCodes.differs;
+}
+
+function verifiedText(closes: readonly CloseCheck[], problems: readonly string[], isIntact: boolean): string {
+  if (closes.length === 0 && isIntact) return "No month is closed.\n";
+  const table = new Table({
+    head: ["month", "closed", "by", "verdict", "seal covers", "seal (SHA-256)", "result"],
+    style: plain,
+  });
+  for (const check of closes) {
+    const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } = check;
+    const prepared = check.preparedBy === null ? "" : `, prepared by ${check.preparedBy}`;
+    const result = own.length === 0 ? "intact" : "DIFFERS";
+    table.push([
+      month,
+      closedAt,
+      `${closedBy ?? "not kept"}${prepared}`,
+      verdict,
+      coversInWords[covers],
+      sha256,
+      result,
+    ]);
+  }
+  const lines = closes.flatMap(({ month, problems: own }) => own.map((problem) => `${month}: ${problem}`));
+  const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
+  const end = isIntact
+    ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"
+    : `Closed months are not what was sealed. ${brokenSealAdvice}\n`;
+  return `${table.toString()}\n${all}${end}`;
+}
+
+async function exportMonth(context: CliContext, month: string, out: string): Promise<void> {
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const output = await openOutput(context.stdout, out);
+      try {
+        const { sha256 } = await writeBundle(db, month, output.write);
+        await output.keep(null, context.stderr);
+        context.stdout.write(
+          `${out} holds the close of ${month}, seal (SHA-256) ${sha256}. "node docs/verify-close.mjs ${out}" ` +
+            `verifies it on any machine.\n`,
+        );
+      } catch (error) {
+        await output.discard();
+        throw error;
+      }
+    },
+    { logLevel: "warn" },
+  );
+}

@@ -1,0 +1,161 @@
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
+import { MailNotSent } from "../../../platform/mail.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { mailAddressList } from "../../../platform/setting-kinds.ts";
+import { readAccountMap } from "../base/account-map.ts";
+import { allReports, findReport } from "../catalogue/all.ts";
+import { renderAttachments, composeMail, mailFormats } from "../mail/compose-mail.ts";
+import { type Format, formats } from "../render/formats.ts";
+import { type ReportRequest, assertTakesAccounts, writeReport } from "../write-report.ts";
+import { mailerOf, messageIdSuffix } from "../report-mail.ts";
+import { migratedDatabase, reportsStandbyOf } from "../../../main/schema.ts";
+import { parseInstant } from "../../../app/cli/arguments.ts";
+import type { CliContext } from "../../../app/cli/context.ts";
+import { openOutput } from "./report-output.ts";
+
+interface ReportOptions {
+  from?: string;
+  to?: string;
+  asOf?: Date;
+  currency?: string;
+  format?: Format;
+  json?: boolean;
+  out?: string;
+  accounts?: string;
+  mailTo?: readonly string[];
+}
+
+export function registerReport(program: Command, context: CliContext): void {
+  program
+    .command("report")
+    .description('print, save or mail a finance report; "report list" explains each')
+    .argument("[name]", "which report, or list for all of them", "list")
+    .option("--from <day>", "first day, such as 2026-10-01, or a month (default: this month)")
+    .option("--to <day>", "last day, included (default: today, or the end of --from's month)")
+    .option(
+      "--as-of <time>",
+      "from what the mirror held at that time, such as 2026-11-01T00:00:00Z (default: now)",
+      parseInstant,
+    )
+    .option("--currency <code>", "only this currency, such as usd")
+    .option("--format <format>", `one of ${formats.join(", ")} (default: table)`, parseFormat)
+    .addOption(new Option("--json", "the same as --format json").conflicts("format"))
+    .option("--out <file>", "write it to this file instead of printing it")
+    .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
+    .option(
+      "--mail-to <addresses>",
+      "mail it to these addresses, separated by commas, instead of printing it (default format: html)",
+      parseAddresses,
+    )
+    .action((name: string, options: ReportOptions) =>
+      name === "list" ? list(context, options.json === true) : run(context, name, options),
+    );
+}
+
+function list({ stdout }: CliContext, json: boolean): void {
+  if (json) {
+    const rows = allReports.map(({ name, explains }) => ({ name, explains }));
+    stdout.write(`${JSON.stringify(rows)}\n`);
+    return;
+  }
+  const table = new Table({ head: ["report", "answers"], style: { head: [], border: [] } });
+  for (const { name, explains } of allReports) table.push([name, explains]);
+  stdout.write(`${table.toString()}\n`);
+}
+
+async function run(context: CliContext, name: string, options: ReportOptions): Promise<void> {
+  const report = findReport(name);
+  if (options.accounts !== undefined) assertTakesAccounts(report);
+  const { from, to, asOf, currency, mailTo, out } = options;
+  const accounts = options.accounts === undefined ? undefined : await readAccountMap(options.accounts);
+  const asked = { report, from, to, asOf, currency, accounts };
+  const format = options.json === true ? "json" : options.format;
+  if (mailTo !== undefined) {
+    await mailReport(context, asked, { to: mailTo, format, out });
+    return;
+  }
+  if (format === "xlsx" && out === undefined) {
+    throw new UsageError("A workbook cannot be printed: add --out report.xlsx.");
+  }
+  await context.withRuntime(
+    "report",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const standby = reportsStandbyOf(runtime);
+      const output = await openOutput(context.stdout, out);
+      const { timeZone, networkRegion: region } = runtime.config;
+      try {
+        const about = await writeReport(
+          { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write },
+          { ...asked, format: format ?? "table" },
+        );
+        await output.keep(format === "csv" ? about : null, context.stderr);
+      } catch (error) {
+        await output.discard();
+        throw error;
+      }
+    },
+    { logLevel: "warn" },
+  );
+}
+
+function parseFormat(text: string): Format {
+  const format = formats.find((known) => known === text);
+  if (format === undefined) throw new InvalidArgumentError(`Use one of ${formats.join(", ")}.`);
+  return format;
+}
+
+function parseAddresses(text: string): readonly string[] {
+  const parsed = mailAddressList.schema.safeParse(text);
+  if (!parsed.success) throw new InvalidArgumentError(`Use ${mailAddressList.should}.`);
+  return parsed.data;
+}
+
+export interface MailOptions {
+  to: readonly string[];
+  format: Format | undefined;
+  out: string | undefined;
+}
+
+/** Mails one report now, as the worker does by REPORTS_CRON. This also tests the mail settings. */
+export async function mailReport(
+  context: CliContext,
+  request: Omit<ReportRequest, "format">,
+  { to, format = "html", out }: MailOptions,
+): Promise<void> {
+  const mailed = mailFormats.find((each) => each === format);
+  if (mailed === undefined) {
+    throw new UsageError(`A report cannot be mailed as ${format}. Use --format with one of ${mailFormats.join(", ")}.`);
+  }
+  if (out !== undefined) throw new UsageError("Use --out or --mail-to, not both.");
+  const { config } = context.loaded();
+  if (config.mailFrom === null) {
+    throw new ConfigurationError(
+      "SMTP_URL and MAIL_FROM are not set. Set both: mails go through the one and come from the other.",
+    );
+  }
+  await context.withRuntime(
+    "report",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const { timeZone, networkRegion: region } = runtime.config;
+      const standby = reportsStandbyOf(runtime);
+      const deps = { db, standby, clock: runtime.serviceClock, timeZone, region };
+      const attached = await renderAttachments(deps, request, [mailed]);
+      const messageId = `${request.report.name}.${messageIdSuffix(runtime)}`;
+      try {
+        await mailerOf(runtime).send(composeMail([attached], { to, messageId }));
+      } catch (cause) {
+        if (!(cause instanceof MailNotSent)) throw cause;
+        throw new UnreachableError(`${cause.message} Check SMTP_URL, MAIL_FROM and the addresses.`, {
+          cause,
+        });
+      }
+      const recipients = counted(to.length, "address", "addresses");
+      context.stdout.write(`${request.report.name} was mailed to ${recipients}.\n`);
+    },
+    { logLevel: "warn" },
+  );
+}

@@ -1,0 +1,57 @@
+import { dayIn } from "../../../platform/local-time.ts";
+import { nextMonth, readMonthState } from "../close/month-state.ts";
+import { readCloses } from "../close/verify.ts";
+import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
+import type { PageDeps } from "../../../app/dashboard/route.ts";
+import { time } from "../../../app/dashboard/elements/time.ts";
+import { closeRoutes, headlineOf } from "./close-routes.ts";
+import { monthAddress, monthName } from "./close-view.ts";
+import type { ReportDesk } from "./report-desk.ts";
+import { reportRoutes } from "./report-routes.ts";
+
+/** Any report, and the close of a month. */
+export const reportsPages = (desk: ReportDesk): PageGroup => ({
+  place: { path: "/reports", name: "Reports", access: "report:read" },
+  // The closes first: `close` is no name of a report.
+  routes: [...closeRoutes(desk), ...reportRoutes(desk)],
+  summary: { access: "report:read", read: readSummary },
+});
+
+/** Where the next month to close stands; the last closed one while that is not over. */
+async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCard> {
+  const month = await nextMonth(db, dayIn(timeZone, clock.now()));
+  const state = await readMonthState(db, month, timeZone);
+  const { headline, tone } = headlineOf(state);
+  const last = (await readCloses(db)).at(-1);
+  const name = monthName(month);
+  const { preparation, checks } = state;
+  const open = checks.filter(({ isMet }) => isMet === false);
+  const isOver = !open.some(({ check }) => check === "over");
+  const reasons = !isOver
+    ? []
+    : preparation !== null
+      ? [`${name} is prepared by ${preparation.preparedBy.name} and waits for somebody to close it.`]
+      : open.length > 0
+        ? [`${name} is over and cannot be closed yet.`]
+        : [`${name} is over and can be prepared for its close.`];
+  return {
+    title: "Month",
+    path: monthAddress(month),
+    tone,
+    headline: `${name}: ${headline}`,
+    facts: [
+      ...(preparation === null
+        ? []
+        : [
+            { name: "Prepared by", value: preparation.preparedBy.name },
+            { name: "Prepared", value: time(preparation.preparedAt, timeZone) },
+          ]),
+      {
+        name: "Closed until",
+        value: last === undefined ? "no month is closed" : monthName(last.facts.month),
+      },
+      ...(open.length === 0 ? [] : [{ name: "Checks to pass", value: `${open.length} of ${checks.length}` }]),
+    ],
+    reasons,
+  };
+}
