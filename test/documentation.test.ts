@@ -126,12 +126,14 @@ test("every file that a page names is there", () => {
   expect(gone).toEqual([]);
 });
 
-test("the README's map names every folder of src/, and no other", () => {
-  const rows = section("README.md", "A map of src/").match(/^\| `.*$/gm) ?? [];
-  const named = quoted(rows.join("\n")).flatMap((name) => (name.endsWith("/") ? [name.slice(0, -1)] : []));
-  const folders = readdirSync(join(root, "src"), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
+test("the README's map names every floor and room of src/, and no other", () => {
+  const rows = section("README.md", "A map of src/").match(/^\| .*$/gm) ?? [];
+  const named = rows.flatMap((row) => quoted(row.split("|")[1] ?? "")).map((name) => name.slice(0, -1));
+  const foldersOf = (path: string): string[] =>
+    readdirSync(join(root, "src", path), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => join(path, name));
+  const folders = ["", "core", "parts"].flatMap(foldersOf).filter((name) => name !== "core" && name !== "parts");
   expect(named.toSorted()).toEqual(folders.toSorted());
 });
 
