@@ -177,7 +177,7 @@ const rowOf = ({ address, kind, times, cpuMs }: MeasuredPage) => ({
     .join(", "),
 });
 
-/** Of each kind the slowest, and how many pages miss their limit. Pure. */
+/** Of each kind the slowest, and how many pages miss their limit. */
 export function pageTargets(pages: readonly MeasuredPage[]): Target[] {
   return (["page", "report"] as const).flatMap((kind) => {
     const of = pages.filter((page) => page.kind === kind && page.times.length > 0);

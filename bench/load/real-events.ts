@@ -358,7 +358,7 @@ function repeatedBy({ seed }: EventStream, n: number): number {
 
 /**
  * What the service shows of an object of the stream: `path` is that of its resource, such as `orders`. Undefined for
- * one that the stream does not have. Pure.
+ * one that the stream does not have.
  */
 export function currentObject(stream: EventStream, path: string, id: string): Wire | undefined {
   const number = numberOfId(id);

@@ -23,7 +23,7 @@ export interface MeasuredPage {
 /** The p95 that a page keeps. */
 export const limitsMs = { page: 100, report: 5_000 } as const;
 
-/** Pure. NaN of none. */
+/** NaN of none. */
 export function p95Of(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN;
@@ -134,7 +134,6 @@ const headersOf = ({ cookie }: { cookie: string }) => ({
   "sec-fetch-site": "same-origin",
 });
 
-/** Pure. */
 export function kindOf(address: string): PageKind {
   if (/^\/reports\/(?!close\/)[^/]+(\?|\/)/.test(address)) return "report";
   return /^\/(endpoint|reconciliation\/heal)(\/|\?|$)/.test(address) ? "service" : "page";

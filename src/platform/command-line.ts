@@ -1,2 +1,2 @@
-/** How this program is called with these arguments, as people and messages write it. Pure. */
+/** How this program is called with these arguments, as people and messages write it. */
 export const tallyhook = (args: string): string => `node src/bin/tallyhook.js ${args}`;

@@ -17,10 +17,10 @@ export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
   }
 }
 
-/** In percent, rounded down. Pure. */
+/** In percent, rounded down. */
 export const freePercent = ({ freeBytes, totalBytes }: DiskSpace): number => Math.floor((100 * freeBytes) / totalBytes);
 
-/** Such as `1.4 GB of 20.0 GB (7 %)`. Pure. */
+/** Such as `1.4 GB of 20.0 GB (7 %)`. */
 export const freeText = (space: DiskSpace): string =>
   `${gigabytes(space.freeBytes)} of ${gigabytes(space.totalBytes)} (${freePercent(space)} %)`;
 

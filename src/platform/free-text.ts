@@ -21,8 +21,8 @@ const broken = /\p{Cs}|\ufffd/u;
 const visible = /[^\s\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
 
 /**
- * The text that a person wrote, as it is stored: without spaces at its ends, its lines ended by LF. Null for what is longer, holds
- * control characters or broken ones, or shows nothing. Pure.
+ * The text that a person wrote, as it is stored: without spaces at its ends, its lines ended by LF. Null for what is
+ * longer, holds control characters or broken ones, or shows nothing.
  */
 export function readFreeText(typed: string, { longest, lines }: TextKind): string | null {
   const text = typed.replaceAll("\r\n", "\n").trim();
@@ -30,7 +30,7 @@ export function readFreeText(typed: string, { longest, lines }: TextKind): strin
   return isRefused ? null : text;
 }
 
-/** What such a text is, for the message that refuses another one: "one line of at most …". Pure. */
+/** What such a text is, for the message that refuses another one: "one line of at most …". */
 export const wantedText = ({ longest, lines }: TextKind): string =>
   `${lines === "one" ? "one line of text" : "a text"} of at most ${longest} characters that shows something, and holds ` +
   "no control or broken characters";

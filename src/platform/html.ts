@@ -22,7 +22,7 @@ const escapeHtml = (text: string): string =>
 
 /**
  * A template that escapes by default, for the content of elements and for quoted attribute values. Not for the inside
- * of script or style elements, nor for URLs from outside. What would deceive the eye is replaced by U+FFFD. Pure.
+ * of script or style elements, nor for URLs from outside. What would deceive the eye is replaced by U+FFFD.
  */
 export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   const markup = strings.map((text, n) => (n === 0 ? text : `${print(parts[n - 1])}${text}`));

@@ -41,7 +41,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** Makes a reader of a zone's wall clock (IANA name). Pure. */
+/** Makes a reader of a zone's wall clock (IANA name). */
 export function localTimeIn(timeZone: string): (at: Date) => LocalTime {
   const format = formatOf(timeZone);
   return (at) => {
@@ -59,7 +59,7 @@ export function localTimeIn(timeZone: string): (at: Date) => LocalTime {
   };
 }
 
-/** The day of a moment in a zone, `2026-03-04`. Pure. */
+/** The day of a moment in a zone, `2026-03-04`. */
 export const dayIn = (timeZone: string, at: Date): string => dayText(localTimeIn(timeZone)(at));
 
 /** `2026-03-04`. */
@@ -74,7 +74,7 @@ const twoDigits = (n: number): string => String(n).padStart(2, "0");
 /**
  * The instants at which the wall clock of a zone shows a minute, earliest first: one; two where an hour is repeated. A
  * skipped minute is never shown and is shifted by the jump: 2:30 gives 3:30 when the clock jumps from 2:00 to 3:00.
- * Days and months out of range roll over, as in `Date.UTC`. Pure.
+ * Days and months out of range roll over, as in `Date.UTC`.
  */
 export function instantsOf(local: LocalMinute, timeZone: string): Date[] {
   const read = localTimeIn(timeZone);
@@ -89,7 +89,7 @@ export function instantsOf(local: LocalMinute, timeZone: string): Date[] {
 
 /**
  * The first moment of a day in a zone. Where the clock skips midnight, that is when it jumps into the day; a day that a
- * zone left out begins with the next one. Days and months out of range roll over. Pure.
+ * zone left out begins with the next one. Days and months out of range roll over.
  */
 export function beginningOfDay(day: LocalDay, timeZone: string): Date {
   const read = localTimeIn(timeZone);

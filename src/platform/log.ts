@@ -148,7 +148,7 @@ const maxErrors = 20;
 /**
  * An error as a log may keep it; anything else is returned unchanged. Drops messages of the database that quote values,
  * which are somebody's data. Of an aggregate it keeps the first errors. The log itself bounds lengths and removes
- * secrets. Pure.
+ * secrets.
  */
 function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }): unknown {
   try {
@@ -189,7 +189,7 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
   return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
 }
 
-/** Why something failed, in a few words without values, to be stored and shown. Never throws. Pure. */
+/** Why something failed, in a few words without values, to be stored and shown. Never throws. */
 export function safeReason(error: unknown): string {
   try {
     if (!(error instanceof Error)) return "unknown error";

@@ -1,6 +1,6 @@
 /**
  * Whether a text contains one of these names, ignoring case. Only whole words count, so that an order number is not
- * found in an amount, a time, or another id. Pure.
+ * found in an amount, a time, or another id.
  */
 export function mentioning(names: readonly string[]): (text: string) => boolean {
   const wanted = names.filter((name) => name !== "").map((name) => name.toLowerCase());

@@ -34,7 +34,7 @@ export const currencyDigits: ReadonlyMap<string, number> = new Map(
 
 /**
  * The decimals of a currency, in upper or lower case; null where they are not known. Never guesses. `table`: for a
- * closed month, the decimals it was closed with. Pure.
+ * closed month, the decimals it was closed with.
  */
 export const minorDigits = (currency: string | null, table = currencyDigits): number | null =>
   table.get(currency?.toLowerCase() ?? "") ?? null;
@@ -42,7 +42,7 @@ export const minorDigits = (currency: string | null, table = currencyDigits): nu
 /** Whole minor units: a `bigint`, a whole number, or PostgreSQL's text of one. */
 export type MinorUnits = bigint | number | string;
 
-/** Minor units as a decimal number, exact at any size: `-1234` with 2 decimals → `-12.34`. Pure. */
+/** Minor units as a decimal number, exact at any size: `-1234` with 2 decimals → `-12.34`. */
 export function decimalText(minor: string, digits: number): string {
   if (digits === 0) return minor;
   const sign = minor.startsWith("-") ? "-" : "";
@@ -52,7 +52,7 @@ export function decimalText(minor: string, digits: number): string {
 
 /**
  * Minor units as a number without its currency: `12.34`. Where the decimals are not known, the amount stays in minor
- * units and says so: `1234 minor units`. Pure.
+ * units and says so: `1234 minor units`.
  */
 export function amountWithoutCode(minor: string, currency: string | null, table = currencyDigits): string {
   const digits = minorDigits(currency, table);

@@ -9,7 +9,7 @@ const units = [
   ["minute", 60],
 ] as const;
 
-/** A duration for people, in its two largest units: `4 days 3 hours`, `35 minutes`, `less than a minute`. Pure. */
+/** A duration for people, in its two largest units: `4 days 3 hours`, `35 minutes`, `less than a minute`. */
 export function durationText(ms: number): string {
   let seconds = Math.max(0, Math.floor(ms / 1_000));
   const first = units.findIndex(([, length]) => seconds >= length);
@@ -46,7 +46,7 @@ export function someOf(names: readonly string[], atMost = 3): string {
 
 /**
  * A paragraph in lines of at most `width` characters, those after the first behind `indent`; breaks between words
- * alone, and never within backquotes or the text of a Markdown link. Pure.
+ * alone, and never within backquotes or the text of a Markdown link.
  */
 export function wrapped(text: string, { width, indent = "" }: { width: number; indent?: string }): string {
   const lines: string[] = [];

@@ -192,7 +192,7 @@ const example = "password";
 /** Stands for an address of which nothing can be shown. */
 export const hiddenEmail = "(hidden)";
 
-/** `ada@example.com` → `a…@e….com`; anything else is hidden completely. Pure. */
+/** `ada@example.com` → `a…@e….com`; anything else is hidden completely. */
 export function maskedEmail(email: string): string {
   const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);
   return parts === null ? hiddenEmail : `${parts[1]}…@${parts[2]}…${parts[3]}`;

@@ -3,7 +3,7 @@ import { splitStatements } from "../../src/platform/postgres/sql-statements.ts";
 
 /**
  * What a new migration may not do while old processes run beside it, each with its line and what to do instead. A
- * comment "harmless: why" before or in a statement lets it pass; so does a table that the same file makes. Pure.
+ * comment "harmless: why" before or in a statement lets it pass; so does a table that the same file makes.
  */
 export function migrationProblems(text: string): string[] {
   const isOnline = isOnlineText(text);

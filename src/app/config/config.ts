@@ -363,7 +363,7 @@ const pairs = [
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;
 
-/** Contradictions between variables, a sentence or two each. Variables in `bad` are skipped. Pure. */
+/** Contradictions between variables, a sentence or two each. Variables in `bad` are skipped. */
 function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
   const texts: string[] = [];
   for (const [one, other, both, none] of pairs) {

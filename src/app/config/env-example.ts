@@ -126,7 +126,7 @@ function partOf(name: string, { isSecret }: Setting<unknown>): Part {
   return isSecret && inCompose[name] === undefined ? "secrets" : "compose";
 }
 
-/** The text of .env.example: every setting, in parts by how it reaches a process, and by topic. Pure. */
+/** The text of .env.example: every setting, in parts by how it reaches a process, and by topic. */
 export function envExample(): string {
   const compose = ofComposeAlone.map(({ name, value, about }) => entry(`#${name}=${value}`, about));
   return [

@@ -16,7 +16,7 @@ export interface SettingInForce {
   about: string;
 }
 
-/** Every setting with its value and where that comes from, by name; no secret. `own`: what no `.env` file gave. Pure. */
+/** Every setting with its value and where that comes from, by name; no secret. `own`: what no `.env` file gave. */
 export function settingsInForce(
   settings: Readonly<Record<string, Setting<unknown>>>,
   env: Environment,

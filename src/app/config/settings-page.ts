@@ -20,7 +20,7 @@ const tail = `## Secrets by names of your own
 
 const lineWidth = 120;
 
-/** The page docs/settings.md: a list for each topic. Pure. */
+/** The page docs/settings.md: a list for each topic. */
 export function settingsPage(): string {
   const lists = topics.map(
     ({ title, settings }) =>

@@ -77,12 +77,12 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
 const typedIn = (form: URLSearchParams, name: string, isList: boolean): string =>
   isList ? form.getAll(name).join(" ") : (form.get(name) ?? "");
 
-/** How forms call a field: `up-to`. Pure. */
+/** How forms call a field: `up-to`. */
 export const formName = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const lookAgain = (path: string): Html => html`<p><a href="${path}">Look at it again</a></p>`;
 
-/** What a refusal is on a page. `details`: what helps, where the thing is known. Pure. */
+/** What a refusal is on a page. `details`: what helps, where the thing is known. */
 export const pageErrorOf = (error: ActRefused, details: Html | null = null): PageError =>
   new PageError(statuses[error.refusal], withoutControls(error.message), {
     cause: error,

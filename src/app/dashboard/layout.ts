@@ -19,7 +19,7 @@ export interface Shell {
   places: readonly Place[];
 }
 
-/** A whole page. Works without script. Pure. */
+/** A whole page. Works without script. */
 export function renderPage(shell: Shell): string {
   const { title, body, visitor, theme, notice, command, assets, banner } = shell;
   return html`<!doctype html>
@@ -73,7 +73,7 @@ function renderSide({ path, places }: Shell, { session, permissions }: Visitor):
   </header>`;
 }
 
-/** The letter that leads to a place after a "g": the first of its name that no place before it has. Pure. */
+/** The letter that leads to a place after a "g": the first of its name that no place before it has. */
 function keysOf(places: readonly Place[]): ReadonlyMap<Place, string> {
   const taken = new Map<string, Place>();
   for (const place of places) {

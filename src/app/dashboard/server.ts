@@ -168,7 +168,7 @@ function timeAnswers({ onAnswered }: Pick<DashboardOptions, "onAnswered">): Midd
   };
 }
 
-/** The visitor, null where none is needed and none is there. Throws `PageError`. Pure. */
+/** The visitor, null where none is needed and none is there. Throws `PageError`. */
 function authorized({ access, method }: Route, visitor: Visitor | null): Visitor | null | "sign in first" {
   if (access === "anyone") return visitor;
   if (visitor === null) return "sign in first";

@@ -32,7 +32,7 @@ export interface Credentials {
 /** Letters that are ASCII in lower case alone: an address with one of them is another one, and would become this one. */
 const becomesAscii = /[\u0130\u212a]/;
 
-/** Reads an e-mail address as accounts have it. Throws `UsageError`. Pure. */
+/** Reads an e-mail address as accounts have it. Throws `UsageError`. */
 export function readEmail(text: string): string {
   const email = text.trim().toLowerCase();
   const isAddress = /^[^\s@<>"\p{Cc}]{1,64}@[^\s@<>"\p{Cc}]{1,190}$/u.test(email);

@@ -72,7 +72,7 @@ export interface ActSubject<Row> {
   /** The row of this number, name or key, locked until the transaction ends; null where there is none. */
   lock(trx: Knex.Transaction, given: string): Promise<Row | null>;
   idOf(row: Row): string;
-  /** What a decision about the row depends on. Pure. */
+  /** What a decision about the row depends on. */
   version(row: Row): string;
 }
 

@@ -104,7 +104,7 @@ export interface ChangedValue {
   after: string | null;
 }
 
-/** What an act changed, value by value, as text. Pure. */
+/** What an act changed, value by value, as text. */
 export function changedValues({ before, after }: Pick<AuditRow, "before" | "after">): ChangedValue[] {
   const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
   return [...names].map((name) => ({

@@ -5,7 +5,7 @@ import { type TextKind, readFreeText, wantedText } from "../../platform/free-tex
  * at every door.
  */
 export interface Field<T> {
-  /** Undefined for a text that is no such value. Pure. */
+  /** Undefined for a text that is no such value. */
   read(typed: string): T | undefined;
   /** Completes "It has to be …": "a whole number from 1 to 720". */
   readonly wanted: string;

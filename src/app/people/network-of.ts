@@ -3,7 +3,7 @@ import { isIPv6 } from "node:net";
 /**
  * What attempts are counted by: an IPv4 address, and of an IPv6 address the first 64 bits, since a person has the rest
  * to choose from. Without brackets and port, which some proxies write and which differ each time. What is no address
- * stands for itself. Pure.
+ * stands for itself.
  */
 export function networkOf(written: string): string {
   const address = written

@@ -179,7 +179,7 @@ type Identity =
   | { ok: true; subject: string; email: string; roles: readonly Role[] }
   | { ok: false; email: string | null; problem: string };
 
-/** Who the provider says it is, and what they may do. Pure. */
+/** Who the provider says it is, and what they may do. */
 export function identityOf(
   claims: Readonly<Record<string, unknown>>,
   { claim, rolesByGroup }: Pick<OidcSettings, "claim" | "rolesByGroup">,

@@ -48,7 +48,7 @@ export type Role = keyof typeof roles;
 
 export const roleNames = Object.keys(roles) as Role[];
 
-/** Names that are no role, as of another version, give nothing. Pure. */
+/** Names that are no role, as of another version, give nothing. */
 export function permissionsOf(names: readonly string[]): ReadonlySet<Permission> {
   return new Set(names.flatMap((name): readonly Permission[] => (isRole(name) ? roles[name] : [])));
 }

@@ -27,7 +27,7 @@ export interface ProxiedRequest {
   header(name: string): string;
 }
 
-/** The e-mail address of the person whom the proxy names; null where the request is not the proxy's. Pure. */
+/** The e-mail address of the person whom the proxy names; null where the request is not the proxy's. */
 export function proxiedEmail({ header, secret, peers }: ProxySettings, request: ProxiedRequest): string | null {
   const peer = request.peer.replace(/^::ffff:/, "");
   const isPeer = isIP(peer) !== 0 && peers.includes(peer);

@@ -6,7 +6,7 @@ const toleranceSeconds = 30;
 /** A new secret for an app that shows codes (RFC 6238), in base 32. */
 export const newTotpSecret = (): string => generateSecret();
 
-/** The address that such an app reads, often as a picture. Holds the secret. Pure. */
+/** The address that such an app reads, often as a picture. Holds the secret. */
 export const totpAddress = (secret: string, email: string): string =>
   generateURI({ issuer: "Tallyhook", label: email, secret });
 

@@ -56,7 +56,7 @@ function parseOffset(offset: string): number | null {
 /** What to say where `readInstant` gives null. */
 export const wantedInstant = "Use a time with its offset, such as 2026-03-01T12:00:00Z.";
 
-/** An instant that a person gave, to the millisecond; null where the text is none. Pure. */
+/** An instant that a person gave, to the millisecond; null where the text is none. */
 export function readInstant(text: string): Date | null {
   const canonical = canonicalTimestamp(text);
   return canonical === null ? null : new Date(canonical);

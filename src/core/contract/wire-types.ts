@@ -22,8 +22,8 @@ export const count = z.int().nonnegative();
 export const currencyCode = z.string().min(1).max(32);
 
 /**
- * A currency in the one spelling that columns, sums and reports have: the interface's lower case. Only A to Z change, as
- * in `reports.currency_of`. Pure.
+ * A currency in the one spelling that columns, sums and reports have: the interface's lower case. Only A to Z change,
+ * as in `reports.currency_of`.
  */
 export const canonicalCurrency = (text: string): string =>
   /[A-Z]/.test(text) ? text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()) : text;

@@ -41,7 +41,7 @@ export interface WeekPlan {
   drop: Week[];
 }
 
-/** Which weeks of the memory against repeats to make and to drop. Pure. */
+/** Which weeks of the memory against repeats to make and to drop. */
 export function planWeeks(weeks: readonly Week[], now: Date, keepDays: number): WeekPlan {
   const there = new Set(weeks.map((week) => week.getTime()));
   const thisWeek = mondayOf(now).getTime();

@@ -25,10 +25,10 @@ export async function findReplayable(db: Knex, search: EventSearch): Promise<Rep
   return { seqs, isMore: found.length > mostReplayed };
 }
 
-/** What somebody decided on who was told how many events a search finds. Pure. */
+/** What somebody decided on who was told how many events a search finds. */
 export const decidedOnFound = (seqs: readonly number[]): string => digestOf(seqs.join());
 
-/** What somebody decided on who looked at these events. Pure. */
+/** What somebody decided on who looked at these events. */
 export const decidedOnEvents = (events: readonly { seq: number; state: EventState; attempts: number }[]): string =>
   digestOf(events.map(({ seq, state, attempts }) => `${seq}:${state}:${attempts}`).join());
 

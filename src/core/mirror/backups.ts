@@ -21,7 +21,7 @@ export async function readBackups(db: Knex): Promise<Backups | null> {
   return rows[0] ?? null;
 }
 
-/** For how long there has been no verified backup. Pure. */
+/** For how long there has been no verified backup. */
 export const unsavedMs = ({ takenAt, triedSince, now }: Backups): number =>
   now.getTime() - (takenAt ?? triedSince).getTime();
 

@@ -200,7 +200,7 @@ const textJson = (text: string): string => (mayNeedEscape.test(text) ? JSON.stri
 /** 128 bits of SHA-256 as 32 hex digits. Equal canonical texts have equal hashes. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
 
-/** A finite number in its shortest digits without an exponent, as Postgres prints the `numeric`. Pure. */
+/** A finite number in its shortest digits without an exponent, as Postgres prints the `numeric`. */
 function plainDecimal(value: number): string {
   const text = String(value);
   if (!text.includes("e")) return text;

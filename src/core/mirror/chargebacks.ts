@@ -191,7 +191,7 @@ const toChargeback = (row: ChargebackRow): Chargeback => ({
   cardLastFour: row.card_last_four,
 });
 
-/** What to do about an open chargeback. `refunded`: what was refunded before, as text. Pure. */
+/** What to do about an open chargeback. `refunded`: what was refunded before, as text. */
 export const chargebackAdvice = (refunded: string | null): string =>
   (refunded === null ? "" : `${refunded} was refunded before: send the bank proof of that refund first. `) +
   "Look up the bank's deadline at the service today. Send proof of the sale before it (receipt, delivery, login, " +

@@ -37,7 +37,7 @@ export function groupNamed(group: string): { resource: MirrorResource; definitio
   return undefined;
 }
 
-/** Decodes one snapshot without applying it. Masks the card numbers in it. Pure. */
+/** Decodes one snapshot without applying it. Masks the card numbers in it. */
 export function decode(observation: Snapshot): Decoded {
   const resource = resourceNamed(observation.resource);
   try {

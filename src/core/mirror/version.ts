@@ -27,7 +27,7 @@ export function versionOf({ updatedAt, within, observedAt, rank, hash }: Version
   return `${changed}|${observedAt ?? "-"}|${rank}|${hash}`;
 }
 
-/** The parts of a version that is not ''; the inverse of `versionOf`. Pure. */
+/** The parts of a version that is not ''; the inverse of `versionOf`. */
 export function partsOfVersion(version: string): VersionParts {
   const parts = version.split("|");
   const [observedAt = "-", rank = "0", hash = ""] = parts.slice(-3);

@@ -50,7 +50,7 @@ const unreadableHost = "has a host that is not a name, an IPv4 address or an [IP
 /**
  * Reads a Redis URL. The scheme says what it names: `redis` one server, `redis+cluster` a Redis Cluster by any of its
  * nodes, `redis+sentinel` the master of a name that Sentinels watch. `rediss…` encrypts. Several hosts after `redis://`
- * can only be a cluster. Pure.
+ * can only be a cluster.
  */
 export function readRedisUrl(text: string): ReadRedisUrl {
   const parts = /^([a-z+]+):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(text);

@@ -181,7 +181,7 @@ function limitConnections(server: Server, options: AdmissionOptions): Admission 
   return { noteRequest: forgetSilent };
 }
 
-/** Groups an IPv6 address by its /64, since one sender usually owns all of it. Pure. */
+/** Groups an IPv6 address by its /64, since one sender usually owns all of it. */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return "";
   if (!address.includes(":") || address.includes(".")) return address;

@@ -354,7 +354,6 @@ async function redactStoredBody(
 
 /**
  * The fields of each object that held card numbers. For an event without an object, they are listed under the event.
- * Pure.
  */
 function maskedObjects(
   completed: readonly Pick<CompletedEvent, "seq" | "resourceType" | "resourceId">[],

@@ -5,7 +5,7 @@ import { interpretEvent } from "./interpret-event.ts";
 
 /**
  * The states that the stored bytes of an event show, as a worker reads them; none where they show none. Of a state in
- * the history only: items have no history. Pure.
+ * the history only: items have no history.
  */
 export function statesOfEvent(
   places: Readonly<EnvelopePaths>,

@@ -17,7 +17,7 @@ export type Interpretation =
 
 /**
  * Interprets an event's body (`parseEventBody`). Unknown content is never an error. A type that changes nothing here is
- * ignored. A chargeback is recognised by the state of the object, whatever the event is called. Pure.
+ * ignored. A chargeback is recognised by the state of the object, whatever the event is called.
  */
 export function interpretEvent(
   places: Readonly<EnvelopePaths>,
@@ -47,7 +47,7 @@ export function interpretEvent(
   return { kind: "state", observation, alsoRead };
 }
 
-/** The object that an event names, whether or not the rest of it can be read; null: none by a valid id. Pure. */
+/** The object that an event names, whether or not the rest of it can be read; null: none by a valid id. */
 export function objectNamedBy(interpretation: Interpretation): ObjectKey | null {
   switch (interpretation.kind) {
     case "state": {

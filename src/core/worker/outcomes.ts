@@ -11,7 +11,6 @@ export const disputedTransactions = { resource: "disputed-transactions", id: "*"
 
 /**
  * The result of processing each event. `applied` has one outcome for every interpretation of kind `state`, in order.
- * Pure.
  */
 export function completedEventsOf(
   events: readonly { seq: number }[],
@@ -69,7 +68,7 @@ function outcomeOf(
   }
 }
 
-/** The refetches that events and their outcomes require. Pure. */
+/** The refetches that events and their outcomes require. */
 export function requiredRefetches(interpretations: readonly Interpretation[], applied: ApplyResult): RefetchRequest[] {
   const observations = interpretations.flatMap((interpretation) =>
     interpretation.kind === "state" ? [interpretation.observation] : [],

@@ -34,8 +34,8 @@ const closeTimeoutMs = 5_000;
 
 /**
  * Whether a task is to be started. By an interval: when so much time has passed since its last start, or it never was.
- * By the clock: when a time that `lastDue` gives has come since the last start, or since the task is known. A start that
- * lies ahead of now, since the clock was set back, does not count. Pure.
+ * By the clock: when a time that `lastDue` gives has come since the last start, or since the task is known. A start
+ * that lies ahead of now, since the clock was set back, does not count.
  */
 export function isDue(
   schedule: Schedule,

@@ -97,7 +97,7 @@ export const resending: Act<
   },
 };
 
-/** What sending messages again is decided on. Empty where none was given up. Pure. */
+/** What sending messages again is decided on. Empty where none was given up. */
 export const versionOfFailed = (messages: readonly Pick<AlertDelivery, "id" | "state" | "attempts">[]): string =>
   messages.flatMap(({ id, state, attempts }) => (state === "failed" ? `${id}:${attempts}` : [])).join();
 
@@ -170,14 +170,14 @@ export const silencing: Act<{ db: Knex; settings: () => AlertSettings }, Silence
   },
 };
 
-/** What beginning a silence of a rule is decided on: those in force. Pure. */
+/** What beginning a silence of a rule is decided on: those in force. */
 export const versionOfSilences = (silences: readonly Pick<SilenceRow, "id" | "is_in_force">[]): string =>
   silences
     .flatMap(({ id, is_in_force: isInForce }) => (isInForce ? id : []))
     .toSorted()
     .join();
 
-/** What silencing an alert is decided on: a form that is sent twice silences once. Pure. */
+/** What silencing an alert is decided on: a form that is sent twice silences once. */
 export const versionToSilence = (alert: AlertRow, silences: readonly SilenceRow[]): string =>
   `${alertSubject.version(alert)} ${versionOfSilences(silences)}`;
 

@@ -28,7 +28,7 @@ export type ChangedBy = FoundBy | "person";
 export const zoneOf = ({ settings, timeZone }: Pick<AlertContext, "settings" | "timeZone">): string =>
   settings.timeZone ?? timeZone;
 
-/** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. Pure. */
+/** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. */
 export function wordingOf(alertContext: AlertContext): Wording {
   const timeZone = zoneOf(alertContext);
   const read = localTimeIn(timeZone);

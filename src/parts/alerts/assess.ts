@@ -198,9 +198,7 @@ export const affectedOf = (ids: AffectedIds): Affected => ({
   unknownValues: new Map(ids.unknownValues.map(([kind, values]) => [kind, new Set(values)])),
 });
 
-/**
- * Collects the affected objects without a query. It runs for every event, and nearly all events concern no alert. Pure.
- */
+/** Collects the affected objects without a query. It runs for every event, and nearly all events concern no alert. */
 export function affectedBy(states: Iterable<WrittenState>): Affected {
   const affected: Affected = {
     declinedOrders: new Set(),

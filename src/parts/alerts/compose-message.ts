@@ -32,7 +32,7 @@ export interface MessageParts {
   items?: readonly AlertItem[];
 }
 
-/** What one message to one channel says. Pure. */
+/** What one message to one channel says. */
 export function composeMessage({
   key,
   occurrence,
@@ -80,18 +80,18 @@ export const noticedText = (alertContext: AlertContext, { rule }: Pick<Transitio
 /** Channels limit the length of keys, and event ids may be long. */
 const maxKeyLength = 160;
 
-/** The name of an alert, shared by all its messages. Pure. */
+/** The name of an alert, shared by all its messages. */
 const dedupKeyOf = (key: string, occurrence: number): string =>
   `${key.length <= maxKeyLength ? key : `${key.slice(0, 80)}:${hash("sha256", key, "hex").slice(0, 32)}`}#${occurrence}`;
 
-/** The link to an alert's page of the dashboard; none where that has no public address. Pure. */
+/** The link to an alert's page of the dashboard; none where that has no public address. */
 export const pageLink = (
   { dashboardUrl }: Pick<AlertContext, "dashboardUrl">,
   alertId: number,
 ): AlertMessage["links"] =>
   dashboardUrl === null ? [] : [{ label: "Alert", url: `${dashboardUrl}/alerts/${alertId}` }];
 
-/** Links to the pages of what an alert is about. An id fills one part of the path, whatever it contains. Pure. */
+/** Links to the pages of what an alert is about. An id fills one part of the path, whatever it contains. */
 export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessage["links"] {
   const ids = [
     ["Order", templates.order, subject.orderId],

@@ -88,7 +88,7 @@ async function takeStep(
   );
 }
 
-/** The last message again, for other people: with its amounts, customer, advice and links. Pure. */
+/** The last message again, for other people: with its amounts, customer, advice and links. */
 function escalationOf(
   told: AlertMessage,
   {

@@ -86,7 +86,7 @@ const customer: CustomerInMessage = {
   ],
 };
 
-/** Every transition of every rule, with made-up facts around `at`. Pure. */
+/** Every transition of every rule, with made-up facts around `at`. */
 function allSamples(alertContext: AlertContext, at: Date): Sample[] {
   return [
     ...declineSamples(alertContext, at),
@@ -600,7 +600,7 @@ export interface SampleOptions {
   endsAll: boolean;
 }
 
-/** What every rule says about made-up facts under the settings of this deployment, marked as tests. Pure. */
+/** What every rule says about made-up facts under the settings of this deployment, marked as tests. */
 export function sampleMessages(
   alertContext: AlertContext,
   { channel, run, at, all, endsAll }: SampleOptions,

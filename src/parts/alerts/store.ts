@@ -33,7 +33,7 @@ export async function newestAlerts(trx: Knex, keys: readonly string[]): Promise<
 /** An occurrence of a key, which is an alert of its own. */
 export type Occurrence = Pick<NewestAlert, "key" | "occurrence">;
 
-/** Names it in a map. Pure. */
+/** Names it in a map. */
 export const nameOf = ({ key, occurrence }: Occurrence): string => `${occurrence} ${key}`;
 
 /** The stored alerts among these, by `nameOf`, locked until the transaction ends. One statement. */

@@ -104,7 +104,7 @@ export interface PlannedChange {
  * Compares a timeline with what is stored of it. Only the newest transition is ever announced: an older one that is
  * learned late is superseded, so messages keep the order of the timeline whatever the order of arrival. Two things are
  * never announced: an alert that began and ended before it was learned, and a transition that only repeats an earlier
- * request. Pure.
+ * request.
  */
 export function planChange(timeline: Timeline, stored: StoredAlert | null, occurrence = 1): PlannedChange {
   const known = stored?.stages ?? new Set<string>();
@@ -120,7 +120,7 @@ const newsMs = 48 * 3_600_000;
 
 /**
  * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history. Of that only
- * unresolved alerts are: those younger than 48 hours, chargebacks, and dunning with a known next retry. Pure.
+ * unresolved alerts are: those younger than 48 hours, chargebacks, and dunning with a known next retry.
  */
 export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
@@ -161,7 +161,7 @@ export interface KnownCondition {
   facts: Readonly<Record<string, unknown>>;
 }
 
-/** The timeline of a condition: its opening and, once it was due to be sent again, its latest growth. Pure. */
+/** The timeline of a condition: its opening and, once it was due to be sent again, its latest growth. */
 export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
   const { key, storedFacts, subject = noSubject, measures = {}, family, ...rest } = condition;
   const { canWait = false, ...told } = rest;
@@ -191,7 +191,6 @@ const peakKey = (name: string): string => `${peakPrefix}${name}`;
 /**
  * How many times a condition was due to be sent again, and what to store to detect the next time. It is due when one of
  * its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as much counts once.
- * Pure.
  */
 function growthOf(
   measures: Readonly<Record<string, number>>,
@@ -218,7 +217,7 @@ const atRisk = "minor units at risk in ";
 /** The measure of an amount at risk, by currency. */
 export const atRiskIn = (currency: string): string => `${atRisk}${currency}`;
 
-/** The highest measures of a condition, for the message about its end. Pure. */
+/** The highest measures of a condition, for the message about its end. */
 export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
   const peaks = Object.entries(facts).flatMap(([key, value]) =>
     key.startsWith(peakPrefix) && typeof value === "number" && value > 0
@@ -240,7 +239,7 @@ export interface End {
   canWait?: boolean;
 }
 
-/** The last transition of a condition. Pure. */
+/** The last transition of a condition. */
 export function endTransition(
   { rule, severity, facts }: EndedCondition,
   { title, advice, facts: more = [], canWait = false }: End,

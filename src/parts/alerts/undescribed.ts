@@ -55,7 +55,7 @@ export async function reportUndescribed(
 
 const asText = (failed: FailedCauses): string => JSON.stringify(failed);
 
-/** What to describe again for an alert with these facts; nothing where an erasure has redacted it. Pure. */
+/** What to describe again for an alert with these facts; nothing where an erasure has redacted it. */
 function failedIn(facts: Readonly<Record<string, unknown>>): FailedCauses[] {
   const { failed } = facts;
   if (typeof failed !== "string" || failed === redacted) return [];
@@ -81,7 +81,7 @@ export interface Undescribed {
 
 /**
  * Says that something needs attention, and where to look. It uses as little data as possible, so that what could not be
- * described cannot fail again. Pure.
+ * described cannot fail again.
  */
 export function undescribedCondition(
   rules: AlertSettings["rules"],

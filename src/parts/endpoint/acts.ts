@@ -113,7 +113,7 @@ export async function findToRemove(tools: Pick<ReadingTools, "db" | "client">, i
   return { known, there };
 }
 
-/** What a decision about an endpoint rests on. `secretId`: that of the secret stored for it. Pure. */
+/** What a decision about an endpoint rests on. `secretId`: that of the secret stored for it. */
 export function versionOfEndpoint(
   endpoint: WebhookEndpoint,
   secretId: string | null,

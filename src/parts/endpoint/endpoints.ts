@@ -16,7 +16,7 @@ export const unknownEndpoint = (id: string): ActRefused =>
 
 /**
  * The endpoints of this deployment among those of its account: those that were registered from here, and those with its
- * address, whoever made them. Pure.
+ * address, whoever made them.
  */
 export function ownEndpoints(
   all: readonly WebhookEndpoint[],

@@ -121,7 +121,7 @@ const dayMs = 86_400_000;
 /** A call takes seconds: an older one was interrupted. */
 const unfinishedAfterMs = 5 * 60_000;
 
-/** Problems that keep events from arriving now or will later. Pure. */
+/** Problems that keep events from arriving now or will later. */
 export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
   const { endpoints, url, openCall, now } = facts;
   const problems: EndpointProblem[] = [];

@@ -129,7 +129,7 @@ export async function readProposal(
 /**
  * What two proposals have in common where they would overwrite the same row with the same states: of the mirror's row,
  * and of what the service shows. When the service was asked does not count: the same answer a minute later is the same
- * proposal. Pure.
+ * proposal.
  */
 export function versionToHeal({ observedAt, states, seen }: HealProposal): `${string}.${string}` {
   const parts = states.map(({ group, id, updatedAt, json, columns }) => [group, id, updatedAt, json, columns]);

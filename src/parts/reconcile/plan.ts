@@ -101,7 +101,7 @@ type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voide
 /**
  * Adds what has gone stale to the part that is due, once: what that part reads is left to it. Nights that were left out
  * do this, and clocks that disagree. A list that is stale as a whole, or cannot be read in part, is read whole, and its
- * cycle begins again. Pure.
+ * cycle begins again.
  */
 function withStale(
   { resource, windowFrom, rotation }: { resource: Resource; windowFrom: string; rotation: RotationPart | null },
@@ -126,8 +126,8 @@ function withStale(
 
 /**
  * The slices of a nightly run, in the order in which they are walked: what is stale, what is new, what is open by its
- * status, a part of all history, and that part of the orders once more in the other direction. What they do not show is read by id
- * afterwards (`recheckUnread`). Pure.
+ * status, a part of all history, and that part of the orders once more in the other direction. What they do not show is
+ * read by id afterwards (`recheckUnread`).
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
@@ -311,7 +311,7 @@ export interface RotationState {
 
 /**
  * How many of the rows left in this cycle are due in this run. They are spread evenly over the cycle's remaining
- * nightly runs; the last one reads all that is left. Later runs make up for a missed one. Pure.
+ * nightly runs; the last one reads all that is left. Later runs make up for a missed one.
  */
 export function rowsDue(
   { remainingRows, cycleStart, t0 }: { remainingRows: number; cycleStart: Date; t0: Date },

@@ -153,7 +153,7 @@ interface Reading extends Omit<ReportDeps, "standby" | "clock"> {
   standby: StandbyRead | null;
 }
 
-/** What is live on a standby is as of its replay. Pure. */
+/** What is live on a standby is as of its replay. */
 const ofStandby = (read: ReportFacts, standby: StandbyRead): ReportFacts => ({
   ...read,
   ...(read.isLive ? { asOf: standby.replayedUntil } : {}),

@@ -83,7 +83,7 @@ const environmentOfParameter: Readonly<Record<string, string>> = {
 
 /**
  * The environment by which libpq's programs reach the database of a URL. The password is in it and never among a
- * program's arguments, which every user of the machine can read. Pure.
+ * program's arguments, which every user of the machine can read.
  */
 export function libpqEnvironment(databaseUrl: string): Record<string, string> {
   const { hostname, port, username, password, pathname, searchParams } = new URL(databaseUrl);
@@ -105,8 +105,8 @@ export function libpqEnvironment(databaseUrl: string): Record<string, string> {
 }
 
 /**
- * A connection string of libpq. An argument `--dbname` with a bare name would be read as one where the name has an `=` in
- * it or begins as a URL does; the environment's `PGDATABASE` never is. Pure.
+ * A connection string of libpq. An argument `--dbname` with a bare name would be read as one where the name has an `=`
+ * in it or begins as a URL does; the environment's `PGDATABASE` never is.
  */
 export const connectionString = (parameters: Readonly<Record<string, string>>): string =>
   Object.entries(parameters)

@@ -142,7 +142,7 @@ async function readBlockers(db: Knex, pid: number): Promise<Blocker[]> {
 
 const longestName = 60;
 
-/** Who they are, and how to end the first, in two sentences. Shows no query: its values may be personal. Pure. */
+/** Who they are, and how to end the first, in two sentences. Shows no query: its values may be personal. */
 export function describeBlockers(blockers: readonly Blocker[]): string {
   const names = blockers.map(({ pid, application, state, transactionMs, queryMs }) => {
     if (pid === 0) return "a prepared transaction (pg_prepared_xacts)";

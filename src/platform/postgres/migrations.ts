@@ -239,14 +239,14 @@ export async function refusingMigrations(db: Knex, migrations: URL = migrationsF
   return rows.filter(({ name, needs }) => !name.startsWith(ownPrefix) && !known.has(name) && !known.has(needs));
 }
 
-/** The migration that a program has to know to run beside this file: its line `-- needs NAME`. Pure. */
+/** The migration that a program has to know to run beside this file: its line `-- needs NAME`. */
 const neededBy = (text: string): string | null => /^-- needs (\d{4}_\w+)$/m.exec(text)?.[1] ?? null;
 
 interface NumberedFile extends PendingMigration {
   file: SqlFile;
 }
 
-/** Whether a file's statements run by themselves, outside a transaction. Pure. */
+/** Whether a file's statements run by themselves, outside a transaction. */
 export const isOnlineText = (text: string): boolean => /^-- online$/m.test(text.split("\n", 1)[0] ?? "");
 
 async function numberedFiles(folder: URL, prefix: string): Promise<NumberedFile[]> {
@@ -267,7 +267,7 @@ interface NextFiles {
   later: number;
 }
 
-/** What comes next of pending files in their order. Online files that none builds on leave the way free. Pure. */
+/** What comes next of pending files in their order. Online files that none builds on leave the way free. */
 function nextFiles(pending: readonly NumberedFile[]): NextFiles {
   const at = pending.findIndex(({ isOnline }) => isOnline);
   const now = at < 0 ? [...pending] : pending.slice(0, at);

@@ -57,7 +57,7 @@ export interface SpanPlan {
 
 /**
  * Which partitions of numbers to make, and whether to go on to the next one: after a week, or where the present numbers
- * have none. It must be there already: numbers go on at once, while a new partition shows when it is committed. Pure.
+ * have none. It must be there already: numbers go on at once, while a new partition shows when it is committed.
  */
 export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: Date): SpanPlan {
   const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
@@ -183,7 +183,7 @@ async function readLastNumber(db: Knex, { schema, sequence }: NumberedTables): P
 
 /**
  * SQL of the condition that a number is in a span. Who reads a partition by it, and not by its name, needs no right but
- * that on the table. Say it of each table of a join: PostgreSQL does not infer it. Pure.
+ * that on the table. Say it of each table of a join: PostgreSQL does not infer it.
  */
 export const isInSpan = (column: string, { from, to }: Span): string =>
   Number.isFinite(from) ? `${column} >= ${from} and ${column} < ${to}` : `${column} < ${to}`;

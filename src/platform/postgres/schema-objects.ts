@@ -193,7 +193,7 @@ export async function readLiveObjects(db: Knex, schemas: readonly string[] = mig
   return rows;
 }
 
-/** Kinds and names of the objects that a file defines, without arguments. Pure. */
+/** Kinds and names of the objects that a file defines, without arguments. */
 function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
   const statements = text.matchAll(
     /^create (?:or replace (function|view) ([a-z_.]+)|(?:or replace|constraint) trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
@@ -236,7 +236,7 @@ function refuseEmptyOrRepeated(files: readonly SqlFile[], recorded: readonly Rec
   }
 }
 
-/** Whether all objects of a file exist unchanged and were made from this very text. Pure. */
+/** Whether all objects of a file exist unchanged and were made from this very text. */
 function isUnchanged(
   file: SqlFile,
   recorded: readonly RecordedObject[],

@@ -59,12 +59,12 @@ const commitModes = {
   "may be lost": "'off'",
 } as const;
 
-/** A statement that sets a pool's own settings until the session ends. Pure. */
+/** A statement that sets a pool's own settings until the session ends. */
 export const setInSession = (own: OwnSettings): string => selectOf(own, false);
 
 /**
  * Statements that set everything until their transaction ends. Most are `set local`, which takes a third of the time of
- * `set_config`. Pure.
+ * `set_config`.
  */
 export function setInTransaction({ commits, ...own }: OwnSettings): string {
   const set = Object.entries({ ...transactionSettings, ...ownConstants(own) }).map(
@@ -99,7 +99,7 @@ export type Pooling = "transaction";
  * A URL for connecting with these settings. They travel in `options` of the start-up message, so they hold before the
  * first statement, cost no round trip, and come with every new connection. They follow options that the URL has
  * already, and win. Not through a pooler that lends by the transaction: it would refuse or drop them, and each
- * transaction brings its own. Never throws, whatever the URL is. Pure.
+ * transaction brings its own. Never throws, whatever the URL is.
  */
 export function withSessionSettings(url: string, pooling?: Pooling, own: OwnSettings = {}): string {
   if (pooling === "transaction") return url;
@@ -142,7 +142,7 @@ export const neededSettings = (pooling?: Pooling): Settings => ({
 
 /**
  * Why a session cannot be used, and what to do about it, for a person; null where all is right. A pooler between here
- * and the server may have dropped what the connection brought. Pure.
+ * and the server may have dropped what the connection brought.
  */
 export function problemOfSession({ user, database, settings }: SessionState, needed: Settings): string | null {
   const wrong = Object.entries(needed).filter(([name, value]) => settings[name] !== value);

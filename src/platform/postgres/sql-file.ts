@@ -74,5 +74,5 @@ export async function runStatement(
   }
 }
 
-/** The line of a place in a text; the first is 1. Pure. */
+/** The line of a place in a text; the first is 1. */
 export const lineAt = (text: string, offset: number): number => text.slice(0, offset).split("\n").length;

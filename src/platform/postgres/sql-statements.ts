@@ -14,7 +14,7 @@ const token =
 
 /**
  * Splits the text of a file into its statements, as the server would. Knows strings, quoted names, bodies between
- * dollars, comments (not nested ones) and the bodies of functions that begin with `begin atomic`. Pure.
+ * dollars, comments (not nested ones) and the bodies of functions that begin with `begin atomic`.
  */
 export function splitStatements(text: string): SqlStatement[] {
   const found: SqlStatement[] = [];

@@ -77,7 +77,7 @@ async function readState(db: Knex): Promise<ServerState> {
 
 type Pair<T> = Readonly<Record<"primary" | "standby", T>>;
 
-/** Why reading from the one does not tell of the other, and what to do; null where it does. Pure. */
+/** Why reading from the one does not tell of the other, and what to do; null where it does. */
 export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair<string>): string | null {
   const toPrimary = `Point ${names.primary} at the primary, and ${names.standby} at a standby of it.`;
   const otherwise = `Point it at a standby of the server of ${names.primary}, or leave it out to read from the primary.`;
@@ -108,7 +108,7 @@ export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair
   return null;
 }
 
-/** Null where the lag cannot be told. Pure. */
+/** Null where the lag cannot be told. */
 export function replayOf(primary: ServerState, standby: ServerState): Replay | null {
   if (standby.position >= primary.position) return { until: primary.at, lagMs: 0, lagBytes: 0 };
   if (standby.replayedAt === null) return null;
@@ -119,7 +119,7 @@ export function replayOf(primary: ServerState, standby: ServerState): Replay | n
   };
 }
 
-/** What keeps a standby from catching up, and what to do; empty where nothing is known to. Pure. */
+/** What keeps a standby from catching up, and what to do; empty where nothing is known to. */
 function advice({ isPaused, isReceiving }: Pick<ServerState, "isPaused" | "isReceiving">): string {
   if (isPaused) return "Its replay is paused: select pg_wal_replay_resume() on it.";
   if (!isReceiving) {

@@ -1,6 +1,6 @@
 /**
- * Reads `name=value,name=value`, the form of OTEL_EXPORTER_OTLP_HEADERS; values may be percent-encoded. Null where a part
- * is no header. Pure.
+ * Reads `name=value,name=value`, the form of OTEL_EXPORTER_OTLP_HEADERS; values may be percent-encoded. Null where a
+ * part is no header.
  */
 export function parseHeaderPairs(text: string): Record<string, string> | null {
   const headers: Record<string, string> = {};

@@ -140,7 +140,7 @@ export const appliedContext = (seq: number): SpanContext => derivedContext("appl
 
 /**
  * Reads a header or a stored text in the form of W3C Trace Context. Null for anything that is not exactly one. Of a
- * later version, only the parts that the first one has are read, as the standard says. Pure.
+ * later version, only the parts that the first one has are read, as the standard says.
  */
 export function parseTraceparent(text: unknown): SpanContext | null {
   if (typeof text !== "string" || text.length > maxText) return null;
@@ -159,7 +159,7 @@ export function parseTraceparent(text: unknown): SpanContext | null {
 
 const traceparentForm = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** As `parseTraceparent` reads it. Pure. */
+/** As `parseTraceparent` reads it. */
 export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${(traceFlags & 1).toString().padStart(2, "0")}`;
 

@@ -26,7 +26,7 @@ export interface CaseView {
 
 type Assignees = Awaited<ReturnType<typeof listAssignees>>;
 
-/** The path of a subject's own page: `/dunning/:id` with its id. Pure. */
+/** The path of a subject's own page: `/dunning/:id` with its id. */
 export const casePath = (path: string, id: string): string => path.replace(":id", encodeURIComponent(id));
 
 /**
@@ -60,7 +60,7 @@ export async function readCaseView(
   };
 }
 
-/** Who looks after something, until when it rests, and what people wrote on it; with forms for who may. Pure. */
+/** Who looks after something, until when it rests, and what people wrote on it; with forms for who may. */
 export function renderCase(view: CaseView): Html {
   const { current, now, timeZone } = view;
   return html`<section class="card case" aria-labelledby="case">
@@ -153,7 +153,7 @@ function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
   }`;
 }
 
-/** For lists: who has it, and that it rests. Pure. */
+/** For lists: who has it, and that it rests. */
 export function caseMarks(current: Case, { own, now, timeZone }: { own: number; now: Date; timeZone: string }): Html {
   const { assignee } = current;
   const who = assignee === null ? "unassigned" : assignee.id === own ? "with you" : `with ${assignee.email}`;
@@ -163,6 +163,6 @@ export function caseMarks(current: Case, { own, now, timeZone }: { own: number; 
     }`;
 }
 
-/** Whether it may be left alone until a time that is still to come. Pure. */
+/** Whether it may be left alone until a time that is still to come. */
 export const isResting = (current: Case, now: Date): current is Case & { snoozedUntil: Date } =>
   current.snoozedUntil !== null && current.snoozedUntil > now;

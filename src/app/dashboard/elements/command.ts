@@ -1,3 +1,3 @@
-/** A value as a shell takes it whole, quoted where it must be. Pure. */
+/** A value as a shell takes it whole, quoted where it must be. */
 export const quoted = (text: string): string =>
   /^[\w.:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -3,7 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 /**
  * A part of a page that keeps itself up to date where script runs (assets/script.js): every few seconds the page is
  * asked for again, and this part of it replaced. It pauses by its button, while something in it is chosen, and while
- * nobody looks. Without script it is as it was. One a page. Pure.
+ * nobody looks. Without script it is as it was. One a page.
  */
 export const live = (content: Html): Html =>
   html`<div class="row live needs-script">

@@ -7,7 +7,7 @@ export interface PageOf<Row> {
   older: string | null;
 }
 
-/** Of one row more than a page has, which shows that there are older ones. Pure. */
+/** Of one row more than a page has, which shows that there are older ones. */
 export function pageOf<Row>(rows: readonly Row[], size: number, keyOf: (row: Row) => string | number): PageOf<Row> {
   const shown = rows.slice(0, size);
   const last = shown.at(-1);
@@ -30,7 +30,7 @@ export const oldestFirst: PagerWords = {
   next: "Next page",
 };
 
-/** Links to the first and to the next rows, with the filters of this view; `next`: where they begin. Pure. */
+/** Links to the first and to the next rows, with the filters of this view; `next`: where they begin. */
 export function pager(
   path: string,
   query: URLSearchParams,
@@ -46,7 +46,7 @@ export function pager(
   </nav>`;
 }
 
-/** The address of the same view with some parameters changed; null removes one. Pure. */
+/** The address of the same view with some parameters changed; null removes one. */
 export function withQuery(
   path: string,
   query: URLSearchParams,

@@ -68,7 +68,7 @@ export function createSlowReads<K, T>(keptFromMs: number = slowMs.usual): SlowRe
 /** What is younger goes without saying. */
 const shownFromMs = 3_000;
 
-/** How old something is, where that is worth saying. Pure. */
+/** How old something is, where that is worth saying. */
 export const ageHint = (ageMs: number): Html | null =>
   ageMs < shownFromMs
     ? null

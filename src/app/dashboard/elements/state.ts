@@ -2,7 +2,7 @@ import { type Html, html } from "../../../platform/html.ts";
 
 export type Tone = "good" | "warn" | "bad" | "calm";
 
-/** A state in words. The colour only repeats it. Pure. */
+/** A state in words. The colour only repeats it. */
 export const state = (text: string, tone: Tone): Html => html`<span class="state ${tone}">${text}</span>`;
 
 const severityTones: Readonly<Record<string, Tone>> = {
@@ -13,5 +13,5 @@ const severityTones: Readonly<Record<string, Tone>> = {
   info: "calm",
 };
 
-/** How severe an alert or a finding is. Pure. */
+/** How severe an alert or a finding is. */
 export const severityState = (severity: string): Html => state(severity, severityTones[severity] ?? "warn");

@@ -8,7 +8,7 @@ export interface Amount {
   currency: string | null;
 }
 
-/** What the known amounts come to, by currency. Pure. */
+/** What the known amounts come to, by currency. */
 function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigint][] {
   const sums = new Map<string | null, bigint>();
   for (const { totalMinor, currency } of amounts) {
@@ -17,7 +17,7 @@ function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigi
   return [...sums].sort(([a], [b]) => (a ?? "").localeCompare(b ?? ""));
 }
 
-/** One amount a currency, and how many amounts are not known; a dash where there is nothing. Pure. */
+/** One amount a currency, and how many amounts are not known; a dash where there is nothing. */
 export function sums(amounts: readonly Amount[]): Html {
   if (amounts.length === 0) return html`–`;
   const unknown = amounts.filter(({ totalMinor }) => totalMinor === null).length;

@@ -17,7 +17,7 @@ export interface TableOptions {
   sums?: readonly (readonly HtmlPart[])[];
 }
 
-/** A table. Where the window is narrow it scrolls in its own frame, or on a phone names each cell beside it. Pure. */
+/** A table. Where the window is narrow it scrolls in its own frame, or on a phone names each cell beside it. */
 export function table<Row>(
   columns: readonly TableColumn<Row>[],
   rows: readonly Row[],

@@ -2,12 +2,12 @@ import { type Html, html } from "../../../platform/html.ts";
 
 const formats = new Map<string, { time: Intl.DateTimeFormat; name: Intl.DateTimeFormat }>();
 
-/** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. Pure. */
+/** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. */
 export function time(at: Date, timeZone: string): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${timeText(at, timeZone)}</time>`;
 }
 
-/** As in `2026-11-22 03:41 UTC`. Pure. */
+/** As in `2026-11-22 03:41 UTC`. */
 export function timeText(at: Date, timeZone: string): string {
   let format = formats.get(timeZone);
   if (format === undefined) {
@@ -28,6 +28,6 @@ export function timeText(at: Date, timeZone: string): string {
 
 const moments = /(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)/;
 
-/** A sentence of ours whose days and times break over no line. Pure. */
+/** A sentence of ours whose days and times break over no line. */
 export const withWholeMoments = (sentence: string): Html =>
   html`${sentence.split(moments).map((part, n) => (n % 2 === 1 ? html`<span class="moment">${part}</span>` : part))}`;

@@ -25,8 +25,8 @@ export interface Rival {
 
 /**
  * For each field of an object the state that its value is of, and those that lost. A field of several groups is the
- * first one's that was seen, as columns are that groups share; what the groups determine together is as `computed` says.
- * Pure.
+ * first one's that was seen, as columns are that groups share; what the groups determine together is as `computed`
+ * says.
  */
 export function blameOf(
   { resource, states, refused }: Pick<KnownObject, "resource" | "states" | "refused">,
@@ -89,7 +89,7 @@ function chainOf(group: string, states: readonly KnownState[], winners: Winners)
   };
 }
 
-/** The highest version first. Pure. */
+/** The highest version first. */
 export const inOrder = (states: readonly KnownState[]): KnownState[] =>
   states.toSorted((a, b) => (a.version < b.version ? 1 : a.version > b.version ? -1 : 0));
 

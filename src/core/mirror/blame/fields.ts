@@ -6,7 +6,7 @@ export type FieldPath = string;
 /** The most fields of one state that are told apart: what a hostile object has beyond them is not looked at. */
 const mostFields = 300;
 
-/** The fields of a content with their values; objects are taken apart, lists are not. Pure. */
+/** The fields of a content with their values; objects are taken apart, lists are not. */
 export function fieldsOf(content: WireObject): ReadonlyMap<FieldPath, unknown> {
   const fields = new Map<FieldPath, unknown>();
   collect(content, "", fields);
@@ -21,7 +21,7 @@ function collect(object: WireObject, prefix: string, fields: Map<FieldPath, unkn
   }
 }
 
-/** Whether two values of a field are the same. An absent field is as one that is null. Pure. */
+/** Whether two values of a field are the same. An absent field is as one that is null. */
 export const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
 export interface FieldChange {
@@ -32,7 +32,7 @@ export interface FieldChange {
   to: unknown;
 }
 
-/** What differs between two contents, in the order of the newer one. Pure. */
+/** What differs between two contents, in the order of the newer one. */
 export function changesBetween(older: WireObject | null, newer: WireObject): FieldChange[] {
   const before = fieldsOf(older ?? {});
   const after = fieldsOf(newer);

@@ -23,7 +23,7 @@ export interface Loss {
   isLate: boolean;
 }
 
-/** Why the lower of two versions is lower. Pure. */
+/** Why the lower of two versions is lower. */
 function whyLower(lower: string, higher: string): LossReason {
   if (lower > higher) return "unexplained";
   const [low, high] = [partsOfVersion(lower), partsOfVersion(higher)];
@@ -34,7 +34,7 @@ function whyLower(lower: string, higher: string): LossReason {
 
 /**
  * Of each state of one group that lost a contest, why: because a higher one was known already when it came, or because
- * a higher one has the same time. A state that a later one followed has lost nothing, and is not named. Pure.
+ * a higher one has the same time. A state that a later one followed has lost nothing, and is not named.
  */
 export function lossesOf(states: readonly KnownState[], winner: Winner | undefined): ReadonlyMap<KnownState, Loss> {
   const losses = new Map<KnownState, Loss>();
@@ -81,7 +81,7 @@ function cameBefore(a: KnownState, b: KnownState): boolean {
   return a.recordedAt < b.recordedAt;
 }
 
-/** The number of the event in the inbox that a cause names; null for any other cause. Pure. */
+/** The number of the event in the inbox that a cause names; null for any other cause. */
 export function eventOf(cause: string): number | null {
   const match = /^event:(\d{1,15})$/.exec(cause);
   return match === null ? null : Number(match[1]);

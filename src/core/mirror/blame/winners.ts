@@ -15,7 +15,7 @@ export interface Winner {
 /** By group; without the groups that were never seen, and those that have no history. */
 export type Winners = ReadonlyMap<string, Winner>;
 
-/** The states that the mirror's row shows: its versions say which. Pure. */
+/** The states that the mirror's row shows: its versions say which. */
 export function winnersNow({ resource, row, states }: KnownObject): Winners {
   const winners = new Map<string, Winner>();
   for (const { group, versionColumn } of namedGroups(resourceNamed(resource))) {
@@ -41,7 +41,7 @@ function stateOfVersion(states: readonly KnownState[], group: string, version: s
 
 /**
  * The states that were the highest of what was recorded by a time (fixed form). As the reports' `as of`: a read that
- * only repeated a known state left no trace, so of two states of one time it may be the other one. Pure.
+ * only repeated a known state left no trace, so of two states of one time it may be the other one.
  */
 export function winnersAsOf({ states }: Pick<KnownObject, "states">, at: string): Winners {
   const winners = new Map<string, Winner>();
@@ -55,9 +55,7 @@ export function winnersAsOf({ states }: Pick<KnownObject, "states">, at: string)
   return winners;
 }
 
-/**
- * Columns of the row that are not what its states say: nobody but a hand that edited the row writes such a value. Pure.
- */
+/** Columns of the row that are not what its states say: nobody but a hand that edited the row writes such a value. */
 export function editedColumns({ resource, row }: KnownObject, winners: Winners): string[] {
   if (row === null) return [];
   const described = resourceNamed(resource);

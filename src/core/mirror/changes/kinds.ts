@@ -47,8 +47,8 @@ export type ChangeKind = (typeof changeKinds)[number];
 
 /**
  * The kinds of change that a write of a row was, in the order in which they happened: all that its two states prove.
- * Empty where the row changed in nothing that has a name: the caller says `updated` unless something else is told of the
- * object. Refunds and disputes are told by `factsOf`. Pure.
+ * Empty where the row changed in nothing that has a name: the caller says `updated` unless something else is told of
+ * the object. Refunds and disputes are told by `factsOf`.
  */
 export function kindsOf(resource: Resource, { before, after }: Transition): string[] {
   const kinds = before === null ? ["created"] : [];
@@ -75,7 +75,7 @@ function withoutFaults(before: Watched, after: Watched): Watched {
 
 /**
  * When an object of which nothing was known before got into the state that shows this kind. A first charge is made with
- * the object; all else is as late as its state. Null where nothing tells. Fixed form. Pure.
+ * the object; all else is as late as its state. Null where nothing tells. Fixed form.
  */
 export function kindHappenedAt(
   kind: string,
@@ -225,7 +225,7 @@ export interface FactSource {
 /**
  * The refund or the dispute that a state shows. What is known of an object is the union over all of its states, late
  * ones among them, so the order of arrival does not matter. A dispute that just disappears from the status has no
- * outcome here: only a state that names it has. Pure.
+ * outcome here: only a state that names it has.
  */
 export function factsOf({ group, id, json, columns }: FactSource): Fact[] {
   if (group === "order") {

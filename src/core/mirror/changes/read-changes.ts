@@ -164,7 +164,7 @@ function changeOf(row: ChangeRow): Change {
   };
 }
 
-/** A change as JSON shows it: by the names of the columns, as SQL does. Pure. */
+/** A change as JSON shows it: by the names of the columns, as SQL does. */
 export const changeJson = (change: Change) => ({
   seq: change.seq,
   resource: change.resource,

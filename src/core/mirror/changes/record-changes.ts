@@ -62,7 +62,7 @@ export async function recordChanges(trx: Knex.Transaction, written: readonly Wri
 
 type StepsByKey = Map<string, readonly Step[]>;
 
-/** In the order in which they are told: of each object what a step was, then the facts that it shows. Pure. */
+/** In the order in which they are told: of each object what a step was, then the facts that it shows. */
 function changesOf(written: readonly Written[], steps: StepsByKey, facts: readonly ShownFact[]): Change[] {
   const changes: Change[] = [];
   const factsOfStep = new Map<Step | null, ShownFact[]>();
@@ -130,7 +130,7 @@ export async function recordErasure(trx: Knex.Transaction, customerId: string): 
 
 const keyOf = (resource: string, id: string): string => `${resource}|${id}`;
 
-/** The refunds that those states show which are new to the history. Pure. */
+/** The refunds that those states show which are new to the history. */
 function refundsIn(written: readonly Written[], steps: StepsByKey): ShownFact[] {
   const facts = new Map<string, ShownFact>();
   for (const { resource, recorded } of written) {
@@ -145,7 +145,7 @@ function refundsIn(written: readonly Written[], steps: StepsByKey): ShownFact[] 
   return [...facts.values()];
 }
 
-/** What a state shows, and the step of its object that shows it. Pure. */
+/** What a state shows, and the step of its object that shows it. */
 function shownFacts(resource: Resource, state: GroupState, steps: StepsByKey): ShownFact[] {
   const place = placeOf(resource, state, steps);
   const shownBy = steps.get(keyOf(resource, state.id))?.[place] ?? null;

@@ -13,7 +13,7 @@ const always = "~";
 /**
  * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
  * last one. A state is a step of its own where a kind or a fact is told of it; the others belong to the step after
- * them. The last step is what the row is now. Pure.
+ * them. The last step is what the row is now.
  */
 export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
   if (row.passed.length === 0) return [{ ...row, until: always }];

@@ -17,7 +17,7 @@ export interface FieldChange {
   isPersonal: boolean;
 }
 
-/** The fields in which two contents of one object differ, in the order of their names. Pure. */
+/** The fields in which two contents of one object differ, in the order of their names. */
 export function changesBetween(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
   const resource = resourceNamed(resourceName);
   const isPersonal = (field: string, value: unknown): boolean =>
@@ -50,8 +50,8 @@ export async function readRows(db: Knex, objects: readonly ObjectKey[]): Promise
 export const rowKey = ({ resource, id }: { resource: string; id: string }): string => `${resource}|${id}`;
 
 /**
- * What of a row is different for whoever reads it: its columns, and those fields of its content that have none. Versions
- * and hashes are left out. Pure.
+ * What of a row is different for whoever reads it: its columns, and those fields of its content that have none.
+ * Versions and hashes are left out.
  */
 export function rowChanges(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {
   return changesBetween(resourceName, shownFields(resourceName, before), shownFields(resourceName, after));

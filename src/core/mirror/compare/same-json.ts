@@ -1,6 +1,6 @@
 type Json = Readonly<Record<string, unknown>>;
 
-/** Equality of JSON values, ignoring the order of keys; an absent value equals null. Pure. */
+/** Equality of JSON values, ignoring the order of keys; an absent value equals null. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   if (a === b || ((a ?? null) === null && (b ?? null) === null)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

@@ -16,7 +16,7 @@ export type EqualityTest = (states: ReadonlyMap<string, GroupState>, stored: Sto
 /**
  * Builds the equality test for a table's rows: every column and the whole content of every given group. The test passes
  * only if `compareStatement` would find no difference. That statement defines what a difference is, and compares every
- * row that fails here. Pure.
+ * row that fails here.
  */
 export function equalityTest(resource: MirrorResource, places: ReadonlyMap<string, number>): EqualityTest {
   const placeOf = (name: string): number => {

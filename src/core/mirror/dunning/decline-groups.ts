@@ -3,7 +3,7 @@ import { oneLine } from "../../../platform/one-line.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
-/** What can be done about a decline with this code; a code that is not listed is `unknown`. Pure. */
+/** What can be done about a decline with this code; a code that is not listed is `unknown`. */
 export function declineGroupOf(code: string | null): DeclineGroup {
   for (const [group, codes] of Object.entries(failureCodeGroups)) {
     if ((codes as readonly string[]).includes(code ?? "")) {
@@ -45,7 +45,7 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
   validation_error: "our request was invalid",
 };
 
-/** Why a charge was declined, in plain words. Pure. */
+/** Why a charge was declined, in plain words. */
 export function causeOf(code: string | null): string {
   if (code === null || code === "") return "no reason given";
   return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${oneLine(code, 24)}`;
@@ -68,7 +68,7 @@ export const requestNames: Readonly<Record<DeclineRequest, string>> = {
   "ask-service": "Ask the service what the code means",
 };
 
-/** `contactsNow`: the attempt is late enough, or the amount high enough, to contact the customer. Pure. */
+/** `contactsNow`: the attempt is late enough, or the amount high enough, to contact the customer. */
 export function requestOf(
   group: DeclineGroup,
   { kind, contactsNow }: { kind: DeclineKind; contactsNow: boolean },

@@ -47,7 +47,7 @@ export interface Attempt {
 
 /**
  * The declined attempts. The order's own sales count first, since every snapshot of the order shows them all; then the
- * attempts that events mention; then the states alone. Pure.
+ * attempts that events mention; then the states alone.
  */
 export function declinedAttempts(order: DeclinedOrder): Attempt[] {
   const { sales, failures, dunning, firstAttempt } = order;
@@ -76,7 +76,7 @@ export type NextRetry = Date | null | "unknown";
 
 /**
  * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription as long as
- * it describes this attempt. A missing key means unknown, not null. Pure.
+ * it describes this attempt. A missing key means unknown, not null.
  */
 export function nextRetryAfter({ dunning, subscription }: DeclinedOrder, number: number): NextRetry {
   const told = dunning.findLast(({ attempt, isRetryUnknown }) => !isRetryUnknown && (attempt ?? number) >= number);
@@ -85,7 +85,7 @@ export function nextRetryAfter({ dunning, subscription }: DeclinedOrder, number:
   return detail !== null && detail?.attempt === number ? detail.nextRetryAt : "unknown";
 }
 
-/** When the order was paid after all; null if it was not. Pure. */
+/** When the order was paid after all; null if it was not. */
 export function paidAt({ sales, payments }: DeclinedOrder): Date | null {
   return sales.find(isPaying)?.at ?? payments[0]?.at ?? null;
 }
@@ -97,7 +97,7 @@ const isPaying = ({ status }: DeclinedOrder["sales"][number]): boolean => status
 /**
  * An order that was paid and failed again was declined more than once. Each part has what happened from the payment
  * before to its own; the last one may not be paid. Most orders are one part. By the order's own states, in the order of
- * the service's times: a failed charge beside a payment does not say that the order failed. Pure.
+ * the service's times: a failed charge beside a payment does not say that the order failed.
  */
 export function declinedParts<Order extends DeclinedOrder>(order: Order): Order[] {
   const parts: Order[] = [];
@@ -145,7 +145,7 @@ export interface MergedOrder extends DeclinedOrder {
 
 /**
  * A cycle normally has one order. Should the service make another one for a retry, both share one timeline: that of the
- * newest order, with the attempts of all. `orders` come oldest first. Pure.
+ * newest order, with the attempts of all. `orders` come oldest first.
  */
 export function mergedOrders(orders: readonly DeclinedOrder[]): MergedOrder[] {
   const byCycle = new Map<string, MergedOrder>();

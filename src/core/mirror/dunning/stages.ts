@@ -21,7 +21,7 @@ export const dunningDefaults: DunningSettings = {
 
 const hourMs = 3_600_000;
 
-/** The stage of a renewal that is not paid. `nextRetryAt`: null where none follows. Pure. */
+/** The stage of a renewal that is not paid. `nextRetryAt`: null where none follows. */
 export function dunningStageOf(
   { attempts, nextRetryAt }: { attempts: number; nextRetryAt: Date | null | "unknown" },
   { lastAttempt, withinHours }: DunningSettings,

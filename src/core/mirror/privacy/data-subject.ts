@@ -12,7 +12,7 @@ export interface EventSubject {
 /** Deeper content cannot be stored in the mirror (canonical.ts). */
 const maxDepth = 100;
 
-/** Finds the customers in a parsed body. Pure. */
+/** Finds the customers in a parsed body. */
 export function customersIn(places: Readonly<EnvelopePaths>, body: unknown): EventSubject {
   const named = new Set<string>();
   collect(body, named, 0);

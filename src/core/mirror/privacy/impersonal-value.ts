@@ -4,8 +4,8 @@ import { withoutPersonalField } from "./personal-data.ts";
 
 /**
  * A field's value as those may see it who may see no personal data; undefined where they may not. A column says of
- * itself whether it is personal. Of all other fields, also those that nobody knows yet, only what survives an erasure is
- * shown. Pure.
+ * itself whether it is personal. Of all other fields, also those that nobody knows yet, only what survives an erasure
+ * is shown.
  */
 export function impersonalValue(resource: MirrorResource, field: string, value: unknown): unknown {
   const columns = allColumns(resource);

@@ -8,7 +8,7 @@ type Body = { raw: Buffer; body: unknown };
 
 /**
  * Masks the card numbers in a stored body. The result is JSON, so that it can be replayed. If the body is no JSON or
- * nested too deeply to search, only the numbers in its bytes are replaced. Null if there are none. Pure.
+ * nested too deeply to search, only the numbers in its bytes are replaced. Null if there are none.
  */
 export function maskBody({ raw, body }: Body): Masked<Buffer> | null {
   if (body === undefined) return maskText(raw);

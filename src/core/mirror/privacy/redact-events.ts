@@ -49,7 +49,7 @@ export async function redactErasedEvents<T extends ParsedEvent>(
   return found;
 }
 
-/** The redacted event; null if it holds nothing of these people. Pure. */
+/** The redacted event; null if it holds nothing of these people. */
 export function redactedEvent(
   places: Readonly<EnvelopePaths>,
   { raw, body }: ParsedEvent,

@@ -59,7 +59,7 @@ export interface MirrorResource {
   watched?: readonly string[];
   /** What the interface names. Anything else is kept as it comes, and an alert tells of it once. */
   known: Known;
-  /** Decodes one snapshot without applying it. Pure. May throw `NestedTooDeeply`. */
+  /** Decodes one snapshot without applying it. May throw `NestedTooDeeply`. */
   decode: (observation: Snapshot) => Decoded;
 }
 
@@ -332,13 +332,13 @@ export const nested = (parent: string, key: string, { read, ...definition }: Col
   read: (source, _key, updatedAt) => read(objectAt(source, parent), key, updatedAt),
 });
 
-/** The fields of a schema without these. `updated_at` is none: for an event without one its own time stands in. Pure. */
+/** The fields of a schema without these. `updated_at` is none: for an event without one its own time stands in. */
 export const fieldsOf = ({ shape }: z.ZodObject, without?: ReadonlySet<string>): string[] =>
   Object.keys(shape).filter((field) => field !== "updated_at" && without?.has(field) !== true);
 
 /**
- * What of these fields, and of the nested ones of these columns, an event's object lacks: it says nothing of them, while
- * null says that there is none. The canonical text drops both. A read shows all that there is. Pure.
+ * What of these fields, and of the nested ones of these columns, an event's object lacks: it says nothing of them,
+ * while null says that there is none. The canonical text drops both. A read shows all that there is.
  */
 export function absentFieldsOf(
   fields: Iterable<string>,

@@ -74,13 +74,13 @@ const withRunbooks = (channel: Channel<SentMessage>, { runbooksUrl }: Pick<Chann
   close: () => channel.close(),
 });
 
-/** Whether a kind of channel keeps incidents. False for a channel that the settings no longer have. Pure. */
+/** Whether a kind of channel keeps incidents. False for a channel that the settings no longer have. */
 export const keepsIncidents = (kind: ChannelSettings["kind"] | undefined): boolean =>
   kind !== undefined && kindNamed(kind).keepsIncidents === true;
 
 /**
  * Splits a list into as many messages as a channel needs to show every item; each has at least one item. A channel that
- * the settings no longer have gets one list. Pure.
+ * the settings no longer have gets one list.
  */
 export function listParts<T>(
   kind: ChannelSettings["kind"] | undefined,

@@ -158,7 +158,7 @@ export interface Route {
   notBefore: Date | null;
 }
 
-/** The route of a transition: the channels of its rule, delayed in quiet hours, in a digest where it can wait. Pure. */
+/** The route of a transition: the channels of its rule, delayed in quiet hours, in a digest where it can wait. */
 export function routeOf(
   { settings, ...alertContext }: AlertContext,
   stage: Pick<Transition, "rule" | "severity" | "canWait">,
@@ -178,7 +178,7 @@ export function routeOf(
 
 /**
  * The route of an alert's end: at once where people got a message about the alert; in the next digest where it was
- * listed in one, or where nothing is lost by waiting. Pure.
+ * listed in one, or where nothing is lost by waiting.
  */
 function endRouteOf(
   { settings }: Pick<AlertContext, "settings">,
@@ -191,7 +191,7 @@ function endRouteOf(
   return { atOnce, inDigest: [...new Set(others)] };
 }
 
-/** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. Pure. */
+/** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. */
 export function quietEnd(alertContext: AlertContext, { severity }: Pick<Transition, "severity">): Date | null {
   const { quietHours } = alertContext.settings;
   if (quietHours === null || quietHours.except.includes(severity)) return null;
@@ -202,7 +202,7 @@ type QuietHours = NonNullable<AlertSettings["quietHours"]>;
 
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
-/** Until when messages that are not urgent wait; null where they need not. Pure. */
+/** Until when messages that are not urgent wait; null where they need not. */
 export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date): Date | null {
   if (quiet === null) return null;
   const local = localTimeIn(timeZone)(now);
@@ -212,7 +212,7 @@ export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date
   return ends.find((end) => end > now) ?? null;
 }
 
-/** The last time, at or before `now`, that the clock in the zone showed `timeOfDay` (`08:00`): once a day. Pure. */
+/** The last time, at or before `now`, that the clock in the zone showed `timeOfDay` (`08:00`): once a day. */
 export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): Date {
   const local = localTimeIn(timeZone)(now);
   const [today = now] = instantsOf(onDay(timeOfDay, local, 0), timeZone);

@@ -257,7 +257,7 @@ export interface FailedAttempt {
   retryAfterMs: number;
 }
 
-/** What a channel threw, in the sender's terms. Pure. */
+/** What a channel threw, in the sender's terms. */
 function failedAttempt(error: unknown): FailedAttempt {
   const failure = asDeliveryFailed(error);
   return {

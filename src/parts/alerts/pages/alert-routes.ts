@@ -154,7 +154,7 @@ export const alertPages = (pages: AlertPages): PageGroup => ({
   summary: alertsSummary,
 });
 
-/** As written in one way alone: what people write about an alert is kept by this text. Pure. */
+/** As written in one way alone: what people write about an alert is kept by this text. */
 const numberOf = (id: string): number | null => (/^[1-9]\d{0,14}$/.test(id) ? Number(id) : null);
 
 const noAlert = (id: string): PageError =>
@@ -185,7 +185,7 @@ const sentAgain = (messages: Readonly<Record<string, number>>): string => {
   return `Workers send ${counted(n, "message")} again.`;
 };
 
-/** What cannot be read in the address is left out: the view then shows more, and the form says what it shows. Pure. */
+/** What cannot be read in the address is left out: the view then shows more, and the form says what it shows. */
 function filterOf(query: URLSearchParams): Omit<AlertFilter, "limit"> {
   const state = stateFilters.find((known) => known === query.get("state"));
   const severity = alertSeverities.find((known) => known === query.get("severity"));

@@ -23,7 +23,6 @@ export interface AlertPage extends MessagesView {
   runbook: string;
 }
 
-/** Pure. */
 export function renderAlert(page: AlertPage): Html {
   const { alert, caseView, silences, mayWrite } = page;
   return html`${renderFacts(page)} ${mayWrite && renderActions(page)} ${renderLife(page)} ${renderMessages(page)}

@@ -15,7 +15,6 @@ export interface Sight {
   people: boolean;
 }
 
-/** Pure. */
 export const sightOf = (permissions: ReadonlySet<Permission>): Sight => ({
   texts: permissions.has("person:read") || permissions.has("alert:write"),
   people: mayReadTexts(permissions),
@@ -27,7 +26,7 @@ const stateTones: Readonly<Record<AlertState, Tone>> = {
   resolved: "good",
 };
 
-/** An alert's state, and until when its messages wait. Pure. */
+/** An alert's state, and until when its messages wait. */
 export const alertState = (
   { state: is, silenced_until: until }: Pick<AlertRow, "state" | "silenced_until">,
   timeZone: string,
@@ -35,11 +34,11 @@ export const alertState = (
   html`${state(is, stateTones[is])}
   ${until !== null && html`${state("silenced", "calm")} <span class="hint">until ${time(until, timeZone)}</span>`}`;
 
-/** What the alert says, in one line. Pure. */
+/** What the alert says, in one line. */
 export const titleOf = ({ facts, rule }: Pick<AlertRow, "facts" | "rule">): string =>
   typeof facts["title"] === "string" ? facts["title"] : rule;
 
-/** The objects that an alert is about, each with its page. Pure. */
+/** The objects that an alert is about, each with its page. */
 export function objectLinks(alert: AlertRow, { whole = false } = {}): Html | null {
   const ids = [
     ["order", alert.order_id],
@@ -63,14 +62,13 @@ export function objectLinks(alert: AlertRow, { whole = false } = {}): Html | nul
   </ul>`;
 }
 
-/** A line of a list of facts; nothing where there is no value. Pure. */
+/** A line of a list of facts; nothing where there is no value. */
 export const fact = (name: string, value: HtmlPart): Html | null =>
   value === null || value === false
     ? null
     : html`<dt>${name}</dt>
         <dd>${value}</dd>`;
 
-/** Pure. */
 export const alertTabs = (current: "/alerts" | "/alerts/silences"): Html =>
   tabs(
     "Alerts",

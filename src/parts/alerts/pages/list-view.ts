@@ -25,7 +25,6 @@ export interface AlertsPage {
 /** What the filter can be set to; empty: what is not resolved. */
 export const stateFilters = ["open", "acknowledged", "silenced", "resolved", "all"] as const;
 
-/** Pure. */
 export function renderAlerts(page: AlertsPage): Html {
   const { alerts, query, sight, timeZone } = page;
   const columns: TableColumn<AlertRow>[] = [

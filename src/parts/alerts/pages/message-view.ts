@@ -18,7 +18,6 @@ export interface MessagesView {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderMessages(page: MessagesView): Html {
   const { alert, sight, mayWrite, timeZone } = page;
   const resend = (message: AlertDelivery): Html | null =>

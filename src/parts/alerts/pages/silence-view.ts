@@ -20,7 +20,6 @@ export interface SilencesPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderSilencesPage(page: SilencesPage): Html {
   const { silences, rules, mayWrite, sight, timeZone } = page;
   return html`${alertTabs("/alerts/silences")}
@@ -64,7 +63,7 @@ const durations = [
   [720, "30 days"],
 ] as const;
 
-/** The fields that every silence has. Pure. */
+/** The fields that every silence has. */
 export const silenceForm = ({ upTo }: { upTo: AlertSeverity }): Html =>
   html`<label for="hours">For</label>
     <select id="hours" name="hours">
@@ -90,7 +89,6 @@ interface Listed {
   timeZone: string;
 }
 
-/** Pure. */
 export const renderSilences = (listed: Listed): Html => {
   const { silences, caption, empty, sight, timeZone } = listed;
   return table<SilenceRow>(

@@ -19,7 +19,6 @@ export const alertsSummary: Summary = {
   },
 };
 
-/** Pure. */
 export function cardOf(
   counts: readonly UnresolvedCount[],
   { late, silences }: { late: number; silences: number },

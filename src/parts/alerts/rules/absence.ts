@@ -18,7 +18,7 @@ interface AbsenceContext extends Wording {
   at: Date;
 }
 
-/** Retries that were due and did not happen. Pure. */
+/** Retries that were due and did not happen. */
 export function missingRetries(missing: AbsentThings, context: AbsenceContext): Condition {
   return {
     ...absenceCondition("retry", "silence_retry", missing, context),
@@ -33,7 +33,7 @@ export function missingRetries(missing: AbsentThings, context: AbsenceContext): 
   };
 }
 
-/** Renewals whose date passed without an order. Pure. */
+/** Renewals whose date passed without an order. */
 export function missingRenewals(missing: AbsentThings, context: AbsenceContext): Condition {
   return {
     ...absenceCondition("renewal", "silence_renewal", missing, context),
@@ -60,7 +60,7 @@ const weekMs = 7 * 24 * hourMs;
 /**
  * Whether the last full hour and the current one brought no events, though the same hour of the week usually does: in
  * most of the weeks compared, and in at least two. It has to do so by UTC and by the clock of `timeZone`, since a job
- * follows one of them, and where clocks have changed since, they mean two hours. Returns the hour without events. Pure.
+ * follows one of them, and where clocks have changed since, they mean two hours. Returns the hour without events.
  */
 export function hourWithoutEvents(
   hours: readonly EventHour[],
@@ -83,7 +83,7 @@ export function hourWithoutEvents(
   return busy >= Math.max(Math.min(2, weeks), weeks / 2) ? new Date(last) : null;
 }
 
-/** No events in an hour that is usually busy. Pure. */
+/** No events in an hour that is usually busy. */
 export function missingEvents(hour: Date, { rules, localTime, shortTime, at }: AbsenceContext): Condition {
   return {
     key: "silence:events",
@@ -103,7 +103,7 @@ export function missingEvents(hour: Date, { rules, localTime, shortTime, at }: A
   };
 }
 
-/** Workers, or the scheduler, whose heartbeats are missing. Pure. */
+/** Workers, or the scheduler, whose heartbeats are missing. */
 export function missingHeartbeats(
   kind: "worker" | "scheduler",
   missing: AbsentThings,
@@ -128,7 +128,7 @@ export function missingHeartbeats(
   };
 }
 
-/** No receiver takes webhooks: none runs, or those that run cannot store events. Pure. */
+/** No receiver takes webhooks: none runs, or those that run cannot store events. */
 export function absentReceiver(
   { lastReadyAt, unready }: { lastReadyAt: Date; unready: number },
   { rules, localTime, shortTime, at }: AbsenceContext,
@@ -160,7 +160,7 @@ export function absentReceiver(
   };
 }
 
-/** No verified backup for too long, where backups are made. Pure. */
+/** No verified backup for too long, where backups are made. */
 export function missingBackup(
   { takenAt, triedSince }: { takenAt: Date | null; triedSince: Date },
   { rules, localTime, shortTime, at }: AbsenceContext,
@@ -185,7 +185,7 @@ export function missingBackup(
   };
 }
 
-/** A scheduler that has never sent a heartbeat, though workers have run since then. Pure. */
+/** A scheduler that has never sent a heartbeat, though workers have run since then. */
 export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
   return {
@@ -203,7 +203,7 @@ const schedulerAdvice =
   'scheduled task failed". Then restart a worker: within a minute "node src/bin/tallyhook.js doctor" shows that the ' +
   'scheduler ran a task. If the nightly run was due meanwhile, run "node src/bin/tallyhook.js reconcile".';
 
-/** No reconciliation for too long, or none at all since watching began. Pure. */
+/** No reconciliation for too long, or none at all since watching began. */
 export function missingRun(
   { last, watchedSince }: { last: Date | null; watchedSince: Date },
   { rules, localTime, shortTime, at }: AbsenceContext,

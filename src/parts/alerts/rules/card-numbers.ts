@@ -34,7 +34,7 @@ const withArticle = (resource: string): string => `${/^[aeiou]/.test(resource) ?
 
 /**
  * Card numbers are being written into a field. There is one alert for each field, however many objects are concerned;
- * it names the last of them and none of the digits. Pure.
+ * it names the last of them and none of the digits.
  */
 export function cardNumberCondition(
   rules: AlertSettings["rules"],

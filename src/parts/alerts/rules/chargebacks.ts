@@ -10,7 +10,7 @@ import { type Wording, headlineText, orderName, ordinal, shortened, titled } fro
 
 /**
  * The timeline of one opening of a chargeback: opened, then accepted (the money is lost) or dismissed (the money is
- * kept). Each opening is an alert of its own, an occurrence of the case's key. Pure.
+ * kept). Each opening is an alert of its own, an occurrence of the case's key.
  */
 export function chargebackTimeline(
   chargeback: Chargeback,
@@ -147,7 +147,7 @@ export interface ChargebackRatio {
 
 /**
  * Chargebacks near a threshold of a card network, and over it. They are two alerts, so that the second is sent while
- * the first is open. Pure.
+ * the first is open.
  */
 export function ratioConditions(rules: AlertSettings["rules"], ratio: ChargebackRatio, at: Date): Condition[] {
   const near = nearCondition(rules, ratio, at);

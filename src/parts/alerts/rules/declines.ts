@@ -38,7 +38,7 @@ interface Told extends Wording {
 
 /**
  * The timelines of a declined charge, oldest first: one, and one more for each time that it was paid and failed again.
- * Empty where nothing was declined. Pure.
+ * Empty where nothing was declined.
  */
 export function declineTimelines(order: DeclinedOrder, wording: Wording): FactTimeline[] {
   const kind = kindOf(order);
@@ -194,7 +194,7 @@ function finalAttempt({ dunning }: DeclinedOrder, attempts: readonly Attempt[], 
   return attempts.find(({ number }) => number === said.attempt) ?? last;
 }
 
-/** The headline of a renewal that no retry will save, also on the daily list. Pure. */
+/** The headline of a renewal that no retry will save, also on the daily list. */
 export const lostHeadline = (amount: string, tries: number): Headline => ({
   lead: `LOST ${amount} renewal`,
   cause: `${counted(tries, "attempt")} declined`,
@@ -254,7 +254,7 @@ function endStage(told: Told, last: Attempt): Transition | null {
   };
 }
 
-/** The headline of the end of dunning, also on the daily list. Pure. */
+/** The headline of the end of dunning, also on the daily list. */
 export const endHeadline = (what: string, { ending, tries }: { ending: DeclineEnding; tries: number }): Headline => ({
   lead: `${what} ${ending === "recovered" ? "recovered" : "lost"}`,
   cause: `${endingCauses[ending]}after ${counted(tries, "declined attempt")}`,
@@ -269,7 +269,7 @@ const endingCauses: Readonly<Record<DeclineEnding, string>> = {
   voided: "order voided ",
 };
 
-/** The last end among these transitions; null where there is none. Pure. */
+/** The last end among these transitions; null where there is none. */
 export const endingIn = (stages: readonly string[]): DeclineEnding | null =>
   stages.findLast((name): name is DeclineEnding => Object.hasOwn(endingCauses, name)) ?? null;
 
@@ -395,7 +395,7 @@ export interface NearLastRetry {
   retryAt: Date;
 }
 
-/** Its headline, also on the daily list. Pure. */
+/** Its headline, also on the daily list. */
 export const lastRetryHeadline = (amount: string, retryAt: string): Headline => ({
   lead: `${amount} renewal`,
   cause: `last retry ${retryAt}`,
@@ -404,7 +404,7 @@ export const lastRetryHeadline = (amount: string, retryAt: string): Headline => 
 
 /**
  * Tells the owner that one retry is left. It waits for the daily list unless it is critical or there are no digests.
- * That list comes before the retry only if `withinHours` is more than a day. Pure.
+ * That list comes before the retry only if `withinHours` is more than a day.
  */
 export function lastRetryTransition(
   { amount, attempts, retryAt }: NearLastRetry,

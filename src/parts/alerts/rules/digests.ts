@@ -154,7 +154,7 @@ const entryOf = (
   healed: facts.healed ?? 0,
 });
 
-/** Items gathered before this time are sent now. Pure. */
+/** Items gathered before this time are sent now. */
 export function lastBoundary(alertContext: Pick<AlertContext, "settings" | "timeZone" | "clock">): Date {
   const { when, dailyAt } = alertContext.settings.digests;
   const now = alertContext.clock.now();
@@ -195,7 +195,7 @@ export interface DigestState {
 /**
  * What the list asks about an alert, by its present state. Null: nothing any more, because the alert was acknowledged,
  * or ended before it was sent. An acknowledged alert with a newer transition is listed again, since the person who
- * acknowledged it does not know of that one. Pure.
+ * acknowledged it does not know of that one.
  */
 function digestSection({ rule, state, isFinal, stages, isNewSinceTaken }: DigestState): DigestSection | null {
   if (state === "resolved") {
@@ -208,13 +208,13 @@ function digestSection({ rule, state, isFinal, stages, isNewSinceTaken }: Digest
   return rule === "decline" ? "order" : "waiting";
 }
 
-/** Whether a list is worth a message: there is something to do, or to know. Pure. */
+/** Whether a list is worth a message: there is something to do, or to know. */
 const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 
 /**
  * The named entries of the list in order: the most pressing request first, and within a currency the largest amount
- * first. Pure.
+ * first.
  */
 export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
   digestSections.flatMap((section) =>
@@ -225,7 +225,7 @@ export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
 
 /**
  * The daily list as title, facts, advice and items. `entries` are those of this message, in the order of
- * `namedEntries`, and include the waiting ones that it counts; the sums cover only these. Pure.
+ * `namedEntries`, and include the waiting ones that it counts; the sums cover only these.
  */
 export function digestWords(
   entries: readonly DigestEntry[],
@@ -267,7 +267,7 @@ export function digestWords(
   };
 }
 
-/** Whether the list has a line for it; the others are only counted. Pure. */
+/** Whether the list has a line for it; the others are only counted. */
 export const isNamed = ({ section }: DigestEntry): boolean => section !== "waiting" && section !== "healed";
 
 type Asking = Exclude<DigestSection, "waiting" | "healed">;
@@ -312,7 +312,7 @@ function severityOf(parts: readonly { section: DigestSection }[], { rules }: Wor
   return has("order") ? rules.decline.severity : "info";
 }
 
-/** An alert as the list shows it. Pure. */
+/** An alert as the list shows it. */
 function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
   const { alertId, person, orderNumber, failureCode } = entry;
   return {

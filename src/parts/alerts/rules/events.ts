@@ -199,7 +199,7 @@ async function tellDuplicates(
 
 type Rules = AlertSettings["rules"];
 
-/** An event that became dead. Pure. */
+/** An event that became dead. */
 export function deadEventCondition(
   rules: Rules,
   { eventId, seq, type, reason }: { eventId: string; seq: number; type: string | null; reason: string },
@@ -227,7 +227,7 @@ export function deadEventCondition(
   };
 }
 
-/** An event id that arrived with different bytes. Pure. */
+/** An event id that arrived with different bytes. */
 export function duplicateIdCondition(
   rules: Rules,
   { eventId, bodies }: { eventId: string; bodies: number },
@@ -257,7 +257,7 @@ export function duplicateIdCondition(
 
 const misdatedKey = "misdated";
 
-/** Events or answers show objects that are dated in the future. Pure. */
+/** Events or answers show objects that are dated in the future. */
 export function misdatedCondition(rules: Rules, { objects, amounts, example }: MisdatedObjects, at: Date): Condition {
   const { resource, id, datedAt } = example;
   const money = amounts.map(({ currency, amountMinor }) => moneyText(amountMinor, currency));
@@ -288,12 +288,12 @@ export function misdatedCondition(rules: Rules, { objects, amounts, example }: M
 
 /**
  * Whether events of this type are understood. Any type about a resource of the mirror is, since only its object counts.
- * Events about webhook endpoints are known to change nothing. Pure.
+ * Events about webhook endpoints are known to change nothing.
  */
 const isKnownType = (type: string): boolean =>
   resourceOfType(type) !== undefined || /^webhook_endpoint(?:\.|$)/.test(type) || isDisputeType(type);
 
-/** The end of the alert about an event that was replayed. Pure. */
+/** The end of the alert about an event that was replayed. */
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
   return {
     title: headlineText({

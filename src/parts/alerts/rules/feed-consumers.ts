@@ -53,7 +53,7 @@ export async function watchConsumers(
   await raise(trx, alertContext, conditions, "sweep");
 }
 
-/** A consumer has not read a change for long. Sent again each time its delay has doubled. Pure. */
+/** A consumer has not read a change for long. Sent again each time its delay has doubled. */
 export function consumerBehindCondition(
   { name, position, movedAt, unreadSince }: ConsumerBehind,
   { rules, localTime, shortTime, at }: Wording & { at: Date },

@@ -42,7 +42,7 @@ export async function watchHandlerHosts(
 
 type Context = Wording & { at: Date };
 
-/** The process that all handlers share does not run, or ends again and again; null where none is told of. Pure. */
+/** The process that all handlers share does not run, or ends again and again; null where none is told of. */
 export function hostDownCondition(
   hosts: readonly DownHost[],
   { rules, localTime, shortTime, at }: Context,
@@ -73,7 +73,7 @@ export function hostDownCondition(
   ];
 }
 
-/** Each file that the others run without. Pure. */
+/** Each file that the others run without. */
 export function quarantinedConditions(
   hosts: readonly DownHost[],
   { rules, localTime, shortTime, at }: Context,

@@ -100,7 +100,7 @@ export async function watchHandlers(
 
 type Context = Wording & Named & { at: Date };
 
-/** Changes that failed at their last attempt. Sent again each time their number has doubled. Pure. */
+/** Changes that failed at their last attempt. Sent again each time their number has doubled. */
 function handlerDeadCondition(
   { name, dead, deadSince, oldestDead }: HandlerState,
   { rules, localTime, at, ...named }: Context,
@@ -148,7 +148,7 @@ const deadDelivery =
   "error of each. Mend the cause, often with whoever runs the subscriber, and have them tried again. Only what must " +
   "never be sent, or no longer can, is skipped: the later deliveries of its object then go on without it.";
 
-/** Failures have paused a handler. Pure. */
+/** Failures have paused a handler. */
 function handlerPausedCondition(
   { name, pausedBy, pausedAt, pauseReason, dead, nextDueAt, oldestDead }: HandlerState,
   { rules, localTime, shortTime, at, ...named }: Context,
@@ -194,7 +194,7 @@ const failingDestination =
 
 /**
  * A destination has answered that it wants nothing more (410). It is an alert of its own, since failures may have
- * paused the destination before, and nothing is tried any more now. Pure.
+ * paused the destination before, and nothing is tried any more now.
  */
 function handlerRefusedCondition(
   { name, source, pausedBy, pausedAt, pauseReason }: HandlerState,
@@ -236,7 +236,7 @@ const keptIn = {
 
 /**
  * A handler has not looked at a change, or not begun one that was due, for long. One that failures or its own answer
- * have paused is told of as that. Sent again each time its delay has doubled. Pure.
+ * have paused is told of as that. Sent again each time its delay has doubled.
  */
 function handlerBehindCondition(
   { name, source, pausedBy, pausedAt, pauseReason, unreadSince, nextDueAt }: HandlerState,
@@ -298,7 +298,7 @@ const slowDestination =
 
 const ifNotNeeded = "If nobody needs it any more, remove it; that throws away what waits.";
 
-/** The ends, by the name of the handler or destination. Pure. */
+/** The ends, by the name of the handler or destination. */
 export const handlerEnds = {
   dead: (name, named) => {
     const { title, item } = wordsOf(name, named);
@@ -341,7 +341,7 @@ const prefixes = {
   behind: "handler-behind:",
 };
 
-/** The conditions, by what ends them in `handlerEnds`. Pure. */
+/** The conditions, by what ends them in `handlerEnds`. */
 export const handlerConditions = {
   dead: handlerDeadCondition,
   paused: handlerPausedCondition,

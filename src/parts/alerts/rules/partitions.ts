@@ -65,7 +65,7 @@ const words = {
   },
 } as const;
 
-/** A room runs out of partitions, or has. Pure. */
+/** A room runs out of partitions, or has. */
 export function partitionsCondition(
   { inbox_partitions: rule }: AlertSettings["rules"],
   room: PartitionedRoom,

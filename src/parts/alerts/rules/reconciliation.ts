@@ -118,7 +118,7 @@ function driftTitle({ id, amountAtRiskMinor }: RunOutcome, { left, healed }: { l
   });
 }
 
-/** The conditions of a run; none where mirror and service were equal. Pure. */
+/** The conditions of a run; none where mirror and service were equal. */
 export function runConditions(rules: Rules, run: RunOutcome, at: Date): Condition[] {
   const conditions: Condition[] = [];
   const { missing_there: _, ...missed } = run.healed;
@@ -157,7 +157,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
   return conditions;
 }
 
-/** Why a run is incomplete: what the run itself says, else what its figures show. Pure. */
+/** Why a run is incomplete: what the run itself says, else what its figures show. */
 function whyIncomplete({ error, slices, confirmed, left, acknowledged }: RunOutcome): string {
   if (error !== null) return error;
   const { failed, pending } = slices;
@@ -204,7 +204,7 @@ export interface BrokenIdentity {
   examples: readonly string[];
 }
 
-/** An enforced invariant that does not hold. Pure. */
+/** An enforced invariant that does not hold. */
 export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date): Condition {
   const { name, breaches, amountAtRisk, examples } = broken;
   const risk = amountAtRisk
@@ -247,7 +247,7 @@ export interface EndpointFinding {
   remedy: string;
 }
 
-/** What is wrong with this deployment's webhook endpoint. Pure. */
+/** What is wrong with this deployment's webhook endpoint. */
 export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Date): Condition {
   const problem = finding.key.split(":")[1] ?? "";
   return {
@@ -290,7 +290,7 @@ const counts = (label: string, byClass: Readonly<Record<string, number>>): Alert
 
 const sum = (all: Readonly<Record<string, number>>): number => Object.values(all).reduce((total, n) => total + n, 0);
 
-/** The end of the alert about differences that a later run has compared again. Pure. */
+/** The end of the alert about differences that a later run has compared again. */
 export function driftEnd({ id, complete }: { id: number; complete: boolean }): End {
   return {
     title: `Differences of an earlier run: compared again by run ${id}`,
@@ -303,7 +303,7 @@ export function driftEnd({ id, complete }: { id: number; complete: boolean }): E
   };
 }
 
-/** The end of the alert about an incomplete run, once a later one has ended. Pure. */
+/** The end of the alert about an incomplete run, once a later one has ended. */
 export function incompleteEnd({ id, complete }: { id: number; complete: boolean }): End {
   return complete
     ? {

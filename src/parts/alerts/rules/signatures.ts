@@ -39,7 +39,7 @@ export interface SignatureFailures {
   accepted: number;
 }
 
-/** Deliveries that were refused for their signature, above a rate. Pure. */
+/** Deliveries that were refused for their signature, above a rate. */
 export function signatureCondition(
   { signature_failures: rule }: AlertSettings["rules"],
   { kind, failures, accepted }: SignatureFailures,

@@ -80,7 +80,7 @@ export async function remember(trx: Knex, values: readonly { kind: string; value
   };
 }
 
-/** A value that the interface does not name, seen for the first time. It was stored verbatim. Pure. */
+/** A value that the interface does not name, seen for the first time. It was stored verbatim. */
 export function unknownValueCondition(
   rules: AlertSettings["rules"],
   { kind, value }: { kind: string; value: string },
@@ -102,7 +102,7 @@ export function unknownValueCondition(
   };
 }
 
-/** A field holds ever new values, so that they are not reported any more. Pure. */
+/** A field holds ever new values, so that they are not reported any more. */
 export function tooManyValuesCondition(rules: AlertSettings["rules"], kind: string, at: Date): Condition {
   const what = placeOf(kind);
   return {

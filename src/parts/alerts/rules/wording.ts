@@ -25,16 +25,14 @@ export interface Headline {
   next?: string | null;
 }
 
-/**
- * The title as one line without ids. A message names the customer after the lead; the stored title names no one. Pure.
- */
+/** The title as one line without ids. A message names the customer after the lead; the stored title names no one. */
 export function headlineText({ lead, cause, next }: Headline, person: string | null = null): string {
   const upToCause = `${lead}${person === null ? "" : `, ${person}`}${cause == null ? "" : `: ${cause}`}`;
   const whole = next == null ? upToCause : `${upToCause}. ${next}`;
   return oneLine(whole.length <= maxTitle ? whole : upToCause, maxTitle);
 }
 
-/** The two forms of a transition's title. Pure. */
+/** The two forms of a transition's title. */
 export const titled = (headline: Headline): { title: string; headline: Headline } => ({
   title: headlineText(headline),
   headline,
@@ -46,7 +44,7 @@ export interface Part {
   parts: number;
 }
 
-/** The title of a list that may be split: it ends in `(2 of 3)`, even if other parts must be dropped. Pure. */
+/** The title of a list that may be split: it ends in `(2 of 3)`, even if other parts must be dropped. */
 export function listTitle(lead: string, { part, parts }: Part): string {
   const suffix = parts > 1 ? ` (${part} of ${parts})` : "";
   return `${oneLine(lead, maxTitle - suffix.length)}${suffix}`;
@@ -66,7 +64,6 @@ const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
 
 /**
  * `order ZXYQF2JM`; null where the number is missing, has no visible characters, or is a UUID, which nobody can say.
- * Pure.
  */
 export function orderName(orderNumber: string | null): string | null {
   const shown = shortened(orderNumber ?? "", 24);
@@ -97,7 +94,7 @@ export interface Amount {
 
 /**
  * The sum of each currency, as text, and how many amounts are not known. Currencies are neither added nor compared: 100
- * yen are not more than 1 euro. The currency with the most alerts comes first. Pure.
+ * yen are not more than 1 euro. The currency with the most alerts comes first.
  */
 export function sumTexts(amounts: readonly Amount[]): string[] {
   const sums = new Map<string, { minor: bigint; alerts: number }>();
@@ -118,14 +115,14 @@ export function sumTexts(amounts: readonly Amount[]): string[] {
 /** The number of currencies that fit in a title. */
 const maxInTitle = 3;
 
-/** Sums for a title, with the number of those that do not fit. Pure. */
+/** Sums for a title, with the number of those that do not fit. */
 export function sumsInTitle(texts: readonly string[]): string {
   const left = texts.length - maxInTitle;
   const shown = texts.slice(0, maxInTitle).join(", ");
   return left <= 0 ? shown : `${shown} and ${counted(left, "more currency", "more currencies")}`;
 }
 
-/** Orders by currency, then by the largest amount. Unknown amounts come last. Pure. */
+/** Orders by currency, then by the largest amount. Unknown amounts come last. */
 export function byMoney(a: Amount, b: Amount): number {
   const isKnown = Number(b.amountMinor !== null) - Number(a.amountMinor !== null);
   if (isKnown !== 0 || a.amountMinor === null || b.amountMinor === null) return isKnown;

@@ -237,7 +237,7 @@ export interface ListedAlert {
   customer: string | null;
 }
 
-/** An alert as a list shows it: the amount, the customer, and the number by which people look it up. Pure. */
+/** An alert as a list shows it: the amount, the customer, and the number by which people look it up. */
 export function listItem({ id, title, sinceThen, amountMinor, currency, customer }: ListedAlert): AlertItem {
   return {
     title,
@@ -260,10 +260,10 @@ const endings: Readonly<Record<string, string>> = {
   dismissed: "won: you keep the money",
 };
 
-/** What a list says about an alert that ended before it was listed. Pure. */
+/** What a list says about an alert that ended before it was listed. */
 export const endingOf = (stage: string): string => endings[stage] ?? "over";
 
-/** Open alerts first, then the most urgent, then by currency the largest amounts. Pure. */
+/** Open alerts first, then the most urgent, then by currency the largest amounts. */
 const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
   [...alerts].sort(
     (a, b) =>
@@ -291,7 +291,7 @@ export interface ListPart extends Part {
   at: Date;
 }
 
-/** What one message with a list says. Pure. */
+/** What one message with a list says. */
 export function listTransition(family: Family, { alerts, part, parts, cannotWait, number, at }: ListPart): Transition {
   const sums = sumTexts(isOfMoney(family) ? alerts : []);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
@@ -322,7 +322,7 @@ const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
   return [...counts].map(([label, n]) => ({ label, value: String(n) }));
 };
 
-/** Where to find the alerts of a storm that is over. Pure. */
+/** Where to find the alerts of a storm that is over. */
 function whereTold(isListed: boolean, isInDigest: boolean): string {
   if (!isInDigest) {
     return isListed
@@ -333,7 +333,7 @@ function whereTold(isListed: boolean, isInDigest: boolean): string {
   return `Alerts that can wait are on the daily list. ${others}`;
 }
 
-/** The end of a storm: how many alerts there were, what became of them, and their sums. Pure. */
+/** The end of a storm: how many alerts there were, what became of them, and their sums. */
 export function stormEnd(family: Family, counts: readonly StormItemCount[]): End {
   const of = (...how: StormItemCount["toldHow"][]) => counts.filter(({ toldHow }) => how.includes(toldHow));
   const sum = (some: readonly StormItemCount[]) => some.reduce((all, { alerts }) => all + alerts, 0);

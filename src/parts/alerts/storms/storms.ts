@@ -7,7 +7,7 @@ import type { AlertSettings, RuleName } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, Family } from "../timeline.ts";
 
-/** How many alerts of a family in a window are still sent one by one. Pure. */
+/** How many alerts of a family in a window are still sent one by one. */
 export function usualLimit(
   { rules: { decline_storm: storm } }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -69,11 +69,11 @@ export const countedAmount = ({ currency, n, sum, unknown }: CountedAmountRow): 
   unknown: Number(unknown),
 });
 
-/** Whether each alert of the family is about an amount, so that one without is unknown. Pure. */
+/** Whether each alert of the family is about an amount, so that one without is unknown. */
 export const isOfMoney = (family: Family): boolean =>
   stormFamilies[family].stages === "attempt:" || family === "chargebacks";
 
-/** The incident that stands for many alerts and grows with them. Pure. */
+/** The incident that stands for many alerts and grows with them. */
 export function stormCondition(
   { rules }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -108,7 +108,7 @@ export function stormCondition(
 const moneyInStorm =
   "Fraud, chargebacks, high amounts and lost renewals are still sent at once. The daily list stays as it is. All others";
 
-/** The command that lists the alerts of these rules. It takes one rule; the others are named. Pure. */
+/** The command that lists the alerts of these rules. It takes one rule; the others are named. */
 export function listCommand([first, ...others]: readonly RuleName[]): string {
   const also = others.length === 0 ? "" : ` (also ${others.join(", ")})`;
   return `"node src/bin/tallyhook.js alerts list --rule ${first}"${also}`;

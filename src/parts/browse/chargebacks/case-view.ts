@@ -27,7 +27,6 @@ const states: Readonly<Record<Chargeback["state"], readonly [text: string, tone:
   dismissed: ["Won", "good"],
 };
 
-/** Pure. */
 export function renderChargeback(page: ChargebackPage): Html {
   const { chargeback, person, now, timeZone, caseForm } = page;
   const { key, opening, orderId, openedAt, resolvedAt, refundedMinor, currency } = chargeback;

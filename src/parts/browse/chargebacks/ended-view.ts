@@ -21,7 +21,6 @@ export interface EndedPage {
 /** More are counted and not listed. */
 const mostListed = 50;
 
-/** Pure. */
 export function renderEndedChargebacks(page: EndedPage): Html {
   const { ended, isCut, lookThrough, timeZone } = page;
   return html`<p><a href="/chargebacks">Chargebacks to answer</a></p>

@@ -8,7 +8,7 @@ import { table } from "../../../app/dashboard/elements/table.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 import { type Evidence, itemText } from "./evidence.ts";
 
-/** The evidence as a person reads it, on the page and in the pack. Pure. */
+/** The evidence as a person reads it, on the page and in the pack. */
 export function renderEvidence(evidence: Evidence, timeZone: string): Html {
   return html`${renderSale(evidence, timeZone)} ${renderItems(evidence)} ${renderTransactions(evidence, timeZone)}
   ${renderEarlier(evidence, timeZone)} ${renderTimeline(evidence, timeZone)}`;
@@ -182,7 +182,7 @@ caption{text-align:left;font-weight:700}th,td{border-bottom:1px solid #ccc;paddi
 .number{text-align:right}dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 24px}dt{color:#555}dd{margin:0;overflow-wrap:anywhere}
 .hint{color:#555}ul{list-style:none;padding:0}`;
 
-/** The page as a file that stands alone: nothing in it is loaded, and nothing runs. Pure. */
+/** The page as a file that stands alone: nothing in it is loaded, and nothing runs. */
 export const evidencePage = (title: string, body: Html): string =>
   html`<!doctype html>
     <html lang="en">

@@ -27,7 +27,6 @@ const dayMs = 86_400_000;
 const leastDays = 120;
 const mostDays = 365;
 
-/** Pure. */
 export function evidenceOf(chargeback: Chargeback, facts: DisputeFacts): Evidence {
   const { order } = facts;
   const earlier = facts.earlier.map((each): ComparedOrder => {
@@ -52,7 +51,7 @@ const addressKey = (address: Address): string =>
     .map((name) => (address[name] ?? "").toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, ""))
     .join("|");
 
-/** Everything as JSON, exactly as the mirror has it; amounts are texts of minor units. Pure. */
+/** Everything as JSON, exactly as the mirror has it; amounts are texts of minor units. */
 export const evidenceJson = (evidence: Evidence): string =>
   `${JSON.stringify(evidence, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value), 2)}\n`;
 
@@ -72,7 +71,7 @@ const csv = (head: readonly string[], rows: readonly (readonly Cell[])[]): strin
 const amount = (minor: bigint | null, currency: string | null): string =>
   minor === null ? "" : amountWithoutCode(String(minor), currency);
 
-/** The files of the pack, by names of our own; `page` is the printable page. Pure. */
+/** The files of the pack, by names of our own; `page` is the printable page. */
 export function evidenceFiles(evidence: Evidence, page: string): Record<string, string> {
   const { order, transactions, earlier, timeline } = evidence;
   const files: Record<string, string> = {
@@ -150,11 +149,11 @@ const itemsCsv = (items: readonly Readonly<Record<string, unknown>>[]): string =
     items.map((item) => itemFields.map((name) => itemText(item[name]))),
   );
 
-/** A value of an item: the interface leaves open what a price is. Pure. */
+/** A value of an item: the interface leaves open what a price is. */
 export const itemText = (value: unknown): string =>
   value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/** The same files give the same bytes. The times in it are one fixed day. Pure. */
+/** The same files give the same bytes. The times in it are one fixed day. */
 export const zipped = (files: Readonly<Record<string, string>>): Buffer =>
   Buffer.from(
     zipSync(

@@ -62,7 +62,6 @@ const ages = [
   ["Older", Infinity],
 ] as const;
 
-/** Pure. */
 export function shownChargebacks<Row extends { key: string }>(
   chargebacks: readonly Row[],
   cases: ReadonlyMap<string, Case>,
@@ -79,7 +78,6 @@ export function shownChargebacks<Row extends { key: string }>(
   });
 }
 
-/** Pure. */
 export function renderOpenChargebacks(page: ListPage): Html {
   const { query, next, isMore, lookThrough, summed } = page;
   return html`<p class="lead">

@@ -31,7 +31,7 @@ export interface Refused {
   inAWeek: number;
 }
 
-/** The refusals that happened, the commonest of the week first. Pure. */
+/** The refusals that happened, the commonest of the week first. */
 export const refusalsOf = (day: Answers, week: Answers): Refused[] =>
   [...week]
     .filter(([reason]) => reason !== "accepted" && reason !== "duplicate")
@@ -43,7 +43,7 @@ export const refusalsOf = (day: Answers, week: Answers): Refused[] =>
     }))
     .sort((a, b) => b.inAWeek - a.inAWeek || (a.reason < b.reason ? -1 : 1));
 
-/** Of one answer or all refusals. Pure. */
+/** Of one answer or all refusals. */
 export const timesOf = (answers: Answers, reason: "accepted" | "duplicate" | "refused"): number =>
   reason === "refused"
     ? [...answers].reduce((sum, [name, n]) => (name === "accepted" || name === "duplicate" ? sum : sum + n), 0)

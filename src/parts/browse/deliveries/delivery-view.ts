@@ -22,7 +22,6 @@ export interface DeliveriesPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderDeliveries(page: DeliveriesPage): Html {
   return html`${renderAnswers(page)} ${renderLag(page)} ${renderStatement(page)} ${renderSecrets(page)}`;
 }
@@ -99,7 +98,7 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
 /** So many of the events were as fast or faster. */
 const partNames = { p50: "half", p95: "95 %", p99: "99 %" } as const;
 
-/** Below a second in milliseconds. Pure. */
+/** Below a second in milliseconds. */
 function lagText(ms: number | null): string {
   if (ms === null) return "–";
   if (ms < 0) return `−${lagText(-ms)}`;

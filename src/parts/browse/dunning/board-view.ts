@@ -46,11 +46,10 @@ export const stageNames: Readonly<Record<DunningStage, string>> = {
 /** How many cards a column shows; one that stands alone shows more. */
 const cardsOf = (filter: BoardFilter): number => (filter.stage === null ? 12 : 200);
 
-/** The cards that are shown: whose customers have to be known. Pure. */
+/** The cards that are shown: whose customers have to be known. */
 export const visibleCards = (cards: readonly BoardCard[], filter: BoardFilter): BoardCard[] =>
   dunningStages.flatMap((stage) => cards.filter((card) => card.stage === stage).slice(0, cardsOf(filter)));
 
-/** Pure. */
 export function renderBoard(page: BoardPage): Html {
   const { cards, filter, query, isCut, funnel } = page;
   const stages = filter.stage === null ? dunningStages : [filter.stage];
@@ -125,15 +124,13 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
   </li>`;
 }
 
-/** What a renewal is called: its order's number, or its id. Pure. */
+/** What a renewal is called: its order's number, or its id. */
 const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
   orderNumber === null || orderNumber.trim() === "" ? shortId(orderId) : html`Order ${outside(orderNumber)}`;
 
-/** Pure. */
 export const todo = (request: NonNullable<BoardCard["request"]>): string =>
   request === "collect" ? "Collect another way, or cancel" : requestNames[request];
 
-/** Pure. */
 export function retryOf({ nextRetryAt }: Pick<BoardCard, "nextRetryAt">, now: Date, timeZone: string): Html {
   if (nextRetryAt === null) return html`none follows`;
   return nextRetryAt === "unknown" ? html`unknown` : until(nextRetryAt, now, timeZone);

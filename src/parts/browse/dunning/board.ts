@@ -34,7 +34,6 @@ export interface BoardFilter {
   sort: (typeof boardSorts)[number];
 }
 
-/** Pure. */
 export function cardOf(
   renewal: DeclinedRenewal,
   current: Case | undefined,
@@ -50,7 +49,7 @@ export function cardOf(
   return { ...renewal, stage, group, request, current: current ?? untouched };
 }
 
-/** The cards that a filter shows, in its order. Pure. */
+/** The cards that a filter shows, in its order. */
 export function shownCards(
   cards: readonly BoardCard[],
   filter: BoardFilter,
@@ -86,7 +85,7 @@ const orders: Readonly<Record<BoardFilter["sort"], (a: BoardCard, b: BoardCard) 
   newest: (a, b) => (b.lastDeclinedAt?.getTime() ?? 0) - (a.lastDeclinedAt?.getTime() ?? 0) || byRetry(a, b),
 };
 
-/** What cannot be read in the address is left out. Pure. */
+/** What cannot be read in the address is left out. */
 export function filterOf(query: URLSearchParams): BoardFilter {
   const one = <T extends string>(name: string, known: readonly T[]): T | null =>
     known.find((each) => each === query.get(name)) ?? null;

@@ -37,7 +37,6 @@ const tones: Readonly<Record<BoardCard["stage"], Tone>> = {
   recovered: "good",
 };
 
-/** Pure. */
 export function renderRenewal(page: RenewalPage): Html {
   const { card, person, now, timeZone, caseForm } = page;
   const events = `/events?object=${encodeURIComponent(card.orderId)}`;

@@ -17,7 +17,7 @@ export interface BlameSection {
   noun: string;
 }
 
-/** Why each field is as it is: the state that won it, since when, and the states that lost. Pure. */
+/** Why each field is as it is: the state that won it, since when, and the states that lost. */
 export function renderBlame({ fields, events, style, noun }: BlameSection): Html {
   const { timeZone } = style;
   return html`<section id="blame" class="blame">
@@ -95,7 +95,7 @@ function renderRival(field: string, { state, value, loss }: Rival, of: RivalStyl
   ${moment(state.updatedAt, style.timeZone)}: ${lossSentence(loss, { noun, group: state.group }, style.timeZone)}`;
 }
 
-/** Why a state lost, to be read after a colon. Pure. */
+/** Why a state lost, to be read after a colon. */
 export function lossSentence(
   { why, to, isLate }: Loss,
   { noun, group }: { noun: string; group: string },

@@ -8,7 +8,7 @@ export type FailedEvent = Awaited<ReturnType<typeof failedEventsOf>>[number];
 /** So many are named one by one; read one more, to know of others. */
 export const mostFailed = 3;
 
-/** What an object lacks because an event of it could not be applied: one line an event, then where others are. Pure. */
+/** What an object lacks because an event of it could not be applied: one line an event, then where others are. */
 export function failedLines(events: readonly FailedEvent[], id: string, timeZone: string): Html[] {
   const lines = events
     .slice(0, mostFailed)

@@ -15,7 +15,7 @@ export interface ValueStyle {
   readsTexts: boolean;
 }
 
-/** The name of a field, which breaks after its dots and underscores only. Pure. */
+/** The name of a field, which breaks after its dots and underscores only. */
 export const fieldName = (field: string): Html =>
   html`<code class="field"
     >${outside(field, 80)
@@ -23,7 +23,7 @@ export const fieldName = (field: string): Html =>
       .map((part, n) => html`${n > 0 && html`<wbr />`}${{ markup: part }}`)}</code
   >`;
 
-/** The value of a field by the last key of its name. Pure. */
+/** The value of a field by the last key of its name. */
 export function fieldValue(field: string, value: unknown, { currency, timeZone, showsPersons }: ValueStyle): Html {
   if (value === null || value === undefined) return html`<span class="hint">none</span>`;
   if (value === redacted) {

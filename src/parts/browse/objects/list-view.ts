@@ -10,7 +10,7 @@ import { time } from "../../../app/dashboard/elements/time.ts";
 import { objectLink } from "../../../app/dashboard/elements/object-link.ts";
 import { nouns, statusWords } from "./words.ts";
 
-/** The one field by which an object is found. Pure. */
+/** The one field by which an object is found. */
 export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): Html {
   return html`<form class="filters" method="post" action="/objects/search" role="search">
     <div class="wide">
@@ -38,7 +38,7 @@ export interface FoundPage {
   timeZone: string;
 }
 
-/** What a search found: several, or nothing. Pure. */
+/** What a search found: several, or nothing. */
 export function renderFound(page: FoundPage): Html {
   const { found, text, query, timeZone, mayFindPersons } = page;
   return html`${renderSearch({ mayFindPersons })}
@@ -61,7 +61,7 @@ export function renderFound(page: FoundPage): Html {
   }`;
 }
 
-/** A table of objects that leads to their pages. Pure. */
+/** A table of objects that leads to their pages. */
 export function renderObjects(
   rows: readonly (ListedObject | CardOrder)[],
   { caption, empty, timeZone }: { caption: string; empty: Html; timeZone: string },
@@ -97,14 +97,14 @@ export function renderObjects(
 const whatOf = (resource: string, type: string | null): Html | string =>
   type === null ? (nouns[resource] ?? resource) : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
 
-/** A status in words; nothing where there is none. Pure. */
+/** A status in words; nothing where there is none. */
 export function statusBadge(resource: string, status: string | null): Html | string {
   if (status === null) return "";
   const { word, tone } = statusWords(resource, status);
   return state(word, tone);
 }
 
-/** What changed last, to begin with. Pure. */
+/** What changed last, to begin with. */
 export function renderRecent(changes: readonly Change[], timeZone: string): Html {
   return table<Change>(
     [

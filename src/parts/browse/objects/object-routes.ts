@@ -166,7 +166,7 @@ function requireKey(params: Readonly<Record<string, string>>): Key {
   throw new PageError(404, "There is no page at this address. Search for the object on the page Objects.");
 }
 
-/** `failed`: events about it that were not applied. Pure. */
+/** `failed`: events about it that were not applied. */
 const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageError =>
   new PageError(
     404,
@@ -187,5 +187,5 @@ const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageErro
     },
   );
 
-/** A text of the address or of the service, for a title or a sentence. Pure. */
+/** A text of the address or of the service, for a title or a sentence. */
 const shown = (text: string): string => withoutControls(shortenedTo(text, 80));

@@ -47,7 +47,6 @@ export interface ObjectPage {
   timeline: TimelineSection | null;
 }
 
-/** Pure. */
 export function renderObject(page: ObjectPage): Html {
   const { past, blame, timeline } = page;
   return html`${past.at !== null && renderPastNotice(past.path, past.at, past.timeZone)}
@@ -236,7 +235,7 @@ function renderChargebackLine(chargeback: StoredChargeback, timeZone: string): H
 const amountOf = (amount: string | null, currency: string | null): HtmlPart =>
   amount === null ? "an unknown amount" : money(amount, currency);
 
-/** A chargeback as it is stored. Pure. */
+/** A chargeback as it is stored. */
 export function renderChargeback(chargeback: StoredChargeback, timeZone: string): Html {
   const { key, orderId, transactionId, state: status, amount, currency } = chargeback;
   const times: [string, Date | null][] = [
@@ -278,5 +277,5 @@ export function renderChargeback(chargeback: StoredChargeback, timeZone: string)
   </section>`;
 }
 
-/** A noun for an object's page. Pure. */
+/** A noun for an object's page. */
 export const titleOf = (resource: string, name: string): string => `${nouns[resource] ?? resource} ${name}`;

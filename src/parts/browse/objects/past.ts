@@ -10,7 +10,7 @@ export type Stop = string;
 /** States of one transaction are recorded within less, and become known together. */
 const togetherMs = 1_000;
 
-/** The moments at which something was learned of an object, the oldest first. Pure. */
+/** The moments at which something was learned of an object, the oldest first. */
 export function stopsOf({ states }: Pick<KnownObject, "states">): Stop[] {
   const inOrder = states.toSorted((a, b) => (a.recordedAt < b.recordedAt ? -1 : 1));
   const stops: { at: Stop; fromMs: number }[] = [];
@@ -45,7 +45,7 @@ export interface PastChoice {
   timeZone: string;
 }
 
-/** Ways to an earlier state: a slider, a time, and links. Works without script. Pure. */
+/** Ways to an earlier state: a slider, a time, and links. Works without script. */
 export function renderPastChoice({ path, stops, at, timeZone }: PastChoice): Html | null {
   if (stops.length === 0) return null;
   const current = at === null ? stops.length : stops.filter((stop) => stop <= at).length;
@@ -94,7 +94,7 @@ export function renderPastChoice({ path, stops, at, timeZone }: PastChoice): Htm
   </section>`;
 }
 
-/** Says that what follows is past. Pure. */
+/** Says that what follows is past. */
 export const renderPastNotice = (path: string, at: string, timeZone: string): Html =>
   html`<p class="problem past" role="note">
     This is the past: what was known at ${moment(at, timeZone)}. Later states are left out.

@@ -189,7 +189,7 @@ async function olderStates(
 
 /**
  * States of before a time, the newest first, with what each changed against the next lower version of its group. States
- * of one time are on one page, so that a time is enough to go on from. Pure.
+ * of one time are on one page, so that a time is enough to go on from.
  */
 function timelinePage(
   states: readonly KnownState[],

@@ -21,7 +21,7 @@ export interface SearchText {
 const opening = /[\s"'`“”‘’«»<(]/u;
 const closing = /[\s"'`“”‘’«»>),.;]/u;
 
-/** One character after the other: an expression for the end of a long text would start over at each. Pure. */
+/** One character after the other: an expression for the end of a long text would start over at each. */
 function withoutMarks(text: string): string {
   let [from, to] = [0, text.length];
   while (from < to && opening.test(text.charAt(from))) from += 1;
@@ -29,7 +29,6 @@ function withoutMarks(text: string): string {
   return text.slice(from, to);
 }
 
-/** Pure. */
 export function readSearch(typed: string): SearchText {
   const whole = typed.trim().slice(0, 255);
   const text = withoutMarks(typed.slice(0, 1_000)).slice(0, 255);

@@ -7,7 +7,7 @@ import { time } from "../../../app/dashboard/elements/time.ts";
 /** What the inbox still knows of events, by their numbers. */
 export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;
 
-/** Where a state came from, with a link where that has a page. Pure. */
+/** Where a state came from, with a link where that has a page. */
 export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsBySeq): Html {
   const seq = eventOf(cause);
   if (seq !== null) {
@@ -23,5 +23,5 @@ export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsByS
   return outside(cause, 60);
 }
 
-/** A time of the fixed form, to the second as people read it. Pure. */
+/** A time of the fixed form, to the second as people read it. */
 export const moment = (at: string, timeZone: string): Html => time(new Date(at), timeZone);

@@ -37,7 +37,7 @@ export interface TimelineSection {
   query: URLSearchParams;
 }
 
-/** Every state that is known, by its own time, the newest first. Pure. */
+/** Every state that is known, by its own time, the newest first. */
 export function renderTimeline(section: TimelineSection): Html {
   const { entries, older, heals, refused, path, query, style } = section;
   const isFirstPage = !query.has("before");
@@ -85,7 +85,7 @@ function renderRefused(state: RefusedState, loss: Loss, { events, style, noun }:
   </li>`;
 }
 
-/** States of one moment that came together: an event shows several groups of fields. Pure. */
+/** States of one moment that came together: an event shows several groups of fields. */
 function arrivalsOf(entries: readonly TimelineEntry[]): TimelineEntry[][] {
   const arrivals: TimelineEntry[][] = [];
   for (const entry of entries) {
@@ -109,7 +109,7 @@ function renderArrival(entries: readonly TimelineEntry[], section: TimelineSecti
   </li>`;
 }
 
-/** Where one group of fields has changed, the others that came along only have another time. Pure. */
+/** Where one group of fields has changed, the others that came along only have another time. */
 function worthTelling(entries: readonly TimelineEntry[]): readonly TimelineEntry[] {
   const told = entries.filter(
     ({ changes, loss }) => loss !== null || changes.some(({ field }) => field !== "updated_at"),

@@ -54,7 +54,7 @@ const statuses: Readonly<Record<string, Readonly<Record<string, StatusWords>>>> 
   },
 };
 
-/** A status in words. One that the interface lacks stays as it is. Pure. */
+/** A status in words. One that the interface lacks stays as it is. */
 export function statusWords(resource: string, status: string): StatusWords {
   const known = Object.hasOwn(statuses, resource) ? statuses[resource] : undefined;
   const found = known !== undefined && Object.hasOwn(known, status) ? known[status] : undefined;
@@ -68,6 +68,6 @@ const groupNames: Readonly<Record<string, string>> = {
   "customer.absence": "no longer known to the service",
 };
 
-/** What a group of fields is, where it is not the object itself; null where it is. Pure. */
+/** What a group of fields is, where it is not the object itself; null where it is. */
 export const groupWords = (group: string): string | null =>
   Object.hasOwn(groupNames, group) ? (groupNames[group] ?? null) : null;

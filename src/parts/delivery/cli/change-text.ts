@@ -5,7 +5,7 @@ import { withoutControls } from "../../../platform/readable-text.ts";
 
 const kindWidth = Math.max(...changeKinds.map(({ length }) => length));
 
-/** A change on one line, for a person. Pure. */
+/** A change on one line, for a person. */
 export function changeLine(change: Change): string {
   const { seq, recordedAt, kind, resource, id, amount, currency, cause, isSuperseded } = change;
   const parts = [

@@ -19,7 +19,7 @@ export interface TableWords {
 /** Of a recipient, whether it is defined here; null where the definitions cannot be read. */
 export type ListedRecipient = HandlerRow & { isDefined: boolean | null };
 
-/** What `list` prints: those that have run here, and those that are defined and no process ran yet. Pure. */
+/** What `list` prints: those that have run here, and those that are defined and no process ran yet. */
 export function recipientList(
   words: TableWords,
   rows: readonly ListedRecipient[],
@@ -38,7 +38,7 @@ export function recipientList(
   return [`${table.toString()}\n`, ...rows.flatMap((row) => notesOn(words, row))].join("");
 }
 
-/** A count that was not counted further than `mostCounted`. Pure. */
+/** A count that was not counted further than `mostCounted`. */
 export const countText = (n: number): string => (n < mostCounted ? String(n) : `${mostCounted}+`);
 
 const timeText = (time: Date | null): string => time?.toISOString() ?? "-";
@@ -69,7 +69,7 @@ function notesOn({ command, item, items }: TableWords, row: ListedRecipient): st
   ];
 }
 
-/** What `show` prints of a recipient, and of what it has not done and whose turn it is. Pure. */
+/** What `show` prints of a recipient, and of what it has not done and whose turn it is. */
 export function recipientPage(words: TableWords, row: HandlerRow, runs: readonly OpenRunRow[]): string {
   const lines = Object.entries(row).map(([field, value]) => {
     const isCount = field === "waiting" || field === "dead";

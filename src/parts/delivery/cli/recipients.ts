@@ -283,7 +283,7 @@ const definedNames = (kind: RecipientKind): Promise<readonly string[]> =>
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** What is said of a name that is not among those that are defined here. Pure. */
+/** What is said of a name that is not among those that are defined here. */
 export function namesNear(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   return nearest === null ? `There is ${someOf(known, 10)}.` : `Did you mean "${nearest}"?`;

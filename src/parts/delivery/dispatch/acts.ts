@@ -19,7 +19,7 @@ import {
 } from "./manage-handlers.ts";
 import { type DeadRuns, type OpenRunRow, lockRun, readDead } from "./open-runs.ts";
 
-/** What people call a recipient: the names of another kind than handlers have that kind before a colon. Pure. */
+/** What people call a recipient: the names of another kind than handlers have that kind before a colon. */
 const calledName = (recipient: string): string => recipient.slice(recipient.indexOf(":") + 1);
 
 export const noRecipient = (recipient: string): ActRefused =>
@@ -114,17 +114,17 @@ export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, nul
     }),
 };
 
-/** What retrying and skipping a run is decided on. Pure. */
+/** What retrying and skipping a run is decided on. */
 export const versionOfRun = ({
   state,
   attempts,
   failed_at: at,
 }: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string => `${state} ${attempts} ${at?.toISOString() ?? "-"}`;
 
-/** What retrying all that are dead is decided on. Pure. */
+/** What retrying all that are dead is decided on. */
 export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
 
-/** What is lost with a run. Pure. */
+/** What is lost with a run. */
 const runFacts = ({ seq, kind, resource, id, state, attempts }: OpenRunRow) => ({
   seq,
   kind,

@@ -189,7 +189,7 @@ class ObjectNotSeen extends TallyhookError {
   }
 }
 
-/** A UUID v4 in form, the same at every attempt: `scope` tells apart what must not be taken for a repeat. Pure. */
+/** A UUID v4 in form, the same at every attempt: `scope` tells apart what must not be taken for a repeat. */
 export function idempotencyKeyOf(
   handler: string,
   { seq, resource, id, kind }: Pick<Change, "seq" | "resource" | "id" | "kind">,

@@ -114,7 +114,7 @@ function openDestination(
   };
 }
 
-/** What an answer means, as Standard Webhooks has it; null for success. Pure. */
+/** What an answer means, as Standard Webhooks has it; null for success. */
 function failureOf(host: string, answer: HttpAnswer, now: Date): AttemptFailed | null {
   const { status } = answer;
   if (status >= 200 && status < 300) return null;

@@ -97,7 +97,7 @@ const eventGone = new AttemptFailed("the event's bytes are gone: pruned, dropped
 const notSeen = ({ resource, id }: Change): AttemptFailed =>
   new AttemptFailed(`the mirror has not seen the ${resource} ${id} yet; it is being read from the service`);
 
-/** The form of a change that is sent (docs/forwarding.md). Pure. */
+/** The form of a change that is sent (docs/forwarding.md). */
 const changeBody = (change: Change, object: HandledObject | null): object => ({
   type: change.kind,
   timestamp: change.recordedAt,

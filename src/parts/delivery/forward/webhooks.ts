@@ -36,7 +36,7 @@ export const eventItem = ({ eventId, receivedAt }: Pick<ReadEvent, "eventId" | "
   receivedAt: receivedAt.toISOString(),
 });
 
-/** The bytes as the inbox has them. Pure. */
+/** The bytes as the inbox has them. */
 export function webhookDelivery({ item }: Pick<ClaimedRun, "item">, body: Buffer): Delivery {
   const { eventId, receivedAt } = item as EventItem;
   return {

@@ -9,7 +9,6 @@ export async function checkHandlers(runtime: Pick<Runtime, "db">): Promise<Check
   return judgeHosts(await readDownHosts(await runtime.db(), { afterMinutes: 0 }));
 }
 
-/** Pure. */
 function judgeHosts(hosts: readonly DownHost[]): CheckResult {
   const name = "handlers";
   const [longest] = hosts;

@@ -74,7 +74,7 @@ export function takeNames(
   });
 }
 
-/** In words for people. Pure. */
+/** In words for people. */
 export function problemsText(problems: readonly FileProblem[]): string {
   const many = problems.length > 1 ? `${problems.length} handlers are` : "One handler is";
   const lines = problems.map(({ file, message }) => `  - ${shownPath(file)}: ${message}`);

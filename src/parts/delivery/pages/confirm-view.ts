@@ -16,7 +16,6 @@ export interface RetryAllPage {
   mayWrite: boolean;
 }
 
-/** Pure. */
 export function renderRetryAll({ recipient, words, dead, mostCounted, isPaused, mayWrite }: RetryAllPage): Html {
   const path = recipientPath(recipient);
   if (dead.count === 0) {
@@ -44,7 +43,6 @@ export interface SkipPage {
   mayWrite: boolean;
 }
 
-/** Pure. */
 export function renderSkip({ recipient, words, run, mayWrite }: SkipPage): Html {
   const path = recipientPath(recipient);
   const { seq, kind, resource, id, error, holds_up: holdsUp } = run;

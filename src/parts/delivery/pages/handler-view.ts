@@ -28,7 +28,6 @@ export interface HandlerPage {
   timeZone: string;
 }
 
-/** Pure. */
 export const renderHandler = (page: HandlerPage): Html =>
   html`${renderFacts(page)} ${page.mayWrite && renderActions(page)} ${renderRuns(page)}`;
 
@@ -178,7 +177,6 @@ function renderMore({ runs, query, words }: HandlerPage, path: string): Html | n
 const objectLink = ({ resource, id }: OpenRunRow): Html =>
   html`${resource} <a href="/objects/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">${shortId(id)}</a>`;
 
-/** Pure. */
 export function runState({ state: is, is_running: isRunning, failed_at: failedAt }: OpenRunRow): Html {
   const [words, tone]: [string, Tone] = isRunning
     ? ["running", "calm"]
@@ -190,7 +188,7 @@ export function runState({ state: is, is_running: isRunning, failed_at: failedAt
   return state(words, tone);
 }
 
-/** What the merchant's code has thrown can be anything; what ours means is said. Pure. */
+/** What the merchant's code has thrown can be anything; what ours means is said. */
 export function renderError(error: string | null, { ownErrors }: RecipientWords): Html | null {
   if (error === null) return null;
   const meaning = Object.hasOwn(ownErrors, error) ? ownErrors[error] : undefined;

@@ -25,7 +25,6 @@ export interface HandlersPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderHandlers({ recipients, down, readsTexts, now, timeZone }: HandlersPage): Html {
   const list = table<ListedRecipient>(
     [
@@ -59,7 +58,7 @@ const downLine = ({ files, isApart, downSince, reason }: DownHost, timeZone: str
     <span class="hint">${outside(reason)}</span>
   </p>`;
 
-/** How far it is behind what is new. Pure. */
+/** How far it is behind what is new. */
 export function behindText(
   { behind }: Pick<HandlerRow, "behind">,
   health: Pick<HandlerHealth, "unreadSince"> | null,

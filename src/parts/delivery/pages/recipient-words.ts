@@ -26,7 +26,7 @@ export interface RecipientKinds {
   destinationOf?(recipient: string): string | null;
 }
 
-/** Null for one whose room is not there. Pure. */
+/** Null for one whose room is not there. */
 export function recipientWords(
   recipient: string,
   { hasHandlers, destinationOf }: RecipientKinds,
@@ -60,7 +60,7 @@ const pauses: Readonly<Record<NonNullable<HandlerRow["paused_by"]>, { words: str
   subscriber: { words: "paused: it wants nothing more", tone: "bad" },
 };
 
-/** The reason of a person is shown to who reads such texts. Pure. */
+/** The reason of a person is shown to who reads such texts. */
 export function recipientState(
   { paused_by: by, pause_reason: reason }: Pick<HandlerRow, "paused_by" | "pause_reason">,
   { readsTexts }: { readsTexts: boolean },
@@ -72,8 +72,8 @@ export function recipientState(
   ${reason !== null && html`<span class="hint">${isShown ? outside(reason) : hiddenText}</span>`}`;
 }
 
-/** The path of its page. Pure. */
+/** The path of its page. */
 export const recipientPath = (recipient: string): string => `/handlers/${encodeURIComponent(recipient)}`;
 
-/** A count that went no further than `most`. Pure. */
+/** A count that went no further than `most`. */
 export const countText = (n: number, most: number): string => (n < most ? String(n) : `${most} or more`);

@@ -26,7 +26,6 @@ interface Known {
   words: RecipientWords;
 }
 
-/** Pure. */
 export function cardOf(known: readonly Known[], now: Date): SummaryCard {
   const dead = known.reduce((sum, { health }) => sum + health.dead, 0);
   const paused = known.filter(({ health }) => health.pausedBy !== null);

@@ -30,7 +30,6 @@ export interface EndpointPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderEndpoint(page: EndpointPage): Html {
   const { url, openCall, seen } = page;
   return html`<p class="lead">
@@ -121,7 +120,7 @@ export interface RotationPage {
   timeZone: string;
 }
 
-/** What a rotation does, and the button for it. Pure. */
+/** What a rotation does, and the button for it. */
 export function renderRotation({ seen, openCall, timeZone }: RotationPage): Html {
   const { endpoint, secretId } = seen;
   return html`<section class="card">

@@ -138,7 +138,7 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
   process.exitCode = exitCodeOf(outcome.result, asked);
 }
 
-/** Who reconciles, since when and until when. Pure. */
+/** Who reconciles, since when and until when. */
 export function busyText({ isOver, since, until, ...holder }: LeaseHolder): string {
   const who = `Another process is reconciling this database: process ${holder.pid} on ${holder.host}`;
   return isOver
@@ -208,7 +208,7 @@ const sliceJson = ({ slice, rows, calls }: EstimatedSlice) => ({
 
 const shortTime = (time: string | null): string | null => time?.replace(/\.000000Z$/, "Z") ?? null;
 
-/** The exit code of a run. An incomplete run is reported first: slices that were not read may hide drift. Pure. */
+/** The exit code of a run. An incomplete run is reported first: slices that were not read may hide drift. */
 export function exitCodeOf(
   { complete, totals }: Pick<ReconcileResult, "complete" | "totals">,
   { failOnDrift, strict }: { failOnDrift: boolean; strict: boolean },
@@ -221,7 +221,7 @@ export function exitCodeOf(
 
 /**
  * Why a run ends with an exit code other than 0 although its last line says that all is equal. Null if that line gives
- * the reason. Pure.
+ * the reason.
  */
 export function exitReason(
   result: Pick<ReconcileResult, "complete" | "totals">,

@@ -28,7 +28,7 @@ export interface TriageOptions {
   settled: ReadonlySet<Classified>;
 }
 
-/** Decides what to do about each difference. Pure. */
+/** Decides what to do about each difference. */
 export function triage(differing: readonly Classified[], { isRecheck, settled }: TriageOptions): Triaged {
   const sorted: Triaged = { apply: [], recheck: [], overtaken: [] };
   for (const one of differing) {
@@ -90,7 +90,7 @@ const overtakenWithinMs = 5 * 60_000;
 /**
  * Classifies a difference. Not stored: missing here. A group with nothing but new data: filled. Any other group by its
  * `updated_at`, with which versions start. Newer at the service: behind. The same: mismatch. Newer here: overtaken if
- * close to the page's `Date`, else mismatch. Of several groups, mismatch counts first, then behind, then filled. Pure.
+ * close to the page's `Date`, else mismatch. Of several groups, mismatch counts first, then behind, then filled.
  */
 export function classify(object: DifferentObject, answer: AnswerFacts): Classified {
   const { resource, id } = object;

@@ -28,7 +28,7 @@ export interface DecodedAnswer {
   unbelieved: GroupState[];
 }
 
-/** Decodes an answer's objects of one resource, and the orders embedded in its transactions. Pure. */
+/** Decodes an answer's objects of one resource, and the orders embedded in its transactions. */
 export function decodeAnswer(
   {
     resource,

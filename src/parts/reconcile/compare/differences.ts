@@ -16,13 +16,13 @@ type Json = Readonly<Record<string, unknown>>;
 /** Fields that say when an object changed, not what changed. */
 export const changeTimeFields: ReadonlySet<string> = new Set(["source_updated_at", "version", "updated_at"]);
 
-/** Which fields differ, and how, money first, without personal values. Pure. */
+/** Which fields differ, and how, money first, without personal values. */
 export function differencesOf(object: DifferentObject): Difference[] {
   const resource = resourceNamed(object.resource);
   return wholeDifferencesOf(object).map((difference) => withoutPersonalData(resource, difference));
 }
 
-/** The same with personal values, for a page of somebody who may see them: never to be stored. Pure. */
+/** The same with personal values, for a page of somebody who may see them: never to be stored. */
 export function wholeDifferencesOf(object: DifferentObject): Difference[] {
   const resource = resourceNamed(object.resource);
   const booked = bookedFields(resource);
@@ -37,7 +37,7 @@ export function wholeDifferencesOf(object: DifferentObject): Difference[] {
 
 /**
  * The differences of a group that are new to the mirror. It holds a transaction twice: as itself and as embedded in its
- * order. What one of the two already has was not missed. Pure.
+ * order. What one of the two already has was not missed.
  */
 export function newDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);

@@ -22,9 +22,7 @@ export interface Coverage {
   gaps: Gap[];
 }
 
-/**
- * The gaps that the intervals leave between `from` and `until`. Null as a start means the first record. Pure.
- */
+/** The gaps that the intervals leave between `from` and `until`. Null as a start means the first record. */
 export function gapsOf(
   intervals: readonly ReadInterval[],
   resource: Resource,
@@ -46,7 +44,7 @@ export function gapsOf(
   return [...gaps, { resource, from: covered, before: until }];
 }
 
-/** The time up to which everything from the first record on was read; null where there is none. Pure. */
+/** The time up to which everything from the first record on was read; null where there is none. */
 export function contiguousUntil(intervals: readonly ReadInterval[], resource: Resource, until: string): string | null {
   const [gap] = gapsOf(intervals, resource, { from: null, until });
   return gap === undefined ? until : gap.from;
@@ -60,7 +58,7 @@ function compareStart(a: string | null, b: string | null): number {
   return a < b ? -1 : 1;
 }
 
-/** Computes whether everything was read: every resource, without a gap. Pure. */
+/** Computes whether everything was read: every resource, without a gap. */
 export function computeCoverage(
   intervals: readonly ReadInterval[],
   range: { from: string | null; until: string },

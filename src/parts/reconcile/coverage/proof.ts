@@ -104,7 +104,7 @@ async function everRead(db: Knex): Promise<ReadonlySet<string>> {
 
 /**
  * Of the parts that count; `wasRead`: there were such parts once. Where changes to older objects were read until a time
- * (`changesUntil`), nothing is proved after it, whatever was read of later ones. Pure.
+ * (`changesUntil`), nothing is proved after it, whatever was read of later ones.
  */
 export function proofOf(
   resource: Resource,
@@ -133,7 +133,7 @@ export function proofOf(
 /** A night and half a day: a proof that ends earlier shows that a run was left out. */
 const usualLagMs = 36 * 3_600_000;
 
-/** By how much a list's last proof is too old for a night to have been kept; 0 where it is not, or was never. Pure. */
+/** By how much a list's last proof is too old for a night to have been kept; 0 where it is not, or was never. */
 export function lateByMs({ lastProved }: Pick<ListProof, "lastProved">, now: Date): number {
   const lagMs = lastProved === null ? 0 : now.getTime() - lastProved.getTime();
   return lagMs > usualLagMs ? lagMs : 0;
@@ -146,7 +146,7 @@ export interface Unproved {
   awaitedFrom: Date | null;
 }
 
-/** Judge a gap before it is cut for a page: how old it is, no part of it says. Pure. */
+/** Judge a gap before it is cut for a page: how old it is, no part of it says. */
 export function unprovedOf(proof: ListProof, now: Date): Unproved {
   const { resource, lastProved, gaps } = proof;
   if (lastProved !== null && lastProved >= now) return { gaps, awaitedFrom: null };
@@ -168,7 +168,7 @@ export interface ProvedDay {
 
 /**
  * How a list is proved between two moments, a day as people count it. `parts` with the newest read first; what `now`
- * (service time) has not reached cannot be proved. `awaitedFrom` as of `unprovedOf`. Pure.
+ * (service time) has not reached cannot be proved. `awaitedFrom` as of `unprovedOf`.
  */
 export function dayOf(
   parts: readonly ProvedPart[],

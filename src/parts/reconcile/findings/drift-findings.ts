@@ -116,7 +116,7 @@ export interface AmountAtRisk {
 
 /**
  * The amount at risk of a difference: the difference in money where there is one; the whole amount where the object is
- * missing or its status differs; otherwise 0. Null for objects without an amount. Pure.
+ * missing or its status differs; otherwise 0. Null for objects without an amount.
  */
 export function amountAtRisk(
   { resource, stored, groups }: DifferentObject,
@@ -177,7 +177,7 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
   );
 }
 
-/** Why mirror and service differ, as far as the evidence shows. Pure. */
+/** Why mirror and service differ, as far as the evidence shows. */
 export function causeOf(facts: CauseFacts): FindingCause {
   if (facts.class === "missing_there") return "out_of_band_edit";
   // The mirror had this state once and shows another one now: the row was edited by hand.
@@ -291,7 +291,7 @@ const editedRow = ({ resource, id, columns }: InconsistentRow): Finding =>
     evidence: { columns },
   });
 
-/** Adds the command that repairs a row which no read can. It takes a person's decision. Pure. */
+/** Adds the command that repairs a row which no read can. It takes a person's decision. */
 export const withRemedy = (finding: Finding): Finding => ({
   ...finding,
   evidence: {

@@ -84,11 +84,11 @@ export function findingsOfObject(db: Knex, { resource, id }: { resource: string;
     .limit(50);
 }
 
-/** Whether a heal of its object closes a finding. Pure. */
+/** Whether a heal of its object closes a finding. */
 export const isHealedByHand = ({ class: kind }: Pick<FindingRow, "class">): boolean =>
   (driftClasses as readonly string[]).includes(kind);
 
-/** Whether the values of a field are amounts in minor units. Pure. */
+/** Whether the values of a field are amounts in minor units. */
 export const holdsMoney = (resource: string | null, field: string): boolean =>
   mirrorResources.some((known) => known.name === resource && allColumns(known)[field]?.holds === "money");
 
@@ -147,7 +147,7 @@ export async function countOpenFindings(
   }));
 }
 
-/** Changes whenever a decision on the finding would have to be thought over: its state, or what it says. Pure. */
+/** Changes whenever a decision on the finding would have to be thought over: its state, or what it says. */
 export function findingVersion(finding: FindingRow): string {
   const { state, first_seen, healed_at, ack_at, differences, amount_at_risk_minor } = finding;
   const decided = [state, first_seen, healed_at, ack_at, differences, amount_at_risk_minor];

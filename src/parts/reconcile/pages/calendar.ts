@@ -33,7 +33,7 @@ export interface CalendarDay {
 
 type Month = Pick<LocalTime, "year" | "month">;
 
-/** The month that an address names; that of `now` where it names none, or one to come. Pure. */
+/** The month that an address names; that of `now` where it names none, or one to come. */
 export function monthOf(text: string | null, now: Date, timeZone: string): Month {
   const { year, month } = localTimeIn(timeZone)(now);
   const [, y, m] = /^([12]\d{3})-(0[1-9]|1[0-2])$/.exec(text ?? "") ?? [];
@@ -42,7 +42,7 @@ export function monthOf(text: string | null, now: Date, timeZone: string): Month
   return y !== undefined && isPast ? named : { year, month };
 }
 
-/** When a month begins, and when the next one does. Pure. */
+/** When a month begins, and when the next one does. */
 export const boundsOf = ({ year, month }: Month, timeZone: string): { from: Date; before: Date } => ({
   from: beginningOfDay({ year, month, day: 1 }, timeZone),
   before: beginningOfDay({ year, month: month + 1, day: 1 }, timeZone),
@@ -50,7 +50,7 @@ export const boundsOf = ({ year, month }: Month, timeZone: string): { from: Date
 
 /**
  * What is proved of a month that has begun. `proofs` of the whole history, since how old a gap is no part of it says;
- * `parts` that overlap the month, the newest read first. `now` is service time. Pure.
+ * `parts` that overlap the month, the newest read first. `now` is service time.
  */
 export function calendarOf(
   { year, month }: Month,

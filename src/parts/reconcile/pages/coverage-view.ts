@@ -14,7 +14,6 @@ export interface CoveragePage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
   return html`${renderTrust(trust)}
     <section>

@@ -119,7 +119,7 @@ async function requireFinding(db: Knex, id = ""): Promise<FindingRow> {
   return found;
 }
 
-/** Whether there is something that only a visitor with `person:read` sees. Pure. */
+/** Whether there is something that only a visitor with `person:read` sees. */
 const holdsMore = (finding: FindingRow): boolean =>
   JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
 
@@ -153,14 +153,12 @@ async function filterOf(db: Knex, query: URLSearchParams, { session }: Visitor):
   };
 }
 
-/** Pure. */
 function cursorOf(text: string | null): FindingCursor | undefined {
   const [, name, id] = /^([a-z]+)\.(\d{1,15})$/.exec(text ?? "") ?? [];
   const severity = severities.find((known) => known === name);
   return severity === undefined || id === undefined ? undefined : { severity, id };
 }
 
-/** Pure. */
 function commandOf({ states, object }: FindingFilter): string {
   if (object !== undefined) return `node src/bin/tallyhook.js findings list --all | grep ${quoted(object)}`;
   if (states.length > 2) return "node src/bin/tallyhook.js findings list --all";

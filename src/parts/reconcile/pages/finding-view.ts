@@ -31,7 +31,6 @@ export interface FindingPage {
   now: Date;
 }
 
-/** Pure. */
 export function renderFinding(page: FindingPage): Html {
   const { finding, seesPersons, timeZone, now } = page;
   const { resource, object_id: id } = finding;
@@ -92,7 +91,7 @@ export function renderFinding(page: FindingPage): Html {
     ${renderDifferences(finding, seesPersons)} ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
 }
 
-/** An id with the link to the page of its object. Pure. */
+/** An id with the link to the page of its object. */
 export const objectId = (resource: string, id: string): Html =>
   isResource(resource) ? wholeObjectLink(resource, id) : copyableId(withoutControls(id));
 
@@ -108,7 +107,7 @@ export interface ValueOf {
   currency: string | null;
 }
 
-/** A JSON value as people read it, marked where it is hidden. Pure. */
+/** A JSON value as people read it, marked where it is hidden. */
 export function valueCell(value: unknown, of?: ValueOf): Html {
   if (value === null || value === undefined) return html`<span class="hint">nothing</span>`;
   if (value === hidden) return html`<span class="hint">differs; personal, not shown</span>`;
@@ -152,7 +151,7 @@ function renderDifferences(finding: FindingRow, seesPersons: boolean): Html {
 
 const longestField = 80;
 
-/** The name of a field, which may come from the service. Pure. */
+/** The name of a field, which may come from the service. */
 export const fieldCell = (field: string): Html =>
   html`<bdi>${withoutControls(field).slice(0, longestField).toWellFormed()}</bdi>`;
 

@@ -32,7 +32,6 @@ export const shownStates = {
   any: findingStates,
 } as const;
 
-/** Pure. */
 export function renderFindings(page: FindingsPage): Html {
   const { findings, open, query, cases } = page;
   return html`${renderSums(open)}${renderFilters(page)}
@@ -146,6 +145,6 @@ function fieldsOf({ class: kind, differences }: FindingRow): string {
 export const atRiskOf = ({ amount_at_risk_minor: minor, currency }: FindingRow): Html | string =>
   minor === null ? "–" : money(minor, currency);
 
-/** How long it lasts, or lasted. Pure. */
+/** How long it lasts, or lasted. */
 export const ageOf = ({ first_seen: first, healed_at: healed }: FindingRow, now: Date): string =>
   durationText((healed ?? now).getTime() - first.getTime());

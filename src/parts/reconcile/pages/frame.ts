@@ -9,7 +9,7 @@ const pages = [
 
 export type Tab = (typeof pages)[number]["name"];
 
-/** A page of the group, with the way to the others. Pure. */
+/** A page of the group, with the way to the others. */
 export const framed = (current: Tab, body: Html): Html =>
   html`${tabs("Reconciliation", pages, pages.find(({ name }) => name === current)?.path ?? "")} ${body}`;
 

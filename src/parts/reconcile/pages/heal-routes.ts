@@ -141,7 +141,7 @@ async function pageOf(
   };
 }
 
-/** Which of the two sides are not as the form was decided on. Pure. */
+/** Which of the two sides are not as the form was decided on. */
 function changedSince(form: URLSearchParams, proposal: HealProposal) {
   const [seenMirror, seenService] = versionOf(form).split(".");
   const [mirror, service] = versionToHeal(proposal).split(".");

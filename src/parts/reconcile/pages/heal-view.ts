@@ -25,7 +25,6 @@ export interface HealPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderHeal(page: HealPage): Html {
   const { proposal, seesPersons, timeZone } = page;
   const { object, observedAt, seen } = proposal;
@@ -147,7 +146,7 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
   </section>`;
 }
 
-/** What has changed since the form was made, above the proposal of now. Pure. */
+/** What has changed since the form was made, above the proposal of now. */
 export function renderOutdated({ mirror, service }: { mirror: boolean; service: boolean }): Html {
   const what = [...(mirror ? ["the mirror's row"] : []), ...(service ? ["what the service shows"] : [])];
   return html`<p>

@@ -34,7 +34,6 @@ export interface Ordering {
   nextRunAt: Date;
 }
 
-/** Pure. */
 export function renderRuns({ runs, query, ordering, mayRun, timeZone, now }: RunsPage): Html {
   return html`${renderOrdering(ordering, { mayRun, timeZone })}
     <form class="filters" method="get" action="/reconciliation/runs" role="search">
@@ -229,7 +228,6 @@ export interface RunPage {
   now: Date;
 }
 
-/** Pure. */
 export function renderRun({ run, slices, waiting, holder, timeZone, now }: RunPage): Html {
   const { totals, error } = run;
   return html`<section class="card">

@@ -35,7 +35,7 @@ export interface TrustFacts {
   timeZone: string;
 }
 
-/** What may be said of the mirror as a whole and of each list. It never says more than what reads have shown. Pure. */
+/** What may be said of the mirror as a whole and of each list. It never says more than what reads have shown. */
 export function trustOf(facts: TrustFacts): Trust {
   const lists = facts.proofs.map((proof) => trustOfList(proof, facts));
   const { proofs } = facts;
@@ -152,7 +152,7 @@ const differs = ({ n, amounts }: Drift): string =>
     : `, but ${counted(n, "object differs", "objects differ")}` +
       (amounts.length > 0 ? ` (${amounts.join(", ")} at risk)` : "");
 
-/** A part of a list's history in words, such as `2026-11-03 14:00 UTC to 15:00 UTC`. Pure. */
+/** A part of a list's history in words, such as `2026-11-03 14:00 UTC to 15:00 UTC`. */
 export function gapText({ from, before }: Gap, timeZone: string): string {
   const [start, end] = [from, before].map((at) => (at === null ? null : new Date(at)));
   if (start == null) return `what was created before ${end == null ? "now" : timeText(end, timeZone)}`;
@@ -175,7 +175,7 @@ function driftOf(open: readonly OpenFindings[], resource: string | null): Drift 
   return { n: own.reduce((sum, { n }) => sum + n, 0), amounts: amountsOf(own) };
 }
 
-/** Money at risk by currency, as text. Pure. */
+/** Money at risk by currency, as text. */
 export function amountsOf(rows: readonly OpenFindings[]): string[] {
   const sums = new Map<string, bigint>();
   for (const { currency, amountAtRiskMinor } of rows) {
@@ -190,7 +190,7 @@ const acknowledgedOf = (open: readonly OpenFindings[], resource: string): number
     .filter((row) => row.isDrift && row.isAcknowledged && row.resource === resource)
     .reduce((sum, { n }) => sum + n, 0);
 
-/** The mirror's trust, largest first. Pure. */
+/** The mirror's trust, largest first. */
 export const renderTrust = ({ tone, headline, lists }: Trust): Html =>
   html`<section class="trust ${tone}" aria-labelledby="trust">
     <h2 id="trust">${headline}</h2>

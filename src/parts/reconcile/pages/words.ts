@@ -3,7 +3,7 @@ import type { RunRow } from "../runs/list-runs.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import type { Tone } from "../../../app/dashboard/elements/state.ts";
 
-/** `Orders`: as a list is called on pages. Pure. */
+/** `Orders`: as a list is called on pages. */
 export function listName(resource: string): string {
   const name = withoutControls(resource);
   return `${name.slice(0, 1).toUpperCase()}${name.slice(1)}s`;
@@ -26,7 +26,7 @@ export const classMeanings: Readonly<Record<FindingClass, string>> = {
 export const className = (name: FindingClass): string =>
   name === "identity" ? "broken rule" : name.replaceAll("_", " ");
 
-/** What a finding is about, in a few words. Pure. */
+/** What a finding is about, in a few words. */
 export function findingTitle({ class: kind, identity }: Pick<FindingRow, "class" | "identity">): string {
   if (identity !== null) return `rule ${withoutControls(identity)}`;
   return className(kind as FindingClass);

@@ -55,7 +55,7 @@ export async function finishReconciliation(
   };
 }
 
-/** Everything planned was read, and the coverage by this and earlier runs has no gap. Pure. */
+/** Everything planned was read, and the coverage by this and earlier runs has no gap. */
 const isProved = ({ slices, confirmed }: RunTotals, coverage: Coverage): boolean =>
   slices.failed === 0 && slices.pending === 0 && (confirmed["unsettled"] ?? 0) === 0 && coverage.complete;
 
@@ -95,7 +95,7 @@ export interface RunTotals {
   otherFindings: Record<string, number>;
 }
 
-/** Amounts for JSON: minor units as text, as in the reports' JSON. Pure. */
+/** Amounts for JSON: minor units as text, as in the reports' JSON. */
 export const amountsAsText = (minorByCurrency: Readonly<Record<string, bigint>>): Record<string, string> =>
   Object.fromEntries(Object.entries(minorByCurrency).map(([code, minor]) => [code, String(minor)]));
 

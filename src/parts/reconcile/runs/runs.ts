@@ -256,7 +256,7 @@ export async function isMirrorEmpty(db: Knex): Promise<boolean> {
 
 /**
  * The key of a nightly run: the minute at which it was due, in the deployment's local time. Not its actual start, which
- * may be on the next day. A minute that daylight saving repeats gives one key. Pure.
+ * may be on the next day. A minute that daylight saving repeats gives one key.
  */
 export function nightlyKey(due: Date, timeZone: string): string {
   const local = localTimeIn(timeZone)(due);

@@ -62,7 +62,7 @@ export function spanOfPage(slice: Walked, checkpoint: Checkpoint, page: ServiceP
   };
 }
 
-/** Joins the ranges of consecutive pages. Pure. */
+/** Joins the ranges of consecutive pages. */
 export function joinedRanges(
   { direction }: Pick<Walked, "direction">,
   earlier: ShownObjects | null,

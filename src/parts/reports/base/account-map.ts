@@ -44,7 +44,7 @@ export async function readAccountMap(path: string): Promise<AccountMap> {
   throw new UsageError(`The account map ${path} is wrong. ${found.problem}. ${wanted}`);
 }
 
-/** The map, or the first thing that is wrong with it. Pure. */
+/** The map, or the first thing that is wrong with it. */
 export function checkAccountMap(value: unknown): { accounts: AccountMap } | { problem: string } {
   const parsed = accountMap.safeParse(value);
   if (parsed.success) return { accounts: parsed.data };

@@ -25,21 +25,21 @@ export async function findCurrency(db: Knex, given: string): Promise<string> {
   throw new UsageError(`No transaction is in the currency "${given}". ${possible}`);
 }
 
-/** Separates the thousands of the number that a text begins with: `-1234567.80 USD` → `-1,234,567.80 USD`. Pure. */
+/** Separates the thousands of the number that a text begins with: `-1234567.80 USD` → `-1,234,567.80 USD`. */
 export const grouped = (text: string): string =>
   text.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
 
-/** Prints minor units for people: `12,345.67 USD`. Pure. */
+/** Prints minor units for people: `12,345.67 USD`. */
 export const amountText = (minor: bigint, currency: string, exponents: Exponents): string =>
   grouped(moneyText(minor, currency, exponents));
 
-/** Prints minor units in short, for an axis: `12.5k`. Without known decimals they stay minor units. Pure. */
+/** Prints minor units in short, for an axis: `12.5k`. Without known decimals they stay minor units. */
 export function shortAmount(minor: number, currency: string, exponents: Exponents): string {
   const digits = minorDigits(currency, exponents);
   return digits === null ? `${shortNumber(minor)} minor units` : shortNumber(minor / 10 ** digits);
 }
 
-/** Prints a number in at most three digits and a letter: `1.2M`. Pure. */
+/** Prints a number in at most three digits and a letter: `1.2M`. */
 function shortNumber(value: number): string {
   const steps: [number, string][] = [
     [1e12, "T"],

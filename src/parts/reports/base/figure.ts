@@ -51,7 +51,7 @@ export interface Column {
 
 export type Figure = BarFigure | ColumnFigure;
 
-/** Makes figures from all rows of a report. A figure never mixes currencies. Pure. */
+/** Makes figures from all rows of a report. A figure never mixes currencies. */
 export type MakeFigures = (rows: readonly RowByColumn[], exponents: Exponents) => Figure[];
 
 /** Groups rows by their value in a column, in the order of the values. */

@@ -19,13 +19,13 @@ export interface Period extends Days {
 export const earliestDay = "2000-01-01";
 export const latestDay = "2100-12-31";
 
-/** Whether a text is a month that can be closed, as in `2026-10`. Pure. */
+/** Whether a text is a month that can be closed, as in `2026-10`. */
 export const isMonth = (text: string): boolean =>
   /^\d{4}-(0[1-9]|1[0-2])$/.test(text) && text >= earliestDay.slice(0, 7) && text <= latestDay.slice(0, 7);
 
 /**
  * Reads `--from` and `--to`: days, or months, which mean their first and last day. `from` defaults to the first day of
- * the month of `to`; `to` defaults to today, or to the end of a month given as `from`. Pure. Throws `UsageError`.
+ * the month of `to`; `to` defaults to today, or to the end of a month given as `from`. Throws `UsageError`.
  */
 export function parseDays(given: { from?: string; to?: string }, today: string): Days {
   const first = given.from === undefined ? undefined : dayOf("--from", given.from, "first");

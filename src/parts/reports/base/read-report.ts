@@ -122,7 +122,7 @@ export interface ReportQuery {
   finalUntil?: string;
 }
 
-/** The statement that reads the rows, every cell as text. Pure. */
+/** The statement that reads the rows, every cell as text. */
 function rowsQuery({ report, period, asOf, currency, accounts, region, finalUntil }: ReportQuery): {
   sql: string;
   bindings: (string | null)[];

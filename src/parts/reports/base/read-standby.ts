@@ -100,7 +100,7 @@ async function waitForReplay(pair: Pair, asOf: Date): Promise<Replay> {
   }
 }
 
-/** The latest time whose history the standby has whole. Pure. */
+/** The latest time whose history the standby has whole. */
 const fixedBefore = ({ until }: Replay): Date => new Date(until.getTime() - historyFixedAfterSeconds * 1_000);
 
 /**

@@ -50,7 +50,7 @@ export interface ReportFacts {
 /** What no report can show: fees and payouts are not in the service's interface. */
 const notShown = "Gross amounts: the service does not report fees and payouts.";
 
-/** The facts as lines, in the same order for every format. Pure. */
+/** The facts as lines, in the same order for every format. */
 export function factLines(about: ReportFacts): [label: string, value: string][] {
   const { period, proof, close } = about;
   return [
@@ -89,13 +89,13 @@ function asOfLine({ asOf, isLive, standby }: Pick<ReportFacts, "asOf" | "isLive"
   return `${asOf} (${since}: a repeat may differ)`;
 }
 
-/** Where the rows were read, in a phrase. Pure. */
+/** Where the rows were read, in a phrase. */
 export function standbyLine({ replayedUntil, lagMs, lagBytes }: StandbyRead): string {
   if (lagBytes === 0) return `a standby that had all of the primary at ${replayedUntil}`;
   return `a standby, ${behind({ lagMs, lagBytes })}: it had what was committed before ${replayedUntil}`;
 }
 
-/** The lag of a standby in a phrase. Pure. */
+/** The lag of a standby in a phrase. */
 export const behind = ({ lagMs, lagBytes }: Pick<StandbyRead, "lagMs" | "lagBytes">): string =>
   `${(lagMs / 1_000).toFixed(1)} s and ${counted(lagBytes, "byte")} behind the primary`;
 
@@ -108,7 +108,7 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
 /** How `resultLine` begins while a period goes on and is proved as far as it says. */
 export const soFar = "SO FAR";
 
-/** The verdict in a sentence, and what to do about it. Pure. */
+/** The verdict in a sentence, and what to do about it. */
 export function resultLine({ proof, period, asOf }: Pick<ReportFacts, "proof" | "period" | "asOf">): string {
   const { verdict, openFindings, openWarnings, readUntil } = proof;
   if (verdict === "INCOMPLETE") {

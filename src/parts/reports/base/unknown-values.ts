@@ -69,7 +69,7 @@ const fields: Readonly<Record<string, string>> = {
   one_currency: "with another currency than before (a contraction in the one, an expansion in the other)",
 };
 
-/** What is not known, in a phrase for each. Pure. */
+/** What is not known, in a phrase for each. */
 export const unknownLine = (unknown: readonly Unknown[]): string =>
   unknown
     .map(({ what, n }) => {

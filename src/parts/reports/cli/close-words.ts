@@ -12,7 +12,7 @@ import {
 } from "../close/hindrance.ts";
 import type { Preparation } from "../close/prepare-month.ts";
 
-/** Why a month is not closed, with the commands that help. Pure. */
+/** Why a month is not closed, with the commands that help. */
 export const refusalText = (why: CloseRefusal): string =>
   [
     ...refusalLines(why, lineOf),
@@ -61,7 +61,7 @@ function commandsFor(hindrance: Hindrance): string[] {
   }
 }
 
-/** What a run is asked for to read these parts. Pure. */
+/** What a run is asked for to read these parts. */
 function rangeOf(parts: readonly UnreadPart[]): string {
   const froms = parts.map(({ from_utc: from }) => from ?? "").sort();
   const last = parts
@@ -81,7 +81,7 @@ export const notPrepared = (month: string): ActRefused =>
 
 /**
  * What a command that closes alone passes over, for its user to read before; null where nothing is. `standing`: what
- * somebody prepared. Pure.
+ * somebody prepared.
  */
 export function whatIsSkipped(
   setting: FourEyes,

@@ -36,7 +36,7 @@ export interface CloseDeps {
   assertAllowed?: (trx: Knex.Transaction) => Promise<void>;
 }
 
-/** What acts on a preparation are decided on. Pure. */
+/** What acts on a preparation are decided on. */
 export const versionOfPreparation = (standing: Pick<Preparation, "id"> | null): string => String(standing?.id ?? 0);
 
 const signerOf = ({ actor }: ActCall<unknown>): Signer => ({

@@ -160,7 +160,7 @@ export class ChangedSinceShown extends ActRefused {
   }
 }
 
-/** How the reports differ from those that were shown, a sentence each. Pure. */
+/** How the reports differ from those that were shown, a sentence each. */
 function reportChanges(shown: readonly ReportFacts[], found: readonly ReportFacts[]): string[] {
   const after = new Map(found.map((about) => [about.report, about]));
   const changes = shown.flatMap(({ report, sha256, rows, proof: { verdict } }) => {

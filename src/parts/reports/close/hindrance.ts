@@ -80,7 +80,7 @@ export class CloseRefused extends ActRefused {
   }
 }
 
-/** The refusal in lines. A door gives `lineOf` to say more about a hindrance. Pure. */
+/** The refusal in lines. A door gives `lineOf` to say more about a hindrance. */
 export function refusalLines(
   { month, verdicts, hindrances }: CloseRefusal,
   lineOf: (hindrance: Hindrance) => string = sentenceOf,
@@ -94,7 +94,7 @@ export function refusalLines(
 
 const shownAtMost = 5;
 
-/** What is wrong, and what to do, as far as that is the same at every door. Pure. */
+/** What is wrong, and what to do, as far as that is the same at every door. */
 export function sentenceOf(hindrance: Hindrance): string {
   switch (hindrance.check) {
     case "over": {
@@ -151,7 +151,7 @@ export function sentenceOf(hindrance: Hindrance): string {
   }
 }
 
-/** `orders, transactions of 2026-11-03; customers up to 2026-11-30`. Pure. */
+/** `orders, transactions of 2026-11-03; customers up to 2026-11-30`. */
 function daysText(parts: readonly UnreadPart[]): string {
   const byDays = new Map<string, string[]>();
   for (const { resource, from_day: from, to_day: to } of parts) {

@@ -65,7 +65,7 @@ export interface Manifest {
 /** The first version has no `prepared_by`, and is still what is written where there is none. */
 const [oneName, twoNames] = [1, 2] as const;
 
-/** One JSON array a line. Pure. */
+/** One JSON array a line. */
 export function manifestText({ facts, members }: Manifest): string {
   const version = facts.prepared_by === null ? oneName : twoNames;
   const stated = factNames.filter((name) => version === twoNames || name !== "prepared_by");
@@ -79,7 +79,7 @@ export function manifestText({ facts, members }: Manifest): string {
 
 /**
  * The members that a manifest names. The hash of the text must have been verified: it throws if the text is not a
- * manifest. Pure.
+ * manifest.
  */
 export function membersOf(manifest: string): Member[] {
   return manifest
@@ -97,7 +97,7 @@ export function membersOf(manifest: string): Member[] {
 export const sha256Of = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /**
- * A sentence for each fact that the manifest states otherwise. Pure.
+ * A sentence for each fact that the manifest states otherwise.
  *
  * @param manifest its hash must have been verified
  */
@@ -117,7 +117,7 @@ export function factDifferences(manifest: string, found: CloseFacts): string[] {
 const shown = (value: string | null | undefined): string =>
   value === null || value === undefined ? "nothing" : JSON.stringify(value);
 
-/** A sentence for each member that differs from what was sealed. Pure. */
+/** A sentence for each member that differs from what was sealed. */
 export function memberDifferences(sealed: readonly Member[], found: readonly (Member | BrokenMember)[]): string[] {
   const foundByName = new Map(found.map((member) => [member.name, member]));
   const sealedNames = new Set(sealed.map(({ name }) => name));

@@ -185,7 +185,7 @@ async function endPreparation(
   return ended.length > 0;
 }
 
-/** Whether two signers are one person, as far as that can be told. Pure. */
+/** Whether two signers are one person, as far as that can be told. */
 export const isSamePerson = (one: Signer, other: Signer): boolean =>
   (one.accountId !== null && one.accountId === other.accountId) || comparable(one.name) === comparable(other.name);
 
@@ -210,7 +210,7 @@ interface ApproveSteps {
   record?: (trx: Knex.Transaction, close: Close) => Promise<void>;
 }
 
-/** Why this person may not close what was prepared; null if they may. Pure. */
+/** Why this person may not close what was prepared; null if they may. */
 export function whyNotApprove({
   preparation,
   by,
@@ -309,12 +309,12 @@ async function assertAsPrepared(trx: Knex.Transaction, approval: Approval): Prom
   if (changes.length > 0) throw new ChangedSinceShown(month, changes);
 }
 
-/** The verdict without that of a single report's rows. Pure. */
+/** The verdict without that of a single report's rows. */
 const verdictOfAll = (reports: readonly ReportFacts[]): Verdict =>
   reports.find(({ report }) => allReports.find(({ name }) => name === report)?.failsOn === undefined)?.proof.verdict ??
   "INCOMPLETE";
 
-/** Where sums differ, a sentence each. Pure. */
+/** Where sums differ, a sentence each. */
 function bookedChanges(before: readonly Booked[], after: readonly Booked[]): string[] {
   const key = ({ currency, kind, isLate }: Booked) => `${currency} ${kind}${isLate ? ", late" : ""}`;
   const [old, found] = [before, after].map((all) => new Map(all.map((each) => [key(each), each])));

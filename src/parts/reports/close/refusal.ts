@@ -54,7 +54,7 @@ async function findHindrance(
   return null;
 }
 
-/** `YYYY-MM`. Pure. */
+/** `YYYY-MM`. */
 export function monthAfter(month: string): string {
   const [year, number] = month.split("-").map(Number);
   return new Date(Date.UTC(year ?? 0, number ?? 1, 1)).toISOString().slice(0, 7);
@@ -124,7 +124,7 @@ export async function findHindrances(db: Knex, month: string, period: Period, at
   return [{ check: "verdict", verdict: proof.verdict }];
 }
 
-/** The names of reports by verdict. Pure. */
+/** The names of reports by verdict. */
 function verdictsOf(abouts: readonly ReportFacts[]): CloseRefusal["verdicts"] {
   const verdicts = [...new Set(abouts.map(({ proof }) => proof.verdict))];
   return verdicts

@@ -63,7 +63,7 @@ export async function readCloses(db: Knex): Promise<StoredClose[]> {
   }));
 }
 
-/** Problems in the row of a close, and in its link to the close before it. Pure. */
+/** Problems in the row of a close, and in its link to the close before it. */
 function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
   const { facts, covers, sha256, manifest } = close;
   if (covers !== "everything") {
@@ -237,7 +237,7 @@ interface Stated {
 
 /**
  * The seal of a close whose `sha256_covers` is 'results': SHA-256 of what it states about its month and of each
- * report's name, result and rows, one JSON array a line. Only earlier versions sealed this way. Pure.
+ * report's name, result and rows, one JSON array a line. Only earlier versions sealed this way.
  */
 export function resultsSha256(
   { month, timeZone, asOf, verdict, reason }: Stated,
@@ -258,7 +258,7 @@ export function resultsSha256(
 
 /**
  * The seal of a close whose `sha256_covers` is 'rows': SHA-256 of the reports' names and the hashes of their rows, in
- * the order of the catalogue. Only earlier versions sealed this way. Pure.
+ * the order of the catalogue. Only earlier versions sealed this way.
  */
 export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha256">[]): string {
   const place = (name: string): number => allReports.findIndex((report) => report.name === name);

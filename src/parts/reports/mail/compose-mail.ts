@@ -8,7 +8,7 @@ import { type ReportDeps, type ReportRequest, writeReport } from "../write-repor
 /** The worst first: the subject of a mail names the worst verdict in it. */
 const verdicts: readonly Verdict[] = ["INCOMPLETE", "FAIL", "PASS"];
 
-/** Composes the mail with the reports of one period: their facts in the text, their rows attached. Pure. */
+/** Composes the mail with the reports of one period: their facts in the text, their rows attached. */
 export function composeMail(
   reports: readonly [AttachedReport, ...AttachedReport[]],
   { to, messageId }: Pick<Mail, "to" | "messageId">,
@@ -67,7 +67,7 @@ const tooLarge = (format: MailFormat): string =>
 
 const zoneOf = ([first]: readonly AttachedReport[]): string => `days of ${first?.about.period.timeZone}`;
 
-/** The command that gives the same rows again; for a closed month, the frozen ones. Pure. */
+/** The command that gives the same rows again; for a closed month, the frozen ones. */
 function commandFor({ report, period, asOf, close }: ReportFacts): string {
   const time = close === null ? ` --as-of ${asOf}` : "";
   return `tallyhook report ${report} --from ${period.from} --to ${period.to}${time}`;

@@ -16,7 +16,7 @@ export interface MailedPeriod extends Days {
   key: string;
 }
 
-/** Checks REPORTS_MAIL against the existing reports. Pure. Throws `ConfigurationError` that suggests valid names. */
+/** Checks REPORTS_MAIL against the existing reports. Throws `ConfigurationError` that suggests valid names. */
 export function mailPlanOf(wished: readonly { name: string; word: Kind | null }[]): MailPlan {
   const named = wished.map(({ name, word }) => ({
     report: reportNamed(name),
@@ -36,7 +36,7 @@ function reportNamed(name: string): Report {
   }
 }
 
-/** The last day and month that ended before `now`, each only if reports are mailed for it. Pure. */
+/** The last day and month that ended before `now`, each only if reports are mailed for it. */
 export function periodsBefore(now: Date, timeZone: string, plan: MailPlan): MailedPeriod[] {
   const today = dayIn(timeZone, now);
   const yesterday = daysBefore(today, 1);
@@ -48,7 +48,7 @@ export function periodsBefore(now: Date, timeZone: string, plan: MailPlan): Mail
   ];
 }
 
-/** The reports that are mailed for a period. Pure. */
+/** The reports that are mailed for a period. */
 export const reportsOf = (plan: MailPlan, key: string): readonly Report[] =>
   key.startsWith("month:") ? plan.month : plan.day;
 

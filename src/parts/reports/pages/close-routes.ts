@@ -265,7 +265,6 @@ function withPatience<Deps extends CloseDeps, Input extends { month: string }, D
   };
 }
 
-/** Pure. */
 function inWords(error: unknown): Html {
   if (error instanceof ChangedSinceShown) {
     return html`<p>What counts has changed since it was prepared:</p>
@@ -292,7 +291,7 @@ function accountsOrPage(form: URLSearchParams) {
   }
 }
 
-/** Where a month stands, in few words. Pure. */
+/** Where a month stands, in few words. */
 export function headlineOf({ close, preparation, checks }: MonthState): {
   headline: string;
   tone: Tone;

@@ -17,7 +17,6 @@ export interface ClosedMonths {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMonths): Html {
   return html`${reportTabs("/reports/close")}
     <section class="card">
@@ -73,7 +72,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
 
 export const monthAddress = (month: string): string => `/reports/close/${encodeURIComponent(month)}`;
 
-/** As in `October 2026`. Pure. */
+/** As in `October 2026`. */
 export const monthName = (month: string): string =>
   new Date(`${month}-01T00:00:00Z`).toLocaleDateString("en-GB", {
     month: "long",
@@ -81,7 +80,6 @@ export const monthName = (month: string): string =>
     timeZone: "UTC",
   });
 
-/** Pure. */
 export function renderVerified(
   { closes, problems }: { closes: readonly CloseCheck[]; problems: readonly string[] },
   timeZone: string,

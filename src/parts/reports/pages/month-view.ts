@@ -30,7 +30,6 @@ export interface MonthPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderMonth(page: MonthPage): Html {
   const { state: month, work, failure, timeZone } = page;
   if (month.close !== null) return renderClosed(month.close, page);
@@ -191,7 +190,7 @@ function renderPreparation(preparation: Preparation, page: MonthPage): Html {
     ${renderPrepared(preparation)}`;
 }
 
-/** The hashes that are approved, and the sums behind them. Pure. */
+/** The hashes that are approved, and the sums behind them. */
 function renderPrepared({ month, asOf, reports, booked }: Preparation): Html {
   return html`${hashTable(
     reports.map(({ report, proof, rows, sha256 }) => ({
@@ -244,7 +243,7 @@ const hashTable = (reports: readonly Hashed[], addressFor: (report: string) => s
     { caption: "Reports", empty: html`There is no report.` },
   );
 
-/** The page before what cannot be undone. Pure. */
+/** The page before what cannot be undone. */
 export function renderApprove(preparation: Preparation): Html {
   const { month, preparedBy } = preparation;
   return html`<form class="card" method="post" action="${monthAddress(month)}/approve">

@@ -14,11 +14,11 @@ export const accountNames = Object.keys(defaultAccounts) as (keyof AccountMap)[]
 /** Accounts have a field each: a path, as the command takes one, would name a file of the server. */
 export const accountField = (name: string): string => `account-${name}`;
 
-/** Whether an address asks for the report itself, or for its form. Pure. */
+/** Whether an address asks for the report itself, or for its form. */
 export const isAsked = (query: URLSearchParams): boolean =>
   [...optionNames, ...accountNames.map(accountField)].some((name) => query.has(name));
 
-/** What the command would make of the same options. Throws its `UsageError`. Pure. */
+/** What the command would make of the same options. Throws its `UsageError`. */
 export function requestOf(report: Report, query: URLSearchParams): Omit<ReportRequest, "format"> {
   const [from, to, asOf, currency] = optionNames.map((name) => given(query, name));
   const at = asOf === undefined ? undefined : readInstant(asOf);
@@ -29,7 +29,7 @@ export function requestOf(report: Report, query: URLSearchParams): Omit<ReportRe
   return { report, from, to, asOf: at, currency, accounts: accountsOf(query) };
 }
 
-/** The accounts of a form; undefined where they are the default ones, or absent. Throws `UsageError`. Pure. */
+/** The accounts of a form; undefined where they are the default ones, or absent. Throws `UsageError`. */
 export function accountsOf(form: URLSearchParams): AccountMap | undefined {
   const typed = accountNames.map((name) => [name, given(form, accountField(name))] as const);
   const isDefault = typed.every(([name, text]) => text === undefined || text === defaultAccounts[name]);
@@ -44,7 +44,7 @@ function given(query: URLSearchParams, name: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
-/** The command that prints the same. Pure. */
+/** The command that prints the same. */
 export function commandOf(report: string, query: URLSearchParams): string {
   const options = optionNames.flatMap((name) => {
     const text = given(query, name);

@@ -134,7 +134,7 @@ function requireReport({ params, visitor }: PageRequest): Report {
   return report;
 }
 
-/** What is no month or day is not recorded: it may be anything. Pure. */
+/** What is no month or day is not recorded: it may be anything. */
 function dayIn(query: URLSearchParams, name: string): string | null {
   const given = query.get(name) ?? "";
   return /^\d{4}-\d{2}(?:-\d{2})?$/.test(given) ? given : null;

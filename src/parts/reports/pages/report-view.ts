@@ -12,7 +12,6 @@ import { table } from "../../../app/dashboard/elements/table.ts";
 import { tabs } from "../../../app/dashboard/elements/tabs.ts";
 import { accountField, accountNames } from "./report-options.ts";
 
-/** Pure. */
 export function renderReports(reports: readonly Report[]): Html {
   return html`${reportTabs("/reports")}
     <p class="lead">
@@ -31,7 +30,6 @@ export function renderReports(reports: readonly Report[]): Html {
     )}`;
 }
 
-/** Pure. */
 export const reportTabs = (current: "/reports" | "/reports/close"): Html =>
   tabs(
     "Reports",
@@ -52,7 +50,6 @@ export interface ReportForm {
   problem: string | null;
 }
 
-/** Pure. */
 export function renderReportForm({ report, query, timeZone, problem }: ReportForm): Html {
   const value = (name: string): string => withoutControls(query.get(name) ?? "").slice(0, 200);
   const described = problem === null ? false : html`aria-describedby="problem"`;
@@ -75,7 +72,7 @@ export function renderReportForm({ report, query, timeZone, problem }: ReportFor
     </p>`;
 }
 
-/** Fields for the accounts that the journal books to. Pure. */
+/** Fields for the accounts that the journal books to. */
 export function renderAccounts(query: URLSearchParams): Html {
   return html`<details class="across">
     <summary>Accounts of the journal</summary>
@@ -114,7 +111,6 @@ const formatNames = {
   beancount: "beancount",
 } as const;
 
-/** Pure. */
 export function renderDocument(
   report: Report,
   { about, columns, exponents, figures, shown, sums }: ReportDocument,

@@ -5,7 +5,7 @@ import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 
 /**
  * Puts a `'` before a text that a spreadsheet would run. Only text can be hostile: numbers and dates are our own, and a
- * number may begin with a minus sign. Pure.
+ * number may begin with a minus sign.
  */
 export const defuse = (cell: Cell, kind: ColumnKind): string => {
   if (cell === null) return "";

@@ -46,13 +46,13 @@ export function collectDocument(
   };
 }
 
-/** What stands above a column. Pure. */
+/** What stands above a column. */
 export function headText({ name, kind }: Column): string {
   const unit = kind === "time" ? " (UTC)" : kind === "percent" && !name.includes("percent") ? " %" : "";
   return `${name.replaceAll("_", " ")}${unit}`;
 }
 
-/** The cells of a row as people read them. Pure. */
+/** The cells of a row as people read them. */
 export const cellTexts = (columns: readonly Column[], row: Row, exponents: Exponents): string[] =>
   readable(columns, row, exponents).map((cell, n) => (cell === null ? "" : print(cell, columns[n]?.kind ?? "text")));
 
@@ -63,6 +63,6 @@ function print(cell: string, kind: Column["kind"]): string {
 
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** What people call a report. Pure. */
+/** What people call a report. */
 export const titleOf = (report: string): string =>
   report === "mrr" ? "Monthly recurring revenue" : capital(report.replaceAll("-", " "));

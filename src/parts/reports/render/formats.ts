@@ -13,7 +13,7 @@ const journals = ["ledger", "beancount"] as const;
 export const formats = [...everyReports, ...journals] as const;
 export type Format = (typeof formats)[number];
 
-/** The formats that a report can be written in. Pure. */
+/** The formats that a report can be written in. */
 export const formatsOf = ({ takesAccounts }: Pick<Report, "takesAccounts">): readonly Format[] =>
   takesAccounts === true ? formats : everyReports;
 

@@ -24,7 +24,7 @@ const signs = { PASS: "✓", FAIL: "✕", INCOMPLETE: "…" } as const;
 
 /**
  * A self-contained page: no script, and a content security policy that forbids loading anything. Wide tables are
- * printed in landscape. Pure.
+ * printed in landscape.
  */
 function renderPage(about: ReportFacts, body: readonly (Html | null)[], isWide: boolean): string {
   const lines = new Map(factLines(about));
@@ -87,7 +87,7 @@ const renderLine = ([label, value]: readonly [string, string]): Html =>
   html`<dt>${label}</dt>
     <dd class="${label === "SHA-256" ? "hash" : "text"}">${withoutControls(value)}</dd>`;
 
-/** Renders the rows and their sums. The header is repeated on every printed page. Pure. */
+/** Renders the rows and their sums. The header is repeated on every printed page. */
 function renderRows({ about, columns, exponents, shown, sums }: ReportDocument): Html {
   if (about.rows === 0) return html`<p class="none">There is nothing to show for this period.</p>`;
   const left = about.rows - shown.length;
@@ -245,5 +245,5 @@ function styleOf(orientation: "portrait" | "landscape", footer: string): string 
   @bottom-right { content: counter(page) " / " counter(pages); ${margin} } }${rules}`;
 }
 
-/** Drops every character that could end a CSS string or the style element. Pure. */
+/** Drops every character that could end a CSS string or the style element. */
 const cssText = (text: string): string => text.replace(/[^\w .,:/-]/g, "");

@@ -54,7 +54,7 @@ export function createTotals(columns: readonly Column[]): Totals {
 
 /**
  * Cells for people: money as a decimal number of the row's currency, or marked as minor units if the decimals are not
- * known; the rest unchanged. Pure.
+ * known; the rest unchanged.
  */
 export function readable(columns: readonly Column[], row: Row, exponents: Exponents): Cell[] {
   const currency = row[columns.findIndex(({ name }) => name === "currency")] ?? null;

@@ -21,7 +21,7 @@ export const patterns = html`<svg class="patterns" aria-hidden="true" focusable=
   </defs>
 </svg>`;
 
-/** Renders drawings with captions, each with a description for screen readers. Pure. */
+/** Renders drawings with captions, each with a description for screen readers. */
 export function renderFigures(figures: readonly Figure[]): Html | null {
   if (figures.length === 0) return null;
   return html`<section class="figures" aria-label="Charts">${figures.map(renderFigure)}</section>`;
@@ -64,7 +64,7 @@ const barHeight = 15;
 /** The approximate width of a character, in units of the drawing. */
 const characterWidth = 6;
 
-/** The inside of an `<svg>` and its size. Pure. */
+/** The inside of an `<svg>` and its size. */
 function drawBars({ bars }: BarFigure, width: number): { height: number; drawing: Html } {
   const ends = bars.flatMap(({ from, to }) => [from, to]);
   const [min, max] = [Math.min(0, ...ends), Math.max(0, ...ends)];
@@ -111,7 +111,7 @@ const plot = { top: 22, left: 54, bottom: columnsHeight - 40 };
 /** The width of a label below a column. */
 const labelWidth = 76;
 
-/** The inside of an `<svg>` and its size. Pure. */
+/** The inside of an `<svg>` and its size. */
 function drawColumns({ columns, axis, thresholds }: ColumnFigure, width: number): { height: number; drawing: Html } {
   const totals = columns.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0));
   const scale = scaleFor([...totals, ...thresholds.map(({ value }) => value)]);
@@ -180,7 +180,7 @@ export interface Scale {
   ticks: readonly number[];
 }
 
-/** About `wanted` ticks at 1, 2, 2.5 or 5 times a power of ten, which span all values and zero. Pure. */
+/** About `wanted` ticks at 1, 2, 2.5 or 5 times a power of ten, which span all values and zero. */
 export function scaleFor(values: readonly number[], wanted = 4): Scale {
   const low = values.reduce((least, value) => Math.min(least, value), 0);
   const high = values.reduce((most, value) => Math.max(most, value), 0);
@@ -193,5 +193,5 @@ export function scaleFor(values: readonly number[], wanted = 4): Scale {
   return { min: first * step, max: last * step, ticks };
 }
 
-/** Rounds a coordinate to hundredths, which is finer than any screen. Pure. */
+/** Rounds a coordinate to hundredths, which is finer than any screen. */
 const rounded = (coordinate: number): number => Math.round(coordinate * 100) / 100;

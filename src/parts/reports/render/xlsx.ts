@@ -201,7 +201,7 @@ const styleNames = Object.keys(numberFormats) as CellStyle[];
 /** Lower ids are reserved for built-in formats. */
 const firstId = 164;
 
-/** The index of a style in `xl/styles.xml`: plain styles first, then the same in bold. Pure. */
+/** The index of a style in `xl/styles.xml`: plain styles first, then the same in bold. */
 const styleNumber = (style: CellStyle, isBold: boolean): number =>
   styleNames.indexOf(style) + (isBold ? styleNames.length : 0);
 
@@ -236,13 +236,13 @@ const packageRelationsXml = `${xmlHead}<Relationships xmlns="${packages}/relatio
 
 const sheetFile = (n: number): string => `xl/worksheets/sheet${n + 1}.xml`;
 
-/** `xl/workbook.xml`. The sheet names are our own, report names with a number, and need no escaping. Pure. */
+/** `xl/workbook.xml`. The sheet names are our own, report names with a number, and need no escaping. */
 function workbookXml(sheets: readonly string[]): string {
   const listed = sheets.map((name, n) => `<sheet name="${name}" sheetId="${n + 1}" r:id="rId${n + 1}"/>`);
   return `${xmlHead}<workbook xmlns="${sheetNamespace}" xmlns:r="${office}"><sheets>${listed.join("")}</sheets></workbook>`;
 }
 
-/** `xl/_rels/workbook.xml.rels`. Pure. */
+/** `xl/_rels/workbook.xml.rels`. */
 function workbookRelationsXml(sheets: readonly string[]): string {
   const listed = sheets.map(
     (_, n) => `<Relationship Id="rId${n + 1}" Type="${office}/worksheet" Target="worksheets/sheet${n + 1}.xml"/>`,
@@ -250,7 +250,7 @@ function workbookRelationsXml(sheets: readonly string[]): string {
   return `${xmlHead}<Relationships xmlns="${packages}/relationships">${listed.join("")}<Relationship Id="rId${sheets.length + 1}" Type="${office}/styles" Target="styles.xml"/></Relationships>`;
 }
 
-/** The beginning of a sheet, up to its rows. With `isFrozen`, its first row stays visible. Pure. */
+/** The beginning of a sheet, up to its rows. With `isFrozen`, its first row stays visible. */
 function sheetStart(widths: readonly number[], isFrozen: boolean): string {
   const pane = `<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>`;
   const columns = widths.map((width, n) => `<col min="${n + 1}" max="${n + 1}" width="${width}" customWidth="1"/>`);

@@ -25,7 +25,7 @@ export const auditRoutes: readonly Route[] = [
   },
 ];
 
-/** What is empty filters nothing. Throws `PageError` for what is no time. Pure. */
+/** What is empty filters nothing. Throws `PageError` for what is no time. */
 function filterOf(query: URLSearchParams): Omit<AuditQuery, "limit"> {
   const text = (name: string): string | undefined => query.get(name)?.trim() || undefined;
   const [kind, id, before] = [text("kind"), text("id"), text("before")];

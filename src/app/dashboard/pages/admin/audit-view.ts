@@ -20,7 +20,6 @@ interface AuditPage {
 
 const path = "/admin/audit";
 
-/** Pure. */
 export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html {
   const only = (name: string, value: string): Html =>
     html`<a href="${withQuery(path, query, { [name]: value, before: null })}">${withoutControls(value)}</a>`;
@@ -96,7 +95,7 @@ const pages: Readonly<Record<string, SubjectPage>> = {
   report: shownTo("report:read", (id) => `/reports/${encodeURIComponent(id)}`),
 };
 
-/** A link where the kind has a page that the visitor may see; else what seeing it takes. Pure. */
+/** A link where the kind has a page that the visitor may see; else what seeing it takes. */
 function subjectLink({ kind, id }: NonNullable<AuditRow["subject"]>, { permissions }: Visitor): Html {
   const page = Object.hasOwn(pages, kind) ? pages[kind] : undefined;
   const address = page?.address(id) ?? null;

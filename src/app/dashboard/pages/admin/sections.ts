@@ -46,10 +46,9 @@ const sections: readonly Section[] = [
 
 const sectionsOf = ({ permissions }: Visitor): Section[] => sections.filter(({ access }) => permissions.has(access));
 
-/** Links to the parts that the visitor may see. Pure. */
+/** Links to the parts that the visitor may see. */
 export const tabs = (visitor: Visitor, current: string): Html => tabsOf("Admin", sectionsOf(visitor), current);
 
-/** Pure. */
 export const renderSections = (visitor: Visitor): Html =>
   html`<ul class="cards plain-list">
     ${sectionsOf(visitor).map(

@@ -37,7 +37,6 @@ interface SettingsPage {
   visitor: Visitor;
 }
 
-/** Pure. */
 export function renderSettings({ settings, visitor }: SettingsPage): Html {
   return html`${tabs(visitor, "/admin/settings")}
     <p class="lead">
@@ -90,7 +89,6 @@ const tones: Readonly<Record<Finding["status"], Tone>> = {
   skipped: "calm",
 };
 
-/** Pure. */
 export function renderDoctor({ last, isRunning, visitor, timeZone }: DoctorPage): Html {
   return html`${tabs(visitor, "/admin/doctor")}
     <form class="row" method="post" action="/admin/doctor">

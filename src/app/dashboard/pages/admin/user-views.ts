@@ -15,7 +15,6 @@ interface UsersPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
   return html`${tabs(visitor, "/admin/users")}
     ${table<Account>(
@@ -63,7 +62,6 @@ interface UserPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderUser({ account, sessions, visitor, timeZone }: UserPage): Html {
   const { id, email, version, disabledAt } = account;
   const isSelf = id === visitor.session.accountId;
@@ -128,7 +126,6 @@ interface SessionsPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderSessions({ sessions, mostSessions, visitor, timeZone }: SessionsPage): Html {
   return html`${tabs(visitor, "/admin/sessions")}
   ${table<SessionOfAccount>(

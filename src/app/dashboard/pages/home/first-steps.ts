@@ -29,13 +29,12 @@ export async function readBeginning(db: Knex): Promise<Beginning> {
   };
 }
 
-/** Nothing has come in, by no way: there is nothing to be shown of anything. Pure. */
+/** Nothing has come in, by no way: there is nothing to be shown of anything. */
 export const isNew = ({ hasEvents, hasObjects, hasRun }: Beginning): boolean => !hasEvents && !hasObjects && !hasRun;
 
-/** Something of the beginning is still to be done. Pure. */
+/** Something of the beginning is still to be done. */
 export const isBegun = ({ hasEvents, hasRun }: Beginning): boolean => hasEvents && hasRun;
 
-/** Pure. */
 export function renderFirstSteps(done: Beginning): Html {
   const steps: readonly {
     isDone: boolean;

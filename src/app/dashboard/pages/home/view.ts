@@ -19,7 +19,6 @@ export interface HomePage {
   seesAll: boolean;
 }
 
-/** Pure. */
 export function renderHome(home: HomePage): Html {
   const { trust, beginning, cards } = home;
   // A wall of zeros would say nothing of a deployment to which nothing has come yet.

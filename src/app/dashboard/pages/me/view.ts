@@ -25,7 +25,6 @@ const themeNames: Readonly<Record<Theme, string>> = {
   dark: "Dark",
 };
 
-/** Pure. */
 const renderThemes = (current: Theme): Html =>
   html`<form class="card" method="post" action="/me/theme">
     <fieldset>
@@ -41,7 +40,6 @@ const renderThemes = (current: Theme): Html =>
     <button class="second">Use these</button>
   </form>`;
 
-/** Pure. */
 export function renderAccount({ visitor, sessions, theme, timeZone }: AccountPage): Html {
   const { session } = visitor;
   return html`<section class="card">

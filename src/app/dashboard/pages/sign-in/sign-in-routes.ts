@@ -153,7 +153,7 @@ const waitText = (seconds: number): string =>
 
 type WayBack = Pick<SignInForm, "next" | "isUnsaved">;
 
-/** Where somebody came from, as a form or an address says. Pure. */
+/** Where somebody came from, as a form or an address says. */
 const wayBack = (given: URLSearchParams): WayBack => ({
   next: ownPath(given.get("next")),
   isUnsaved: given.get("unsaved") === "yes",

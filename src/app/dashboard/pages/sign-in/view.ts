@@ -15,7 +15,6 @@ export interface SignInForm {
 export const unsavedText =
   "The change was not made: your session had ended before the form was sent. Fill it in again.";
 
-/** Pure. */
 export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignInForm): Html {
   const way = new URLSearchParams({ next, ...(isUnsaved ? { unsaved: "yes" } : {}) });
   return html`${isUnsaved && html`<p class="notice">The change was not made: your session has ended. Sign in, and fill the form in again.</p>`}
@@ -38,7 +37,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
     </form>`;
 }
 
-/** Asks before a link is used up that something else than the address bar opened, or for the code. Pure. */
+/** Asks before a link is used up that something else than the address bar opened, or for the code. */
 export function renderLink(token: string, { asksCode, problem }: { asksCode: boolean; problem: string | null }): Html {
   return html`<form class="card narrow" method="post" action="/sign-in/link">
     ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}

@@ -22,7 +22,7 @@ interface ListOf {
   empty: Html;
 }
 
-/** An object with the link to its page. Pure. */
+/** An object with the link to its page. */
 export const objectLink = (resource: string | null, id: string | null): Html | string =>
   resource === null || id === null
     ? "–"
@@ -37,7 +37,7 @@ const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html
       </section>`
     : listed();
 
-/** Changes of the feed. Pure. */
+/** Changes of the feed. */
 export const renderChanges = (changes: readonly Change[], list: ListOf): Html =>
   headed(list, changes.length === 0, () => changesTable(changes, list));
 
@@ -70,7 +70,7 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
     { caption, empty },
   );
 
-/** Alerts that were told, or would be: those have no pages. Pure. */
+/** Alerts that were told, or would be: those have no pages. */
 export const renderAlerts = (alerts: readonly ToldAlert[], list: ListOf & { isPreview?: boolean }): Html =>
   headed(list, alerts.length === 0, () => alertsTable(alerts, list));
 

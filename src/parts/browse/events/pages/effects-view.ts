@@ -11,7 +11,7 @@ interface Shown {
   timeZone: string;
 }
 
-/** What an event changed, state by state. Pure. */
+/** What an event changed, state by state. */
 export function renderEffects(effects: readonly StateEffect[], shown: Shown): Html {
   return html`<section class="stack">
     <h2>What it changed</h2>
@@ -70,7 +70,7 @@ function explain({ verdict, against, replacedBy }: StateEffect, timeZone: string
 const stateLink = ({ cause, updatedAt }: HistoryState, timeZone: string): Html =>
   html`${causeText(cause)} with the state of ${time(updatedAt, timeZone)}`;
 
-/** How a state was learned, with the link to it where there is one. Pure. */
+/** How a state was learned, with the link to it where there is one. */
 function causeText(cause: string): Html {
   const seq = /^event:(\d{1,15})$/.exec(cause)?.[1];
   if (seq !== undefined) return html`<a href="/events/${seq}">event ${seq}</a>`;

@@ -15,7 +15,7 @@ export interface EventFilter {
 
 const longest = 255;
 
-/** Reads the filters of an address. What cannot be read is said: a list without it would show something else. Pure. */
+/** Reads the filters of an address. What cannot be read is said: a list without it would show something else. */
 export function readFilter(query: URLSearchParams, timeZone: string): EventFilter {
   const problems: string[] = [];
   const search: EventSearch = {};
@@ -62,7 +62,7 @@ const times = [
   ["until", "receivedUntil", "Until"],
 ] as const;
 
-/** A wall clock's minute in a zone, or a moment with its offset; null for anything else. Pure. */
+/** A wall clock's minute in a zone, or a moment with its offset; null for anything else. */
 function instantOf(text: string, timeZone: string): Date | null {
   const local = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::\d\d)?)?$/.exec(text);
   if (local === null) {
@@ -80,7 +80,7 @@ function instantOf(text: string, timeZone: string): Date | null {
   return isReal ? (instantsOf({ year, month, day, hour, minute }, timeZone)[0] ?? null) : null;
 }
 
-/** The command that lists the same; values that a shell would read as something else are quoted. Pure. */
+/** The command that lists the same; values that a shell would read as something else are quoted. */
 export function listCommand({ state, type, resourceId, eventId }: EventSearch): string {
   if (eventId !== undefined) return `node src/bin/tallyhook.js events show ${quoted(eventId)}`;
   const options = [
@@ -91,7 +91,7 @@ export function listCommand({ state, type, resourceId, eventId }: EventSearch): 
   return `node src/bin/tallyhook.js events list${options.join("")}`;
 }
 
-/** What a search asks for, in words; null: everything. Pure. */
+/** What a search asks for, in words; null: everything. */
 export function filterText(search: EventSearch, timeText: (at: Date) => string): string | null {
   const { state, type, resourceId, eventId, receivedFrom, receivedUntil } = search;
   const parts = [

@@ -28,7 +28,6 @@ export interface EventPage {
   timeZone: string;
 }
 
-/** Pure. */
 export function renderEvent(page: EventPage): Html {
   const { event, sameId, mayReplay, timeZone } = page;
   return html`<section class="card">

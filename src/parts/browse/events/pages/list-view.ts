@@ -30,7 +30,6 @@ export const stateTones: Readonly<Record<EventState, Tone>> = {
   dead: "bad",
 };
 
-/** Pure. */
 export function renderEvents(page: EventsPage): Html {
   const { query, problems } = page;
   return html`${renderFilters(page)}

@@ -9,7 +9,7 @@ const meanings: Readonly<Record<string, string>> = {
 
 /**
  * What a reason says in words, where it is an error of the database; null otherwise. What the database itself said may
- * quote somebody's data, so that it is kept nowhere. Pure.
+ * quote somebody's data, so that it is kept nowhere.
  */
 export function reasonInWords(reason: string | null): string | null {
   const [, kind = ""] = /database error ([0-9A-Z]{2})[0-9A-Z]{3}/.exec(reason ?? "") ?? [];

@@ -23,7 +23,7 @@ export interface PreviewPage {
   timeZone: string;
 }
 
-/** What a replay would do, and the button that does it. Pure. */
+/** What a replay would do, and the button that does it. */
 export function renderPreview(page: PreviewPage): Html {
   const { event, version, result } = page;
   return html`<p class="lead">
@@ -132,7 +132,7 @@ function renderApplied(
     </section>`;
 }
 
-/** How events are now, for somebody who decided on an earlier state. Pure. */
+/** How events are now, for somebody who decided on an earlier state. */
 export const renderEventNow = (events: readonly ReplayedEvent[], timeZone: string): Html =>
   html`<ul>
       ${events
@@ -155,7 +155,7 @@ export interface SelectionPage {
   timeZone: string;
 }
 
-/** Events that somebody chose, before they are put back. Pure. */
+/** Events that somebody chose, before they are put back. */
 export function renderSelection({ events, left, version, timeZone }: SelectionPage): Html {
   return html`<p class="lead">
       A worker applies them again within seconds. What the mirror knows already changes nothing.
@@ -203,7 +203,7 @@ export interface FoundPage {
   askedAt: Date;
 }
 
-/** What a filter finds, before all of it is put back. Pure. */
+/** What a filter finds, before all of it is put back. */
 export function renderFoundConfirm({ found, states, filter, fields, askedAt }: FoundPage): Html {
   const { seqs, isMore } = found;
   const back = html`<a

@@ -25,7 +25,6 @@ interface Glance {
   now: Date;
 }
 
-/** Pure. */
 function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): SummaryCard {
   const { presence, lastAnswerAt, lastWebhookAt } = receivers;
   const { waitingSince, waiting, failed, dead, deadReasons } = backlog;

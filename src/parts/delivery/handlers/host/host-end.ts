@@ -13,7 +13,7 @@ export interface HostEnd {
 /** Beyond this an abort is that of V8, which has found no room for a further object. (The limit counts young ones twice.) */
 const nearlyFull = 0.6;
 
-/** Why a host has ended, in an operator's words. Pure. */
+/** Why a host has ended, in an operator's words. */
 export function hostEndText({ loading, ...end }: HostEnd): string {
   const what = causeText(end);
   return loading === null ? what : `${what}, while it loaded ${loading}`;

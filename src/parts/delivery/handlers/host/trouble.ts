@@ -24,13 +24,13 @@ export function afterEnd(
   };
 }
 
-/** What kept it from its start is over once it runs; what ended it may come again. Pure. */
+/** What kept it from its start is over once it runs; what ended it may come again. */
 export const onceItRuns = (trouble: Trouble | null): Trouble | null =>
   trouble === null || trouble.crashes === 0 ? null : trouble;
 
 /**
  * Whether people are to know: it does not run, or it has ended more than once and has not run for `calmMs` since. One
- * end by itself is over when it runs again. `ranMs` is null while it does not run. Pure.
+ * end by itself is over when it runs again. `ranMs` is null while it does not run.
  */
 export const isTold = (trouble: Trouble | null, ranMs: number | null, calmMs: number): trouble is Trouble =>
   trouble !== null && (ranMs === null || (trouble.crashes > 1 && ranMs <= calmMs));

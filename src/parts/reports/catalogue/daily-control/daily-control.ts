@@ -86,11 +86,11 @@ function everyDay(days: readonly [string, RowByColumn[]][]): [string, RowByColum
 const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 
-/** The same rule as `reports.is_captured`, for rows of a report. Pure. */
+/** The same rule as `reports.is_captured`, for rows of a report. */
 export const isCaptured = ({ type, status }: RowByColumn): boolean =>
   type === "sale" && (status === "succeeded" || status === "chargeback");
 
-/** The same rule as `reports.is_refunded`. Pure. */
+/** The same rule as `reports.is_refunded`. */
 export const isRefunded = ({ type, status }: RowByColumn): boolean => type === "refund" && status === "succeeded";
 
 function columnOf(label: string, rows: readonly RowByColumn[]): Column {
