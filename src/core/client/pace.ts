@@ -100,9 +100,7 @@ export function createCallGate(
 
 /** The interval between the starts of requests. Time is passed in, in milliseconds. */
 export interface Pace {
-  /** How long the next request has to wait. */
   waitMs(now: number): number;
-  /** A request starts now. */
   started(now: number): void;
   /** The service answered 429: no request starts for a while, then they start at half the rate. */
   slowDown(now: number, pauseMs: number): void;
@@ -111,15 +109,15 @@ export interface Pace {
 }
 
 const slowestIntervalMs = 10_000;
-/** A longer gap means idleness and says nothing about the rate. */
+/** A longer gap means idleness, not a rate. */
 const longestObservedMs = 1_000;
 /** A shorter interval counts as none. */
 const negligibleIntervalMs = 5;
 const recovery = 0.97;
 
 /**
- * Starts without a limit, since the interface states no rate limits, and learns from 429: the interval becomes twice
- * the larger of the current and the lately observed one, and shrinks by 3 % with every good answer.
+ * Starts without a limit, since the interface states no rate limits, and adapts to each 429: the interval becomes twice
+ * the larger of the current and the recently observed one, and shrinks by 3 % with every good answer.
  */
 export function createPace(): Pace {
   let intervalMs = 0;

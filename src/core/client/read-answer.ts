@@ -2,7 +2,7 @@ import { type FieldError, errorEnvelopeSchema } from "../contract/error-envelope
 import { foreignText } from "../../platform/redaction.ts";
 import { type HttpAnswer, parseHttpDate, parseRetryAfter } from "../../platform/http/exchange.ts";
 
-/** An answer as read, whether or not it came from the service. */
+/** An answer as it was read; it may not come from the service (a proxy's error page). */
 export type ReadAnswer = {
   status: number;
   requestId: string | null;
@@ -11,7 +11,7 @@ export type ReadAnswer = {
   retryAfterMs: number | null;
   content:
     | { ok: true; body: unknown }
-    /** Why the body cannot be read, and whether a retry may help. */
+    /** `problem`: why the body cannot be read. `transient`: a retry may help. */
     | { ok: false; problem: string; transient: boolean };
   error: ReadError | null;
 };

@@ -1,7 +1,6 @@
 import type { Random } from "../../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
 
-/** How one attempt failed. */
 export type FailedCallAttempt =
   | { kind: "answer"; status: number; code: string | null; retryAfterMs: number | null }
   /** A refused or cut connection, a time-out, an unreadable answer: the outcome at the service is unknown. */

@@ -24,7 +24,7 @@ import { ServiceAnswerError, ServiceRefusedError } from "./service-errors.ts";
 export type ReadOptions = {
   /** `fetch` (default for `get`) goes before `walk` (default for lists). */
   priority?: CallPriority;
-  /** For the whole call with its waits and retries; for lists, for each page. */
+  /** Covers the whole call with its waits and retries; for lists, each page. */
   deadlineMs?: number;
   signal?: AbortSignal;
 };
@@ -135,7 +135,7 @@ export function createServiceClient(
     const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
     const bounds = { priority: priority, deadlineMs, parents };
     const answer = await callService(caller, request, bounds, settings);
-    // The types of its fields are unchecked: whoever reads a field checks it.
+    // The types of its fields are unchecked: the reader of a field checks it.
     return answer as ServiceAnswer<Body>;
   }
 
@@ -181,9 +181,9 @@ export type ServicePage<Item = ListedObject> = {
 const maxEmptyPages = 100;
 
 /**
- * The pages of a list, one request at a time, until one says `has_more: false`. Nothing else ends a walk, neither a
+ * The pages of a list, one request at a time, until one has `has_more: false`. Nothing else ends a walk, neither a
  * short page nor an absent cursor. The next page starts after `cursors.next`, or after the last id where there is none.
- * A page that says `has_more` but has neither is an error, since stopping there would pass for the end; so is a long
+ * A page with `has_more: true` and neither is an error, since stopping there would pass for the end; so is a long
  * series of empty pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
  * `ServiceRefusedError`.
  */

@@ -5,7 +5,7 @@ import { counted } from "../../platform/readable-text.ts";
 import type { ReadAnswer } from "./read-answer.ts";
 import type { FailedCallAttempt } from "./retry-decision.ts";
 
-/** What is known about a failed request. Never holds the API key, a query or a body. */
+/** Facts about a failed request. Never holds the API key, a query or a body. */
 export type FailedRequest = {
   method: string;
   path: string;
@@ -62,7 +62,7 @@ export class ServiceRefusedError extends ServiceError {
 export class ServiceUnavailableError extends ServiceError {
   /** A service that asks for a later call is set up well and reached: only its answer is missing. */
   override readonly exitCode: number;
-  /** How long the service asked to wait, if it did. */
+  /** The wait that the service asked for, if any. */
   readonly retryAfterMs: number | null;
 
   constructor(what: string, request: FailedRequest, options: { retryAfterMs: number | null; cause?: unknown }) {
@@ -92,13 +92,13 @@ export function describeRequest(
   };
 }
 
-/** How an attempt failed, for `decideRetry`; null when no repeat can help. */
+/** Describes a failed attempt for `decideRetry`; null when no repeat can help. */
 export function describeFailure({ answer }: CallAttempt): FailedCallAttempt | null {
   if (answer === null) return { kind: "no_answer" };
   const { status, retryAfterMs, content } = answer;
   if (status >= 300 && status < 400) return null;
   if (!content.ok && !content.transient) return null;
-  // A 2xx whose body cannot be read: the service may have acted, and only a repeat can tell.
+  // A 2xx whose body cannot be read: the service may have acted, and only a repeat can show it.
   if (status < 300) return { kind: "no_answer" };
   return { kind: "answer", status, retryAfterMs, code: answer.error?.code ?? null };
 }

@@ -2,11 +2,11 @@ import { z } from "zod";
 
 /**
  * How an endpoint treats `X-SVC-Idempotency-Key`. `required` refuses a request without it, `none` ignores it. The
- * others honour it when it is sent; they differ in how the interface speaks of it (`sent`: only its examples do).
+ * others honour it when it is sent; they differ in how the interface mentions it (`sent`: in its examples only).
  */
 export type Idempotency = "required" | "recommended" | "sent" | "optional" | "none";
 
-/** What an API key may do. The interface names the permissions of team_members and coupons; the others are assumed. */
+/** Permissions of an API key. The interface names those of team_members and coupons; the others are assumed. */
 export type Permission =
   `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "coupons" | "team_members" | "webhook_endpoints" | "account"}:${"read" | "write"}`;
 
@@ -33,9 +33,7 @@ export interface Endpoint<
   params: Path;
   query: Query;
   body: Body;
-  /**
-   * How a request carries its body; JSON by default. `image`: multipart/form-data with one file, or the bytes alone.
-   */
+  /** Encoding of the request body; JSON by default. `image`: multipart/form-data with one file, or the bytes alone. */
   encoding?: "json" | "image";
   status: 200 | 201;
   answer: Answer;
@@ -76,7 +74,7 @@ type CalledParams<E extends Endpoint> =
 type CalledBody<E extends Endpoint> =
   unknown extends z.input<E["body"]> ? { body?: Record<string, never> } : { body: z.input<E["body"]> };
 
-/** What a caller sends to an endpoint, with parameters as text. */
+/** A call to an endpoint as the caller sends it, with parameters as text. */
 export type ReadCall<E extends Endpoint> = CalledParams<E> & { query?: z.input<E["query"]> };
 export type WriteCall<E extends Endpoint> = CalledParams<E> & CalledBody<E>;
 
@@ -106,7 +104,7 @@ export const noQuery = z.object({});
 /** An endpoint without a body ignores whatever body is sent. */
 export const noBody = z.unknown().transform(() => undefined);
 
-/** What need not be said of an endpoint: it reads, without parameters and body, and answers 200. */
+/** Defaults of an endpoint: it reads, without parameters and body, and answers 200. */
 const defaults = {
   idempotency: "none",
   params: noParams,

@@ -29,7 +29,7 @@ export const eventEnvelopeSchema = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 });
 
-/** Where the parts of an event are in its body: keys joined by dots. A setting, since the form is assumed. */
+/** Paths to the parts of an event in its body: keys joined by dots. A setting, since the form is assumed. */
 export type EnvelopePaths = {
   id: string;
   type: string;
@@ -69,7 +69,7 @@ export type EventParts = {
 };
 
 /**
- * Reads the parts of a parsed event body, whatever it is. An authentic event is never refused for its content, so an
+ * Reads the parts of a parsed event body of any shape. An authentic event is never refused for its content, so an
  * unreadable part is null and the caller decides. Never throws.
  */
 export function readEventParts(places: Readonly<EnvelopePaths>, body: unknown): EventParts {
@@ -88,7 +88,7 @@ function textAt(body: unknown, place: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Own keys only, so that `constructor` and `__proto__` in a body or a setting find nothing. */
+/** Reads own keys only, so that `constructor` and `__proto__` in a body or a setting find nothing. */
 function valueAt(body: unknown, place: string): unknown {
   let value = body;
   for (const key of place.split(".")) {

@@ -119,13 +119,13 @@ export const billingCycleInput = z
     path: ["anchor_day"],
   });
 
-/** What a processor may require before it vaults a card; its fields are not documented. */
+/** Fields that a processor may require before it vaults a card; they are not documented. */
 export const billingDetails = z.object({
   name: plainText().nullish(),
   address: shippingAddressInput.partial().nullish(),
 });
 
-/** How a tag, a closing tag, a comment or a declaration begins. */
+/** Matches the start of a tag, a closing tag, a comment or a declaration. */
 const tagStart = /<[a-z!/]/i;
 /** A tag with an attribute: browsers accept it even where its end is missing. */
 const openTagWithAttribute = /<[a-z][a-z0-9-]*[\s/]+[a-z-]+\s*=/i;

@@ -53,10 +53,10 @@ function parseOffset(offset: string): number | null {
   return (offset.startsWith("-") ? -1 : 1) * (hours * 60 + minutes);
 }
 
-/** What to say where `readInstant` gives null. */
+/** Advice for where `readInstant` gives null. */
 export const wantedInstant = "Use a time with its offset, such as 2026-03-01T12:00:00Z.";
 
-/** An instant that a person gave, to the millisecond; null where the text is none. */
+/** Reads an instant that a person typed, to the millisecond; null if the text is not one. */
 export function readInstant(text: string): Date | null {
   const canonical = canonicalTimestamp(text);
   return canonical === null ? null : new Date(canonical);

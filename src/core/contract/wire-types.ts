@@ -4,9 +4,9 @@ import { canonicalTimestamp } from "./timestamp.ts";
 /**
  * The value types that every resource of the service is made of.
  *
- * Strings keep the service's spelling; nothing here transforms, so that what is stored is what was sent. A field that
- * the interface documents is checked by type. A field whose name it does not document is marked "assumed", and its
- * absence never makes a resource unreadable.
+ * Strings keep the service's spelling; nothing here transforms, so a value is stored as it was sent. A field that the
+ * interface documents is checked by type. A field whose name it does not document is marked "assumed", and its absence
+ * never makes a resource unreadable.
  */
 
 /** Money: an integer in minor units (cents), at least 0, exact in a double. */
@@ -33,7 +33,7 @@ export const timestamp = z
   .string()
   .refine((text) => canonicalTimestamp(text) !== null, "must be an ISO 8601 date-time with offset");
 
-/** In ranges, since the OpenAPI document shows it: tools read `\p{Cc}` as four letters where they leave out the flag. */
+/** Written in ranges because the OpenAPI document shows it: tools that drop the flag read `\p{Cc}` as four letters. */
 const wireIdForm = /^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]{1,255}$/u;
 
 /**

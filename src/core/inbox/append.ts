@@ -41,7 +41,7 @@ export interface Appender {
 }
 
 /**
- * Group commit: one INSERT is in flight, and all events that arrive meanwhile share the next one. There is no timer: an
+ * Group commit: one INSERT is in flight, and all events that arrive during it share the next one. There is no timer: an
  * idle receiver commits at once, and a busy one batches by itself. Measurements showed two flushes in flight to be
  * slower than one. But a flush is sent before the answers of the previous one are written, so that the database and
  * this process work in parallel. When a flush hangs, all events that wait behind it are refused with it, since they
@@ -127,7 +127,7 @@ export interface FlushResult {
   hung: Error | null;
 }
 
-/** What is known of the way to the database, over all connections. */
+/** Health of the way to the database, over all connections. */
 interface Line {
   /** A flush has hung, and none was stored since. */
   isDoubtful: boolean;

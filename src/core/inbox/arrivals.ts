@@ -2,7 +2,6 @@ import type { Knex } from "knex";
 
 /** The sequence numbers of events as they are committed, each once and without omissions. */
 export interface Arrivals {
-  /** Whether the event was stored when the watch began. */
   wasThere(seq: number): boolean;
   /** The next numbers, ascending, at most `atOnce`. May be called again after it threw. */
   next(): Promise<number[]>;

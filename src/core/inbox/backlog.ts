@@ -1,15 +1,15 @@
 import type { Knex } from "knex";
 
-/** A number that is not counted further than it interests anybody. */
+/** A count that stops at a limit. */
 export interface BoundedCount {
   n: number;
   /** There are more than `n`. */
   isMore: boolean;
 }
 
-/** What of the inbox is still to be applied, or was given up. */
+/** The part of the inbox that is still to be applied, or was given up. */
 export interface Backlog {
-  /** When the oldest event that nobody has tried was received; null: none waits. */
+  /** Receipt time of the oldest event that no worker has tried; null: none waits. */
   waitingSince: Date | null;
   waiting: BoundedCount;
   failed: BoundedCount;

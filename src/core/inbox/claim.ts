@@ -11,13 +11,13 @@ export interface ClaimedEvent {
   raw: Buffer;
   receivedAt: Date;
   attempts: number;
-  /** It was completed before: somebody replays it. */
+  /** It was completed before, so this is a replay. */
   isReplay: boolean;
 }
 
 export interface Claim {
   events: ClaimedEvent[];
-  /** Also locked, but over the byte limit: left for the next transaction. */
+  /** Also locked, but over the byte limit: these stay for the next transaction. */
   left: number[];
 }
 
@@ -29,15 +29,15 @@ export interface NextClaim extends Claim {
 /** The limits of one claim. */
 export interface ClaimLimits {
   rows: number;
-  /** Bytes of bodies, but at least one body: bounds a worker's memory whatever is sent. */
+  /** Bytes of bodies, but at least one body: bounds a worker's memory. */
   bytes: number;
-  /** How long a worker that is stopped keeps what it claimed, until it writes, which has limits of its own. */
+  /** How long a stopped worker keeps its claim until it writes; writing has limits of its own. */
   idleMs?: number;
 }
 
 const defaultIdleMs = 30_000;
 
-/** In the statement of the claim: the next one may come much later. */
+/** Part of the claim's statement: the next statement may come much later. */
 const limitIdle = "set_config('idle_in_transaction_session_timeout', cast(:idleMs as text), true) as idle_limit";
 
 /**
@@ -64,23 +64,22 @@ export async function claimEvents(
   return readLocked(trx, locked, bytes);
 }
 
-/** What a transaction takes that does not lead: the rest is left to the one that does. */
+/** What a transaction that does not lead may take: the rest is left to the leader. */
 interface FollowerLimits {
-  /** At least so many events … */
   atLeast: number;
   /** … or any number, if the oldest has waited for longer than this. */
   lateAfterMs: number;
 }
 
-/** Whoever holds it leads; see `claimNext`. An arbitrary fixed number. */
+/** The holder leads; see `claimNext`. An arbitrary fixed number. */
 const leaderLock = 7_255_011_935;
 
 /**
- * Locks the oldest events with a number above `after` that no worker has tried yet, whoever received them, and reads
- * them. Must run in a transaction, whose end releases the locks.
+ * Locks the oldest events with a number above `after` that no worker has tried yet, from any receiver, and reads them.
+ * Must run in a transaction, whose end releases the locks.
  *
- * `leads` tells one of all transactions at work from the others. Only it takes a few events: a batch costs as much as
- * hundreds of events, so many workers with small batches cost several times as much as one with large ones.
+ * `leads` marks one of all transactions at work. Only the leader takes a few events: a batch costs as much as hundreds
+ * of events, so many workers with small batches cost several times as much as one with large ones.
  */
 export async function claimNext(
   trx: Knex.Transaction,
@@ -108,7 +107,7 @@ export async function claimNext(
   return { leads, ...(await readLocked(trx, takes ? locked : [], bytes)) };
 }
 
-/** By the database's clock, which dated its arrival. */
+/** Uses the database's clock, which also dated the arrival. */
 async function isLate(trx: Knex.Transaction, seq: string, lateAfterMs: number): Promise<boolean> {
   const { rows } = await trx
     .raw<{ rows: unknown[] }>(
@@ -150,7 +149,7 @@ async function readLocked(trx: Knex.Transaction, locked: readonly LockedRow[], b
   return readClaim(rows, new Set(locked.flatMap(({ seq, is_replay }) => (is_replay ? seq : []))));
 }
 
-/** Whether `claimNext` may find something: a look that costs a tenth of a claim. */
+/** Whether `claimNext` may find something: a check that costs a tenth of a claim. */
 export async function isAnyUnapplied(db: Knex, after: number): Promise<boolean> {
   const { rows } = await db
     .raw<{ rows: unknown[] }>("select from inbox.progress where state = 'received' and seq > ? order by seq limit 1", [
@@ -194,8 +193,8 @@ export interface CompletedEvent {
 }
 
 /**
- * Marks events as completed, in one statement, and copies what a report asks of them beside their bytes. Belongs in the
- * transaction that changed the mirror.
+ * Marks events as completed, in one statement, and copies the fields that reports read out of their bytes. Belongs in
+ * the transaction that changed the mirror.
  */
 export async function completeEvents(trx: Knex.Transaction, completedEvents: readonly CompletedEvent[]): Promise<void> {
   if (completedEvents.length === 0) return;
@@ -237,7 +236,7 @@ export async function postponeEvent(
     attempt: number;
     reason: string;
     delayMs: number | null;
-    /** The object that it names, if that can be told. */
+    /** Type of the object that it names, if known. */
     resourceType?: string | null;
     resourceId?: string | null;
   },

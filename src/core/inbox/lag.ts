@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { readableUntil } from "./arrivals.ts";
 import { eventPositionAt } from "./read-by-number.ts";
 
-/** In milliseconds: that of the middle event, and what 95 and 99 of 100 keep. Null where no event tells. */
+/** Percentiles in milliseconds. Null where no event has the times. */
 export interface Percentiles {
   p50: number | null;
   p95: number | null;
@@ -12,27 +12,27 @@ export interface Percentiles {
 export interface DayOfLag {
   /** `2026-03-04`, in the zone that was asked for. */
   day: string;
-  /** How many events were looked at. */
+  /** Number of events sampled. */
   events: number;
-  /** From an event's own time, by the service's clock, to its receipt. */
+  /** The time from an event's own date, by the service's clock, to its receipt. */
   untilReceived: Percentiles;
-  /** From its receipt to the last time that it was applied: a replay counts from the receipt, too. */
+  /** The time from its receipt to the last time that it was applied: a replay counts from the receipt, too. */
   untilApplied: Percentiles;
 }
 
 export interface Lag {
   /** The newest first. Days without events are absent. */
   days: DayOfLag[];
-  /** Every how manieth number was looked at; 1: all. */
+  /** The sampling interval in numbers; 1: all. */
   everyNth: number;
 }
 
 const mostLookedAt = 5_000;
 
 /**
- * How late events were received and applied, by day of receipt. Looks at events that are evenly spread over the
- * numbers since then, so that it is as fast with millions. Only those that a worker has completed. Some 40 statements;
- * outside of a transaction.
+ * How late events were received and applied, by day of receipt. Samples events that are evenly spread over the numbers
+ * since then, so that it is as fast with millions. Only those that a worker has completed. Some 40 statements; outside
+ * of a transaction.
  */
 export async function readLag(db: Knex, { from, timeZone }: { from: Date; timeZone: string }): Promise<Lag> {
   const after = await eventPositionAt(db, from);

@@ -4,17 +4,18 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 /** An event whose object another session keeps locked. */
 export interface LockedEvent {
   seq: number;
-  /** Who holds the lock, for a person; null: it cannot be told. */
+  /** The lock's holder in words; null when it is unknown. */
   holder: string | null;
 }
 
-/** What `deferLocked` writes as an event's reason, and `readLockWaits` reads. */
+/** Start of an event's reason: `deferLocked` writes it, `readLockWaits` reads it. */
 const waitsSince = "waits for a lock since ";
 const sincePattern = `^${waitsSince}(\\S+Z)`;
 
 /**
- * Puts events off that could not be tried since their objects are locked, without counting an attempt. Their reason says
- * since when they wait, and for whom. Does nothing for those that another worker has completed. One statement.
+ * Defers events that could not be tried because their objects are locked, without counting an attempt. Their reason
+ * holds since when they wait, and for which holder. Does nothing for those that another worker has completed. One
+ * statement.
  */
 export async function deferLocked(
   db: Knex,
@@ -44,13 +45,13 @@ export async function deferLocked(
 /** Events that wait for locks, of which the first has waited for long. */
 export interface LockWaits {
   events: number;
-  /** How long the first of them has waited, by the database's clock. */
+  /** The longest wait, by the database's clock. */
   waitedMs: number;
-  /** Who holds the lock that the first waits for, as a worker saw it at its last attempt. */
+  /** The holder of the lock that the first waits for, as a worker saw it at its last attempt. */
   holder: string;
 }
 
-/** A wait that is longer is told: no transaction of this program lasts so long. */
+/** A longer wait is reported: no transaction of this program lasts so long. */
 const longAfterSeconds = 60;
 
 /** Null where no event has waited for a lock for a minute. One statement. */

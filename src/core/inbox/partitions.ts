@@ -41,7 +41,7 @@ export interface WeekPlan {
   drop: Week[];
 }
 
-/** Which weeks of the memory against repeats to make and to drop. */
+/** Plans which weekly partitions of the repeat memory to make and to drop. */
 export function planWeeks(weeks: readonly Week[], now: Date, keepDays: number): WeekPlan {
   const there = new Set(weeks.map((week) => week.getTime()));
   const thisWeek = mondayOf(now).getTime();
@@ -67,9 +67,9 @@ export interface Retention {
 }
 
 /**
- * Makes partitions ahead, goes on to the next one every week, and drops those whose events are all older than
- * `keepDays`. Events that are not settled, and dead ones, are never dropped. Idempotent; may run at once in several
- * workers. Opens its own transactions (`partitionSteps`).
+ * Makes partitions ahead, moves to the next one every week, and drops those whose events are all older than `keepDays`.
+ * Events that are not settled, and dead ones, are never dropped. Idempotent; several workers may run it at the same
+ * time. Opens its own transactions (`partitionSteps`).
  */
 export async function keepPartitions(
   { db, log }: { db: Knex; log: Log },
@@ -169,7 +169,7 @@ async function thinOverflow(trx: Knex.Transaction, oldest: Date, changes: Partit
   changes.removedRows += await removeSettled(trx, overflow, oldest);
 }
 
-/** Where events lie: two tables, and a condition on a number of each. */
+/** A set of events' locations: two tables, and a condition on a number of each. */
 interface Place {
   progress: string;
   receipts: string;
@@ -250,13 +250,13 @@ async function forgetDropped(trx: Knex.Transaction, oldest: Date): Promise<numbe
   return rowCount;
 }
 
-/** Whether partitions are there for what arrives next. */
+/** Whether partitions exist for the next arrivals. */
 export interface PartitionHealth extends SpanHealth {
   /** Weeks of the memory against repeats after this one. */
   weeksAhead: number;
 }
 
-/** Reads it. Three statements. */
+/** Three statements. */
 export async function readPartitionHealth(db: Knex, now: Date): Promise<PartitionHealth> {
   const weeks = await readWeeks(db);
   return {

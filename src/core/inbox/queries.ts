@@ -41,7 +41,7 @@ export interface EventFilter {
   state?: EventState;
   type?: string;
   resourceId?: string;
-  /** Older than this one: its number. */
+  /** Events before this sequence number. */
   before?: number;
   limit: number;
 }
@@ -71,7 +71,7 @@ export async function listOpenEvents(db: Knex, limit: number): Promise<EventRow[
   return rows.map(withNumericSeq);
 }
 
-/** The newest events first. */
+/** Returns the newest events first. */
 export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRow[]> {
   const query = db("inbox.events").select(eventColumns).orderBy("seq", "desc").limit(filter.limit);
   if (filter.state !== undefined) void query.where("state", filter.state);
@@ -136,14 +136,14 @@ export async function firstEventAt(db: Knex): Promise<Date | null> {
   return rows[0]?.at ?? null;
 }
 
-/** What the inbox records of one event about an object. */
+/** One event about an object, as the inbox records it. */
 export interface InboxTrace {
   resourceId: string;
   seq: number;
   eventId: string;
   type: string | null;
   state: EventState;
-  /** The service's time. */
+  /** By the service's clock. */
   createdAt: Date | null;
   receivedAt: Date;
 }
@@ -173,8 +173,8 @@ export async function traceEvents(db: Knex, resourceIds: readonly string[], perO
 }
 
 /**
- * The newest events about an object that failed and are tried again, or are dead, at most `limit`, newest first. An event
- * of which nobody could tell its object is not among them. One statement.
+ * The newest events about an object that failed and are tried again, or are dead, at most `limit`, newest first. An
+ * event whose object is unknown is not among them. One statement.
  */
 export async function failedEventsOf(
   db: Knex,
@@ -219,15 +219,15 @@ export async function seqsOfIds(db: Knex, eventIds: readonly string[]): Promise<
   return new Map(rows.map(({ event_id, seqs }) => [event_id, seqs.map(Number)]));
 }
 
-/** When work on an event ended. */
+/** When work on an event ended, and when its object became known. */
 export interface EventWork {
-  /** When a worker first told which object it is about; a replay does not change it. */
+  /** When a worker first determined its object; a replay does not change it. */
   objectKnownAt: Date | null;
   /** When it got the state that it has; null while it is to be applied. */
   settledAt: Date | null;
 }
 
-/** One statement. Null for an event that is not there. */
+/** Null if there is no such event. One statement. */
 export async function readWork(db: Knex, seq: number): Promise<EventWork | null> {
   const row = await db("inbox.progress")
     .where({ seq })

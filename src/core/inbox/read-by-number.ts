@@ -8,7 +8,7 @@ export interface ReadEvent {
   eventId: string;
   type: string | null;
   receivedAt: Date;
-  /** The object that it is about; null where a worker has found none. */
+  /** The event's object; null if a worker has found none. */
   object: { type: string; id: string } | null;
 }
 
@@ -28,7 +28,7 @@ export async function triedUntil(db: Knex): Promise<number> {
 
 export interface EventPage {
   events: ReadEvent[];
-  /** All up to it were looked at. */
+  /** All events up to this number were searched. */
   position: number;
   hasMore: boolean;
 }
@@ -74,7 +74,7 @@ function readEvent(row: EventColumns): ReadEvent {
   };
 }
 
-/** How long before its number an event may be dated: the time of a flush, many times over. */
+/** How long before its number an event may be dated: many times the duration of a flush. */
 const datedBeforeMs = 60_000;
 
 /**

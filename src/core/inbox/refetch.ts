@@ -52,9 +52,9 @@ export interface DueRefetch {
   id: string;
   reason: RefetchRequest["reason"];
   generation: number;
-  /** How often it was taken, this time included. */
+  /** Number of times that it was taken, this time included. */
   attempts: number;
-  /** How many of its answers were useless. */
+  /** Number of useless answers. */
   uselessAnswers: number;
   notBefore: Date | null;
   missingSince: Date | null;
@@ -63,7 +63,6 @@ export interface DueRefetch {
 export interface TakeOptions {
   limit: number;
   leaseSeconds: number;
-  /** Only refetches of this resource. */
   only?: string;
   /** Refetches of every other resource. */
   except?: string;
@@ -123,7 +122,7 @@ export async function extendLease(db: Knex, { resource, id }: RefetchKey, leaseS
 }
 
 /**
- * Completes refetches whose answers were applied. One that was requested again meanwhile stays and becomes due. One
+ * Completes refetches whose answers were applied. One that was requested again in between stays and becomes due. One
  * statement, which locks the rows in the order of `requestRefetches`.
  */
 export async function completeRefetches(trx: Knex, fetches: readonly RefetchKey[]): Promise<void> {

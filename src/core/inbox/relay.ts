@@ -9,7 +9,7 @@ export interface RelayLimits {
 
 const defaultRelayLimits: RelayLimits = { lateAfterSeconds: 5, maxDue: 500 };
 
-/** What workers must do although nobody woke them. */
+/** Work that has waited too long without a wake-up. */
 export interface OverdueWork {
   /** An event waits for too long, or was put back by a replay. */
   isLate: boolean;

@@ -4,10 +4,10 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import type { EventState } from "./claim.ts";
 import { type EventSearch, matchingSeqs, spanOf } from "./search-events.ts";
 
-/** The most events that are put back at once: a second's work, and a worker's for half a minute. */
+/** The most events that one replay puts back: a second's work, and a worker's for half a minute. */
 export const mostReplayed = 10_000;
 
-/** Further back than this nobody looks for events to put back: the filter has to say more. */
+/** The number of events that a search for a replay covers; beyond it, the filter has to be narrower. */
 const lookThrough = 500_000;
 
 /** The events that a replay of all that a search finds would put back. */
@@ -25,10 +25,10 @@ export async function findReplayable(db: Knex, search: EventSearch): Promise<Rep
   return { seqs, isMore: found.length > mostReplayed };
 }
 
-/** What somebody decided on who was told how many events a search finds. */
+/** The digest that a confirmation carries after a search's count was shown. */
 export const decidedOnFound = (seqs: readonly number[]): string => digestOf(seqs.join());
 
-/** What somebody decided on who looked at these events. */
+/** The digest that a confirmation carries after these events were shown. */
 export const decidedOnEvents = (events: readonly { seq: number; state: EventState; attempts: number }[]): string =>
   digestOf(events.map(({ seq, state, attempts }) => `${seq}:${state}:${attempts}`).join());
 

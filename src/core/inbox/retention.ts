@@ -12,7 +12,7 @@ export async function listPruned(db: Knex, seqs: readonly number[]): Promise<{ s
   return rows.map(({ seq, event_id: eventId }) => ({ seq: Number(seq), eventId }));
 }
 
-/** An event as somebody sees it who decides to put it back. */
+/** An event as shown to a person who decides on its replay. */
 export type ReplayedEvent = Pick<EventRow, "seq" | "state" | "attempts">;
 
 /**
@@ -29,7 +29,7 @@ export async function replayEvents(
   return db.transaction(async (trx) => {
     const locked = await lockProgress(trx, seqs);
     check?.(locked);
-    // Whoever changes bytes has locked the progress before.
+    // A transaction that changes bytes has locked the progress first.
     const { rows: kept } = await trx.raw<{ rows: { seq: string }[] }>(
       "select seq from inbox.receipts where seq = any(?::bigint[]) and raw is not null order by seq",
       [sqlArray(seqs)],
@@ -45,8 +45,8 @@ export async function replayEvents(
 }
 
 /**
- * Before the receipts, as a worker does. Statements of their own: PostgreSQL 18 crashes now and then where one statement
- * locks rows and chooses their partitions row by row as well.
+ * Locks the progress before the receipts, as a worker does. Statements of their own: PostgreSQL 18 crashes now and then
+ * where one statement locks rows and chooses their partitions row by row as well.
  */
 async function lockProgress(trx: Knex.Transaction, seqs: readonly (number | string)[]): Promise<ReplayedEvent[]> {
   const { rows } = await trx.raw<{
@@ -59,8 +59,8 @@ async function lockProgress(trx: Knex.Transaction, seqs: readonly (number | stri
 
 /**
  * Prunes the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and returns their
- * number: 0 when none is left but those that somebody has locked. The rows stay, so that replayed deliveries are still recognised. Never prunes an event
- * that is not completed, or that is about to be replayed. Opens its own transaction.
+ * number: 0 when all that are left are locked. The rows stay, so that replayed deliveries are still recognised. Never
+ * prunes an event that is not completed, or that is about to be replayed. Opens its own transaction.
  */
 export async function pruneEvents(db: Knex, { days, limit }: { days: number; limit: number }): Promise<number> {
   return db.transaction(async (trx) => {
@@ -97,7 +97,7 @@ export async function countPrunable(db: Knex, days: number): Promise<number> {
 
 const batchSize = 200;
 
-/** What identifies the events that may concern one person. */
+/** Fields that identify the events that may concern one person. */
 export interface BodySearch {
   customerId: string;
   /** Ids of the person's objects. These and the contacts are searched for in events that name no customer. */
@@ -181,7 +181,7 @@ export async function rewriteBodies(
   return changed;
 }
 
-/** Events without bytes can never be applied; they would be looked for, and found late, for ever. */
+/** Events without bytes can never be applied; the relay would retry them endlessly. */
 async function giveUpErased(trx: Knex.Transaction, seqs: readonly string[]): Promise<void> {
   await trx.raw(
     `update inbox.progress p

@@ -3,38 +3,37 @@ import type { EventState } from "./claim.ts";
 import { type EventRow, listEventsOf } from "./queries.ts";
 import { eventPositionAt } from "./read-by-number.ts";
 
-/** Which events are looked for; all without any of it. */
+/** A filter of events; empty, it finds all. */
 export interface EventSearch {
   state?: EventState;
   type?: string;
-  /** Of the object with this id. */
   resourceId?: string;
   eventId?: string;
   receivedFrom?: Date;
-  /** Received before this time. */
   receivedUntil?: Date;
-  /** Older than this one: its number. */
+  /** Events before this sequence number. */
   before?: number;
 }
 
 export interface FoundEvents {
-  /** The newest first. */
   events: EventRow[];
-  /** Where the search stopped for want of time: search on before this number. Null: it came to its end, or is full. */
+  /**
+   * Number at which the search ran out of time: continue before it. Null: the search is complete, or the page is full.
+   */
   stoppedAt: number | null;
 }
 
 interface SearchLimits {
   limit: number;
-  /** How many events that an index finds are looked at, at most: a rare type must not read the inbox of years. */
+  /** The most events from an index that are checked: a rare type must not read the inbox of years. */
   lookThrough?: number;
 }
 
 const defaultLookThrough = 100_000;
 
 /**
- * The newest events that match. Fast at any size: state, object and id have an index, and all else is looked for among
- * `lookThrough` events. Up to seven statements; outside of a transaction.
+ * The newest events that match. Fast at any size: state, object and id have an index, and all other conditions are
+ * checked on `lookThrough` events. Up to seven statements; outside of a transaction.
  */
 export async function searchEvents(
   db: Knex,
@@ -90,12 +89,12 @@ export async function matchingSeqs(db: Knex, spanned: SpannedSearch): Promise<nu
   return rows.map(({ seq }) => Number(seq));
 }
 
-/** SQL of the numbers that match, without an order or a limit of its own. */
+/** SQL that selects the matching numbers, without an order or a limit of its own. */
 function matching({ search, span, lookThrough }: Omit<SpannedSearch, "limit">): Sql {
   const { sql, bindings } = candidates(search, span, lookThrough);
   const conditions: string[] = [];
   const { state, type, resourceId, receivedFrom, receivedUntil } = search;
-  // What is not copied beside the object is in the receipt (0014_event_times.sql).
+  // Fields that are not copied next to the object are in the receipt (0014_event_times.sql).
   const ofReceipt = (copy: string, column: string) =>
     `coalesce(c.${copy}, (select r.${column} from inbox.receipts r where r.seq = c.seq))`;
   if (state !== undefined) conditions.push("c.state = :state");

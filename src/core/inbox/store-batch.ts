@@ -3,13 +3,13 @@ import { TallyhookError } from "../../platform/errors.ts";
 import type { Log } from "../../platform/log.ts";
 import { takeTurn } from "../../platform/postgres/number-turns.ts";
 
-/** The longest text that is copied from an event into a column of its own. */
+/** The longest text that is copied from an event into its own column. */
 export const maxExtractLength = 255;
 
 /** An authentic event: its exact bytes, and the fields that could be read from them. */
 export interface VerifiedEvent {
   raw: Buffer;
-  /** Which signing secret matched. */
+  /** The signing secret that matched. */
   secretId: string;
   /** The envelope's id, or `sha256:<hex>` when it has none or one that does not fit the column. */
   eventId: string;
@@ -40,7 +40,6 @@ export interface StoredBatch {
   /** Sequence numbers of the new rows. */
   seqs: number[];
   repeats: { row: PendingRow; times: number }[];
-  /** Releases all answers at once. */
   answer(): void;
 }
 
@@ -123,13 +122,13 @@ export interface PendingRow {
 /** The rows that a statement inserted. */
 export interface NewRows {
   seqs: number[];
-  /** Keys of the rows that were there already: nearly always none. */
+  /** Keys of the rows that already existed: nearly always none. */
   known: ReadonlySet<string>;
 }
 
 /**
- * What `inbox.seen` knows a body by: half of its SHA-256. The bytes alone decide what a repeat is; the event's own time
- * beside it follows from them.
+ * The key of a body in `inbox.seen`: half of its SHA-256. The bytes alone decide what a repeat is; the event's own time
+ * follows from them.
  */
 export const keyOf = (sha256: string): string => sha256.slice(0, 32);
 
@@ -279,8 +278,8 @@ export class CommitsHang extends TallyhookError {}
 
 /**
  * Throws `CommitsHang` while a flush, of any receiver, has waited for a synchronous standby for seconds. Its session
- * waits on when its client has gone, and no limit of time ends that. Each further one would be another, until the server
- * has no connection left for anybody.
+ * keeps waiting after its client has gone, and no time limit ends that. Each further flush would add a session, until
+ * the server has no connection left.
  */
 export async function assertCommitsEnd(client: ClientBase): Promise<void> {
   const { rows } = await client.query(

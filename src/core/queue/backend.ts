@@ -22,12 +22,10 @@ import { createDatabase, createPool } from "../../platform/postgres/pool.ts";
 import { withSessionSettings } from "../../platform/postgres/session-settings.ts";
 import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
 
-/**
- * The queue of wake-ups. Its jobs carry nothing: what there is to do, the inbox tells.
- */
+/** The queue of wake-ups. Its jobs carry nothing: the inbox holds the work. */
 export const queueName = "apply";
 
-/** Where BullMQ keeps its jobs. */
+/** Location of BullMQ's jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
 
 /** The schema of BullMQ's tables and functions. */
@@ -54,9 +52,9 @@ export interface Backend {
 }
 
 const queueOptions: Pick<QueueOptions, "defaultJobOptions" | "streams"> = {
-  // Nobody reads the stream of a queue's events.
+  // The stream of a queue's events has no reader.
   streams: { events: { maxLen: 1_000 } },
-  // The inbox is the record, so a finished job is of no use. The last failed ones are kept to be looked at.
+  // The inbox is the record, so finished jobs are removed. The last failed ones are kept for inspection.
   defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 100 }, attempts: 1 },
 };
 
@@ -77,8 +75,9 @@ export function createBackend(location: BackendLocation): Backend {
 }
 
 /**
- * BullMQ's check of the version reads `INFO`, which a user of Redis may lack: no job would come, without a word. In a
- * queue it would run before the connection is ready, fail, and never be repeated. `doctor` looks at the server.
+ * BullMQ's check of the version reads `INFO`, which a user of Redis may lack: no job would ever arrive, and no error
+ * either. In a queue it would run before the connection is ready, fail, and never be repeated. `doctor` checks the
+ * server.
  */
 function redisBackend(url: string): Backend {
   const classes = withBackend(redisFactory);
@@ -107,8 +106,8 @@ function redisBackend(url: string): Backend {
 }
 
 /**
- * Uses our own client, since BullMQ makes none for a Redis Cluster, and leaves one that it never reached connecting for
- * ever. A worker also has a copy of it, which BullMQ closes, to wait for jobs.
+ * Uses our own client, since BullMQ makes none for a Redis Cluster, and never stops connecting to one that it could not
+ * reach. A worker also has a copy of it, which BullMQ closes, for waiting for jobs.
  */
 const redisFactory: BackendFactory<RedisQueueBackend, { url: string; use: RedisUse }> = (
   name,
@@ -148,7 +147,7 @@ interface PoolLocation {
 
 /**
  * Uses our own pool, which handles the errors of clients in use. BullMQ does not listen for errors on clients that it
- * checks out of its own pool, so a connection that breaks at that moment would end the process.
+ * checks out of its own pool, so a connection that breaks then would end the process.
  */
 const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (name, opts, factoryOptions) => {
   const pool = createPool({
@@ -170,8 +169,8 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (nam
 };
 
 /**
- * Migrates BullMQ's own schema, in one transaction, with the patience of our migrations. Idempotent; concurrent calls
- * wait for each other. Throws `UnreachableError` when it does not get a lock in time.
+ * Migrates BullMQ's own schema, in one transaction, with the time limits of our migrations. Idempotent; concurrent
+ * calls wait for each other. Throws `UnreachableError` when it does not get a lock in time.
  */
 export async function migrateQueueSchema(url: string, options: Partial<LockPatience> = {}): Promise<void> {
   const patience = { ...defaultLockPatience, ...options };
@@ -198,7 +197,7 @@ export async function migrateQueueSchema(url: string, options: Partial<LockPatie
   }
 }
 
-/** Throws `ConfigurationError` if the database has no tables for the queue: nothing would ever come through it. */
+/** Throws `ConfigurationError` if the database has no tables for the queue: no job would ever arrive. */
 export async function assertQueueSchema(db: Knex): Promise<void> {
   const { rows } = await db.raw<{ rows: [{ isThere: boolean }] }>(
     `select to_regclass('${schema}.job') is not null as "isThere"`,

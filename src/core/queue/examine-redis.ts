@@ -2,27 +2,27 @@ import { Redis } from "ioredis";
 import { type RedisClient, createRedisClient, sentinelClient } from "./redis-client.ts";
 import { type RedisDeployment, readRedisUrl } from "./redis-url.ts";
 
-/** What a server says of itself. */
+/** A server's facts about itself. */
 export interface RedisServerFacts {
   version: string;
   /** `standalone`, `cluster` or `sentinel`. */
   mode: string;
   /** `master` or `slave`. */
   role: string;
-  /** Of a master: how many replicas are connected. */
+  /** Number of connected replicas of a master. */
   replicas: number;
   memoryPolicy: string;
   usedBytes: number;
   /** 0: no limit. */
   maxBytes: number;
   keepsLog: boolean;
-  /** Null: the server does not say when it writes snapshots. */
+  /** Null: unknown. */
   writesSnapshots: boolean | null;
   canSave: boolean;
 }
 
 export interface SentinelFacts {
-  /** The beginning of its error where it gave no answer. */
+  /** The beginning of the error that the server answered with, if it did. */
   error: string | null;
   hasQuorum: boolean;
   /** Replicas that are up, as this Sentinel sees them. */
@@ -37,13 +37,12 @@ export interface RedisFacts {
   isRefused: boolean;
   /** Null: not a cluster, or none of its nodes answered. */
   cluster: { isUp: boolean; slotsServed: number } | null;
-  /** Empty where there are none. */
   sentinels: SentinelFacts[];
 }
 
 const timeoutMs = 4_000;
 
-/** Asks the servers behind a Redis URL about themselves. Never throws for one that does not answer; changes nothing. */
+/** Reads the facts of the servers behind a Redis URL. Never throws for one that does not answer; changes nothing. */
 export async function examineRedis(url: string): Promise<RedisFacts> {
   const { deployment } = readRedisUrl(url);
   if (deployment === undefined) throw new Error("the URL of Redis is not one");
@@ -103,7 +102,7 @@ async function askServer(server: Redis): Promise<RedisServerFacts> {
 function askSentinels(deployment: Extract<RedisDeployment, { kind: "sentinel" }>): Promise<SentinelFacts>[] {
   return deployment.sentinels.map(async (address) => {
     const sentinel = sentinelClient(deployment, address);
-    // Of a refused password, the command says only that the connection is closed.
+    // For a refused password, the command only reports that the connection is closed.
     let refusal: unknown;
     sentinel.once("error", (error) => (refusal = error));
     try {
@@ -131,7 +130,7 @@ async function askSentinel(sentinel: Redis, masterName: string): Promise<Sentine
   return { error: null, hasQuorum, replicas: replicas.filter(isUp).length };
 }
 
-/** The word by which a server, or the operating system, names an error. Its text may say more than people may read. */
+/** The word by which a server, or the operating system, names an error. Its text may hold secrets. */
 function errorWord(error: unknown): string {
   const { code, message = "" } = error as { code?: unknown; message?: string };
   return typeof code === "string" ? code : (/^[A-Z]+\b/.exec(message)?.[0] ?? "no answer");

@@ -18,25 +18,26 @@ export interface JobQueue {
   /** Calls the handler for every job, one at a time. */
   consume(handler: () => void): Consumer;
   /**
-   * Adds a job that wakes nobody and returns when a consumer, of whatever process, has finished it. Throws
-   * `QueueUnavailable` when it is not accepted within two seconds (the backend is away, read-only, full, or in the midst
-   * of a failover), and `JobNotTaken` when it does not come back within `withinMs`. The signal ends the wait. There is at most one such job, which
-   * all processes share; it waits until somebody takes it, so `depth` shows since when nobody does.
+   * Adds a job that wakes no worker and returns when a consumer of any process has finished it. Throws
+   * `QueueUnavailable` when it is not accepted within two seconds (the backend is away, read-only, full, or in a
+   * failover), and `JobNotTaken` when it does not come back within `withinMs`. The signal ends the wait. There is at
+   * most one such job, which all processes share; it waits until a consumer takes it, so `depth` shows since when none
+   * does.
    */
   roundTrip(options?: { withinMs?: number; signal?: AbortSignal }): Promise<void>;
-  /** How many jobs there are, by state. Throws `QueueUnavailable`. */
+  /** Number of jobs by state. Throws `QueueUnavailable`. */
   depth(): Promise<QueueDepth>;
   close(): Promise<void>;
 }
 
 export interface QueueDepth {
   queue: typeof queueName;
-  /** Also those of a queue that is paused. */
+  /** Includes the jobs of a paused queue. */
   waiting: number;
   active: number;
   delayed: number;
   failed: number;
-  /** When the job that has waited longest was added, by the clock of who added it; null where none waits. */
+  /** When the oldest waiting job was added, by the clock of its sender; null where none waits. */
   oldestWaitingAt: Date | null;
 }
 
@@ -162,7 +163,7 @@ async function depthOf(queue: Queue): Promise<QueueDepth> {
   };
 }
 
-/** A page of waiting jobs begins at the oldest one on Redis, and at the newest on PostgreSQL: both ends are looked at. */
+/** A page of waiting jobs begins at the oldest one on Redis, and at the newest on PostgreSQL: so both ends are read. */
 async function oldestOf(queue: Queue, count: number): Promise<Date | null> {
   if (count === 0) return null;
   const ends = await Promise.all([0, count - 1].map((at) => queue.getJobs(["waiting"], at, at, true)));

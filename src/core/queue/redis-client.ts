@@ -1,9 +1,7 @@
 import { Cluster, Redis, type RedisOptions as DriverOptions } from "ioredis";
 import { type RedisAddress, type RedisCredentials, type RedisDeployment, readRedisUrl } from "./redis-url.ts";
 
-/**
- * A producer fails fast, since the relay recovers the events that it could not add. A consumer retries for ever.
- */
+/** A producer fails fast, since the relay recovers the events that it could not add. A consumer retries without end. */
 export type RedisUse = "producer" | "consumer";
 
 export type RedisClient = Redis | Cluster;
@@ -33,7 +31,7 @@ const unwritable = /(^|-)(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|UNBLOCKED|NORE
 
 /**
  * A new connection may lead to another server: the name has another address, or Sentinel another master. It also slows
- * down BullMQ, which repeats a refused call at once.
+ * down BullMQ, which repeats a refused call immediately.
  */
 const reconnectOnError = ({ message }: Error): boolean => unwritable.test(message);
 
@@ -51,7 +49,7 @@ export function createRedisClient(url: string, use: RedisUse): RedisClient {
     retryStrategy: reconnectDelayMs,
     reconnectOnError,
   });
-  // Whoever uses the client listens as well. An error without a listener would be printed, as after closing.
+  // The client's users listen as well. An error without a listener would be printed, as after closing.
   client.on("error", () => {});
   return client;
 }
@@ -70,7 +68,7 @@ function connect(deployment: RedisDeployment, options: RedisOptions): RedisClien
         sentinelRetryStrategy: reconnectDelayMs,
       });
     case "cluster": {
-      // The pool of nodes has a strategy of its own: it asks the others where the slot is now.
+      // The pool of nodes has a strategy of its own: it asks the others for the slot's current place.
       const { retryStrategy: _, ...node } = options;
       return new Cluster(deployment.nodes, {
         clusterRetryStrategy: reconnectDelayMs,

@@ -11,12 +11,12 @@ export interface RedisCredentials {
   password: string | null;
 }
 
-/** What a Redis URL names. */
+/** A Redis deployment as a URL names it. */
 export type RedisDeployment =
   | { kind: "server"; url: string }
   | {
       kind: "cluster";
-      /** Any of its nodes; they name the others. */
+      /** Some of its nodes; they name the others. */
       nodes: RedisAddress[];
       credentials: RedisCredentials;
       isEncrypted: boolean;
@@ -26,13 +26,13 @@ export type RedisDeployment =
       sentinels: RedisAddress[];
       masterName: string;
       database: number;
-      /** Of the servers. */
+      /** Credentials of the servers. */
       credentials: RedisCredentials;
       sentinelCredentials: RedisCredentials;
       isEncrypted: boolean;
     };
 
-/** `problem` completes "REDIS_URL …", and shows nothing of the text. */
+/** `problem` completes "REDIS_URL …", and never shows the text. */
 export type ReadRedisUrl = { deployment: RedisDeployment; problem?: never } | { deployment?: never; problem: string };
 
 const schemes: Readonly<Record<string, RedisDeployment["kind"]>> = {
@@ -48,7 +48,7 @@ const cut = "has a # / ? or @ in it that is not percent-encoded (%23 %2F %3F %40
 const unreadableHost = "has a host that is not a name, an IPv4 address or an [IPv6 address]";
 
 /**
- * Reads a Redis URL. The scheme says what it names: `redis` one server, `redis+cluster` a Redis Cluster by any of its
+ * Reads a Redis URL. The scheme decides the kind: `redis` one server, `redis+cluster` a Redis Cluster by any of its
  * nodes, `redis+sentinel` the master of a name that Sentinels watch. `rediss…` encrypts. Several hosts after `redis://`
  * can only be a cluster.
  */

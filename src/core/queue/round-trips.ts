@@ -9,8 +9,8 @@ export interface RoundTrips {
 }
 
 /**
- * Sends a job round again and again: a queue is healthy when a job came back, since one that takes jobs and gives them
- * to nobody takes them as well as any.
+ * Sends a job round again and again: a queue is healthy when a job came back. Accepting jobs proves nothing, since a
+ * queue without consumers accepts them as well.
  */
 export function watchRoundTrips(
   { queue, log }: { queue: Pick<JobQueue, "roundTrip">; log: Log },

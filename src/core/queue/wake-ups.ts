@@ -2,7 +2,7 @@ import type { Log } from "../../platform/log.ts";
 import type { JobQueue } from "./job-queue.ts";
 
 export interface WakeUps {
-  /** Tells that events were committed. Never throws and never waits: a lost wake-up only costs a delay. */
+  /** Reports that events were committed. Never throws and never waits: a lost wake-up only costs a delay. */
   notify(): void;
   /** Waits for the job that is being added. */
   close(): Promise<void>;
@@ -12,8 +12,8 @@ export interface WakeUps {
 const betweenJobsMs = 1_000;
 
 /**
- * Wakes a worker: by a job at once when nothing came for a while, and by one a second as long as events come. A worker
- * that is awake finds the others by itself.
+ * Wakes a worker: by an immediate job after a quiet time, and by one a second as long as events come. A worker that is
+ * awake finds the others by itself.
  */
 export function createWakeUps({ queue, log }: { queue: Pick<JobQueue, "add">; log: Log }): WakeUps {
   let addedMs = Number.NEGATIVE_INFINITY;

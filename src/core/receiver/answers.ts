@@ -14,7 +14,7 @@ export interface ApiError {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** In seconds. A failover or a restart takes about this long. */
+/** In seconds: about the length of a failover or a restart. */
 const retryAfterSeconds = "5";
 
 export const apiErrors = {
@@ -187,7 +187,7 @@ export function refuseSignature(
   }
 }
 
-/** Tells the sender that this is the last answer on its connection. */
+/** Marks the last answer on a connection. */
 const closing = { Connection: "close" };
 
 /** Asks the sender to retry: its signature may be valid, but the secrets could not be read again in time. */

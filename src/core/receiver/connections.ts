@@ -22,8 +22,8 @@ interface HttpServerOptions {
 }
 
 /**
- * Creates a server that lets no connection stay open for ever. Whatever is not a request for `handle`, it answers and
- * counts by itself. It does not listen yet.
+ * Creates a server that closes idle connections in time. It answers and counts by itself whatever is not a request for
+ * `handle`. It does not listen yet.
  */
 export function createHttpServer(
   { counters, warnRateLimited, handle, slowest }: HttpServerDeps,
@@ -106,7 +106,7 @@ const closeIdleEveryMs = 100;
  * Caps the connections of a server. Past the cap, the least useful connection is closed for a new one. The order is:
  * the oldest that has sent nothing; one whose body is incomplete; one that only occupies its place (`isUnproductive`);
  * all that are idle between two requests; one in the middle of its next request's headers. Only a connection whose
- * complete request waits for its answer is safe. So a sender that opens connections and does not use them keeps nobody
+ * complete request waits for its answer is safe. So a sender that opens connections without using them keeps no other
  * out. When no connection can be closed, the new one is.
  *
  * Only silent connections are limited by address: behind a proxy all senders share one address, and a proxy connects in

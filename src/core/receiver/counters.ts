@@ -4,7 +4,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 
 type SignatureReason = Extract<Verification, { ok: false }>["reason"];
 
-/** Why a request was refused or abandoned. All reasons up to `no_secret` get the same 401. */
+/** Reasons for refusing or abandoning a request. All up to `no_secret` get the same 401. */
 export const rejectionReasons = [
   "missing_header",
   "duplicate_header",

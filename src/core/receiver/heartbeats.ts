@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 
-/** What a receiver says of itself every few seconds. */
+/** A receiver's report about itself, sent every few seconds. */
 export interface Beat {
   /** It can store events. */
   isReady: boolean;
@@ -24,17 +24,17 @@ export async function recordStop(db: Knex, name: string): Promise<void> {
   await db("receiver.heartbeats").where({ name }).update({ stopped_at: db.fn.now() });
 }
 
-/** What is known of the receivers, all by the database's clock. */
+/** State of the receivers, by the database's clock. */
 export interface Receivers {
   /** Null: no receiver was ever heard of. */
   presence: {
-    /** They run, and can store events. */
+    /** Number of running receivers that can store events. */
     ready: number;
     /** They run, and cannot store events. */
     unready: number;
     /** They ended without a word, in the last hour. */
     missing: number;
-    /** No receiver took webhooks for the whole time asked for: the time of a restart is none. */
+    /** No receiver took webhooks for the whole span asked for; a span as short as a restart does not count. */
     isAbsent: boolean;
     /** When one could last take a webhook, or started. */
     lastReadyAt: Date;
@@ -88,8 +88,8 @@ export async function readReceivers(db: Knex, afterMinutes: number = receiverGra
 }
 
 /**
- * Forgets receivers that have not been heard of for an hour, but for the newest: it says that there was one. One
- * statement; idempotent.
+ * Forgets receivers that were silent for an hour, but keeps the newest: it shows that there was one. One statement;
+ * idempotent.
  */
 export async function forgetReceivers(db: Knex): Promise<void> {
   await db.raw(

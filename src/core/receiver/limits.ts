@@ -13,7 +13,9 @@ export interface ReceiverLimits {
   requestsPerConnection: number;
   /** Connections from one address that have not sent a request yet. */
   silentPerAddress: number;
-  /** Requests that may wait at once for the secrets to be read again, because their signature did not verify. */
+  /**
+   * Requests that may wait at the same time for the secrets to be read again, because their signature did not verify.
+   */
   waitingForSecrets: number;
   /** The same, from one address. */
   waitingPerAddress: number;

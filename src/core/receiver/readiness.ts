@@ -15,11 +15,11 @@ export interface ReadinessReport {
   status: "ok" | "degraded" | "unavailable";
   /** Names of the dependencies that are down. */
   reasons: string[];
-  /** What their checks say of it that anyone may read. */
+  /** Details from the checks that are safe to publish. */
   details?: string[];
 }
 
-/** The error of a check that says something anyone may read. */
+/** An error of a check whose message is safe to publish. */
 export class Degraded extends Error {
   readonly detail: string;
   constructor(detail: string, message: string) {

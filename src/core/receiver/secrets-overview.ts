@@ -29,7 +29,7 @@ export interface OverviewSources {
   rows: readonly SecretRow[];
   /** Ids, newest first. */
   environmentIds: readonly string[];
-  /** By secret id, the last use that the inbox shows. */
+  /** By secret id, the last use recorded in the inbox. */
   recentUses: ReadonlyMap<string, Date>;
   usable: (row: SecretRow) => boolean;
 }
@@ -90,9 +90,9 @@ function stateOf({ not_before, not_after }: SecretRow, now: Date): SecretState {
 }
 
 /**
- * Why a secret is safe to retire: it verified nothing for `quietHours` while another one did, so the sender has
- * switched. A secret that was never used may not have been needed yet, so only the use of a newer one counts. Without
- * traffic no secret is safe to retire.
+ * The reason why a secret is safe to retire: it verified nothing for `quietHours` while another one did, so the sender
+ * has switched. A secret that was never used may not have been needed yet, so only the use of a newer one counts.
+ * Without traffic no secret is safe to retire.
  */
 function whyRetirable(
   secret: SecretOverview,

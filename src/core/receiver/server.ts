@@ -32,7 +32,7 @@ export interface ReceiverDeps {
   log: Log;
   /** Called after every committed batch of new events. Must not throw; not awaited. */
   onCommitted(seqs: number[]): void;
-  /** Told of each webhook that was answered. Must not throw. */
+  /** Called for each answered webhook. Must not throw. */
   onAnswered?: ((status: number, seconds: number) => void) | undefined;
   /** Dependencies that `GET /readyz` reports as degraded when they are down: the queue, the service. */
   degrading?: readonly ReadinessCheck[];
@@ -57,7 +57,7 @@ export interface RunningReceiver {
   url: string;
   port: number;
   counters: Readonly<ReceiverCounters>;
-  /** What `GET /readyz` answers. */
+  /** The answer of `GET /readyz`. */
   readiness(): Promise<ReadinessReport>;
   /**
    * Stops accepting, answers the requests in progress, stores the events it has taken, and closes the connections.
@@ -200,7 +200,7 @@ export function createApp({ webhook, readiness, counters, log }: AppDeps): Koa {
   const app = new Koa();
   app.use(router.routes());
   app.use(nothingThere(router, counters)); // 404, 405
-  // Without this listener Koa writes errors to standard error, with whatever data they contain.
+  // Without this listener Koa writes errors to standard error, with all the data they contain.
   app.on("error", (err: unknown) => log.debug({ err }, "a connection failed"));
   return app;
 }

@@ -9,10 +9,10 @@ export interface TracedWebhook {
 }
 
 /**
- * Answers a webhook whose signature held, within its span, which began when it arrived. Before, there is none: strangers
- * make no spans, and their `traceparent` is not even read. The caller's own trace is linked and never continued, so that
- * nobody outside decides what is sampled here, or writes into our traces. The delivery that stored the bytes has the ids
- * that follow from them, to which whoever has the bytes can link; a repeat links to it.
+ * Answers a webhook whose signature held, within its span, which began when it arrived. Before, there is none:
+ * strangers make no spans, and their `traceparent` is not even read. The caller's own trace is linked and never
+ * continued, so that no outsider decides what is sampled here, or writes into our traces. The delivery that stored the
+ * bytes has the ids that follow from them, so any holder of the bytes can link to it; a repeat links to it.
  */
 export async function withinWebhookSpan(
   res: ServerResponse,

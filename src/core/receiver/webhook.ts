@@ -61,7 +61,7 @@ export function webhookSteps(deps: WebhookDeps, options: WebhookOptions): Webhoo
 
 export type WebhookStep = Middleware<WebhookState>;
 
-/** State that the steps pass on. A field is set once the step named beside it has run. */
+/** State that the steps pass on. A field is set once the step named with it has run. */
 export interface WebhookState {
   /** `answerAlways`, where spans are made */
   arrivedAt?: Date;
@@ -82,7 +82,7 @@ export interface WebhookDeps extends RefusalDeps {
   clock: Clock;
   log: Log;
   deadlines: Deadlines<ServerResponse>;
-  /** Told of each webhook that was answered, with the time since its headers came. */
+  /** Called for each answered webhook, with the time since its headers came. */
   onAnswered?: ((status: number, seconds: number) => void) | undefined;
 }
 
@@ -116,7 +116,7 @@ function answerAlways({ counters, deadlines, clock, log, onAnswered }: WebhookDe
     } finally {
       deadlines.end(ticket);
       counters.inFlight -= 1;
-      // Who hung up got no answer.
+      // A client that hung up gets no answer.
       if (ctx.res.headersSent) {
         onAnswered?.(ctx.res.statusCode, (performance.now() - begunMs) / 1_000);
       }
@@ -222,8 +222,8 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   // Requests that wait for a secret are most likely forged. They may use only part of the budget, so verified events
   // keep room.
   const unproved = createByteBudget(maxHeldBodyBytes / 2);
-  // Forging costs nothing. Beyond a small limit, such requests get 503 at once. When an authentic sender retries, the
-  // secrets will have been read again.
+  // Forging costs nothing. Beyond a small limit, such requests get an immediate 503. When an authentic sender retries,
+  // the secrets will have been read again.
   const waiting = createWaitingPlaces({
     max: limits.waitingForSecrets,
     maxPerAddress: limits.waitingPerAddress,
@@ -239,7 +239,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   }
 
   /**
-   * Resolves with the result of `refresh`. False at once when it must not wait: too many requests wait already, or
+   * Resolves with the result of `refresh`. False immediately when it must not wait: too many requests wait already, or
    * their bodies leave no room for this one.
    */
   async function refreshSecrets(address: string, bodyBytes: number): Promise<boolean> {
@@ -281,7 +281,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return next();
   };
 
-  // Not async: nearly all requests verify at once, and they wait for nothing here.
+  // Not async: nearly all requests verify on the first try and wait for nothing here.
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const tried = liveSecrets();
@@ -323,8 +323,7 @@ function storeEvent(deps: WebhookDeps, { places }: Pick<WebhookOptions, "places"
 function confirm({ counters, log }: WebhookDeps): WebhookStep {
   const isVerbose = log.isLevelEnabled("debug");
   return ({ res, state }) => {
-    // The deadline may have answered 503 meanwhile. The event is stored all the same, and its retry will be a
-    // duplicate.
+    // The deadline may already have answered 503. The event is stored anyway, and its retry will be a duplicate.
     if (res.headersSent) return;
     const { eventId, duplicate } = state.appended;
     counters[duplicate ? "duplicate" : "accepted"] += 1;

@@ -24,7 +24,7 @@ export interface ReadPage {
   date: Date;
 }
 
-/** What is applied of an answer, for the object that was asked for. */
+/** The part of an answer that is applied for the requested object. */
 interface Answer {
   wanted: Pick<DueRefetch, "resource" | "id">;
   page: Pick<ReadPage, "observations" | "unread">;
@@ -69,7 +69,7 @@ export function createAnswerGroup(deps: AnswerDeps): AnswerGroup {
     });
 }
 
-/** Never throws: each answer learns its own result. */
+/** Never throws: each answer gets its own result. */
 async function applyGroup(
   deps: AnswerDeps,
   group: readonly Waiting[],

@@ -47,7 +47,7 @@ export interface ApplyDeps {
   clock: Clock;
   serviceClock: Clock;
   listener: Listener;
-  /** Told after the commit how long the events waited for it that were applied for the first time. */
+  /** Called after the commit with the time that newly applied events waited for it. */
   onApplied?: (lagsMs: readonly number[]) => void;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
@@ -58,9 +58,9 @@ export interface ApplyDeps {
 /** Bytes of bodies, decoded, take some ten times as much memory. */
 const batchLimits = { rows: 500, bytes: 8 * 1024 * 1024 };
 /**
- * What is applied beside another transaction. A batch of `atLeast` events costs little more an event than a full one.
- * `lateAfterMs` is far longer than a batch takes, also on a busy machine: if it were not, all workers would apply small
- * batches as soon as the machine is busy, which makes it busier.
+ * Limits of a transaction that runs next to another. A batch of `atLeast` events costs little more an event than a full
+ * one. `lateAfterMs` is far longer than a batch takes, also on a busy machine: if it were not, all workers would apply
+ * small batches as soon as the machine is busy, which makes it busier.
  */
 const besideAnother = { atLeast: 250, lateAfterMs: 2_000 };
 
@@ -86,7 +86,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   await applyBatch(deps, left);
 }
 
-/** What one look into the inbox found. */
+/** The result of one poll of the inbox. */
 export interface Look {
   /** Events applied or postponed. */
   events: number;
@@ -94,7 +94,7 @@ export interface Look {
   last: number;
   /** More are waiting than one batch takes. */
   isFull: boolean;
-  /** Nobody else is applying events, so what was left alone is left to the caller. */
+  /** No other transaction is applying events, so the caller must take what was left. */
   leads: boolean;
 }
 
@@ -153,10 +153,10 @@ function applyClaimed<T>(
   return trace === null ? told : trace.until(told);
 }
 
-/** How long an event waits whose object another transaction keeps locked. */
+/** How long an event waits when another transaction keeps its object locked. */
 const lockedDelayMs = 5_000;
 
-/** After a batch failed: applies all of it but the event at fault. Throws the error where it is no event's. */
+/** After a batch failed: applies all of it but the event at fault. Throws the error when no event caused it. */
 async function applyOthers(deps: ApplyDeps, seqs: readonly number[], error: unknown): Promise<void> {
   const [only] = seqs;
   if (only === undefined) throw error;
@@ -171,8 +171,9 @@ async function applyOthers(deps: ApplyDeps, seqs: readonly number[], error: unkn
 }
 
 /**
- * After a batch waited for a lock in vain: puts off the events whose rows are locked, all at once, and applies the others
- * without waiting. Where none can be seen, the batch is halved: a row that is being inserted shows itself to nobody.
+ * After a batch waited for a lock in vain: defers the events whose rows are locked, all in one statement, and applies
+ * the others without waiting. Where none can be found, the batch is halved: a row that is being inserted is visible to
+ * no other transaction.
  */
 async function applyUnlocked(deps: ApplyDeps, seqs: readonly number[], error: unknown): Promise<void> {
   const { db, log, writerLimits = defaultWriterLimits } = deps;
@@ -226,7 +227,7 @@ async function postpone({ db, log, random, places, listener }: ApplyDeps, seq: n
   );
 }
 
-/** So that whoever looks for the object finds the event that failed. Null as well where the event cannot be read. */
+/** The object of a failed event, so that a search for the object finds it. Null also when the event cannot be read. */
 function namedObject(places: Readonly<EnvelopePaths>, event: { seq: number; body: unknown }): ObjectKey | null {
   try {
     return objectNamedBy(interpretEvent(places, event));
@@ -237,7 +238,7 @@ function namedObject(places: Readonly<EnvelopePaths>, event: { seq: number; body
 }
 
 /**
- * How far the service's clock was moved ahead, as a sandbox's can be. A difference within the tolerance counts as 0.
+ * How far the service's clock was moved ahead, which a sandbox allows. A difference within the tolerance counts as 0.
  */
 function serviceAheadMs({ clock, serviceClock }: Pick<ApplyDeps, "clock" | "serviceClock">): number {
   const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
@@ -253,7 +254,7 @@ function believeOwnTime(interpretation: Interpretation): Interpretation {
   return { ...interpretation, observation: { ...observation, receivedAt: madeAt } };
 }
 
-/** What applying events did. */
+/** Counts of applied events. */
 export interface AppliedEvents {
   completed: readonly CompletedEvent[];
   /** The states that changed the history or a row. */
@@ -395,7 +396,7 @@ async function maskStoredBodies(trx: Knex.Transaction, seqs: readonly number[]):
 
 /**
  * Whether the server would refuse the same values again: data exceptions (22) and limits of the program (54). A replay
- * tries such an event once more, after whatever refused it was mended.
+ * tries such an event once more, after the cause was fixed.
  */
 export const isPermanent = (error: unknown): boolean => isEventFault(error) && refusesValues(error);
 
@@ -412,7 +413,7 @@ const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
  */
 const notTheEvent = /^(08|25(?!P04)|26|28|34|3D|40|42501|42P03|42P05|53|58|57P|55P03|0A000|XX001|XX002)/;
 
-/** The connection is gone, whatever its code: poolers say so with codes of their own, such as XX000. */
+/** The connection is gone, whatever its code: poolers use codes of their own, such as XX000. */
 const transactionTimeout = "25P04";
 const endsConnection: readonly unknown[] = ["FATAL", "PANIC"];
 

@@ -15,19 +15,19 @@ export interface ApplyLoop {
 
 /** Longer than the time between two wake-ups of a receiver that is receiving (queue/wake-ups.ts), with room to spare. */
 const awakeMs = 3_000;
-/** Between two looks of a worker that is awake and has nothing to do: what an event may wait for it. */
+/** Poll interval of an awake, idle worker: the longest wait that it adds to an event. */
 const lookMs = 8;
 const afterFailureMs = 1_000;
 
 const nothing: Look = { events: 0, last: 0, isFull: false, leads: true };
 
 /**
- * Applies events until none is left, then keeps looking for `awakeMs` before it sleeps until the next `wake`. A worker
- * that is awake takes what the inbox has, whoever received it and whether or not the queue told of it. So its batches
- * are what arrived during the last one: they grow with the load, and do not shrink with the number of receivers.
+ * Applies events until none is left, then keeps polling for `awakeMs` before it sleeps until the next `wake`. A worker
+ * that is awake takes whatever the inbox has, from any receiver and without a wake-up. So its batches are what arrived
+ * during the last one: they grow with the load, and do not shrink with the number of receivers.
  *
- * `atOnce` batches are applied at the same time while more events wait than one takes. Where another worker applies
- * events already and few wait, this one sleeps at once.
+ * `atOnce` batches are applied in parallel while more events wait than one takes. Where another worker applies events
+ * already and few wait, this one goes to sleep.
  */
 export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number }): ApplyLoop {
   const passed = createPassedMark();
@@ -52,7 +52,8 @@ export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number })
       try {
         const after = isSweepAsked ? 0 : passed.mark();
         isSweepAsked = false;
-        // An event that somebody else holds can be seen and not be taken: an idle look is followed by a pause, too.
+        // An event that another transaction holds can be seen but not taken, so an idle poll is followed by a pause,
+        // too.
         const found: Look = wasIdle && !(await isAnyUnapplied(deps.db, after)) ? nothing : await look(after);
         lastProgressMs = performance.now();
         wasIdle = found.events === 0;
@@ -62,7 +63,7 @@ export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number })
           continue;
         }
         if (found.isFull) help();
-        // A sweep ends where the other looks begin.
+        // A sweep ends where the other polls begin.
         if (found.last < passed.mark()) isSweepAsked = true;
       } catch (err) {
         deps.log.warn({ err }, "events could not be applied");
@@ -114,8 +115,8 @@ export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number })
 const lateCommitMs = 10_000;
 
 /**
- * The number below which a look need not look: every event up to it was tried, or is left to the relay. It trails
- * behind the highest number seen, since numbers are committed out of order. Without it a look would pass the remains of
+ * The number below which a poll need not read: every event up to it was tried, or is left to the relay. It trails
+ * behind the highest number seen, since numbers are committed out of order. Without it a poll would pass the remains of
  * all events that were applied since the oldest open transaction of the server began.
  */
 function createPassedMark() {

@@ -24,9 +24,9 @@ export interface BatchTrace {
 }
 
 /**
- * A batch is a trace of its own: it has as many callers as events. Each of its events that was committed has one, too,
- * linked with the batch both ways and with the webhook that brought it. Its ids follow from its number, so that a
- * handler that is run by the change links to it, with nothing stored between them.
+ * Traces a batch as a trace of its own: it has as many callers as events. Each committed event has one, too, linked
+ * with the batch both ways and with the webhook that brought it. Its ids follow from its number, so a handler that runs
+ * on the change links to it without anything stored.
  */
 export function traceBatch({ clock, places }: { clock: Clock; places: Readonly<EnvelopePaths> }): BatchTrace {
   const startedAt = clock.now();
@@ -96,7 +96,7 @@ const messaging = {
   "messaging.destination.name": "inbox",
 } as const;
 
-/** Runs what puts an event off that failed alone, within a span of its own. */
+/** Runs the deferral of an event that failed alone, within a span of its own. */
 export async function tracePostponed<T>(seq: number, work: () => Promise<T>): Promise<T> {
   const span = startSpan("postpone event", {
     kind: "consumer",

@@ -4,8 +4,8 @@ import type { GroupState } from "../mirror/snapshot.ts";
 import { interpretEvent } from "./interpret-event.ts";
 
 /**
- * The states that the stored bytes of an event show, as a worker reads them; none where they show none. Of a state in
- * the history only: items have no history.
+ * The states that a worker reads in an event's stored bytes; empty if there are none. Only states with a history: items
+ * have none.
  */
 export function statesOfEvent(
   places: Readonly<EnvelopePaths>,

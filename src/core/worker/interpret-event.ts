@@ -4,7 +4,7 @@ import { type EnvelopePaths, isDisputeType, readEventParts } from "../contract/e
 import { isChargebackStatus } from "../contract/resources/orders.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
-/** What an event requires the worker to do. */
+/** The work that an event requires. */
 export type Interpretation =
   /** It contains an object. The objects in `alsoRead` changed with it and are not in the event. */
   | { kind: "state"; observation: Snapshot; alsoRead: ObjectKey[] }
@@ -85,8 +85,9 @@ function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
 }
 
 /**
- * The subscription of a renewal that was declined: no event tells that it is past due, or that the last decline ended
- * it. A first charge has no cycle, and an event of its own. A thin decline shows the attempt without the status.
+ * The subscription of a renewal that was declined: no event reports that it is past due, or that the last decline ended
+ * it. A first charge has no cycle, and an event of its own. A decline without details shows the attempt without the
+ * status.
  */
 function changedByDecline({ status, attempt_count, subscription_cycle, ...order }: WireObject): ObjectKey[] {
   const isDeclined = status === "failed" || (status === undefined && typeof attempt_count === "number");

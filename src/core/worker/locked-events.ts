@@ -6,10 +6,10 @@ import { findLocked } from "../mirror/write/locked-rows.ts";
 import { describeBlockers } from "../../platform/postgres/lock-waits.ts";
 import { statesOfEvent } from "./event-states.ts";
 
-/** Bodies that are read at once: each may have a megabyte. */
+/** The number of bodies read together: each may have a megabyte. */
 const atOnce = 25;
 
-/** None where the event cannot be read: what makes it fail must not keep others from being put off. */
+/** Empty when the event cannot be read: its fault must not keep others from being deferred. */
 function statesShown(...event: Parameters<typeof statesOfEvent>): GroupState[] {
   try {
     return statesOfEvent(...event);
@@ -18,7 +18,7 @@ function statesShown(...event: Parameters<typeof statesOfEvent>): GroupState[] {
   }
 }
 
-/** Those of the events whose rows other transactions keep locked, and who does. Waits for none of them. */
+/** Finds the events whose rows other transactions keep locked, and the holders. Waits for none of them. */
 export async function findLockedEvents(
   { db, places }: { db: Knex; places: Readonly<EnvelopePaths> },
   seqs: readonly number[],

@@ -6,7 +6,7 @@ import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
 import { confirmableFrom } from "../mirror/version.ts";
 import { type Interpretation, objectNamedBy } from "./interpret-event.ts";
 
-/** Stands for a refetch of all disputes: the service's lists have only this filter for them. */
+/** Represents a refetch of all disputes: the service's lists have only this filter for them. */
 export const disputedTransactions = { resource: "disputed-transactions", id: "*" } as const;
 
 /**

@@ -10,7 +10,7 @@ import { safeReason } from "../../platform/log.ts";
 import { inTransaction, isRetryableConflict, limitTransaction } from "../../platform/postgres/transactions.ts";
 import { type AppliedEvents, type ApplyDeps, applyInTransaction, isEventFault } from "./apply-batch.ts";
 
-/** Looks at what a transaction writes: called before, it returns what to call after. */
+/** Observes what a transaction writes: called before it, returns the function to call after it. */
 export type Watch<T> = (trx: Knex.Transaction) => Promise<() => Promise<T>>;
 
 export interface EventPreview<T> {
@@ -18,28 +18,28 @@ export interface EventPreview<T> {
   completed: CompletedEvent;
   /** Objects whose rows would change, or come into being. */
   objects: { object: ObjectKey; isNew: boolean; changes: FieldChange[] }[];
-  /** What would be read from the service afterwards. */
+  /** Refetches that would follow. */
   refetches: readonly RefetchRequest[];
-  /** What the watch saw. */
+  /** The watch's result. */
   seen: T;
 }
 
 export type PreviewResult<T> =
   | EventPreview<T>
-  /** It would fail, and be tried again later. */
+  /** It would fail and be retried later. */
   | { kind: "fails"; reason: string }
-  /** Somebody else is writing it or its object just now. */
+  /** Another transaction is writing it or its object. */
   | { kind: "busy" }
-  /** Its bytes are not there. */
+  /** Its bytes were pruned. */
   | { kind: "empty" };
 
-/** Far below the limits of a worker: whoever waits for a lock of a preview waits for moments. */
+/** Far below a worker's limits, so that waiting for a preview's lock is short. */
 const limits = { statementMs: 2_000, lockMs: 500, transactionMs: 2_800 };
 
 /**
- * Applies one event as a replay and a worker would, looks at what that wrote, and takes all of it back. Calls nobody.
- * Holds the locks of one event for as long as it takes, some 20 ms; leaves no row behind, and uses up numbers of
- * sequences. Throws errors that are no event's fault.
+ * Applies one event as a replay and a worker would, observes what that wrote, and rolls it back. Makes no calls. Holds
+ * the locks of one event for as long as it takes, some 20 ms; leaves no row behind, and uses up numbers of sequences.
+ * Throws errors that the event did not cause.
  */
 export async function previewEvent<T>(
   deps: Omit<ApplyDeps, "random">,
@@ -115,7 +115,7 @@ class TakenBack<T> extends Error {
   }
 }
 
-/** Runs work in a transaction or a savepoint that is rolled back. One snapshot, so that it sees nobody else's writes. */
+/** Runs work in a transaction or a savepoint that is rolled back. One snapshot, so that it sees no other writes. */
 async function takenBack<T>(db: Knex, work: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
   try {
     await inTransaction(

@@ -25,7 +25,6 @@ export const refetchRetryPolicy: RetryPolicy = {
   maxDelayMs: 600_000,
 };
 
-/** Dependencies of a refetch. */
 export interface RefetchDeps extends AnswerDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   /** This machine's clock. */
@@ -137,7 +136,7 @@ async function readObject(
 export const canonicalDate = (date: Date): string | null => canonicalTimestamp(date.toISOString());
 
 /**
- * The service may lag behind its own events. With this many useless answers the refetch is given up; failed calls and
+ * The service may lag behind its own events. The refetch is given up after this many useless answers; failed calls and
  * early answers do not count. What the mirror then lacks stays missing until an event or a nightly run shows it.
  */
 const maxUselessAnswers = 6;

@@ -4,7 +4,7 @@ import { takeMisdated } from "../mirror/misdated.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { ScheduledTask } from "./scheduled-tasks.ts";
 
-/** A read takes a call of the service, so not all of them at once. */
+/** A read takes a call of the service, so they are spread over several runs. */
 const mostReads = 500;
 
 /**

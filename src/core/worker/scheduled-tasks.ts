@@ -20,15 +20,15 @@ export interface ScheduledTask {
 }
 
 export interface TaskTimes {
-  /** Between two looks at what is due. */
+  /** Interval between two checks for due tasks. */
   lookEveryMs: number;
-  /** How long a turn lasts that is not renewed; it is renewed four times as often. */
+  /** How long a turn lasts without renewal; it is renewed four times as often. */
   turnMs: number;
 }
 
 const defaultTimes: TaskTimes = { lookEveryMs: 1_000, turnMs: 60_000 };
 
-/** After this a time by the clock was missed, and what is to be done about that is the task's own to say. */
+/** A start that is later than this counts as missed, and the task decides what to do about it. */
 const lateMs = 10 * 60_000;
 const closeTimeoutMs = 5_000;
 
@@ -69,7 +69,7 @@ export function runScheduledTasks(
     if (!(await takeTurn(db, turn, { starts, turnMs }))) return;
     const lost = new AbortController();
     const lose = (): void => lost.abort(new Error("the turn of this task is over"));
-    // Without the database nobody says that another worker has the turn by now.
+    // Without the database there is no word of whether another worker has taken the turn.
     const over = setTimeout(lose, turnMs);
     const keeping = runEvery({ log, name: `turn of ${name}` }, turnMs / 4, async () => {
       if (await keepTurn(db, turn, turnMs)) over.refresh();

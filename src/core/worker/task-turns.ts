@@ -5,7 +5,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 export interface TaskState {
   name: string;
   knownSince: Date;
-  /** How many times it was started. */
+  /** Number of starts. */
   starts: number;
   startedAt: Date | null;
   /** Whether a worker runs it, or was killed less than a turn's length ago. */
@@ -14,8 +14,8 @@ export interface TaskState {
 }
 
 /**
- * The states of these tasks; one that is new is written down. A turn that ends later than one that began now would (the
- * database's clock was set back) is held by nobody.
+ * Reads the states of these tasks; a new one is written down. A turn that ends later than one that began now would (the
+ * database's clock was set back) has no holder.
  */
 export async function readTasks(db: Knex, names: readonly string[], turnMs: number): Promise<TaskState[]> {
   const read = async (): Promise<TaskState[]> => {
@@ -42,11 +42,11 @@ const turnEnds = "clock_timestamp() + make_interval(secs => :turnMs::float8 / 10
 
 export interface Turn {
   name: string;
-  /** Of this turn alone. */
+  /** Unique to this turn. */
   holder: string;
 }
 
-/** Begins a task, unless it was started since it had so many starts, or somebody holds it. One statement. */
+/** Begins a task, unless its number of starts has changed, or its turn is held. One statement. */
 export async function takeTurn(
   db: Knex,
   { name, holder }: Turn,
@@ -61,7 +61,7 @@ export async function takeTurn(
   return rowCount === 1;
 }
 
-/** Keeps a turn for its whole length from now on. False when it is somebody else's by now. One statement. */
+/** Keeps a turn for its whole length from now on. False when another worker has it. One statement. */
 export async function keepTurn(db: Knex, { name, holder }: Turn, turnMs: number): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update inbox.tasks set held_until = ${turnEnds} where name = :name and holder = :holder`,
@@ -70,7 +70,7 @@ export async function keepTurn(db: Knex, { name, holder }: Turn, turnMs: number)
   return rowCount === 1;
 }
 
-/** Gives a turn back, unless it is somebody else's by now. One statement. */
+/** Gives a turn back, unless another worker has it. One statement. */
 export async function endTurn(db: Knex, { name, holder }: Turn): Promise<void> {
   await db.raw("update inbox.tasks set holder = null, held_until = null where name = :name and holder = :holder", {
     name,

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { defineEndpoint } from "../endpoint.ts";
 import { isoDate } from "../request-fields.ts";
 
-/** The merchant's account. */
 export const accountSchema = z.looseObject({
   api_version: z.string().nullable().describe("Null: the latest is used"),
   latest_api_version: z.string(),

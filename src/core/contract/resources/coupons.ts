@@ -76,7 +76,7 @@ const limit = z.int().positive().nullish();
 const ids = z.array(z.string().max(100)).max(maxIds);
 const codeCount = z.int().min(1).max(maxCodesPerCall);
 
-/** What creation and change have in common. Which terms go together is a matter of the whole coupon. */
+/** Fields shared by creation and change. Cross-field rules are checked on the whole coupon. */
 const couponTermsInput = z.object({
   name: plainText(100).refine((text) => text.trim() !== "", "must not be blank"),
   description: plainText(1000).nullish(),
@@ -139,7 +139,8 @@ export const couponPreviewInput = z.object({
 });
 
 /**
- * Why a coupon code is refused. The interface names `coupon_expired` and the two `…_not_eligible`; the rest is assumed.
+ * Reasons for refusing a coupon code. The interface names `coupon_expired` and the two `…_not_eligible`; the rest is
+ * assumed.
  */
 export const couponErrors = [
   "code_not_found",

@@ -14,7 +14,7 @@ import { customerAddressInput, email, metadataInput, phone, plainText } from "..
 import { metadata, timestamp, wireId } from "../wire-types.ts";
 import { paymentMethodSchema } from "./payment-methods.ts";
 
-/** Where goods go. Orders and subscriptions carry first and last name, customers one full name. */
+/** Orders and subscriptions carry first and last name, customers one full name. */
 export const shippingAddressSchema = z.looseObject({
   id: z.string().nullish(),
   first_name: z.string().nullish(),
@@ -29,7 +29,6 @@ export const shippingAddressSchema = z.looseObject({
   phone: z.string().nullish().describe("E.164"),
 });
 
-/** A buyer. */
 export const customerSchema = z.looseObject({
   id: wireId,
   email: z.string().nullable().describe("Unique per merchant"),

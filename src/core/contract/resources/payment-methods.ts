@@ -83,7 +83,7 @@ const digits = (pattern: RegExp, error: string) => z.string().regex(pattern, err
 
 /**
  * Server-to-server card capture at `{capture_url}`: the only endpoint that takes a card number, and not one of `/v1`.
- * Without idempotency keys, so that nothing derived from a number is kept.
+ * It takes no idempotency key, so that nothing derived from a number is kept.
  */
 export const captureCard = defineEndpoint({
   name: "captureCard",

@@ -5,7 +5,7 @@ import { count, currencyCode, minorUnits, openEnum, timestamp, wireId } from "..
 
 const billingIntervals = ["day", "month"] as const;
 
-/** How often a plan or subscription bills: monthly is month/1, weekly day/7. */
+/** A billing interval: monthly is month/1, weekly day/7. */
 export const billingCycleSchema = z.looseObject({
   interval: openEnum(billingIntervals),
   interval_count: z.int().positive(),
@@ -15,7 +15,7 @@ export const billingCycleSchema = z.looseObject({
     .describe("Month-based only: day of month 1 to 31, the last day in shorter months; or the text signup_date"),
 });
 
-/** What a subscription bills. Read-only through the API. */
+/** The product and the terms that a subscription bills. Read-only through the API. */
 export const planSchema = z.looseObject({
   id: wireId.describe("The plan_id of subscriptions"),
   name: z.string(),

@@ -6,7 +6,7 @@ import { count, currencyCode, metadata, minorUnits, openEnum, timestamp, wireId 
 
 export const stockStatuses = ["in_stock", "out_of_stock", "preorder"] as const;
 
-/** What the items of an order refer to. Its descriptive fields are not documented and are kept as sent. */
+/** The product that an order's items refer to. Its descriptive fields are not documented and are kept as sent. */
 export const productSchema = z.looseObject({
   id: wireId,
   name: z.string(),

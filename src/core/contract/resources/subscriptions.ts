@@ -29,7 +29,6 @@ const subscriptionCycleSchema = z.looseObject({
   billed_at: z.unknown().optional(),
 });
 
-/** A customer billed on a schedule. */
 export const subscriptionSchema = z.looseObject({
   id: wireId,
   customer_id: wireId,

@@ -19,7 +19,7 @@ export const teamMemberSchema = z.looseObject({
   updated_at: timestamp.nullish(),
 });
 
-/** What a team member may do. */
+/** The permissions of a team member. */
 export const roleSchema = z.looseObject({
   id: wireId,
   name: z.string(),

@@ -6,7 +6,6 @@ import { openEnum, timestamp, wireId } from "../wire-types.ts";
 
 const webhookEndpointStatuses = ["enabled", "disabled"] as const;
 
-/** Where the service pushes events. */
 export const webhookEndpointSchema = z.looseObject({
   id: wireId,
   url: z.string().describe("HTTPS only"),

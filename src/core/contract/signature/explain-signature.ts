@@ -11,20 +11,20 @@ import {
 } from "./verification.ts";
 
 export interface SignatureExplanation {
-  /** What the receiver decides about this request. */
+  /** The receiver's own decision about this request. */
   verification: Verification;
   /** Computations that yield the signature, the one with the fewest mistakes first. */
   matches: SignatureMatch[];
-  /** How long ago it was signed, in seconds; negative when in the future; null when it gives no time. */
+  /** Seconds since it was signed; negative when in the future; null when it gives no time. */
   ageSeconds: number | null;
-  /** In sentences, the most important first. Holds no secret. */
+  /** Sentences, the most important first. Holds no secret. */
   advice: string[];
 }
 
 /**
- * Why a captured request does or does not verify. Tries what the receiver never tries: every scheme, every secret
- * whether live or not, and common mistakes with a body, a key or a header. For people with a captured request only: the
- * advice would help an attacker.
+ * Explains why a captured request does or does not verify. Tries what the receiver never tries: every scheme, every
+ * secret whether live or not, and common mistakes with a body, a key or a header. Only for people who hold a captured
+ * request: the advice would help an attacker.
  */
 export function explainSignature(request: SignedRequest, configured: SignatureSchemeName): SignatureExplanation {
   const claims = readClaims(request.rawHeaders);
@@ -40,13 +40,13 @@ export interface SignatureFacts {
   request: SignedRequest;
   claims: SignatureClaims;
   configured: SignatureSchemeName;
-  /** By the configured scheme. */
+  /** The result by the configured scheme. */
   verification: Verification;
   matches: readonly SignatureMatch[];
   ageSeconds: number | null;
 }
 
-/** What to do about a captured request, in sentences, the most important first. */
+/** Advice on a captured request, in sentences, the most important first. */
 function adviseOn(findings: SignatureFacts): string[] {
   const { verification, configured, matches, claims } = findings;
   if (verification.ok) {
@@ -170,7 +170,7 @@ function windowOf({ notBefore, notAfter }: SignedRequest["secrets"][number]): st
   return [begins, ends].filter((text) => text !== "").join(", ");
 }
 
-/** What the headers of a captured request claim, read as tolerantly as possible. */
+/** The claims in the headers of a captured request, read as tolerantly as possible. */
 export interface SignatureClaims {
   /** Every copy of the signature headers. */
   signatureHeaders: { name: string; value: string }[];
@@ -269,11 +269,13 @@ function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): 
   ].filter(Boolean).length;
 }
 
-/** How a body is commonly changed between the sender and whoever checks it. */
+/** Common changes to a body between the sender and the verifier. */
 export type BodyChange =
   "none" | "final_newline_added" | "final_newline_removed" | "lf_to_crlf" | "crlf_to_lf" | "bom_added" | "reserialised";
 
-/** What the sender may have signed, given the captured bytes; `change` says how it changed on the way. */
+/**
+ * The bodies that the sender may have signed, given the captured bytes; `change` says how the body changed on the way.
+ */
 function bodyVariants(body: Buffer): { change: BodyChange; bytes: Buffer }[] {
   const text = body.toString("latin1");
   const variants: { change: BodyChange; bytes: Buffer }[] = [{ change: "none", bytes: body }];

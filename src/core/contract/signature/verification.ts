@@ -11,7 +11,7 @@ export interface SigningSecret {
 }
 
 /**
- * `stale`: the signature is right but expired, its time outside the window; `secretId` says whose it is. `no_secret`:
+ * `stale`: the signature is right but expired, its time outside the window; `secretId` names the secret. `no_secret`:
  * no secret is live and usable, so nothing could be verified.
  */
 export type Verification =
@@ -29,16 +29,16 @@ export interface SignedRequest {
   readonly body: Buffer;
   readonly secrets: readonly SigningSecret[];
   readonly now: Date;
-  /** How far the signature's time may lie from `now`, both ways, in seconds, limits included. */
+  /** The allowed distance between the signature's time and `now`, both ways, in seconds, limits included. */
   readonly toleranceSeconds: number;
 }
 
-/** All there is to know of a scheme. One file holds it; `signature-scheme.ts` lists it. */
+/** Everything about one scheme. A scheme is one file, listed in `signature-scheme.ts`. */
 export interface SignatureScheme<Name extends string = string> {
   /** The value of SVC_SIGNATURE_SCHEME. */
   readonly name: Name;
   readonly key: KeyRule;
-  /** For a person with a captured request (`tallyhook signature explain`). */
+  /** Shown to a person with a captured request (`tallyhook signature explain`). */
   readonly layout: {
     /** The header with the signatures. */
     readonly header: string;
@@ -46,7 +46,7 @@ export interface SignatureScheme<Name extends string = string> {
     readonly timeHeader?: string;
     readonly idHeader?: string;
     readonly notation: Notation;
-    /** What may have been signed before the body, by what the headers claim. */
+    /** The bytes that may have been signed before the body, according to the headers. */
     prefixes(claims: { times: readonly string[]; messageIds: readonly string[] }): string[];
   };
   /** Never throws; takes the same time whichever secret matches, and whether one does. */
@@ -55,20 +55,20 @@ export interface SignatureScheme<Name extends string = string> {
   sign(delivery: { body: Buffer; secrets: readonly string[]; at: Date; messageId: string }): Record<string, string>;
 }
 
-/** How a digest is written. */
+/** Notation of a digest. */
 export type Notation = "hex" | "upper_case_hex" | "base64";
 
-/** What a secret may be turned into. */
+/** Forms that a secret may be turned into. */
 export type KeyForm = "whole" | "without_prefix" | "base64" | "hex" | "with_newline" | "trimmed";
 
-/** How a scheme makes HMAC keys of secrets. */
+/** A scheme's rule for making HMAC keys of secrets. */
 interface KeyRule {
   readonly form: KeyForm;
   /** The form in words. */
   readonly words: string;
   /** Null when the secret cannot be a key. */
   derive(this: void, secret: string): Buffer | null;
-  /** Why it cannot, as the rest of a sentence. */
+  /** The reason for a refusal, as the rest of a sentence. */
   readonly problem: string;
 }
 
@@ -125,7 +125,7 @@ export function utf8Key(secret: string): Buffer {
 
 /**
  * The key of a Standard Webhooks secret: base64 after an optional `whsec_`, with or without its padding. Null also for
- * a length that no bytes have: a character was lost on the way, and what is left would verify nothing.
+ * a length that no bytes have: a character was lost, and the rest would verify nothing.
  */
 export function standardWebhooksKey(secret: string): Buffer | null {
   const encoded = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
