@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../platform/command-line.ts";
 import { UnreachableError } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
 import { liftLimits, tryLock } from "../platform/postgres/transactions.ts";
@@ -66,5 +67,5 @@ export async function isRestoreOpen(db: Knex): Promise<boolean> {
 /** What to do about it. */
 export const openRestore =
   "A restore of this database ended before it had noted what people were told: they would be told again. Run " +
-  '"node src/bin/tallyhook.js restored --taken-at TIME --ran-until TIME", or make the database again and restore again ' +
+  `"${tallyhook("restored --taken-at TIME --ran-until TIME")}", or make the database again and restore again ` +
   "(docs/backup.md).";

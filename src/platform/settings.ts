@@ -1,3 +1,4 @@
+import { tallyhook } from "./command-line.ts";
 import { nearestName } from "./nearest-name.ts";
 import { redactSecrets } from "./redaction.ts";
 import type { SettingKind } from "./setting-kinds.ts";
@@ -220,7 +221,7 @@ export function unknownVariables(
     } else if (isOurs && isStrict) {
       found.problems.push({
         name,
-        text: `${name} is not a setting. Remove it from .env; "node src/bin/tallyhook.js settings" lists all settings.`,
+        text: `${name} is not a setting. Remove it from .env; "${tallyhook("settings")}" lists all settings.`,
       });
     } else if (isOurs) {
       found.warnings.push(`${name} is set, but there is no such setting: it does nothing.`);

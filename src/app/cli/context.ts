@@ -1,4 +1,5 @@
 import { ServiceRefusedError, ServiceUnavailableError } from "../../core/client/service-errors.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
 import { logConsole } from "../../platform/console-lines.ts";
 import { type LogLevel, createLog } from "../../platform/log.ts";
@@ -95,6 +96,6 @@ export function withServiceAdvice(error: unknown, { service, sandbox }: Pick<Con
     service.kind === "remote"
       ? `SVC_BASE_URL is ${service.baseUrl}: check it, and that this machine reaches it.`
       : `No service is configured, so the sandbox at 127.0.0.1:${sandbox.port} was asked. Start it ` +
-        '("node src/bin/tallyhook.js start"), or set SVC_BASE_URL and SVC_API_KEY.';
+        `("${tallyhook("start")}"), or set SVC_BASE_URL and SVC_API_KEY.`;
   return new UnreachableError(`${error.message}. ${advice}`, { cause: error });
 }

@@ -1,10 +1,11 @@
+import { tallyhook } from "../../platform/command-line.ts";
 import { wrapped } from "../../platform/readable-text.ts";
 import type { Setting } from "../../platform/settings.ts";
 import { fallbackText } from "./settings-in-force.ts";
 import { topics } from "./variables.ts";
 
 const head = `# All settings of Tallyhook; "npm start" and "npm run demo" need none. This file is made from the code:
-# node src/bin/tallyhook.js settings --env > .env.example
+# ${tallyhook("settings --env > .env.example")}
 #
 # With Compose: copy to .env and fill in SVC_BASE_URL. Secrets are not here but in files; the head of
 # docker-compose.yml says how to make them. A line that is commented out shows what holds without it, or an example

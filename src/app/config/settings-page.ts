@@ -1,3 +1,4 @@
+import { tallyhook } from "../../platform/command-line.ts";
 import { wrapped } from "../../platform/readable-text.ts";
 import type { Setting } from "../../platform/settings.ts";
 import { fallbackText } from "./settings-in-force.ts";
@@ -6,8 +7,8 @@ import { secretPrefixes, topics } from "./variables.ts";
 const head = `# Settings
 
 For who sets up a process: every setting by topic, with its form and its default. This page is made from the code:
-\`node src/bin/tallyhook.js settings --markdown > docs/settings.md\`. What holds in your environment, and where each value
-comes from: \`node src/bin/tallyhook.js settings\`. How settings are read: [operations.md](operations.md#settings).
+\`${tallyhook("settings --markdown > docs/settings.md")}\`. What holds in your environment, and where each value
+comes from: \`${tallyhook("settings")}\`. How settings are read: [operations.md](operations.md#settings).
 
 A secret may come from a file instead, which \`NAME_FILE\` names. What has no default is not set.
 `;

@@ -16,6 +16,7 @@ import {
 } from "bullmq";
 import type { Knex } from "knex";
 import pg from "pg";
+import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { type LockPatience, defaultLockPatience, withLockPatience } from "../../platform/postgres/lock-waits.ts";
 import { createDatabase, createPool } from "../../platform/postgres/pool.ts";
@@ -205,6 +206,6 @@ export async function assertQueueSchema(db: Knex): Promise<void> {
   if (rows[0].isThere) return;
   throw new ConfigurationError(
     "The database has no tables for the job queue, which is in PostgreSQL where REDIS_URL is not set. Run " +
-      '"node src/bin/tallyhook.js migrate", or set REDIS_URL for this process as for the others.',
+      `"${tallyhook("migrate")}", or set REDIS_URL for this process as for the others.`,
   );
 }

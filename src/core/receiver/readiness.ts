@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
+import { tallyhook } from "../../platform/command-line.ts";
 import { CommitsHang, assertCommitsEnd, insertNoRows } from "../inbox/store-batch.ts";
 import type { Log } from "../../platform/log.ts";
 import { pendingMigrations, refusingMigrations } from "../../platform/postgres/migrations.ts";
@@ -147,8 +148,7 @@ async function probeInsert(pool: Pool): Promise<void> {
 
 async function assertCurrentSchema(db: Knex): Promise<void> {
   const pending = await pendingMigrations(db);
-  if (pending.length > 0)
-    throw new Error(`the database lacks ${pending.join(", ")}: run "node src/bin/tallyhook.js migrate"`);
+  if (pending.length > 0) throw new Error(`the database lacks ${pending.join(", ")}: run "${tallyhook("migrate")}"`);
   const [refusing] = await refusingMigrations(db);
   if (refusing !== undefined) throw new Error(`the database has ${refusing.name} of a newer version: start that one`);
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
+import { tallyhook } from "../../platform/command-line.ts";
 import { type SignatureSchemeName, signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../../platform/encryption.ts";
@@ -53,10 +54,9 @@ export async function assertSecretLimit(
   const id = secret === null ? null : "id" in secret ? secret.id : storedId(secret.value);
   if (unended.some((row) => row.id === id)) return;
   throw new UsageError(
-    `There are ${unended.length} signing secrets that have not ended; at most ${maxSecrets} are allowed, since every ` +
-      'request is checked with each. "node src/bin/tallyhook.js secrets list" says which are safe to retire: ' +
-      "end one with " +
-      '"node src/bin/tallyhook.js secrets retire ID".',
+    `There are ${unended.length} signing secrets that have not ended; at most ${maxSecrets} are allowed, since ` +
+      `every request is checked with each. "${tallyhook("secrets list")}" says which are safe to retire: end one ` +
+      `with "${tallyhook("secrets retire ID")}".`,
   );
 }
 

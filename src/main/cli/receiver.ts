@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { collectRarely } from "../../platform/heap.ts";
 import { runEvery } from "../../platform/run-every.ts";
@@ -88,9 +89,9 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
     const [problem] = live.problems();
     throw new ConfigurationError(
       problem ??
-        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "node src/bin/tallyhook.js secrets add"; without ' +
-          'an endpoint at the service yet, "node src/bin/tallyhook.js endpoint register --url https://<your host>/webhooks" ' +
-          "makes one and keeps its secret.",
+        `There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "${tallyhook("secrets add")}"; without an ` +
+          `endpoint at the service yet, "${tallyhook("endpoint register --url https://<your host>/webhooks")}" makes ` +
+          "one and keeps its secret.",
     );
   }
 

@@ -6,6 +6,7 @@ import { Writable } from "node:stream";
 import Table from "cli-table3";
 import type { Command } from "commander";
 import { type Actor, recordAct } from "../../app/people/audit.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { shortLine } from "../../platform/free-text.ts";
@@ -83,7 +84,7 @@ async function list(context: CliContext, { quietHours, json }: ListOptions): Pro
   }
   if (all.length === 0) {
     context.stdout.write(
-      'There is no secret, so every delivery is refused. Run "node src/bin/tallyhook.js secrets add", or set ' +
+      `There is no secret, so every delivery is refused. Run "${tallyhook("secrets add")}", or set ` +
         "SVC_WEBHOOK_SECRETS.\n",
     );
     return;
@@ -224,7 +225,7 @@ export async function retireSecretConfirmed(
   const all = await listSecretOverviews(atHand, quietHours);
   const secret = all.find((each) => each.id === id);
   if (secret === undefined) {
-    throw new UsageError(`There is no secret ${id}. "node src/bin/tallyhook.js secrets list" shows them.`);
+    throw new UsageError(`There is no secret ${id}. "${tallyhook("secrets list")}" shows them.`);
   }
   // A later end may make a secret live again that had ended.
   if (at > atHand.now) await assertSecretLimit(atHand.db, atHand.now, { id });

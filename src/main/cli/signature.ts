@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type SignatureExplanation, explainSignature } from "../../core/contract/signature/explain-signature.ts";
 import type { SigningSecret } from "../../core/contract/signature/verification.ts";
 import { wallClock } from "../../platform/clock.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { counted } from "../../platform/readable-text.ts";
@@ -44,6 +45,8 @@ async function explain(context: CliContext, options: ExplainOptions): Promise<vo
   const now = options.at ?? wallClock.now();
   const request = { rawHeaders, body, secrets, now, toleranceSeconds };
   const explanation = explainSignature(request, scheme);
+  if (secrets.length === 0)
+    explanation.advice.push(`"${tallyhook("secrets add")}" adds a secret. SVC_WEBHOOK_SECRETS may hold one instead.`);
   const text =
     options.json === true
       ? `${JSON.stringify({ scheme, secretsTried: secrets.map(({ id }) => id), ...explanation })}\n`

@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
 import pc from "picocolors";
+import { tallyhook } from "../../platform/command-line.ts";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../../app/config/config.ts";
@@ -144,7 +145,7 @@ function banner(
       ? []
       : [
           `  dashboard  ${dashboardLink}`,
-          "             (signs you in once; later: node src/bin/tallyhook.js users link owner@localhost)",
+          `             (signs you in once; later: ${tallyhook("users link owner@localhost")})`,
         ]),
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  metrics    ${adminUrl}/metrics`,
@@ -155,8 +156,7 @@ function banner(
     lines.push(`  sandbox    ${sandbox.url}/v1   (key ${sandboxApiKey})`);
     if (config.database === "embedded") {
       lines.push(
-        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "node src/bin/tallyhook.js ` +
-          `start --reset"`,
+        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "${tallyhook("start --reset")}"`,
       );
     }
     lines.push(
@@ -165,9 +165,9 @@ function banner(
       sandbox.isNew ? "Make a month of traffic, up to now:" : "Make more traffic:",
       trafficCommand(sandbox),
       "See it arrive, report on it, and prove that the mirror equals the service:",
-      "  node src/bin/tallyhook.js events list",
-      "  node src/bin/tallyhook.js report refunds",
-      "  node src/bin/tallyhook.js reconcile",
+      `  ${tallyhook("events list")}`,
+      `  ${tallyhook("report refunds")}`,
+      `  ${tallyhook("reconcile")}`,
     );
   }
   return `${lines.join("\n")}\n\nStop with Ctrl-C.\n`;

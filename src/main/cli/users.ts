@@ -17,6 +17,7 @@ import { assertStrong, hashPassword } from "../../app/people/password.ts";
 import { type Role, permissions, permissionsOf, roleNames } from "../../app/people/permissions.ts";
 import { listSessions } from "../../app/people/sessions.ts";
 import { newTotpSecret, totpAddress } from "../../app/people/totp.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { counted } from "../../platform/readable-text.ts";
@@ -58,7 +59,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     },
     say: ({ email, roles }) => `${email} can sign in, with the ${roleText(roles)}.\n`,
     hints: {
-      hindered: `"node src/bin/tallyhook.js users roles", "password" and "enable" change it.`,
+      hindered: `"${tallyhook("users roles")}", "password" and "enable" change it.`,
     },
   }).option("--no-password", "without a password: for those who sign in by OpenID Connect or a proxy");
 
@@ -136,7 +137,7 @@ export function registerUsers(program: Command, context: CliContext): void {
       return { ...(await accountDeps(runtime)), url: publicUrl ?? `http://127.0.0.1:${port}` };
     },
     say: ({ token }, { deps: { url } }) => `${url}/sign-in/link?token=${token}\n`,
-    hints: { ...unknownHint, hindered: `"node src/bin/tallyhook.js users enable EMAIL" does.` },
+    hints: { ...unknownHint, hindered: `"${tallyhook("users enable EMAIL")}" does.` },
   });
 }
 
@@ -171,7 +172,7 @@ const unknownHint = {
 async function nearest(db: Knex, given: string): Promise<string> {
   const known = (await listAccounts(db)).map(({ email }) => email);
   const near = nearestName(given, known);
-  return near === null ? '"node src/bin/tallyhook.js users list" shows all.' : `Did you mean ${near}?`;
+  return near === null ? `"${tallyhook("users list")}" shows all.` : `Did you mean ${near}?`;
 }
 
 const accountNamed = (db: Knex, email: string): Promise<Account> =>
@@ -223,9 +224,7 @@ async function list(context: CliContext, json: boolean): Promise<void> {
       return;
     }
     if (accounts.length === 0) {
-      context.stdout.write(
-        "Nobody can sign in yet. Add somebody: node src/bin/tallyhook.js users add EMAIL --role admin\n",
-      );
+      context.stdout.write(`Nobody can sign in yet. Add somebody: ${tallyhook("users add EMAIL --role admin")}\n`);
       return;
     }
     const table = new Table({

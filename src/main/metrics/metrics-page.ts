@@ -1,3 +1,4 @@
+import { tallyhook } from "../../platform/command-line.ts";
 import { wrapped } from "../../platform/readable-text.ts";
 import { type ListedMetric, metricsOfNode, ownMetrics } from "./list-metrics.ts";
 
@@ -5,7 +6,7 @@ const head = `# Metrics
 
 For who has Prometheus, or something that reads what Prometheus reads, watch Tallyhook. Rules and panels that use these
 metrics are in [monitoring.md](monitoring.md). This page is made from the code:
-\`node src/bin/tallyhook.js metrics --markdown > docs/metrics.md\`.
+\`${tallyhook("metrics --markdown > docs/metrics.md")}\`.
 
 ## Reading them
 

@@ -7,6 +7,7 @@ import type { WriteCall, WriteEndpoint } from "../../core/contract/endpoint.ts";
 import { createWebhookEndpoint, rotateWebhookSecret } from "../../core/contract/resources/webhook-endpoints.ts";
 import type { SignatureSchemeName } from "../../core/contract/signature/signature-scheme.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import type { Encryption } from "../../platform/encryption.ts";
 import { TallyhookError, UsageError } from "../../platform/errors.ts";
 import { inTransaction, liftLimits, tryLock } from "../../platform/postgres/transactions.ts";
@@ -88,14 +89,14 @@ async function make(tools: EndpointTools, call: EndpointCall, how: { isRepeat: b
     throw new TallyhookError(
       `The secret of ${endpointId} was lost: the service shows it only once, and refuses another rotation now ` +
         `(${error.code ?? error.status}). The former secret is kept. Run ` +
-        `"node src/bin/tallyhook.js endpoint rotate ${endpointId}" again when the ` +
-        'grace period is over; "node src/bin/tallyhook.js endpoint list" shows when.',
+        `"${tallyhook(`endpoint rotate ${endpointId}`)}" again when the grace period is over; ` +
+        `"${tallyhook("endpoint list")}" shows when.`,
       { cause: error },
     );
   }
   throw new TallyhookError(
     `The service showed no secret of ${endpointId}, not even after another rotation. Rotate it in the merchant ` +
-      `portal, then run "node src/bin/tallyhook.js secrets add".`,
+      `portal, then run "${tallyhook("secrets add")}".`,
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { ServiceClient } from "../../core/client/service-client.ts";
 import { type WebhookEndpoint, coversEvent } from "../../core/contract/resources/webhook-endpoints.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Finding, healUnseenFindings, recordFindings } from "../reconcile/findings/findings.ts";
 import { type EndpointCall, findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
@@ -131,7 +132,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "high",
       subject: openCall.endpointId ?? url,
       says: `the command to ${openCall.kind} was begun at ${openCall.createdAt.toISOString()} and not finished`,
-      remedy: `run "node src/bin/tallyhook.js endpoint ${openCall.kind}" again: it continues where it stopped`,
+      remedy: `run "${tallyhook(`endpoint ${openCall.kind}`)}" again: it continues where it stopped`,
     });
   }
   const served = endpoints.filter((endpoint) => isSameUrl(endpoint.url, url));
@@ -142,7 +143,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "critical",
       subject: url,
       says: `no endpoint of the account has the address ${url}: no event arrives`,
-      remedy: 'run "node src/bin/tallyhook.js endpoint register"',
+      remedy: `run "${tallyhook("endpoint register")}"`,
     });
   } else if (enabled.length > 1) {
     problems.push({
@@ -150,7 +151,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       severity: "warning",
       subject: url,
       says: `${enabled.length} endpoints have the address ${url}: each event arrives ${enabled.length} times`,
-      remedy: 'keep one: "node src/bin/tallyhook.js endpoint remove ID"',
+      remedy: `keep one: "${tallyhook("endpoint remove ID")}"`,
     });
   }
   for (const { id, url: other, status } of endpoints) {
@@ -161,8 +162,8 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       subject: id,
       says: `the endpoint ${id} was registered from here and has the address ${other}, while this deployment's is ${url}`,
       remedy:
-        `set PUBLIC_URL to the address that a receiver serves, and keep its endpoint alone: ` +
-        '"node src/bin/tallyhook.js endpoint remove ID" removes one',
+        "set PUBLIC_URL to the address that a receiver serves, and keep its endpoint alone: " +
+        `"${tallyhook("endpoint remove ID")}" removes one`,
     });
   }
   return [...problems, ...served.flatMap((endpoint) => checkOne(endpoint, facts))];
@@ -221,7 +222,7 @@ function checkSecret(
         severity: "critical",
         subject: id,
         says: `the newest secret of ${id} was lost: its deliveries ${expiresAt == null ? "no longer verify" : `verify until ${expiresAt}`}`,
-        remedy: `run "node src/bin/tallyhook.js endpoint rotate ${id}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
+        remedy: `run "${tallyhook(`endpoint rotate ${id}`)}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
       },
     ];
   }
@@ -234,7 +235,7 @@ function checkSecret(
       severity: "high",
       subject: id,
       says: `the secret of ${id} was rotated elsewhere: the former one verifies until ${expiresAt ?? "an unknown time"}`,
-      remedy: 'add the new one ("node src/bin/tallyhook.js secrets add"), unless it is already stored',
+      remedy: `add the new one ("${tallyhook("secrets add")}"), unless it is already stored`,
     },
   ];
 }

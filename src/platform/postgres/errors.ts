@@ -1,3 +1,4 @@
+import { tallyhook } from "../command-line.ts";
 import { ConfigurationError } from "../errors.ts";
 
 /** What a connection was attempted to, as it may be shown: without the password. */
@@ -105,16 +106,16 @@ export function withRoleAdvice(error: unknown): unknown {
   const code = errorCode(error);
   if (code === "42501") {
     return new ConfigurationError(
-      "The role of DATABASE_URL lacks a privilege that this needs (42501). Log in as the role that owns the database and " +
-        "migrated it, or as the role that runs this; where each process has a role, run the SQL of " +
-        '"node src/bin/tallyhook.js roles --sql" again after a migrate (docs/operations.md, "Database roles").',
+      "The role of DATABASE_URL lacks a privilege that this needs (42501). Log in as the role that owns the " +
+        "database and migrated it, or as the role that runs this; where each process has a role, run the SQL of " +
+        `"${tallyhook("roles --sql")}" again after a migrate (docs/operations.md, "Database roles").`,
       { cause: error },
     );
   }
   if (code === "25006") {
     return new ConfigurationError(
       "The database of DATABASE_URL is read-only (25006): it is a standby, or default_transaction_read_only is on. " +
-        '"node src/bin/tallyhook.js doctor" says which.',
+        `"${tallyhook("doctor")}" says which.`,
       { cause: error },
     );
   }

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import type { Knex } from "knex";
+import { tallyhook } from "../command-line.ts";
 import { ConfigurationError } from "../errors.ts";
 import { someOf } from "../readable-text.ts";
 import { type MigrateOptions, type MigrationSession, withMigrationSession } from "./migration-session.ts";
@@ -305,8 +306,8 @@ export async function appliedMigrations(db: Knex, migrations: URL = migrationsFo
   if (!(await isOfVersion01(db))) return names;
   if (!names.includes(lastOfVersion01)) {
     throw new ConfigurationError(
-      `The database has the tables of an early version (up to ${names.at(-1) ?? "none"}). ` +
-        'Run "node src/bin/tallyhook.js migrate" of version 0.1.0 first, then that of this version.',
+      `The database has the tables of an early version (up to ${names.at(-1) ?? "none"}). Run ` +
+        `"${tallyhook("migrate")}" of version 0.1.0 first, then that of this version.`,
     );
   }
   const { text } = await readSqlFile(new URL("from-version-0.1.sql", migrations));

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../command-line.ts";
 import { ConfigurationError } from "../errors.ts";
 import { errorCode } from "./errors.ts";
 import { type SqlFile, runSqlFile } from "./sql-file.ts";
@@ -283,8 +284,8 @@ async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): 
     if (errorCode(error) !== "2BP01") throw error;
     const { detail = "" } = error as { detail?: string };
     throw new ConfigurationError(
-      `This version drops ${kind} ${name}, and an object that is not ours depends on it: ${detail}. ` +
-        'Drop that object, run "node src/bin/tallyhook.js migrate" again, then create it again.',
+      `This version drops ${kind} ${name}, and an object that is not ours depends on it: ${detail}. Drop that ` +
+        `object, run "${tallyhook("migrate")}" again, then create it again.`,
       { cause: error },
     );
   }

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { failureCodeGroups } from "../../contract/decline-codes.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 
@@ -145,8 +146,8 @@ function requestText(advice: DeclineAdvice): string {
       );
     case "page-engineering":
       return (
-        "Do not write to the customer: the fault is ours. Page engineering. " +
-        '"node src/bin/tallyhook.js report declines" shows how many charges fail with this code.'
+        `Do not write to the customer: the fault is ours. Page engineering. "${tallyhook("report declines")}" ` +
+        "shows how many charges fail with this code."
       );
     case "ask-service":
       return (

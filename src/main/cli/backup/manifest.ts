@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 
@@ -43,7 +44,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
     text = size > 0 && size <= mostBytes ? await readFile(path, "utf8") : "";
   } catch (cause) {
     throw new UsageError(
-      `${path} cannot be read (${errorCode(cause)}). Name the folder of a backup that "node src/bin/tallyhook.js backup" ` +
+      `${path} cannot be read (${errorCode(cause)}). Name the folder of a backup that "${tallyhook("backup")}" ` +
         "made; it holds database.dump and manifest.json.",
       { cause },
     );

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -155,8 +156,9 @@ async function settleAndTell({ stdout }: CliContext, runtime: Runtime, from: Res
 const unreadText = (folders: readonly string[]): string =>
   folders.length === 0
     ? ""
-    : `The manifest of ${folders.join(", ")}, beside the backup, cannot be read. Whoever was erased since the backup and ` +
-      'is known there alone stands in the database again: "node src/bin/tallyhook.js customers erase ID" for each.\n';
+    : `The manifest of ${folders.join(", ")}, beside the backup, cannot be read. Whoever was erased since the ` +
+      `backup and is known there alone stands in the database again: "${tallyhook("customers erase ID")}" for ` +
+      "each.\n";
 
 /** What was done, and what only a person can do. Pure. */
 function settledText(
@@ -175,12 +177,12 @@ function settledText(
     ...(isServiceAsked ? [] : ["The service did not answer, so its clock was taken for this machine's."]),
     "",
     "Before anything is started:",
-    "  node src/bin/tallyhook.js users list           accounts and roles are those of the backup: disable who left since",
-    "  node src/bin/tallyhook.js secrets list         so are signing secrets: add and retire what was rotated since",
-    "  node src/bin/tallyhook.js close verify         closed months keep their seals; close later ones again",
-    "  node src/bin/tallyhook.js roles --sql          privileges are not restored: run it, if you use database roles",
+    `  ${tallyhook("users list")}           accounts and roles are those of the backup: disable who left since`,
+    `  ${tallyhook("secrets list")}         so are signing secrets: add and retire what was rotated since`,
+    `  ${tallyhook("close verify")}         closed months keep their seals; close later ones again`,
+    `  ${tallyhook("roles --sql")}          privileges are not restored: run it, if you use database roles`,
     "Then start receiver and worker, and:",
-    "  node src/bin/tallyhook.js reconcile --full     reads what the database lacks from the service",
+    `  ${tallyhook("reconcile --full")}     reads what the database lacks from the service`,
     "docs/backup.md has the rest.",
   ];
   return `${lines.join("\n")}\n`;

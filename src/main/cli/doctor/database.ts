@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { newerMigrations, refusingMigrations } from "../../../platform/postgres/migrations.ts";
 import { type ChangedObject, changedObjects } from "../../../platform/postgres/schema-objects.ts";
 import { someOf } from "../../../platform/readable-text.ts";
@@ -13,7 +14,7 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
   const db = await runtime.db();
   const pending = await pendingSchema(db);
   if (pending.length > 0) {
-    return failed("database", `lacks ${someOf(pending)}`, 'run "node src/bin/tallyhook.js migrate"');
+    return failed("database", `lacks ${someOf(pending)}`, `run "${tallyhook("migrate")}"`);
   }
   const refusing = await refusingMigrations(db);
   if (refusing.length > 0) {
@@ -27,7 +28,7 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
     return failed(
       "database",
       "was filled from a backup, and what people were told is not noted: nothing starts",
-      'run "node src/bin/tallyhook.js restored", or make the database again and restore again (docs/backup.md)',
+      `run "${tallyhook("restored")}", or make the database again and restore again (docs/backup.md)`,
     );
   }
   const newer = await newerMigrations(db);
@@ -49,8 +50,7 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Che
   if (changed === null) {
     return skipped(
       check,
-      'nothing is recorded for this major version of PostgreSQL; "node src/bin/tallyhook.js migrate" records it from ' +
-        "now on",
+      `nothing is recorded for this major version of PostgreSQL; "${tallyhook("migrate")}" records it from now on`,
     );
   }
   if (changed.length === 0) return ok(check, "functions, views and triggers are unchanged since migrate made them");
@@ -65,7 +65,7 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Che
   return failed(
     check,
     `changed by hand: ${listed(changed)}`,
-    'reports may be wrong and the history unprotected; "node src/bin/tallyhook.js migrate" puts back the program\'s own',
+    `reports may be wrong and the history unprotected; "${tallyhook("migrate")}" puts back the program's own`,
   );
 }
 

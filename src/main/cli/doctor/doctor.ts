@@ -5,6 +5,7 @@ import { readLockWaits } from "../../../core/inbox/locked-events.ts";
 import { countByState } from "../../../core/inbox/queries.ts";
 import { readFeedHealth } from "../../../core/mirror/changes/feed-partitions.ts";
 import { readPartitionHealth } from "../../../core/inbox/partitions.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { MailNotSent, openMailer } from "../../../platform/mail.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
@@ -138,9 +139,9 @@ async function checkInbox(runtime: Runtime): Promise<CheckResult> {
     );
   }
   if (counts.dead > 0) {
-    return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state dead"');
+    return warning("inbox", detail, `run "${tallyhook("events list --state dead")}"`);
   }
-  if (counts.failed > 0) return warning("inbox", detail, 'run "node src/bin/tallyhook.js events list --state failed"');
+  if (counts.failed > 0) return warning("inbox", detail, `run "${tallyhook("events list --state failed")}"`);
   return ok("inbox", detail);
 }
 
@@ -191,7 +192,8 @@ async function checkQueue(runtime: Runtime, { workerRuns }: { workerRuns: boolea
       error.message,
       queueBackend === "redis"
         ? `check REDIS_URL (host, port, user, password) and that Redis runs and can be written to; ${meanwhile}`
-        : `run "node src/bin/tallyhook.js migrate"; if it has nothing to do, see what the database's log says of schema bullmq; ${meanwhile}`,
+        : `run "${tallyhook("migrate")}"; if it has nothing to do, see what the database's log says of schema ` +
+            `bullmq; ${meanwhile}`,
     );
   }
   return ok(name, `${queueBackend}: a job came back from a worker`);

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import { type Receivers, readReceivers } from "../../../core/receiver/heartbeats.ts";
 import type { Runtime } from "../../../app/runtime.ts";
@@ -13,8 +14,7 @@ function judgeReceivers(heard: Receivers): CheckResult {
   const name = "receiver";
   const { presence } = heard;
   const last = lastText(heard);
-  const start =
-    'start one: "node src/bin/tallyhook.js receiver" (or "node src/bin/tallyhook.js start" for everything at once)';
+  const start = `start one: "${tallyhook("receiver")}" (or "${tallyhook("start")}" for everything at once)`;
   if (presence === null) {
     return warning(name, `none has ever run here, so nothing takes webhooks; ${last}`, start);
   }

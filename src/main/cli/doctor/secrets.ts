@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Encryption } from "../../../platform/encryption.ts";
 import { someOf } from "../../../platform/readable-text.ts";
@@ -23,15 +24,14 @@ export async function checkSecrets(runtime: Runtime): Promise<CheckResult> {
       return failed(
         check,
         `${listed(unfit)} cannot be used with SVC_SIGNATURE_SCHEME=${config.signature.scheme}`,
-        'set the scheme that these secrets are for, or add one for this scheme ("node src/bin/tallyhook.js secrets ' +
-          'add")',
+        `set the scheme that these secrets are for, or add one for this scheme ("${tallyhook("secrets add")}")`,
       );
     }
   }
   if (fromEnvironment + rows.length > 0) return ok(check, detail);
   return config.service.kind === "sandbox"
-    ? ok(check, `${detail}; "node src/bin/tallyhook.js start" makes one for its sandbox`)
-    : failed(check, detail, 'set SVC_WEBHOOK_SECRETS or run "node src/bin/tallyhook.js secrets add"');
+    ? ok(check, `${detail}; "${tallyhook("start")}" makes one for its sandbox`)
+    : failed(check, detail, `set SVC_WEBHOOK_SECRETS or run "${tallyhook("secrets add")}"`);
 }
 
 function keyIsWrong(
@@ -45,8 +45,8 @@ function keyIsWrong(
   return failed(
     check,
     `${which} does not decrypt ${closed.length} of ${of}: ${listed(closed)}. What is signed with them is refused`,
-    "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); if it is lost, " +
-      'store the secrets again: "node src/bin/tallyhook.js secrets add"',
+    "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); if it is " +
+      `lost, store the secrets again: "${tallyhook("secrets add")}"`,
   );
 }
 

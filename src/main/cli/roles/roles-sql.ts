@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { migratedSchemas } from "../../../platform/postgres/schema-objects.ts";
 import { wrapped } from "../../../platform/readable-text.ts";
 import {
@@ -81,7 +82,7 @@ function head(roles: readonly string[]): string {
     '-- Roles of least privilege for the database of Tallyhook: docs/operations.md, "Database roles".',
     "-- Run it in the database itself, as a superuser or as the owner of the tables, after each migrate, and after a",
     "-- restore. The owner needs CREATEROLE the first time, when the roles are made:",
-    "--   node src/bin/tallyhook.js roles --sql | psql -v ON_ERROR_STOP=1 DATABASE",
+    `--   ${tallyhook("roles --sql")} | psql -v ON_ERROR_STOP=1 DATABASE`,
     "-- The roles have no password. Set one for each that logs in with one, in psql, which asks for it:",
     ...roles.map((role) => `--   \\password ${role}`),
   ].join("\n");
@@ -108,7 +109,7 @@ begin
   if to_regclass('public.tallyhook_migrations') is null
      or not exists (select from public.tallyhook_migrations m where m.name = ${literal(migration)}) then
     raise exception 'The database % lacks ${migration}.', current_database()
-      using hint = 'Run it in the database of DATABASE_URL, after "node src/bin/tallyhook.js migrate" of this version.';
+      using hint = 'Run it in the database of DATABASE_URL, after "${tallyhook("migrate")}" of this version.';
   end if;
   select nspowner into owner from pg_namespace where nspname = 'inbox';
   foreach name in array array[${listOf(roles)}] loop

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { lastMigration } from "../../../platform/postgres/migrations.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
@@ -18,8 +19,8 @@ export function registerRoles(program: Command, context: CliContext): void {
     .action(async ({ sql, prefix }: { sql?: boolean; prefix: string }) => {
       if (sql !== true) {
         throw new UsageError(
-          'Say --sql: "node src/bin/tallyhook.js roles --sql" prints the SQL, for psql to run ' +
-            '(docs/operations.md, "Database roles").',
+          `Say --sql: "${tallyhook("roles --sql")}" prints the SQL, for psql to run (docs/operations.md, "Database ` +
+            'roles").',
         );
       }
       context.stdout.write(rolesSql({ prefix, migration: await lastMigration() }));

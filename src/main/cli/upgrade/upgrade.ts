@@ -2,6 +2,7 @@ import Table from "cli-table3";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import pc from "picocolors";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform/errors.ts";
 import { newerMigrations } from "../../../platform/postgres/migrations.ts";
 import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
@@ -50,8 +51,8 @@ async function printPending({ withRuntime, stdout }: CliContext, json: boolean):
       }
       stdout.write(
         `The database lacks ${someOf(pending, 10)}.\n` +
-          "Rehearse it on a copy:        node src/bin/tallyhook.js upgrade --rehearse\n" +
-          "Do it, while all else runs:   node src/bin/tallyhook.js migrate\n" +
+          `Rehearse it on a copy:        ${tallyhook("upgrade --rehearse")}\n` +
+          `Do it, while all else runs:   ${tallyhook("migrate")}\n` +
           'Then replace the processes (docs/operations.md, "Upgrading without downtime").\n',
       );
     },

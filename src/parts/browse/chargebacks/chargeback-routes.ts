@@ -13,6 +13,7 @@ import { customerNames } from "../../../core/mirror/customer-names.ts";
 import { readDisputeFacts } from "../../../core/mirror/dispute-facts.ts";
 import { recordAct } from "../../../app/people/audit.ts";
 import { readCases } from "../../../app/people/cases.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -118,7 +119,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
           kind: "page",
           title: "Chargebacks",
           body,
-          command: "node src/bin/tallyhook.js report chargebacks",
+          command: tallyhook("report chargebacks"),
         };
       },
     },
@@ -151,7 +152,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
             timeZone,
             caseForm: renderCase(caseView),
           }),
-          command: "node src/bin/tallyhook.js report chargebacks",
+          command: tallyhook("report chargebacks"),
         };
       },
     },

@@ -1,4 +1,5 @@
 import type { Chargeback } from "../../../core/mirror/chargebacks.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { money } from "../../../app/dashboard/elements/money.ts";
@@ -28,7 +29,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
       isCut &&
       html`<p class="hint">
         Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has all:
-        <code>node src/bin/tallyhook.js report chargebacks</code>
+        <code>${tallyhook("report chargebacks")}</code>
       </p>`
     }
     ${renderSums(ended)}

@@ -1,6 +1,7 @@
 import type { Chargeback, OpenChargeback } from "../../../core/mirror/chargebacks.ts";
 import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { type Case, untouched } from "../../../app/people/cases.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import { caseMarks, isResting } from "../../../app/dashboard/elements/case.ts";
@@ -180,8 +181,7 @@ function renderOpen(page: ListPage): Html {
         ? html`No open chargeback matches${next !== null && " so far"}. <a href="/chargebacks">Show all</a>`
         : query.has("after")
           ? html`No further chargeback is open. <a href="/chargebacks">Show the first ones</a>`
-          : html`No chargeback is open. Try it on the sandbox:
-              <code>node src/bin/tallyhook.js trigger order.disputed</code>`,
+          : html`No chargeback is open. Try it on the sandbox: <code>${tallyhook("trigger order.disputed")}</code>`,
     },
   );
 }
@@ -197,7 +197,7 @@ function renderRatios(ratios: Ratios): Html | null {
   if (ratios === "unknown") {
     return html`<p class="hint">
       How near the card networks' thresholds are takes longer than a page may:
-      <code>node src/bin/tallyhook.js report network-monitor</code>
+      <code>${tallyhook("report network-monitor")}</code>
     </p>`;
   }
   return table<Ratio>(

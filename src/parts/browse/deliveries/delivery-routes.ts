@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { type Lag, readLag } from "../../../core/inbox/lag.ts";
 import { countAnswers } from "../../../core/receiver/counters.ts";
 import type { SecretOverview } from "../../../core/receiver/secrets-overview.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
@@ -50,7 +51,7 @@ export function deliveryPages(tools: DeliveryTools): PageGroup {
               quietHours,
               timeZone,
             }),
-            ...(maySeeSecrets ? { command: "node src/bin/tallyhook.js secrets list" } : {}),
+            ...(maySeeSecrets ? { command: tallyhook("secrets list") } : {}),
           };
         },
       },

@@ -1,4 +1,5 @@
 import type { DayOfLag, Lag, Percentiles } from "../../../core/inbox/lag.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { SecretOverview, SecretState } from "../../../core/receiver/secrets-overview.ts";
@@ -83,7 +84,7 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
       {
         caption: "Events of the last 7 days by their day of receipt",
         empty: html`No event was applied in 7 days. Try it on the sandbox:
-          <code>node src/bin/tallyhook.js trigger order.paid</code>`,
+          <code>${tallyhook("trigger order.paid")}</code>`,
       },
     )}
     <p class="hint">
@@ -108,7 +109,7 @@ function lagText(ms: number | null): string {
 
 function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   if (statement === null) return null;
-  const command = html`<code>node src/bin/tallyhook.js report delivery-statement</code>`;
+  const command = html`<code>${tallyhook("report delivery-statement")}</code>`;
   if (statement === "computing") {
     return statementFrame(
       html`<p>It is being computed. Load the page again in a moment, or see the report: ${command}</p>`,
@@ -169,12 +170,12 @@ function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html 
       {
         caption: "Every secret, without its value",
         empty: html`There is no secret, so every delivery is refused. Store one:
-          <code>node src/bin/tallyhook.js secrets add</code>`,
+          <code>${tallyhook("secrets add")}</code>`,
       },
     )}
     <p class="hint">
       A secret is safe to retire when nothing was signed with it for ${quietHours} hours while another one was used:
-      <code>node src/bin/tallyhook.js secrets retire ID</code>. Values are shown nowhere.
+      <code>${tallyhook("secrets retire ID")}</code>. Values are shown nowhere.
     </p>
   </section>`;
 }

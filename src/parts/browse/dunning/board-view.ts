@@ -2,6 +2,7 @@ import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { causeOf, groupNames, requestNames } from "../../../core/mirror/dunning/decline-groups.ts";
 import { dunningDays } from "../../../core/mirror/dunning/renewals.ts";
 import { type DunningStage, dunningStages } from "../../../core/mirror/dunning/stages.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { caseMarks } from "../../../app/dashboard/elements/case.ts";
@@ -76,7 +77,7 @@ export function renderBoard(page: BoardPage): Html {
 }
 
 const noneYet = html`Nobody is in dunning. Try it on the sandbox:
-  <code>node src/bin/tallyhook.js trigger subscription.past_due</code>`;
+  <code>${tallyhook("trigger subscription.past_due")}</code>`;
 const noneMatches = html`No renewal matches. <a href="/dunning">Show all</a>`;
 
 function renderColumn(page: BoardPage, stage: DunningStage, cards: readonly BoardCard[]): Html {

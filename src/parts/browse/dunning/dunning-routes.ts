@@ -9,6 +9,7 @@ import { customerNames } from "../../../core/mirror/customer-names.ts";
 import { findDeclinedOrders, mergedOrders } from "../../../core/mirror/dunning/declined-orders.ts";
 import { type DeclinedRenewal, findRenewal } from "../../../core/mirror/dunning/renewals.ts";
 import { readCase } from "../../../app/people/cases.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
 import { cardOf, filterOf, shownCards } from "./board.ts";
@@ -65,7 +66,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             ageMs: Math.max(paid.ageMs, funnel.ageMs),
             funnel: funnel.value === null ? null : renderFunnel(funnel.value, month, query),
           }),
-          command: "node src/bin/tallyhook.js report past-due-aging",
+          command: tallyhook("report past-due-aging"),
         };
       },
     },
@@ -106,7 +107,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
             timeZone,
             caseForm: renderCase(caseView),
           }),
-          command: "node src/bin/tallyhook.js report declines",
+          command: tallyhook("report declines"),
         };
       },
     },

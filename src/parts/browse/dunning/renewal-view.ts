@@ -2,6 +2,7 @@ import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { type DeclinedOrder, declinedAttempts } from "../../../core/mirror/dunning/declined-orders.ts";
 import { causeOf, declineAdvice, groupNames } from "../../../core/mirror/dunning/decline-groups.ts";
 import type { DunningSettings } from "../../../core/mirror/dunning/stages.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -156,7 +157,7 @@ function renderAttempts({ history, timeZone }: RenewalPage): Html {
     {
       caption: "Attempts",
       empty: html`No attempt of this order is known yet. A read of the service brings them:
-        <code>node src/bin/tallyhook.js reconcile</code>`,
+        <code>${tallyhook("reconcile")}</code>`,
     },
   );
 }

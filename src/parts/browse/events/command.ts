@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { noEvent, pruning, replaying } from "./acts.ts";
 import { watchArrivals } from "../../../core/inbox/arrivals.ts";
 import { type EventState, eventStates } from "../../../core/inbox/claim.ts";
@@ -124,7 +125,7 @@ const stateMeanings: Readonly<Record<EventState, string>> = {
   stale: "the mirror knew this state or a later one already; many are normal",
   ignored: "authentic, of a type that changes nothing here",
   failed: "it could not be applied; it is tried again by itself",
-  dead: 'given up; fix the cause, then run "node src/bin/tallyhook.js events replay"',
+  dead: `given up; fix the cause, then run "${tallyhook("events replay")}"`,
 };
 
 function stateLines(states: readonly EventState[]): string {
@@ -245,8 +246,8 @@ function hinted(error: unknown): never {
   if (!(error instanceof ActRefused)) throw error;
   const hint =
     error.refusal === "unknown"
-      ? '"node src/bin/tallyhook.js events list" shows them.'
-      : 'Name only the others. "node src/bin/tallyhook.js reconcile --full" reads from the service what the mirror lacks.';
+      ? `"${tallyhook("events list")}" shows them.`
+      : `Name only the others. "${tallyhook("reconcile --full")}" reads from the service what the mirror lacks.`;
   throw new UsageError(`${error.message} ${hint}`, { cause: error });
 }
 

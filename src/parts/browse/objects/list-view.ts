@@ -1,5 +1,6 @@
 import type { Change } from "../../../core/mirror/changes/read-changes.ts";
 import type { CardOrder, ListedObject } from "../../../core/mirror/look-up.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { money } from "../../../app/dashboard/elements/money.ts";
 import { outside } from "../../../app/dashboard/elements/outside.ts";
@@ -117,10 +118,10 @@ export function renderRecent(changes: readonly Change[], timeZone: string): Html
     {
       caption: "What changed last",
       empty: html`<p>Nothing has changed yet: no order, customer or subscription is known.</p>
-        <p>Bring in what the service has: <code>node src/bin/tallyhook.js import</code></p>
+        <p>Bring in what the service has: <code>${tallyhook("import")}</code></p>
         <p>
           Or make something happen at the sandbox:
-          <code>node src/bin/tallyhook.js trigger order.paid</code>
+          <code>${tallyhook("trigger order.paid")}</code>
         </p>`,
     },
   );

@@ -4,6 +4,7 @@ import { failedEventsOf } from "../../../core/inbox/queries.ts";
 import { isResource } from "../../../core/mirror/resources.ts";
 import type { Resource } from "../../../core/mirror/snapshot.ts";
 import { recordAct } from "../../../app/people/audit.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
@@ -34,7 +35,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: "Objects",
         body: html`${renderSearch({ mayFindPersons })} ${renderRecent(changes.reverse(), timeZone)}`,
-        command: `node src/bin/tallyhook.js changes --limit ${recentChanges}`,
+        command: tallyhook(`changes --limit ${recentChanges}`),
       };
     },
   },
@@ -93,7 +94,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: titleOf("chargeback", `of ${shown(id)}`),
         body: renderChargeback(chargeback, timeZone),
-        command: `node src/bin/tallyhook.js report chargebacks`,
+        command: tallyhook("report chargebacks"),
       };
     },
   },

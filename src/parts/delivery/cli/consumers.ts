@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import type { Command } from "commander";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { assertRemovable, removingConsumer } from "../consumer-acts.ts";
 import { listConsumers } from "../consumers.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
@@ -40,11 +41,9 @@ export function registerConsumers(changes: Command, context: CliContext): void {
           consumer,
           (await listConsumers(db)).map(({ name }) => name),
         );
-        return nearest === null
-          ? '"node src/bin/tallyhook.js changes consumers" lists them.'
-          : `Did you mean "${nearest}"?`;
+        return nearest === null ? `"${tallyhook("changes consumers")}" lists them.` : `Did you mean "${nearest}"?`;
       },
-      hindered: async (_, { consumer }) => `"node src/bin/tallyhook.js ${ownerCommand(consumer)}" removes both.`,
+      hindered: async (_, { consumer }) => `"${tallyhook(ownerCommand(consumer) ?? "")}" removes both.`,
     },
   });
 }

@@ -1,4 +1,5 @@
 import Table from "cli-table3";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type OpenRunRow, mostHeldUp } from "../dispatch/open-runs.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
@@ -61,9 +62,8 @@ function notesOn({ command, item, items }: TableWords, row: ListedRecipient): st
     ...(dead === 0
       ? []
       : [
-          `${shown}: ${counted(countText(dead), `dead ${item} holds`, `dead ${items} hold`)} up the later ones of the ` +
-            `same object. "node src/bin/tallyhook.js ${command} show ${shown}" lists them; "retry" or "skip" frees ` +
-            `them.\n`,
+          `${shown}: ${counted(countText(dead), `dead ${item} holds`, `dead ${items} hold`)} up the later ones of ` +
+            `the same object. "${tallyhook(`${command} show ${shown}`)}" lists them; "retry" or "skip" frees them.\n`,
         ]),
     ...(pausedBy === null ? [] : [`${shown} is paused: ${withoutControls(reason ?? "")}\n`]),
   ];

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { noRecipient, pausing, removing, requireRemains, resuming, retrying, skipping } from "../dispatch/acts.ts";
 import { type HandlerRemains, handlerNames, mostCounted, readHandlers } from "../dispatch/manage-handlers.ts";
 import { readOpenRuns } from "../dispatch/open-runs.ts";
@@ -110,9 +111,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     },
     say({ runs, isPaused }, { input }) {
       const of = shown(input);
-      const when = isPaused
-        ? `once it is not paused: "node src/bin/tallyhook.js ${command} resume ${of}".`
-        : "at once.";
+      const when = isPaused ? `once it is not paused: "${tallyhook(`${command} resume ${of}`)}".` : "at once.";
       return runs === 0
         ? `${of} has no dead ${item}.\n`
         : `${counted(runs, item, items)} of ${of} will be tried again ${when}\n`;
@@ -145,8 +144,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
         default: "a person paused it",
       },
     },
-    say: (_, { input }) =>
-      `${shown(input)} is paused. "node src/bin/tallyhook.js ${command} resume ${shown(input)}" ends it.\n`,
+    say: (_, { input }) => `${shown(input)} is paused. "${tallyhook(`${command} resume ${shown(input)}`)}" ends it.\n`,
   });
 
   registerAct(program, context, {
@@ -263,15 +261,13 @@ async function whereToLook(kind: RecipientKind, db: Knex, name: string): Promise
   const { command, starter } = kind.words;
   const known = (await handlerNames(db)).flatMap((row) => kind.nameOf(row.name) ?? []);
   if (known.includes(name)) {
-    return `"node src/bin/tallyhook.js ${command} show ${name}" lists those that are not done.`;
+    return `"${tallyhook(`${command} show ${name}`)}" lists those that are not done.`;
   }
   if ((await definedNames(kind)).includes(name)) {
     return `${capitalized(starter)} begins it at its next start.`;
   }
   const nearest = nearestName(name, known);
-  return nearest === null
-    ? `"node src/bin/tallyhook.js ${command} list" shows those that have.`
-    : `Did you mean "${nearest}"?`;
+  return nearest === null ? `"${tallyhook(`${command} list`)}" shows those that have.` : `Did you mean "${nearest}"?`;
 }
 
 /** The names of those that are defined here, as far as their definitions can be read. */

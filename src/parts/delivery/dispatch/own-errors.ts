@@ -1,10 +1,11 @@
+import { tallyhook } from "../../../platform/command-line.ts";
+
 /** Errors of ours, which are none of the merchant's code: what each means, and what to do. */
 export const handlerErrors: Readonly<Record<string, string>> = {
   ObjectNotSeen:
-    "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If it stays " +
-    'away: "node src/bin/tallyhook.js doctor" says whether the service answers, "node src/bin/tallyhook.js ' +
-    'reconcile" reads what is missing; then ' +
-    "retry. What the service has deleted never comes: skip it",
+    "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If " +
+    `it stays away: "${tallyhook("doctor")}" says whether the service answers, "${tallyhook("reconcile")}" reads ` +
+    "what is missing; then retry. What the service has deleted never comes: skip it",
   DeadlineExceeded:
     "the attempt took longer than deadlineMs. What it waits for does not answer, or it needs a longer deadline",
   RetryLater:

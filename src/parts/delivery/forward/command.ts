@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { deliveryErrors } from "../dispatch/own-errors.ts";
 import { AttemptFailed } from "../dispatch/recipient.ts";
 import { destinationNamed, recipientName } from "./destination-name.ts";
@@ -100,7 +101,7 @@ async function readItem(db: Knex, { settings }: Destination, seq: number): Promi
 
 const noEvent = (seq: number): UsageError =>
   new UsageError(
-    `The inbox has no event ${seq} that a worker has tried. "node src/bin/tallyhook.js events list" has their numbers.`,
+    `The inbox has no event ${seq} that a worker has tried. "${tallyhook("events list")}" has their numbers.`,
   );
 
 /** Under another id than that of the real delivery, which must not be taken for a repeat of it. */

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { attemptRun, idempotencyKeyOf } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
 import type { LoadedHandlers } from "./load-handlers.ts";
@@ -68,7 +69,7 @@ export const handlerWords: RecipientWords = {
   items: "changes",
   numberOption: "--change",
   place: "its place in the feed",
-  starter: 'a worker or "node src/bin/tallyhook.js handlers run"',
+  starter: `a worker or "${tallyhook("handlers run")}"`,
   howToStop: "Stop the processes that have its code, or start them without it",
   stillDefined: "Its file is still here",
   undefinedState: "no code here",

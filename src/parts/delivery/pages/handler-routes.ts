@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { pausing, resuming } from "../dispatch/acts.ts";
 import { readHandlersHealth } from "../dispatch/handler-health.ts";
 import { readDownHosts } from "../dispatch/handler-hosts.ts";
@@ -60,7 +61,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
         kind: "page",
         title: "Handlers",
         body: renderHandlers({ recipients, down, readsTexts, now: clock.now(), timeZone }),
-        command: "node src/bin/tallyhook.js handlers list",
+        command: tallyhook("handlers list"),
       };
     },
   },

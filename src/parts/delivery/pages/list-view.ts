@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { tallyhook } from "../../../platform/command-line.ts";
 import type { HandlerHealth } from "../dispatch/handler-health.ts";
 import type { DownHost } from "../dispatch/handler-hosts.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
@@ -70,5 +71,4 @@ export function behindText(
 }
 
 const noneYet = html`No handler and no destination has run on this database yet. docs/handlers.md says how your own code
-  runs on changes, docs/forwarding.md how other programs get them:
-  <code>node src/bin/tallyhook.js handlers list</code>`;
+  runs on changes, docs/forwarding.md how other programs get them: <code>${tallyhook("handlers list")}</code>`;

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import type { HandlerRow } from "../dispatch/manage-handlers.ts";
 import { deliveryErrors, handlerErrors } from "../dispatch/own-errors.ts";
 import { type Html, html } from "../../../platform/html.ts";
@@ -38,7 +39,7 @@ export function recipientWords(
       noun: "destination",
       item: "delivery",
       items: "deliveries",
-      command: "node src/bin/tallyhook.js forward",
+      command: tallyhook("forward"),
       ownErrors: deliveryErrors,
     };
   }
@@ -49,7 +50,7 @@ export function recipientWords(
     noun: "handler",
     item: "change",
     items: "changes",
-    command: "node src/bin/tallyhook.js handlers",
+    command: tallyhook("handlers"),
     ownErrors: handlerErrors,
   };
 }

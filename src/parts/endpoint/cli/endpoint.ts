@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ServiceRefusedError } from "../../../core/client/service-errors.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { findToRemove, recordStored, removing, rotating, testing } from "../acts.ts";
 import { isSameUrl, listEndpoints, listKnownEndpoints, unknownEndpoint } from "../endpoints.ts";
 import {
@@ -106,7 +107,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
       (wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`) +
       (secretId === null
         ? ""
-        : `Its secret is kept for deliveries under way: "node src/bin/tallyhook.js secrets retire ${secretId}" ends it.\n`),
+        : `Its secret is kept for deliveries under way: "${tallyhook(`secrets retire ${secretId}`)}" ends it.\n`),
     hints: unknownHint,
   });
 }
@@ -120,9 +121,7 @@ const openTools = async (runtime: Runtime): Promise<EndpointTools> =>
   endpointToolsOf(runtime, await migratedDatabase(runtime));
 
 const unknownHint = {
-  unknown:
-    '"node src/bin/tallyhook.js endpoint list" shows those of the account, and ' +
-    '"node src/bin/tallyhook.js endpoint register" creates one.',
+  unknown: `"${tallyhook("endpoint list")}" shows those of the account, and "${tallyhook("endpoint register")}" creates one.`,
 };
 
 function webUrl(text: string): string {
@@ -173,8 +172,8 @@ async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[
   return others.map((other) => {
     const from = known.some((each) => each.id === other.id) ? ", registered from here" : "";
     return (
-      `The account has another endpoint, ${other.id} (${withoutControls(other.url)}${from}), which gets each event as ` +
-      `well. If nothing serves it: "node src/bin/tallyhook.js endpoint remove ${other.id}".`
+      `The account has another endpoint, ${other.id} (${withoutControls(other.url)}${from}), which gets each event ` +
+      `as well. If nothing serves it: "${tallyhook(`endpoint remove ${other.id}`)}".`
     );
   });
 }
@@ -185,9 +184,8 @@ async function register(tools: EndpointTools, options: RegisterOptions): Promise
   const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
   if (same !== undefined) {
     throw new UsageError(
-      `${url} is registered already, as ${same.id} (${same.status}). ` +
-        `"node src/bin/tallyhook.js endpoint rotate ${same.id}" gives it ` +
-        "a new secret and stores it here.",
+      `${url} is registered already, as ${same.id} (${same.status}). "${tallyhook(`endpoint rotate ${same.id}`)}" ` +
+        "gives it a new secret and stores it here.",
     );
   }
   const { events, apiVersion, description } = options;
@@ -280,7 +278,7 @@ async function sendAndWait(
   if (eventId === null) {
     return (
       `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
-      'arrives: "node src/bin/tallyhook.js events list".\n'
+      `arrives: "${tallyhook("events list")}".\n`
     );
   }
   if (await arrives(tools, eventId, waitSeconds)) {
@@ -288,8 +286,7 @@ async function sendAndWait(
   }
   throw new UnreachableError(
     `The test event ${eventId} did not arrive within ${waitSeconds} s at ${endpoint.url}. Check that the service ` +
-      "reaches that address, that the receiver runs, and that it has the secret " +
-      '("node src/bin/tallyhook.js secrets list").',
+      `reaches that address, that the receiver runs, and that it has the secret ("${tallyhook("secrets list")}").`,
   );
 }
 

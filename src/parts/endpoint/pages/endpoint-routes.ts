@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { ServiceError } from "../../../core/client/service-errors.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { rotating, testing } from "../acts.ts";
 import { findLostSecrets, findOpenCall } from "../endpoint-calls.ts";
 import { listKnownEndpoints } from "../endpoints.ts";
@@ -43,7 +44,7 @@ const show = (open: OpenTools): Route => ({
         mayWrite: visitor.permissions.has("endpoint:write"),
         timeZone,
       }),
-      command: "node src/bin/tallyhook.js endpoint list",
+      command: tallyhook("endpoint list"),
     };
   },
 });
@@ -94,7 +95,7 @@ const confirmRotation = (open: OpenTools): Route => ({
       kind: "page",
       title: "Rotate the signing secret?",
       body: renderRotation({ seen, openCall, timeZone }),
-      command: `node src/bin/tallyhook.js endpoint rotate ${seen.endpoint.id}`,
+      command: tallyhook(`endpoint rotate ${seen.endpoint.id}`),
     };
   },
 });

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { versionOfEndpoint } from "../acts.ts";
 import type { WebhookEndpoint } from "../../../core/contract/resources/webhook-endpoints.ts";
 import type { EndpointCall } from "../endpoint-calls.ts";
@@ -40,7 +41,7 @@ export function renderEndpoint(page: EndpointPage): Html {
       openCall !== null &&
       html`<p class="problem">
         A command to ${openCall.kind} was begun at ${time(openCall.createdAt, page.timeZone)} and is not finished.
-        ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>node src/bin/tallyhook.js endpoint register</code> again: it goes on where it stopped.`}
+        ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>${tallyhook("endpoint register")}</code> again: it goes on where it stopped.`}
       </p>`
     }
     ${typeof seen === "string" ? renderAway(seen) : renderSeen(seen, page)}`;
@@ -64,7 +65,7 @@ function renderSeen({ endpoints, problems }: Seen, page: EndpointPage): Html {
     endpoints.length === 0 && problems.length === 0
       ? html`<p class="empty">
           No endpoint is known here. Set PUBLIC_URL, and run
-          <code>node src/bin/tallyhook.js endpoint register</code>.
+          <code>${tallyhook("endpoint register")}</code>.
         </p>`
       : endpoints.map((each) => renderOne(each, page))
   }`;

@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
@@ -119,7 +120,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-const listHint = '"node src/bin/tallyhook.js findings list --all" shows them.';
+const listHint = `"${tallyhook("findings list --all")}" shows them.`;
 
 function parseState(text: string): FindingState {
   const state = findingStates.find((known) => known === text);

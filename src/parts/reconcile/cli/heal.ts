@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import Table from "cli-table3";
 import { type MisdatedObjects, findMisdated, listMisdated } from "../../../core/mirror/misdated.ts";
 import type { ObjectKey } from "../../../core/mirror/snapshot.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { databaseNow } from "../../../platform/postgres/database-clock.ts";
@@ -55,8 +56,8 @@ export function registerHeal(program: Command, context: CliContext): void {
       `The ${resource} ${withoutControls(id)} is now as the service shows it; healed by ${withoutControls(actor.name)}.\n`,
     hints: {
       unknown:
-        'Check the id: "node src/bin/tallyhook.js findings list" shows what differs, and ' +
-        '"node src/bin/tallyhook.js reconcile" finds what the service no longer has.',
+        `Check the id: "${tallyhook("findings list")}" shows what differs, and "${tallyhook("reconcile")}" finds ` +
+        "what the service no longer has.",
       outdated: "Run the same command again.",
     },
   }).requiredOption("--from-service", "take what the service shows (required; the only source)");

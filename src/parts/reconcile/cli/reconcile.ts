@@ -1,6 +1,7 @@
 import Table from "cli-table3";
 import type { Command } from "commander";
 import pc from "picocolors";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UsageError, exitCodes } from "../../../platform/errors.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -232,8 +233,8 @@ export function exitReason(
   if (code === exitCodes.differs && sum(left) === 0) {
     const open = counted(sum(otherFindings), "open finding that is no drift", "open findings that are no drift");
     return (
-      `exit code 3, because --strict counts ${open} (${listed(otherFindings)}). ` +
-      '"node src/bin/tallyhook.js findings list" shows them.'
+      `exit code 3, because --strict counts ${open} (${listed(otherFindings)}). "${tallyhook("findings list")}" ` +
+      "shows them."
     );
   }
   return code === exitCodes.healed

@@ -7,6 +7,7 @@ import { resourceNamed } from "../../../core/mirror/resources.ts";
 import { bookedFields } from "../../../core/mirror/resources/resource.ts";
 import type { GroupState, Resource } from "../../../core/mirror/snapshot.ts";
 import { findRecorded } from "../../../core/mirror/write/apply.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { type Classified, hasDifferences } from "../compare/classify.ts";
 import { changeTimeFields } from "../compare/differences.ts";
@@ -299,6 +300,6 @@ export const withRemedy = (finding: Finding): Finding => ({
     remedy:
       "No read can correct this row: its version is later than the service's, or no read shows the fields at fault. " +
       "To write it as the service shows it: " +
-      `node src/bin/tallyhook.js heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
+      tallyhook(`heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`),
   },
 });

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { listProofs, provedParts } from "../coverage/proof.ts";
 import { sumOpenFindings } from "../findings/search-findings.ts";
 import type { PageDeps, Route } from "../../../app/dashboard/route.ts";
@@ -26,7 +27,7 @@ export const coverageRoutes: readonly Route[] = [
         kind: "page",
         title: "Reconciliation",
         body: framed("Coverage", renderCoverage({ trust, month: calendar, timeZone })),
-        command: "node src/bin/tallyhook.js reconcile --dry-run",
+        command: tallyhook("reconcile --dry-run"),
       };
     },
   },

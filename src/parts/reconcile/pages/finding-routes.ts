@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { recordAct } from "../../../app/people/audit.ts";
 import { type Subject, assignedTo, listAssignees, readCases } from "../../../app/people/cases.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { acknowledgingFinding, findingNamed } from "../acts.ts";
@@ -88,7 +89,7 @@ export const findingRoutes: readonly Route[] = [
             now: serviceClock.now(),
           }),
         ),
-        command: `node src/bin/tallyhook.js findings show ${found.id}`,
+        command: tallyhook(`findings show ${found.id}`),
       };
     },
   },
@@ -160,10 +161,10 @@ function cursorOf(text: string | null): FindingCursor | undefined {
 }
 
 function commandOf({ states, object }: FindingFilter): string {
-  if (object !== undefined) return `node src/bin/tallyhook.js findings list --all | grep ${quoted(object)}`;
-  if (states.length > 2) return "node src/bin/tallyhook.js findings list --all";
+  if (object !== undefined) return tallyhook(`findings list --all | grep ${quoted(object)}`);
+  if (states.length > 2) return tallyhook("findings list --all");
   const [state] = states;
   return states.length === 1 && state !== undefined
-    ? `node src/bin/tallyhook.js findings list --state ${state}`
-    : "node src/bin/tallyhook.js findings list";
+    ? tallyhook(`findings list --state ${state}`)
+    : tallyhook("findings list");
 }

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Case } from "../../../app/people/cases.ts";
@@ -67,7 +68,7 @@ export function renderFindings(page: FindingsPage): Html {
   ${pager("/reconciliation/findings", query, findings.older)}`;
 }
 
-const noneOpen = html`No open finding. What a run finds stands here: <code>node src/bin/tallyhook.js reconcile</code>`;
+const noneOpen = html`No open finding. What a run finds stands here: <code>${tallyhook("reconcile")}</code>`;
 const noneMatches = html`No finding matches. <a href="/reconciliation/findings">Show the open ones</a>`;
 
 function renderSums(open: readonly OpenFindings[]): Html {

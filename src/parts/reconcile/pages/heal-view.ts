@@ -1,4 +1,5 @@
 import type { ObjectKey } from "../../../core/mirror/snapshot.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { paragraph } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
@@ -156,4 +157,4 @@ export function renderOutdated({ mirror, service }: { mirror: boolean; service: 
 
 /** The command that does the same. */
 export const healCommand = ({ resource, id }: ObjectKey, quote: (text: string) => string): string =>
-  `node src/bin/tallyhook.js heal ${resource} ${quote(id)} --from-service --reason '…'`;
+  tallyhook(`heal ${resource} ${quote(id)} --from-service --reason '…'`);

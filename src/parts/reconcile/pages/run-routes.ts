@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { waitingRechecks } from "../recheck/rechecks.ts";
 import { findRunById, listRuns, runSlices } from "../runs/list-runs.ts";
@@ -48,7 +49,7 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
         kind: "page",
         title: "Runs",
         body: framed("Runs", body),
-        command: "node src/bin/tallyhook.js reconcile",
+        command: tallyhook("reconcile"),
       };
     },
   },

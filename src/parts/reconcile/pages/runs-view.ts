@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
@@ -59,7 +60,7 @@ export function renderRuns({ runs, query, ordering, mayRun, timeZone, now }: Run
         caption: "Newest first",
         empty:
           query.size === 0
-            ? html`No run yet. Fill the mirror and prove it: <code>node src/bin/tallyhook.js import</code>`
+            ? html`No run yet. Fill the mirror and prove it: <code>${tallyhook("import")}</code>`
             : html`No run matches. <a href="/reconciliation/runs">Show all</a>`,
       },
     )}
@@ -128,7 +129,7 @@ const workersText = ({ alive, lastSeenAt }: OrderTakers, timeZone: string): Html
     ? html`${counted(alive, "worker runs", "workers run")}`
     : html`<strong>no worker runs</strong
         >${lastSeenAt !== null && html`; the last one was there at ${time(lastSeenAt, timeZone)}`}. Start one:
-        <code>node src/bin/tallyhook.js worker</code>`;
+        <code>${tallyhook("worker")}</code>`;
 
 function renderOpen(
   order: RunOrder,
@@ -180,7 +181,7 @@ function renderOrderForm({
         takers.alive === 0 &&
         html`<p class="problem">
           No worker runs, so an order waits until one does. Without a worker:
-          <code>node src/bin/tallyhook.js reconcile</code>
+          <code>${tallyhook("reconcile")}</code>
         </p>`
       }
       <fieldset>

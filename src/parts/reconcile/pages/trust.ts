@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
@@ -128,9 +129,8 @@ function trustOfList(proof: ListProof, facts: TrustFacts): ListTrust & { reason:
     return say(
       "warn",
       html`not certain: it was read until ${end} by the service's clock, which is still to come here. The clocks
-        disagree by ${disagree}; <code>node src/bin/tallyhook.js doctor</code> compares them, and NTP sets them`,
-      `the clocks of the service and of this machine disagree by ${disagree}; "node src/bin/tallyhook.js doctor" ` +
-        `compares them`,
+        disagree by ${disagree}; <code>${tallyhook("doctor")}</code> compares them, and NTP sets them`,
+      `the clocks of the service and of this machine disagree by ${disagree}; "${tallyhook("doctor")}" compares them`,
     );
   }
   const lateMs = lateByMs(proof, now);

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Period } from "./period.ts";
 import { type Unknown, unknownLine } from "./unknown-values.ts";
@@ -116,8 +117,8 @@ export function resultLine({ proof, period, asOf }: Pick<ReportFacts, "proof" | 
       return `${soFar}, proved until ${readUntil}; the period ends at ${period.toUtc}`;
     }
     return (
-      `INCOMPLETE: not everything before ${period.toUtc} was read and proved ` +
-      `("node src/bin/tallyhook.js reconcile" reads the rest)`
+      `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("${tallyhook("reconcile")}" reads ` +
+      "the rest)"
     );
   }
   if (verdict === "PASS") {
@@ -125,8 +126,8 @@ export function resultLine({ proof, period, asOf }: Pick<ReportFacts, "proof" | 
   }
   return openFindings === "0"
     ? "FAIL: rows of this report differ (column outcome)"
-    : `FAIL: ${counted(openFindings, "finding is", "findings are")} open ` +
-        `("node src/bin/tallyhook.js report exceptions" lists them)`;
+    : `FAIL: ${counted(openFindings, "finding is", "findings are")} open ("${tallyhook("report exceptions")}" ` +
+        "lists them)";
 }
 
 export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";

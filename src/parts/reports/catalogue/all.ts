@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import type { Report } from "../base/report.ts";
@@ -47,5 +48,5 @@ export function findReport(name: string): Report {
   const names = allReports.map((report) => report.name);
   const near = nearestName(name, names);
   const hint = near === null ? `There are ${names.join(", ")}.` : `Did you mean "${near}"?`;
-  throw new UsageError(`There is no report "${name}". ${hint} "node src/bin/tallyhook.js report list" explains each.`);
+  throw new UsageError(`There is no report "${name}". ${hint} "${tallyhook("report list")}" explains each.`);
 }

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import type { ReportFacts } from "../base/report-facts.ts";
 import type { Exponents } from "../base/currencies.ts";
@@ -123,7 +124,7 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
       if (manifest === null) {
         throw new UsageError(
           `${month} cannot be exported: an earlier version closed it, and sealed no manifest. Its reports can be ` +
-            `written one by one ("node src/bin/tallyhook.js report NAME --from ${month} --out FILE").`,
+            `written one by one ("${tallyhook(`report NAME --from ${month} --out FILE`)}").`,
         );
       }
       const lines = manifest.trimEnd().split("\n").length;

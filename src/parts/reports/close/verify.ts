@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, exitCodes } from "../../../platform/errors.ts";
 import type { ReportFacts } from "../base/report-facts.ts";
 import { allReports } from "../catalogue/all.ts";
@@ -216,8 +217,8 @@ export function assertUnbroken(month: string | null, problems: readonly string[]
   const of = month === null ? "The closed months are" : `The close of ${month} is`;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   throw new BrokenSealError(
-    `${of} not what was sealed: ${first}${more}. ${brokenSealAdvice} ` +
-      `"node src/bin/tallyhook.js close verify" lists every difference.`,
+    `${of} not what was sealed: ${first}${more}. ${brokenSealAdvice} "${tallyhook("close verify")}" lists every ` +
+      "difference.",
   );
 }
 

@@ -3,6 +3,7 @@ import { findAccountById } from "../../../app/people/accounts.ts";
 import { type Act, ActRefused } from "../../../app/people/act.ts";
 import { recordAct } from "../../../app/people/audit.ts";
 import { type Permission, permissionsOf } from "../../../app/people/permissions.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { dayIn } from "../../../platform/local-time.ts";
@@ -44,7 +45,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
         kind: "page",
         title: "Close a month",
         body,
-        command: `node src/bin/tallyhook.js close ${month} --dry-run`,
+        command: tallyhook(`close ${month} --dry-run`),
       };
     },
   },
@@ -63,7 +64,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
           kind: "page",
           title: "Seals",
           body,
-          command: "node src/bin/tallyhook.js close verify",
+          command: tallyhook("close verify"),
         };
       } catch (error) {
         throw reportFailure(error);
@@ -92,8 +93,8 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       });
       const command =
         state.close === null
-          ? `node src/bin/tallyhook.js close ${month} --dry-run`
-          : `node src/bin/tallyhook.js close export ${month} --out ${month}.close`;
+          ? tallyhook(`close ${month} --dry-run`)
+          : tallyhook(`close export ${month} --out ${month}.close`);
       return { kind: "page", title: monthName(month), body, command };
     },
   },

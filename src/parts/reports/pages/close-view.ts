@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { type CloseCheck, type StoredClose, brokenSealAdvice } from "../close/verify.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
@@ -64,7 +65,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
       closes.toReversed(),
       {
         caption: "Closed months, the newest first",
-        empty: html`No month is closed yet. On the command line: <code>node src/bin/tallyhook.js close 2026-10</code>`,
+        empty: html`No month is closed yet. On the command line: <code>${tallyhook("close 2026-10")}</code>`,
       },
     )}
     ${closes.length > 0 && html`<p><a class="button second" href="/reports/close/verify">Verify every seal</a></p>`}`;

@@ -1,4 +1,5 @@
 import { readInstant, wantedInstant } from "../../../core/contract/timestamp.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { printableMessage, withoutControls } from "../../../platform/readable-text.ts";
 import { type AccountMap, checkAccountMap, defaultAccounts } from "../base/account-map.ts";
@@ -55,5 +56,5 @@ export function commandOf(report: string, query: URLSearchParams): string {
     return text !== undefined && text !== defaultAccounts[name];
   });
   const all = [...options, ...(accounts ? ["--accounts FILE"] : [])];
-  return ["node src/bin/tallyhook.js report", report, ...all].join(" ");
+  return [tallyhook("report"), report, ...all].join(" ");
 }

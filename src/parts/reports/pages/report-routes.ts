@@ -1,4 +1,5 @@
 import { recordAct } from "../../../app/people/audit.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UsageError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -49,7 +50,7 @@ export const reportRoutes = (desk: ReportDesk): readonly Route[] => [
         kind: "page",
         title: "Reports",
         body,
-        command: "node src/bin/tallyhook.js report list",
+        command: tallyhook("report list"),
       };
     },
   },

@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import { type Command, Option } from "commander";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { createLog } from "../../../platform/log.ts";
 import { firstMerchant, gatewayKey, liveKey, testKey } from "../engine/keys.ts";
@@ -96,7 +97,7 @@ function welcome(url: string, stateFile: string | undefined): string {
   return `The sandbox answers at ${url} (Ctrl-C stops it; ${kept}).
 Keys: ${testKey} (test), ${liveKey} (live). Gateway: ${gatewayKey(firstMerchant, "test")}
 Documentation: ${url}/docs, controls: ${url}/_sandbox, tutorial: docs/sandbox.md
-Test cards: node src/bin/tallyhook.js sandbox cards
+Test cards: ${tallyhook("sandbox cards")}
 
 A customer with a test card:
   curl ${url}/v1/customers ${api} -d '{"email":"ada@example.test","svc_gateway_customer_vault_id":"card_visa"}'

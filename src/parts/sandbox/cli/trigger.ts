@@ -5,6 +5,7 @@ import { type Change, readChanges, readableUntil, changeJson } from "../../../co
 import { countOpenWork } from "../../../core/inbox/queries.ts";
 import { kindNamed } from "../../../core/mirror/changes/kind-named.ts";
 import { type ChangeKind, changeKinds } from "../../../core/mirror/changes/kinds.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Config } from "../../../app/config/config.ts";
@@ -141,10 +142,9 @@ export async function runScenario(
 export function assertSandbox({ service }: Pick<Config, "service">, command: string, does: string): void {
   if (service.kind === "sandbox") return;
   throw new UsageError(
-    `"${command}" ${does}, so it runs against the sandbox alone, and SVC_BASE_URL is set ` +
-      `(${service.baseUrl}). Nothing was done. Leave SVC_BASE_URL and SVC_API_KEY unset and run "node ` +
-      `src/bin/tallyhook.js start"; ` +
-      "SANDBOX_PORT is where the sandbox is.",
+    `"${command}" ${does}, so it runs against the sandbox alone, and SVC_BASE_URL is set (${service.baseUrl}). ` +
+      `Nothing was done. Leave SVC_BASE_URL and SVC_API_KEY unset and run "${tallyhook("start")}"; SANDBOX_PORT is ` +
+      "where the sandbox is.",
   );
 }
 
@@ -153,8 +153,7 @@ async function assertAnswers(control: SandboxCalls["control"], baseUrl: string):
     await control("GET", "");
   } catch (cause) {
     throw new UnreachableError(
-      `No sandbox answers at ${baseUrl}. Start everything with "node src/bin/tallyhook.js start"; SANDBOX_PORT is ` +
-        `where the ` +
+      `No sandbox answers at ${baseUrl}. Start everything with "${tallyhook("start")}"; SANDBOX_PORT is where the ` +
         "sandbox is.",
       { cause },
     );
@@ -199,18 +198,18 @@ async function untilTold(
 async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<string> {
   const { endpoints } = await control<{ endpoints: unknown[] }>("GET", "");
   if (endpoints.length === 0) {
-    return 'The sandbox sends its webhooks nowhere: "node src/bin/tallyhook.js start" runs receiver and worker and tells it where.';
+    return `The sandbox sends its webhooks nowhere: "${tallyhook("start")}" runs receiver and worker and tells it where.`;
   }
   const { events, fetches } = await countOpenWork(db);
   if (events + fetches > 0) {
     const waiting = `${counted(events, "event")} and ${counted(fetches, "refetch", "refetches")}`;
-    return `In the inbox wait ${waiting}: is the worker running ("node src/bin/tallyhook.js worker")?`;
+    return `In the inbox wait ${waiting}: is the worker running ("${tallyhook("worker")}")?`;
   }
   const path = "/deliveries?status=pending";
   const { data } = await control<{ data: unknown[] }>("GET", path);
   if (data.length > 0) {
     const waiting = counted(data.length, "webhook");
-    return `The receiver has not accepted ${waiting} of the sandbox: is it running ("node src/bin/tallyhook.js receiver")?`;
+    return `The receiver has not accepted ${waiting} of the sandbox: is it running ("${tallyhook("receiver")}")?`;
   }
   return (
     "All webhooks were accepted, and all events of this database are applied. Does the receiver use this database " +

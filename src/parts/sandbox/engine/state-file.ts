@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Clock } from "../../../platform/clock.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { ConfigurationError, UnreachableError } from "../../../platform/errors.ts";
 import { withExclusiveLock } from "../../../platform/exclusive-lock.ts";
 import {
@@ -52,7 +53,7 @@ export async function holdStateFile(path: string): Promise<() => Promise<void>> 
 function isInUse(path: string, cause: unknown): ConfigurationError {
   return new ConfigurationError(
     `The state file ${path} is in use by another sandbox. Stop that one, or name another file ` +
-      '("node src/bin/tallyhook.js start": set another TALLYHOOK_DATA_DIR).',
+      `("${tallyhook("start")}": set another TALLYHOOK_DATA_DIR).`,
     { cause },
   );
 }
@@ -69,8 +70,8 @@ export async function readStateFile(path: string, takeUp: (dump: StateDump) => v
     if (cause instanceof UnreachableError) throw cause;
     throw new ConfigurationError(
       `The state file ${path} ${whyNot(cause)}. Name another one, or remove it to begin with an empty sandbox. ` +
-        '"node src/bin/tallyhook.js start --reset" removes the one that "node src/bin/tallyhook.js start" ' +
-        "keeps, together with its database.",
+        `"${tallyhook("start --reset")}" removes the one that "${tallyhook("start")}" keeps, together with its ` +
+        "database.",
       { cause },
     );
   }

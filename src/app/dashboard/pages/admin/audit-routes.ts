@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type AuditQuery, readAudit } from "../../../people/audit.ts";
 import { quoted } from "../../elements/command.ts";
 import { pageOf } from "../../elements/paging.ts";
@@ -54,5 +55,5 @@ function commandOf({ actor, action, subject, since }: Omit<AuditQuery, "limit">)
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name} ${quoted(value)}`],
   );
-  return ["node src/bin/tallyhook.js audit list", ...given].join(" ");
+  return [tallyhook("audit list"), ...given].join(" ");
 }

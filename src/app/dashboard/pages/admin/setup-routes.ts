@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import type { Route } from "../../route.ts";
 import { type Examination, type Finding, type ShownSetting, renderDoctor, renderSettings } from "./setup-views.ts";
 
@@ -41,7 +42,7 @@ export function setupRoutes({
         kind: "page",
         title: "Doctor",
         body: renderDoctor({ last, isRunning: running !== null, visitor, timeZone }),
-        command: "node src/bin/tallyhook.js doctor",
+        command: tallyhook("doctor"),
       }),
     },
     {

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import {
   adding,
   changingRoles,
@@ -29,7 +30,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: "Users",
         body: renderUsers({ accounts: await listAccounts(db), visitor, timeZone }),
-        command: "node src/bin/tallyhook.js users list",
+        command: tallyhook("users list"),
       };
     },
   },
@@ -57,7 +58,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: account.email,
         body: renderUser({ account, sessions, visitor, timeZone }),
-        command: `node src/bin/tallyhook.js users show ${account.email}`,
+        command: tallyhook(`users show ${account.email}`),
       };
     },
   },
@@ -121,7 +122,7 @@ export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
         kind: "page",
         title: "Sessions",
         body: renderSessions({ sessions, mostSessions, visitor, timeZone }),
-        command: "node src/bin/tallyhook.js users list",
+        command: tallyhook("users list"),
       };
     },
   },

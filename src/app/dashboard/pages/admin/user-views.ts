@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import type { Account } from "../../../people/accounts.ts";
 import { type Permission, type Role, permissions, roles } from "../../../people/permissions.ts";
 import type { ListedSession, SessionOfAccount, SignInMethod } from "../../../people/sessions.ts";
@@ -31,7 +32,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       accounts,
       {
         caption: "Who may sign in",
-        empty: html`Nobody may sign in. <code>node src/bin/tallyhook.js users add EMAIL --role admin</code>`,
+        empty: html`Nobody may sign in. <code>${tallyhook("users add EMAIL --role admin")}</code>`,
       },
     )}
     <form class="card narrow" method="post" action="/admin/users">
@@ -47,7 +48,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
           Show me a link that signs them in once
           <span class="hint">
             Not needed by those who sign in with the company's account. A password is set on the command line:
-            <code>node src/bin/tallyhook.js users password EMAIL</code>
+            <code>${tallyhook("users password EMAIL")}</code>
           </span>
         </span>
       </label>

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { firstEventAt } from "../../../../core/inbox/queries.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { orderTakers } from "../../../../parts/reconcile/runs/run-orders.ts";
 import { isMirrorEmpty, lastFullAnswerStart } from "../../../../parts/reconcile/runs/runs.ts";
@@ -45,25 +46,27 @@ export function renderFirstSteps(done: Beginning): Html {
     {
       isDone: done.hasWorker,
       what: "Run a worker",
-      commands: ["node src/bin/tallyhook.js worker"],
-      hint: "It applies events, reconciles every night and sends alerts. “node src/bin/tallyhook.js start” runs everything in one process.",
+      commands: [tallyhook("worker")],
+      hint:
+        `It applies events, reconciles every night and sends alerts. “${tallyhook("start")}” runs everything in ` +
+        "one process.",
     },
     {
       isDone: done.hasEvents,
       what: "Point the service's webhooks here",
-      commands: ["node src/bin/tallyhook.js endpoint register --url https://your-host.example/webhooks"],
-      hint: "At the sandbox “node src/bin/tallyhook.js start” has done it. Make events there: node src/bin/tallyhook.js trigger order.paid",
+      commands: [tallyhook("endpoint register --url https://your-host.example/webhooks")],
+      hint: `At the sandbox “${tallyhook("start")}” has done it. Make events there: ${tallyhook("trigger order.paid")}`,
     },
     {
       isDone: done.hasRun,
       what: "Fill the mirror, and prove it",
-      commands: ["node src/bin/tallyhook.js import"],
+      commands: [tallyhook("import")],
       hint: "Reads everything that the service has. It resumes where it was interrupted.",
     },
     {
       isDone: false,
       what: "Let your colleagues in",
-      commands: ["node src/bin/tallyhook.js users add ann@example.com --role support"],
+      commands: [tallyhook("users add ann@example.com --role support")],
       hint: "Roles say what they may see and do.",
     },
   ];

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import type { PageGroup, Summary, SummaryCard } from "../../page-group.ts";
 import type { PageDeps, Route, Visitor } from "../../route.ts";
 import { type SlowReads, createSlowReads } from "../../elements/slow-reads.ts";
@@ -34,7 +35,7 @@ function homeRoute(groups: readonly PageGroup[]): Route {
           cards: shown,
           seesAll: groups.every(({ summary }) => summary === undefined || visitor.permissions.has(summary.access)),
         }),
-        command: "node src/bin/tallyhook.js doctor",
+        command: tallyhook("doctor"),
       };
     },
   };

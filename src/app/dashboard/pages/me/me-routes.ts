@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { revoke } from "../../../people/revoke.ts";
 import { listSessions } from "../../../people/sessions.ts";
@@ -18,7 +19,7 @@ const routes: readonly Route[] = [
         kind: "page",
         title: "Your account",
         body: renderAccount({ visitor, sessions, theme, timeZone }),
-        command: `node src/bin/tallyhook.js users show ${visitor.session.email}`,
+        command: tallyhook(`users show ${visitor.session.email}`),
       };
     },
   },

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { readEmail } from "../../../people/accounts.ts";
 import { recordAct } from "../../../people/audit.ts";
 import { TooManySignIns } from "../../../people/password.ts";
@@ -136,8 +137,8 @@ async function answerLink(
     case "over":
       throw new PageError(
         403,
-        "This link was used already, is older than ten minutes, or ended with a session of its account. Make another one: " +
-          "node src/bin/tallyhook.js users link EMAIL",
+        "This link was used already, is older than ten minutes, or ended with a session of its account. Make " +
+          `another one: ${tallyhook("users link EMAIL")}`,
       );
   }
 }

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 
 export interface SignInForm {
@@ -32,7 +33,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
       <button>Sign in</button>
       <p class="hint">
         No account yet? Somebody with access to the server makes one:
-        <code>node src/bin/tallyhook.js users add EMAIL</code>
+        <code>${tallyhook("users add EMAIL")}</code>
       </p>
     </form>`;
 }
@@ -53,7 +54,7 @@ export function renderLink(token: string, { asksCode, problem }: { asksCode: boo
       asksCode &&
       html`<p class="hint">
         Is the app lost? Somebody with access to the server takes the code off your account:
-        <code>node src/bin/tallyhook.js users totp EMAIL --remove</code>
+        <code>${tallyhook("users totp EMAIL --remove")}</code>
       </p>`
     }
   </form>`;

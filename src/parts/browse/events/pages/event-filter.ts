@@ -1,5 +1,6 @@
 import { eventStates } from "../../../../core/inbox/claim.ts";
 import type { EventSearch } from "../../../../core/inbox/search-events.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { instantsOf } from "../../../../platform/local-time.ts";
 import { withoutControls } from "../../../../platform/readable-text.ts";
 import { quoted } from "../../../../app/dashboard/elements/command.ts";
@@ -82,13 +83,13 @@ function instantOf(text: string, timeZone: string): Date | null {
 
 /** The command that lists the same; values that a shell would read as something else are quoted. */
 export function listCommand({ state, type, resourceId, eventId }: EventSearch): string {
-  if (eventId !== undefined) return `node src/bin/tallyhook.js events show ${quoted(eventId)}`;
+  if (eventId !== undefined) return tallyhook(`events show ${quoted(eventId)}`);
   const options = [
     state === undefined ? "" : ` --state ${state}`,
     type === undefined ? "" : ` --type ${quoted(type)}`,
     resourceId === undefined ? "" : ` --resource ${quoted(resourceId)}`,
   ];
-  return `node src/bin/tallyhook.js events list${options.join("")}`;
+  return tallyhook(`events list${options.join("")}`);
 }
 
 /** What a search asks for, in words; null: everything. */

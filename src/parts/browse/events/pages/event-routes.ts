@@ -3,6 +3,7 @@ import { type Change, changesOfCause } from "../../../../core/mirror/changes/rea
 import { type EventWork, type StoredEvent, listEventsOf, readWork, seqsOfIds } from "../../../../core/inbox/queries.ts";
 import { searchEvents } from "../../../../core/inbox/search-events.ts";
 import { recordAct } from "../../../../app/people/audit.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { inTransaction } from "../../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../../../app/dashboard/page-group.ts";
 import { pageOf } from "../../../../app/dashboard/elements/paging.ts";
@@ -91,7 +92,7 @@ const show = (tools: EventTools): Route => ({
         mayReplay: permissions.has("event:replay"),
         timeZone,
       }),
-      command: `node src/bin/tallyhook.js events show ${event.seq}`,
+      command: tallyhook(`events show ${event.seq}`),
     };
   },
 });

@@ -1,5 +1,6 @@
 import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
 import type { EventWork, StoredEvent } from "../../../../core/inbox/queries.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { counted, durationText, linesWithoutControls } from "../../../../platform/readable-text.ts";
 import { copyableId } from "../../../../app/dashboard/elements/id.ts";
@@ -141,7 +142,7 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
       isLong &&
       html`<p class="hint">
         The first ${shownBytes} bytes are shown.
-        <code>node src/bin/tallyhook.js events show ${event.seq}</code> prints all.
+        <code>${tallyhook(`events show ${event.seq}`)}</code> prints all.
       </p>`
     }
     <pre

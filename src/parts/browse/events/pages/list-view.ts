@@ -1,5 +1,6 @@
 import { type EventState, eventStates } from "../../../../core/inbox/claim.ts";
 import type { EventRow } from "../../../../core/inbox/queries.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { durationText } from "../../../../platform/readable-text.ts";
 import { shortId } from "../../../../app/dashboard/elements/id.ts";
@@ -135,7 +136,7 @@ function renderFilters({ query, timeZone }: EventsPage): Html {
 const selected: Html = html`selected`;
 
 const noneYet = html`No events yet. Point the service's webhooks here, or try it on the sandbox:
-  <code>node src/bin/tallyhook.js trigger order.paid</code>`;
+  <code>${tallyhook("trigger order.paid")}</code>`;
 const noneMatches = html`No event matches. <a href="/events">Show all</a>`;
 const objectHint = html`<p class="hint">
   Which object an event is about is known once it has been applied. Others may be among those that

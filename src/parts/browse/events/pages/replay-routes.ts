@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { replaying } from "../acts.ts";
 import { type EventRow, listEventsOf } from "../../../../core/inbox/queries.ts";
 import { countStates, decidedOnEvents, findReplayable, mostReplayed } from "../../../../core/inbox/replay-search.ts";
@@ -41,7 +42,7 @@ const preview = (tools: EventTools): Route => ({
         showsPersons,
         timeZone,
       }),
-      command: `node src/bin/tallyhook.js events replay ${event.seq}`,
+      command: tallyhook(`events replay ${event.seq}`),
     };
   },
 });
@@ -91,7 +92,7 @@ const confirm: Route = {
       const events = chosen.filter(({ seq }) => !empty.has(seq));
       const version = decidedOnEvents(events);
       const body = renderSelection({ events, left: empty.size, version, timeZone });
-      const command = `node src/bin/tallyhook.js events replay ${events.map(({ seq }) => seq).join(" ")}`;
+      const command = tallyhook(`events replay ${events.map(({ seq }) => seq).join(" ")}`);
       return { kind: "page", title, body, command };
     }
     const search = requireFilter(query, timeZone);

@@ -1,6 +1,7 @@
 import type { EventRow, StoredEvent } from "../../../../core/inbox/queries.ts";
 import { type Replayable, decidedOnFound, mostReplayed } from "../../../../core/inbox/replay-search.ts";
 import type { ReplayedEvent } from "../../../../core/inbox/retention.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { counted } from "../../../../platform/readable-text.ts";
 import type { EventPreview, PreviewResult } from "../../../../core/worker/preview-event.ts";
@@ -55,7 +56,7 @@ function renderResult(page: PreviewPage): Html {
     case "empty":
       return html`<p class="problem">
         The bytes of this event were removed, so it cannot be applied again.
-        <code>node src/bin/tallyhook.js reconcile --full</code>
+        <code>${tallyhook("reconcile --full")}</code>
         reads from the service what the mirror lacks.
       </p>`;
     case "busy":

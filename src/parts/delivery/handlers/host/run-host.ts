@@ -1,5 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { Worker } from "node:worker_threads";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import { UsageError, exitCodes } from "../../../../platform/errors.ts";
 import { type Log, safeReason } from "../../../../platform/log.ts";
 import { counted } from "../../../../platform/readable-text.ts";
@@ -29,8 +30,7 @@ export interface HostChannel {
 export function openHostChannel(): HostChannel {
   if (process.send === undefined) {
     throw new UsageError(
-      'This is a part of "node src/bin/tallyhook.js worker" and "node src/bin/tallyhook.js handlers run", which ' +
-        "start it themselves.",
+      `This is a part of "${tallyhook("worker")}" and "${tallyhook("handlers run")}", which start it themselves.`,
     );
   }
   process.on("disconnect", () => process.exit(exitCodes.endedAtOnce));

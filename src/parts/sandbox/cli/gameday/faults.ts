@@ -1,5 +1,6 @@
 import { getAccount } from "../../../../core/contract/resources/account.ts";
 import { rotateWebhookSecret, updateWebhookEndpoint } from "../../../../core/contract/resources/webhook-endpoints.ts";
+import { tallyhook } from "../../../../platform/command-line.ts";
 import type { Stage } from "./stage.ts";
 
 export interface Fault {
@@ -25,7 +26,6 @@ export interface Fault {
   after?(stage: Stage): Promise<unknown>;
 }
 
-const tallyhook = "node src/bin/tallyhook.js";
 const by = ["--by", "Game day"];
 
 const customers = async ({ shop }: Stage, n: number): Promise<void> => {
@@ -52,8 +52,8 @@ const secretRotated: Fault = {
     await customers(stage, 8);
   },
   hints: [
-    `Are others accepted meanwhile? "${tallyhook} secrets list" shows when each secret was last used.`,
-    `"${tallyhook} endpoint rotate" makes a new secret and stores it. Then "${tallyhook} reconcile".`,
+    `Are others accepted meanwhile? "${tallyhook("secrets list")}" shows when each secret was last used.`,
+    `"${tallyhook("endpoint rotate")}" makes a new secret and stores it. Then "${tallyhook("reconcile")}".`,
   ],
   async repair(stage) {
     await stage.commands.run(["secrets", "add", ...by], { input: stage.notes.get("secret") ?? "" });
@@ -93,8 +93,8 @@ const workerStopped: Fault = {
     await moveBeat(stage, 10);
   },
   hints: [
-    `"${tallyhook} doctor" says how many workers run.`,
-    `Start another: "${tallyhook} worker", in a terminal of its own. The alert ends an hour later; here at once.`,
+    `"${tallyhook("doctor")}" says how many workers run.`,
+    `Start another: "${tallyhook("worker")}", in a terminal of its own. The alert ends an hour later; here at once.`,
   ],
   async repair(stage) {
     stage.commands.start(["worker"]);
@@ -119,9 +119,9 @@ const lostWebhooks: Fault = {
     await stage.client.get(getAccount, {}, { signal: stage.signal });
   },
   hints: [
-    `"${tallyhook} endpoint list": the endpoint is enabled. "${tallyhook} events list --limit 3": nothing arrives.`,
+    `"${tallyhook("endpoint list")}": the endpoint is enabled. "${tallyhook("events list --limit 3")}": nothing arrives.`,
     "Nothing here is wrong: call whoever runs the network (mend). What was lost does not come again.",
-    `"${tallyhook} reconcile" reads it from the service.`,
+    `"${tallyhook("reconcile")}" reads it from the service.`,
   ],
   mend: ({ control }) => control("PUT", "/faults", {}),
   repair: reconcile,
@@ -156,8 +156,8 @@ const chargebackWave: Fault = {
     for (const id of ids) await shop.moveOrder(id, "chargeback");
   },
   hints: [
-    `"${tallyhook} report chargebacks" lists them; /chargebacks of a dashboard makes the evidence.`,
-    `The banks decide the cases later (mend). Acknowledge the incident: "${tallyhook} alerts ack storm:chargebacks".`,
+    `"${tallyhook("report chargebacks")}" lists them; /chargebacks of a dashboard makes the evidence.`,
+    `The banks decide the cases later (mend). Acknowledge the incident: "${tallyhook("alerts ack storm:chargebacks")}".`,
   ],
   async mend({ shop, notes }) {
     for (const [n, id] of (notes.get("wave") ?? "").split(",").entries()) {
@@ -189,9 +189,9 @@ const deadEvents: Fault = {
     });
   },
   hints: [
-    `"${tallyhook} events list --state dead": do all have one reason?`,
+    `"${tallyhook("events list --state dead")}": do all have one reason?`,
     "Since when? Since the worker's last deployment: have it taken back (mend).",
-    `"${tallyhook} events replay --dead".`,
+    `"${tallyhook("events replay --dead")}".`,
   ],
   mend: (stage) => stage.restartWorker(),
   repair: ({ commands }) => commands.run(["events", "replay", "--dead", ...by]),
@@ -220,8 +220,8 @@ const drift: Fault = {
     await stage.commands.run(["reconcile", "--full", "--report-only"], { codes: [3] });
   },
   hints: [
-    `"${tallyhook} findings list", then "${tallyhook} findings show ID": both values.`,
-    `The run only reported. "${tallyhook} reconcile --full" heals it.`,
+    `"${tallyhook("findings list")}", then "${tallyhook("findings show ID")}": both values.`,
+    `The run only reported. "${tallyhook("reconcile --full")}" heals it.`,
   ],
   repair: ({ commands }) => commands.run(["reconcile", "--full"]),
   async isRepaired({ db }) {
@@ -241,7 +241,7 @@ const diskNearlyFull: Fault = {
   make: async ({ disk }) => void (disk.freeBytes = disk.totalBytes * 0.04),
   hints: [
     "What fills it? Not the database's own files: never delete those. Have old exports removed (mend).",
-    `"${tallyhook} events prune --older-than 90" removes the bytes of old events.`,
+    `"${tallyhook("events prune --older-than 90")}" removes the bytes of old events.`,
   ],
   mend: async ({ disk }) => void (disk.freeBytes = disk.totalBytes * 0.6),
   repair: ({ commands }) => commands.run(["events", "prune", "--older-than", "90"]),
@@ -260,7 +260,7 @@ const clockSkew: Fault = {
   hints: [
     "The signatures fit, only their time does not: whose clock is wrong? On a real deployment doctor compares them.",
     "Have the clock of the receiver's machine set (mend). Do not widen the tolerance.",
-    `"${tallyhook} reconcile" reads what was refused.`,
+    `"${tallyhook("reconcile")}" reads what was refused.`,
   ],
   mend: async ({ receiverSkew }) => void (receiverSkew.ms = 0),
   repair: reconcile,
@@ -281,9 +281,9 @@ const serviceDown: Fault = {
     await commands.run(["reconcile", "--full"], { codes: [2, 4, 70] });
   },
   hints: [
-    `"${tallyhook} alerts list --rule reconcile_incomplete": the reason. The service's status page?`,
+    `"${tallyhook("alerts list --rule reconcile_incomplete")}": the reason. The service's status page?`,
     "Nothing here is wrong: wait for the service (mend). Do not restart anything.",
-    `"${tallyhook} reconcile" goes on where the run stopped.`,
+    `"${tallyhook("reconcile")}" goes on where the run stopped.`,
   ],
   mend: ({ control }) => control("PUT", "/faults", {}),
   repair: ({ commands }) => commands.run(["reconcile", "--full"]),
@@ -307,9 +307,9 @@ const endpointDisabled: Fault = {
     await stage.commands.run(["reconcile"]);
   },
   hints: [
-    `"${tallyhook} endpoint list": its status.`,
+    `"${tallyhook("endpoint list")}": its status.`,
     "Enable it at the service's portal (mend does that).",
-    `"${tallyhook} endpoint test", then "${tallyhook} reconcile".`,
+    `"${tallyhook("endpoint test")}", then "${tallyhook("reconcile")}".`,
   ],
   mend: setEndpoint("enabled"),
   repair: reconcile,
