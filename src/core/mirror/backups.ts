@@ -1,19 +1,19 @@
 import type { Knex } from "knex";
 import { tableExists } from "../../platform/postgres/schema-objects.ts";
 
-/** A backup each night is late by then, whatever it takes. */
+/** A nightly backup is overdue after this long, whatever its duration. */
 export const lateBackupHours = 30;
 
-/** What is known of backups that the command `backup` made, by the database's clock. */
+/** State of the backups that the command `backup` made, by the database's clock. */
 export interface Backups {
-  /** The moment of the last one that was verified; null: none has been yet. */
+  /** The moment of the last verified backup; null: there is none yet. */
   takenAt: Date | null;
-  /** When the first was begun. */
+  /** When the first backup began. */
   triedSince: Date;
   now: Date;
 }
 
-/** Null: nobody has ever begun a backup here, so none is missed. One statement. */
+/** Null: no backup was ever begun here, so none is missed. One statement. */
 export async function readBackups(db: Knex): Promise<Backups | null> {
   const { rows } = await db.raw<{ rows: Backups[] }>(
     `select taken_at as "takenAt", tried_since as "triedSince", clock_timestamp() as now from mirror.backups`,
@@ -21,13 +21,13 @@ export async function readBackups(db: Knex): Promise<Backups | null> {
   return rows[0] ?? null;
 }
 
-/** For how long there has been no verified backup. */
+/** How long there has been no verified backup. */
 export const unsavedMs = ({ takenAt, triedSince, now }: Backups): number =>
   now.getTime() - (takenAt ?? triedSince).getTime();
 
 /**
- * Notes that a backup was begun or, with its moment, that it is verified. A database that waits for `migrate`, which a
- * backup precedes, has no place for it. Idempotent.
+ * Notes that a backup was begun or, with its moment, that it is verified. Does nothing in a database that still waits
+ * for `migrate`, since a backup precedes it. Idempotent.
  */
 export async function noteBackup(db: Knex, takenAt: string | null): Promise<void> {
   if (!(await tableExists(db, "mirror.backups"))) return;

@@ -27,7 +27,7 @@ export function canonicalJson(object: JsonSource, without: ReadonlySet<string> =
   return objectJson(object, without, 0, { mayHoldCardNumber: false });
 }
 
-/** What is noticed while the canonical text is made: a second pass would cost too much. */
+/** Findings made while the canonical text is written: a second pass would cost too much. */
 interface Notes {
   /** A key, or a field of free content, may contain a card number. */
   mayHoldCardNumber: boolean;
@@ -112,7 +112,6 @@ interface Field {
   key: string;
   /** The key as JSON, with the colon that precedes its value. */
   label: string;
-  /** The same after another field. */
   nextLabel: string;
   /** The field may hold any content, card numbers included. */
   isFree: boolean;

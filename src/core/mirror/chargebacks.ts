@@ -6,7 +6,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 export interface Chargeback {
   /** The order's id, or the transaction's where there is no order. */
   key: string;
-  /** Which opening of its case, from 1: a dispute that is over may be opened again. */
+  /** Number of the opening of its case, from 1: a closed dispute may be opened again. */
   opening: number;
   orderId: string | null;
   transactionId: string | null;
@@ -63,7 +63,7 @@ async function findIn(
 ): Promise<Chargeback[]> {
   if (ids.length === 0) return [];
   const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
-    // An array, unlike a join, is looked up in the view's own indexes, however many chargebacks there are.
+    // An array, unlike a join, uses the view's own indexes, however many chargebacks there are.
     `with asked as materialized (
        select unnest(?::text[]) as key
        union select t.order_id from mirror.transactions t where t.id = any(?::text[]) and t.order_id is not null
@@ -75,7 +75,7 @@ async function findIn(
   return rows.map(toChargeback);
 }
 
-/** Where a page of open chargebacks begins: after the one with these. */
+/** Where a page of open chargebacks begins: after the chargeback with these values. */
 export interface OpenCursor {
   /** Microseconds since 1970, as text. */
   notedAt: string;
@@ -92,7 +92,7 @@ export async function listOpenKeys(
   { after, limit }: { after?: OpenCursor | undefined; limit: number },
 ): Promise<OpenCursor[]> {
   const { rows } = await db.raw<{ rows: { key: string; noted_at: string }[] }>(
-    // Materialized: else its condition is looked at for every sale that ever was charged back.
+    // Materialized: else its condition is evaluated for every sale that ever was charged back.
     `with shown as materialized (
        select o.id as key, (select max(x.first_at) from mirror.openings_of_order(o.id, null) x) as at
        from mirror.orders o where o.awaits = 'answer'
@@ -117,7 +117,7 @@ export async function listOpenKeys(
 /** An open chargeback, as far as sums need it. */
 export type OpenChargeback = Pick<Chargeback, "key" | "amountMinor" | "currency" | "openedAt">;
 
-/** Those of these keys that are open, the oldest first. One statement, of some 40 µs a key. */
+/** The open chargebacks among these keys, the oldest first. One statement, some 40 µs a key. */
 export async function findOpenChargebacks(db: Knex, keys: readonly string[]): Promise<OpenChargeback[]> {
   if (keys.length === 0) return [];
   const { rows } = await db.raw<{
@@ -191,7 +191,7 @@ const toChargeback = (row: ChargebackRow): Chargeback => ({
   cardLastFour: row.card_last_four,
 });
 
-/** What to do about an open chargeback. `refunded`: what was refunded before, as text. */
+/** The advice on an open chargeback. `refunded`: the amount refunded before, as text. */
 export const chargebackAdvice = (refunded: string | null): string =>
   (refunded === null ? "" : `${refunded} was refunded before: send the bank proof of that refund first. `) +
   "Look up the bank's deadline at the service today. Send proof of the sale before it (receipt, delivery, login, " +

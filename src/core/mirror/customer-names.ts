@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
-/** Who a customer is. Personal data. */
+/** A customer's name. Personal data. */
 export interface CustomerName {
   /** First and last name; empty where the mirror has neither. */
   name: string;

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { Chargeback } from "./chargebacks.ts";
 
-/** What the mirror knows of a disputed sale, its customer, and what the customer bought before. Personal data. */
+/** A disputed sale, its customer, and the customer's earlier orders, as the mirror has them. Personal data. */
 export interface DisputeFacts {
   order: DisputedOrder | null;
   customer: DisputingCustomer | null;
@@ -11,7 +11,7 @@ export interface DisputeFacts {
   earlier: EarlierOrder[];
   /** The oldest first. */
   timeline: DisputeState[];
-  /** What is not all here: the last of it is missing, in the order of its list. */
+  /** Lists that were cut: the end of each is missing. */
   cut: readonly CutList[];
 }
 
@@ -21,7 +21,7 @@ export type CutList = keyof typeof mostRows;
 /** A pack for a bank is read by a person. */
 export const mostRows = { transactions: 200, earlier: 200, timeline: 500 } as const;
 
-/** Fields are as the service has them; what it did not say is null. */
+/** Fields are as the service has them; absent ones are null. */
 export interface DisputedOrder {
   id: string;
   orderNumber: string | null;
@@ -90,7 +90,7 @@ export interface DisputeState {
   type: string | null;
 }
 
-/** What belongs to a chargeback. Five statements. */
+/** Reads the facts of a chargeback. Five statements. */
 export async function readDisputeFacts(
   db: Knex,
   { orderId, transactionId, customerId, openedAt }: Chargeback,
@@ -226,7 +226,9 @@ async function readEarlier(db: Knex, customerId: string | null, before: Date): P
   });
 }
 
-/** States of one status that follow each other are one, from the first on. What comes again is a state of its own. */
+/**
+ * Joins consecutive states of one status into one, dated by the first. A status that comes again is a state of its own.
+ */
 async function readTimeline(
   db: Knex,
   orderId: string | null,

@@ -2,24 +2,24 @@ import type { Knex } from "knex";
 import type { Log } from "../../platform/log.ts";
 
 /**
- * Who is told of changes of the mirror, in the transaction that makes them. Worker and reconciliation know only this;
- * alerts are the listener (src/parts/alerts/alert-listener.ts), and no other room needs them.
+ * Receives changes of the mirror, in the transaction that makes them. Worker and reconciliation know only this
+ * interface; alerts implement it (src/parts/alerts/alert-listener.ts), and no other room needs them.
  */
 export interface Listener {
   /**
-   * Runs a transaction that changes data and tells of it, so that a failure of the listener cannot fail the change.
-   * `transaction` opens the transaction and must be repeatable. Throws what `transaction` throws.
+   * Runs a transaction that changes data and reports the changes, so that a failure of the listener cannot fail the
+   * change. `transaction` opens the transaction and must be repeatable. Throws what `transaction` throws.
    */
   tellWithin<T>(log: Log, transaction: (tell: Tell) => Promise<T>): Promise<T>;
 }
 
-/** Tells what a transaction wrote, within it. Returns the objects to refetch. */
+/** Reports a transaction's writes, within the transaction. Returns the objects to refetch. */
 export type Tell = (trx: Knex.Transaction, news: Partial<News>, source: NewsSource) => Promise<MissingFact[]>;
 
-/** How a fact was learned. */
+/** Source of a fact. */
 export type NewsSource = "event" | "read" | "reconciliation" | "import";
 
-/** What a transaction wrote that somebody may have to be told of. */
+/** The writes of a transaction that may be worth an alert. */
 export interface News {
   states: readonly ToldState[];
   /** Card numbers found in the bodies of events. */
@@ -34,7 +34,6 @@ export interface News {
 export interface WrittenState {
   group: string;
   id: string;
-  /** The content of the state. */
   json: string;
   columns: Readonly<Record<string, unknown>>;
 }

@@ -5,7 +5,7 @@ import { mirrorResources, resourceNamed } from "./resources.ts";
 import type { MirrorResource } from "./resources/resource.ts";
 import type { ObjectKey, Resource } from "./snapshot.ts";
 
-/** An object as a list shows it. Nothing that says who somebody is. */
+/** An object as a list shows it, without personal data. */
 export interface ListedObject extends ObjectKey {
   orderNumber: string | null;
   /** `sale` or `refund`, of a transaction. */
@@ -34,7 +34,7 @@ interface ListedRow {
   created_at: Date | null;
 }
 
-/** Of a row `t`. */
+/** Columns of a row `t`. */
 function listedColumns({ name, amount, table }: MirrorResource): string {
   const own = table === "customers" ? "null" : "t.status";
   return `'${name}' as resource, t.id, ${table === "orders" ? "t.order_number" : "null"} as order_number,
@@ -78,8 +78,8 @@ export async function findByOrderNumber(db: Knex, number: string, limit: number)
 }
 
 /**
- * The customers with this e-mail address, in any case of its letters, the newest first. Personal: who asks is recorded.
- * One statement, an index.
+ * The customers with this e-mail address, in any case of its letters, the newest first. Personal data: the access is
+ * recorded. One statement, an index.
  */
 export async function findByEmail(db: Knex, email: string, limit: number): Promise<ListedObject[]> {
   const { rows } = await db.raw<{ rows: ListedRow[] }>(
@@ -97,7 +97,7 @@ export interface CardOrder extends ListedObject {
 }
 
 /**
- * The orders whose card ends with these four digits, the newest first, after a certain one. Personal: who asks
+ * The orders whose card ends with these four digits, the newest first, after a certain one. Personal data: the access
  * is recorded. One statement, an index.
  */
 export async function findByLastFour(db: Knex, digits: string, { after, limit }: ListPart): Promise<CardOrder[]> {
@@ -119,7 +119,7 @@ function isAfter(table: string, after: string | null): string {
 
 /** A list of objects that belong to another: what they are, and the column that names the other. */
 export interface Relation {
-  /** Stands in addresses. */
+  /** Used in URLs. */
   name: string;
   of: Resource;
   to: Resource;
@@ -150,7 +150,7 @@ export async function listRelated(
   return rows.map(listedOf);
 }
 
-/** A chargeback, as the history of an order and its sale tells it (chargebacks.sql). */
+/** A chargeback, derived from the history of an order and its sale (chargebacks.sql). */
 export interface StoredChargeback {
   /** The order's id; the sale's where there is no order. */
   key: string;

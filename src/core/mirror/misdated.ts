@@ -62,7 +62,7 @@ export interface MisdatedObjects {
   objects: number;
   /** Minor units by currency; without those whose amount or currency is not known. */
   amounts: readonly { currency: string; amountMinor: number }[];
-  /** Of the one that waits longest. */
+  /** The object that has waited longest. */
   example: ObjectKey & { datedAt: Date };
 }
 
@@ -113,7 +113,7 @@ export async function giveUpMisdated(trx: Knex.Transaction, { resource, id }: Ob
 const forgottenAtOnce = 5_000;
 
 /**
- * Removes old states that were dated in the future (`mirror.forget_unbelieved` says which). One statement a batch, each
+ * Removes old states that were dated in the future (chosen by `mirror.forget_unbelieved`). One statement a batch, each
  * a transaction of its own; idempotent. Returns the number of rows.
  */
 export async function forgetUnbelieved(db: Knex, stopping?: AbortSignal): Promise<number> {

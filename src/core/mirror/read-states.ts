@@ -2,19 +2,19 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { mirrorResources } from "./resources.ts";
 
-/** An object, and the state of it that is wanted. */
+/** An object and one of its states. */
 export interface WantedState {
   resource: string;
   id: string;
-  /** In milliseconds: what is finer is told apart by the hash. Null: as the mirror has it now. */
+  /** In milliseconds: finer differences are in the hash. Null: the mirror's present state. */
   state: { group: string; at: Date; hash: string } | null;
 }
 
 /**
- * The contents of objects in the states that are asked for, in their order. Where such a state is not in the history
- * (an erasure has changed it), or none is named, as the mirror has the object now. Null where the mirror has not seen
- * the object itself yet. As in the history, fields that are null are left out. An order has its items, which never
- * change, and what its last declined attempt up to this state said of retries. One or two statements.
+ * The contents of objects in the requested states, in their order. Where such a state is not in the history (an erasure
+ * has changed it), or none is named, the mirror's present content. Null where the mirror has not seen the object itself
+ * yet. As in the history, fields that are null are left out. An order has its items, which never change, and the retry
+ * data of its last declined attempt up to this state. One or two statements.
  */
 export async function readStates(
   db: Knex,
@@ -36,7 +36,7 @@ type Contents = Map<number, Record<string, unknown>>;
 interface FoundState {
   n: number;
   data: Record<string, unknown>;
-  /** Of an order. */
+  /** Orders only. */
   items: readonly unknown[] | null;
   dunning: Record<string, unknown> | null;
 }
@@ -93,7 +93,7 @@ async function readHistory(db: Knex, wanted: readonly WantedState[]): Promise<Co
   return contentsOf(rows);
 }
 
-/** What holds the content of each table, the object's own first. */
+/** The columns that hold the content of each table, the object's own first. */
 const contents = mirrorResources.map(({ name, table, groups }) => ({
   name,
   table,

@@ -4,9 +4,9 @@ import type { Knex } from "knex";
 export interface Restore {
   /** The moment of the backup. */
   takenAt: Date;
-  /** When the lost system last worked: it told people and programs of what happened until then. */
+  /** When the lost system last worked: it had reported everything up to then. */
   ranUntil: Date;
-  /** The same by the service's clock. */
+  /** `ranUntil` by the service's clock. */
   serviceRanUntil: Date;
   by: string;
 }
@@ -30,13 +30,13 @@ export async function recordRestore(
  */
 export const knownUntilSql = "(select max(service_ran_until) from mirror.restores)";
 
-/** The same. One statement. */
+/** `ranUntil` of the last restore. One statement. */
 export async function knownUntil(db: Knex): Promise<Date | null> {
   const { rows } = await db.raw<{ rows: [{ until: Date | null }] }>(`select ${knownUntilSql} as until`);
   return rows[0].until;
 }
 
-/** Whether nothing has yet read from the service all that a restored database lacks. One statement. */
+/** Whether a restored database still lacks changes that nothing has yet read from the service. One statement. */
 export async function isCatchingUp(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ lacks: boolean }] }>(
     "select exists (select from mirror.restores where caught_up_at is null) as lacks",

@@ -6,7 +6,6 @@ export interface ResourceNames {}
 
 export type Resource = keyof ResourceNames;
 
-/** One object of the service. */
 export interface ObjectKey {
   resource: Resource;
   id: string;
@@ -80,7 +79,7 @@ export interface GroupState {
   /** The columns of the mirror's row that this group owns. */
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;
-  /** Fields of the interface that the event lacked, nested ones with a dot: it says nothing of them. */
+  /** Fields of the interface that the event lacked, nested ones with a dot: their values are unknown. */
   readonly absentFields: readonly string[];
   /** The object whose read confirms a tie of this group; null if its ties need no read, or no read shows the group. */
   readonly confirmedBy: ObjectKey | null;

@@ -44,7 +44,6 @@ export function partsOfVersion(version: string): VersionParts {
 /** The time at the start of a version, fixed form. */
 export const timeOfVersion = (version: string): string => version.slice(0, 27);
 
-/** The hash at its end. */
 export const hashOfVersion = (version: string): string => version.slice(-32);
 
 /** SQL for the same. */
@@ -93,8 +92,8 @@ export function confirmableFrom(updatedAt: string): string {
 }
 
 /**
- * How late in the life of its object a status comes. Orders snapshots whose times are all the same. Unknown statuses
- * rank in the middle. A later read corrects a wrong guess.
+ * The place of a status in the life of its object. Orders snapshots whose times are all the same. Unknown statuses rank
+ * in the middle. A later read corrects a wrong guess.
  */
 const ranks: Readonly<Record<string, number>> = {
   pending: 0,

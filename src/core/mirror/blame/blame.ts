@@ -5,7 +5,7 @@ import { type Loss, lossOfRefused, lossesOf } from "./losses.ts";
 import type { KnownObject, KnownState } from "./object-history.ts";
 import type { Winner, Winners } from "./winners.ts";
 
-/** Where the value of a field comes from. */
+/** The origin of a field's value. */
 export interface FieldBlame {
   field: FieldPath;
   value: unknown;
@@ -24,9 +24,9 @@ export interface Rival {
 }
 
 /**
- * For each field of an object the state that its value is of, and those that lost. A field of several groups is the
- * first one's that was seen, as columns are that groups share; what the groups determine together is as `computed`
- * says.
+ * For each field of an object: the state that its value comes from, and the states that lost. A field of several groups
+ * belongs to the first group that was seen, as for columns that groups share; columns that the groups determine
+ * together follow `computed`.
  */
 export function blameOf(
   { resource, states, refused }: Pick<KnownObject, "resource" | "states" | "refused">,
@@ -111,7 +111,7 @@ function rivalsWithin({ fields, losses }: Chain, field: FieldPath, value: unknow
   });
 }
 
-/** Only what shows the field can contradict it. */
+/** Only a state that shows the field can contradict it. */
 function rivalsOfOtherGroups(
   chains: ReadonlyMap<string, Chain>,
   { field, group, value }: { field: FieldPath; group: string; value: unknown },

@@ -8,14 +8,15 @@ import type { Winners } from "./winners.ts";
 /** A column that several groups determine together. */
 export interface ComputedColumn {
   value: unknown;
-  /** The group whose state the value is of; null where none has one. */
+  /** The group whose state gave the value; null where none did. */
   group: string | null;
 }
 
 /**
- * What the winning states make of the computed columns, by the very expressions that write them, and of which group
- * each value is: they are asked a second time with the group's name in the place of each value of a content, and, where
- * no content decides, once more without each group. One statement, none where the resource has no such column.
+ * Evaluates the computed columns from the winning states, with the very expressions that write them, and finds the
+ * group behind each value: a second evaluation puts the group's name in place of each value of its content, and where
+ * no content decides, one more leaves out each group in turn. One statement, none where the resource has no such
+ * column.
  */
 export async function readComputedColumns(
   db: Knex,
@@ -61,9 +62,9 @@ interface Input {
   group: string;
   type: string;
   value: string | number | boolean | null;
-  /** With the group's name as each value of the content. */
+  /** Evaluated with the group's name in place of each value of the content. */
   marked: string | number | boolean | null;
-  /** As where the group was never seen. */
+  /** Evaluated as if the group was never seen. */
   none: string | null;
 }
 

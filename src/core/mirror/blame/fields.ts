@@ -3,7 +3,7 @@ import { type WireObject, isObject } from "../../contract/wire-types.ts";
 /** A field of an object: its keys joined by dots. A list is one value. */
 export type FieldPath = string;
 
-/** The most fields of one state that are told apart: what a hostile object has beyond them is not looked at. */
+/** The most fields of one state that are compared: fields beyond them, which only a hostile object has, are ignored. */
 const mostFields = 300;
 
 /** The fields of a content with their values; objects are taken apart, lists are not. */
@@ -21,18 +21,16 @@ function collect(object: WireObject, prefix: string, fields: Map<FieldPath, unkn
   }
 }
 
-/** Whether two values of a field are the same. An absent field is as one that is null. */
+/** Whether two values of a field are the same. An absent field equals null. */
 export const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
 export interface FieldChange {
   field: FieldPath;
-  /** Undefined: it was absent. */
   from: unknown;
-  /** Undefined: it is absent. */
   to: unknown;
 }
 
-/** What differs between two contents, in the order of the newer one. */
+/** The differences between two contents, in the order of the newer one. */
 export function changesBetween(older: WireObject | null, newer: WireObject): FieldChange[] {
   const before = fieldsOf(older ?? {});
   const after = fieldsOf(newer);

@@ -3,7 +3,7 @@ import { withoutPersonalData, withoutPersonalField } from "../privacy/personal-d
 import { resourceNamed } from "../resources.ts";
 import type { KnownObject, KnownState } from "./object-history.ts";
 
-/** What somebody may know of an object who may not know who it is about: as after an erasure. */
+/** An object as shown to a person without the right to personal data: as after an erasure. */
 export function withoutPersons(object: KnownObject): KnownObject {
   const versionColumns = new Set(
     Object.values(resourceNamed(object.resource).groups).map(({ versionColumn }) => versionColumn),

@@ -3,7 +3,7 @@ import type { KnownState, RefusedState } from "./object-history.ts";
 import type { Winner } from "./winners.ts";
 
 /**
- * Why a state lost. The first four are the parts of a version in their order (version.ts):
+ * The reason why a state lost. The first four are the parts of a version in their order (version.ts):
  * - `older`: its own time is before the other's; for an entry of an order, the order's or the entry's own
  * - `unread`: of the same time, and the other was shown by a read, or by a later one
  * - `rank`: of the same time, and the other's status comes later in the object's life
@@ -17,13 +17,13 @@ export type LossReason = "older" | "unread" | "rank" | "hash" | "future" | "over
 
 export interface Loss {
   why: LossReason;
-  /** What it lost to; null where it did not come so far. */
+  /** The state that it lost to; null where it did not get that far. */
   to: KnownState | null;
-  /** Whether it came when a later one was known already. */
+  /** A later state was already known when it came. */
   isLate: boolean;
 }
 
-/** Why the lower of two versions is lower. */
+/** Compares two versions and names the part that makes the lower one lower. */
 function whyLower(lower: string, higher: string): LossReason {
   if (lower > higher) return "unexplained";
   const [low, high] = [partsOfVersion(lower), partsOfVersion(higher)];
@@ -33,8 +33,8 @@ function whyLower(lower: string, higher: string): LossReason {
 }
 
 /**
- * Of each state of one group that lost a contest, why: because a higher one was known already when it came, or because
- * a higher one has the same time. A state that a later one followed has lost nothing, and is not named.
+ * The states of one group that lost a contest, each with the reason: a higher one was already known when it came, or a
+ * higher one has the same time. A state that a later one followed has not lost and is left out.
  */
 export function lossesOf(states: readonly KnownState[], winner: Winner | undefined): ReadonlyMap<KnownState, Loss> {
   const losses = new Map<KnownState, Loss>();

@@ -14,13 +14,13 @@ export interface KnownState {
   updatedAt: string;
   /** The service's `Date` of the answer that showed it first; null for an event. */
   observedAt: string | null;
-  /** When this database learned of it. */
+  /** When this database recorded it. */
   recordedAt: string;
   /** `event:<seq>`, `fetch`, `import`, `reconcile:<run>` or `heal`. */
   cause: string;
   hash: string;
   content: WireObject;
-  /** Of its first sighting: a later one raises the row's version and leaves no trace here. */
+  /** The version of its first sighting: a later sighting raises the row's version and leaves no trace here. */
   version: string;
 }
 
@@ -39,26 +39,26 @@ export interface Heal {
   changedColumns: string[];
 }
 
-/** All that the mirror knows of one object. */
+/** Everything that the mirror knows about one object. */
 export interface KnownObject extends ObjectKey {
-  /** The mirror's row by its columns, as JSON has it; null where there is none. */
+  /** The mirror's row by its columns, as JSON; null where there is none. */
   row: WireObject | null;
-  /** Of each group, the newest first. */
+  /** The newest states of each group first. */
   states: readonly KnownState[];
   /** Whether a group has more states than were read. */
   hasMore: boolean;
   refused: readonly RefusedState[];
   heals: readonly Heal[];
-  /** When its customer was erased; null: nobody was. */
+  /** When its customer was erased; null: not erased. */
   erasedAt: Date | null;
 }
 
-/** The most states of one group that are read at once. */
+/** The most states of one group that are read together. */
 const mostStates = 200;
 const mostRefused = 50;
 const mostHeals = 20;
 
-/** Reads one object with its history; null where the mirror knows nothing of it. Five statements. */
+/** Reads one object with its history; null where the mirror does not have it. Five statements. */
 export async function readObject(db: Knex, object: ObjectKey): Promise<KnownObject | null> {
   const resource = resourceNamed(object.resource);
   const row = await readRow(db, resource, object.id);
@@ -97,7 +97,7 @@ interface StoredState {
   cause: string;
   hash: string;
   content: WireObject;
-  /** Of an order's entry: the `updated_at` of the order that came with it. */
+  /** For an order's entry: the `updated_at` of the order that came with it. */
   order_at: string | null;
 }
 

@@ -12,10 +12,10 @@ export interface Winner {
   version: string;
 }
 
-/** By group; without the groups that were never seen, and those that have no history. */
+/** By group; groups that were never seen and groups without history are absent. */
 export type Winners = ReadonlyMap<string, Winner>;
 
-/** The states that the mirror's row shows: its versions say which. */
+/** The states that the mirror's row shows, found by its versions. */
 export function winnersNow({ resource, row, states }: KnownObject): Winners {
   const winners = new Map<string, Winner>();
   for (const { group, versionColumn } of namedGroups(resourceNamed(resource))) {
@@ -55,7 +55,7 @@ export function winnersAsOf({ states }: Pick<KnownObject, "states">, at: string)
   return winners;
 }
 
-/** Columns of the row that are not what its states say: nobody but a hand that edited the row writes such a value. */
+/** Columns of the row that differ from its states: only a manual edit of the row writes such a value. */
 export function editedColumns({ resource, row }: KnownObject, winners: Winners): string[] {
   if (row === null) return [];
   const described = resourceNamed(resource);

@@ -17,8 +17,8 @@ export async function changesOf(db: Knex, ids: readonly string[]): Promise<numbe
 
 /**
  * Lets changes name the redacted states in place of those that an erasure has replaced. The former hash must not stay:
- * it finds no state any more, and where little of the content is unknown, it could be guessed from it. Then tells the
- * erasure, once for ever. Follows the redaction of the rows. Needs its transaction; idempotent.
+ * it matches no state any more, and where little of the content is unknown, the content could be guessed from it. Then
+ * records the erasure in the feed, only once. Follows the redaction of the rows. Needs its transaction; idempotent.
  */
 export async function eraseChanges(
   trx: Knex.Transaction,

@@ -34,9 +34,10 @@ export interface FeedRetention {
 }
 
 /**
- * Makes partitions of the feed ahead, goes on to the next one every week, and drops those whose changes are all older
+ * Makes partitions of the feed ahead, moves to the next one every week, and drops those whose changes are all older
  * than `keepDays` and were read by every consumer. Changes in the default partition, which is never dropped, are
- * removed one by one. Idempotent; may run at once in several workers. Opens its own transactions (`partitionSteps`).
+ * removed one by one. Idempotent; several workers may run it at the same time. Opens its own transactions
+ * (`partitionSteps`).
  */
 export async function keepFeed(
   { db, log }: { db: Knex; log: Log },
@@ -98,5 +99,5 @@ async function readByAll(db: Knex): Promise<{ until: number; position: number }>
 export const skipLostChanges = (trx: Knex.Transaction, span: { since: Date; now: Date }): Promise<void> =>
   skipLostNumbers(trx, feedTables, span);
 
-/** Whether partitions are there for the changes that come next. Two statements. */
+/** Whether partitions exist for the next changes. Two statements. */
 export const readFeedHealth = (db: Knex): Promise<SpanHealth> => readSpanHealth(db, feedTables);

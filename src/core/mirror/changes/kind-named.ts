@@ -1,7 +1,7 @@
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { type ChangeKind, changeKinds } from "./kinds.ts";
 
-/** The kind of that name, or what is wrong with the name, for whoever wrote it. */
+/** The kind of that name, or the problem with the name, worded for its author. */
 export function kindNamed(text: string): { kind: ChangeKind } | { problem: string } {
   const kind = changeKinds.find((known) => known === text);
   if (kind !== undefined) return { kind };

@@ -5,7 +5,7 @@ import type { Resource } from "../snapshot.ts";
 /** The watched columns of a row (`MirrorResource.watched`), as text. */
 export type Watched = Readonly<Record<string, string | null>>;
 
-/** What a write did to a row. */
+/** A row before and after a write. */
 export interface Transition {
   /** Null if the row is new. */
   before: Watched | null;
@@ -46,9 +46,9 @@ export const changeKinds = [
 export type ChangeKind = (typeof changeKinds)[number];
 
 /**
- * The kinds of change that a write of a row was, in the order in which they happened: all that its two states prove.
- * Empty where the row changed in nothing that has a name: the caller says `updated` unless something else is told of
- * the object. Refunds and disputes are told by `factsOf`.
+ * The kinds of change in a write of a row, in the order in which they happened: everything that its two states prove.
+ * Empty where the change has no name: the caller then records `updated` unless it records another change of the object.
+ * Refunds and disputes come from `factsOf`.
  */
 export function kindsOf(resource: Resource, { before, after }: Transition): string[] {
   const kinds = before === null ? ["created"] : [];
@@ -62,8 +62,8 @@ export function kindsOf(resource: Resource, { before, after }: Transition): stri
 const ofState = ["status", "plan_id", "current_billing_cycle"] as const;
 
 /**
- * What a row showed before, as its state has it. Where the state has not changed, columns that differ were wrong, and
- * are mended: nothing has happened at the service.
+ * A row's former columns, as its state has them. Where the state has not changed, columns that differ were wrong and
+ * are corrected: nothing has happened at the service.
  */
 function withoutFaults(before: Watched, after: Watched): Watched {
   const { content_hash: hash = null } = before;
@@ -74,8 +74,8 @@ function withoutFaults(before: Watched, after: Watched): Watched {
 }
 
 /**
- * When an object of which nothing was known before got into the state that shows this kind. A first charge is made with
- * the object; all else is as late as its state. Null where nothing tells. Fixed form.
+ * When an object that was unknown before got into the state that shows this kind. A first charge is made with the
+ * object; all else is as late as its state. Null where it is unknown. Fixed form.
  */
 export function kindHappenedAt(
   kind: string,
@@ -98,7 +98,7 @@ const becomes = (status: string): KindRule => ({
   holds: (before, after) => after["status"] === status && before["status"] !== status,
 });
 
-/** A status that a subscription with a further paid cycle has left meanwhile. */
+/** A status that a subscription has left in between, proved by a further paid cycle. */
 const becomesAgain = (status: string): KindRule => ({
   kind: status,
   holds: (before, after) => after["status"] === status && (before["status"] !== status || isRenewed(before, after)),
@@ -148,8 +148,8 @@ const orderRules: readonly KindRule[] = [
 const started = ["active", "paused", "past_due", "completed"];
 
 /**
- * Whether a cycle after the first was paid meanwhile. The interface does not say whether a cycle counts once it is
- * charged or once it is paid. So where the last charge may have been declined, one cycle more proves nothing; after a
+ * Whether a cycle after the first was paid in between. The interface does not say whether a cycle counts once it is
+ * charged or once it is paid. So where the last charge may have been declined, one more cycle proves nothing; after a
  * declined one it does, since no other is charged before that is paid.
  */
 function isRenewed(before: Watched, after: Watched): boolean {
@@ -159,7 +159,7 @@ function isRenewed(before: Watched, after: Watched): boolean {
   return to > from + (isPaid ? 0 : 1);
 }
 
-/** Only an active subscription is billed, paused and completed; a canceled one is as it was. */
+/** Only an active subscription is billed, paused and completed; a canceled one keeps its state. */
 const subscriptionRules: readonly KindRule[] = [
   {
     kind: "started",
@@ -177,7 +177,8 @@ const subscriptionRules: readonly KindRule[] = [
   },
   { kind: "renewed", holds: isRenewed },
   {
-    // The cycle that was recovered, or one right after it, may be the last: then it is completed at once.
+    // The cycle that was recovered, or one right after it, may be the last: then the subscription is completed
+    // immediately.
     kind: "recovered",
     holds: (before, after) =>
       isOne(before, ["past_due"]) && (isOne(after, ["active", "paused"]) || isRenewed(before, after)),
@@ -203,7 +204,7 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
   ],
 };
 
-/** Something that has happened to an object, whatever states followed. */
+/** An event in an object's life that holds whatever states followed. */
 export interface Fact {
   resource: Resource;
   id: string;
@@ -223,7 +224,7 @@ export interface FactSource {
 }
 
 /**
- * The refund or the dispute that a state shows. What is known of an object is the union over all of its states, late
+ * The refund or the dispute that a state shows. The knowledge about an object is the union over all of its states, late
  * ones among them, so the order of arrival does not matter. A dispute that just disappears from the status has no
  * outcome here: only a state that names it has.
  */
@@ -243,13 +244,16 @@ const disputes = new Map<string, readonly ChangeKind[]>([
   ["chargeback_dismissed", ["order.disputed", "order.dispute_won"]],
 ]);
 
-/** By the status of the refund's transaction. */
+/** Maps the status of the refund's transaction. */
 const refunds = new Map<string, ChangeKind>([
   ["succeeded", "order.refunded"],
   ["failed", "order.refund_failed"],
 ]);
 
-/** Whether the row that showed a fact had shown it before the write: it was told, or happened before there was a feed. */
+/**
+ * Whether the row that showed a fact had shown it before the write: it is already in the feed, or happened before the
+ * feed began.
+ */
 export function isShownBefore(fact: Fact, before: Watched | null): boolean {
   const status = before?.["status"] ?? "";
   return isDispute(fact) ? (disputes.get(status) ?? []).includes(fact.kind) : refunds.get(status) === fact.kind;

@@ -3,9 +3,12 @@ import { ConfigurationError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { searchPosition } from "../../../platform/postgres/search-position.ts";
 
-/** One change of one object, as the feed tells it (mirror/changes/kinds.ts has the vocabulary). */
+/** One change of one object in the feed (mirror/changes/kinds.ts has the vocabulary). */
 export interface Change {
-  /** Its number. Grows along the feed, with gaps; the changes of one object are in the order in which they happened. */
+  /**
+   * Sequence number. Grows along the feed, with gaps; the changes of one object are in the order in which they
+   * happened.
+   */
   seq: number;
   resource: string;
   id: string;
@@ -14,32 +17,31 @@ export interface Change {
   /** The object's status before and after; null where it has none, or did not exist. */
   fromStatus: string | null;
   toStatus: string | null;
-  /** Of `order.refunded`: the refund's transaction and its amount in minor units; null otherwise. */
+  /** For `order.refunded`: the refund's transaction and its amount in minor units; null otherwise. */
   transactionId: string | null;
   amount: number | null;
   currency: string | null;
   /** The state in `mirror.versions` that the change led to; null where a change shows none. */
   state: { group: string; at: Date; hash: string } | null;
-  /** `event:<seq>`, `fetch`, `reconcile:<run>`, `heal`, `erasure`; `import` of what is history, however it was learned. */
+  /** `event:<seq>`, `fetch`, `reconcile:<run>`, `heal`, `erasure`; `import` for history, from any source. */
   cause: string;
-  /** It came late: a later state was known already, and the mirror's row did not change. */
+  /** It came late: a later state was already known, and the mirror's row did not change. */
   isSuperseded: boolean;
   recordedAt: Date;
 }
 
 export interface FeedPage {
   changes: Change[];
-  /** All changes up to it were looked at: the position from which to read on. */
+  /** All changes up to this number were searched: continue from here. */
   position: number;
-  /** More changes can be read at once. */
+  /** More changes can be read now. */
   hasMore: boolean;
 }
 
-/** Which changes are read; all without any of it. A filter needs no index: what is between is read and left out. */
+/** A filter of changes; empty, it passes all. It needs no index: the changes in between are read and left out. */
 export interface FeedFilter {
   kinds?: readonly string[];
   resource?: string;
-  /** Of the object with this id. */
   id?: string;
   /** Recorded at this time or later. */
   recordedFrom?: Date;
@@ -88,8 +90,8 @@ function selected(
 }
 
 /**
- * How long before its number a change may be dated: its time is that at which its transaction began, which takes half a
- * minute at most (`beginWriting`).
+ * How long before its number a change may be dated: it has the start time of its transaction, which takes half a minute
+ * at most (`beginWriting`).
  */
 const datedBeforeMs = 60_000;
 
@@ -183,13 +185,13 @@ export const changeJson = (change: Change) => ({
   recorded_at: change.recordedAt,
 });
 
-/** How many changes are read for those of one cause, at most. */
+/** The most changes that are read to find those of one cause. */
 const readForCause = 50_000;
 
 /**
  * The changes that a transaction wrote for a cause, such as `event:7`. `at`: when it began, as `inbox.progress` has it
- * of an event. Looks among the changes of those minutes, so that no index by cause is needed; may miss some where more
- * than `readForCause` came meanwhile. Some 40 statements, as `readChanges`.
+ * for an event. Searches the changes of those minutes, so that no index by cause is needed; may miss some where more
+ * than `readForCause` were written in that time. Some 40 statements, as `readChanges`.
  */
 export async function changesOfCause(db: Knex, cause: string, at: Date): Promise<Change[]> {
   const after = await positionAt(db, at);

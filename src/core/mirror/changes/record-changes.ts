@@ -9,7 +9,7 @@ import { clockToleranceMs } from "../version.ts";
 import { type ChangeKind, type Fact, factsOf, isDispute, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
 
-/** What was written of one resource. */
+/** The result of writing one resource. */
 export interface Written extends WriteResult {
   resource: Resource;
 }
@@ -19,7 +19,7 @@ interface Change {
   id: string;
   kind: string;
   cause: string;
-  /** When it happened, of what may have happened before anybody listened; null otherwise. */
+  /** When it happened, for changes that may have happened before the feed began; null otherwise. */
   happenedAt: string | null;
   /** The step of the object's row; null if the row was not written. */
   step: Step | null;
@@ -34,20 +34,23 @@ interface ShownFact extends Fact {
   at: string;
   shownAt: string;
   shownBy: Step | null;
-  /** Of that step among the object's steps. */
+  /** The place of its step among the object's steps. */
   place: number;
-  /** Whether states before those of this transaction are of the same opening, and did not follow one that was told. */
+  /**
+   * Whether earlier transactions recorded states of the same opening, none of which followed an opening already in the
+   * feed.
+   */
   isOlder?: boolean;
   /** No step shows it, and it is so now. */
   isPresent?: boolean;
 }
 
 /**
- * Adds to the feed what a transaction wrote: at least one change for each row that shows a new state. States of one
- * object that come together are told as if they had come one by one (`stepsOf`). A refund is told once, a dispute and its
- * end once for each time it was opened, also where a state that came late shows them (`is_superseded`). What happened
- * before the first event came has the cause `import`. Three statements at most. Must follow the write of the rows, whose locks put the changes of one object in
- * the order of their numbers. Needs the transaction that wrote them.
+ * Adds a transaction's writes to the feed: at least one change for each row that shows a new state. States of one
+ * object that come together are recorded as if they had come one by one (`stepsOf`). A refund is recorded once, a
+ * dispute and its end once for each time it was opened, also where a state that came late shows them (`is_superseded`).
+ * Changes from before the first event have the cause `import`. Three statements at most. Must follow the write of the
+ * rows, whose locks put the changes of one object in the order of their numbers. Needs the transaction that wrote them.
  */
 export async function recordChanges(trx: Knex.Transaction, written: readonly Written[]): Promise<void> {
   const steps: StepsByKey = new Map();
@@ -62,7 +65,7 @@ export async function recordChanges(trx: Knex.Transaction, written: readonly Wri
 
 type StepsByKey = Map<string, readonly Step[]>;
 
-/** In the order in which they are told: of each object what a step was, then the facts that it shows. */
+/** In the order of the feed: for each object, the change of a step, then the facts that it shows. */
 function changesOf(written: readonly Written[], steps: StepsByKey, facts: readonly ShownFact[]): Change[] {
   const changes: Change[] = [];
   const factsOfStep = new Map<Step | null, ShownFact[]>();
@@ -70,7 +73,7 @@ function changesOf(written: readonly Written[], steps: StepsByKey, facts: readon
     const own = steps.get(keyOf(fact.resource, fact.id)) ?? [];
     const { shownBy, shownAt } = fact;
     const isOwn = shownBy === null || own.includes(shownBy);
-    // A refund is shown by its transaction, and told of its order as that was by then.
+    // A refund is shown by its transaction, and recorded on its order as the order was by then.
     const during = isOwn ? shownBy : own.find(({ until }) => until >= shownAt);
     const step = during ?? own.at(-1) ?? null;
     factsOfStep.set(step, [...(factsOfStep.get(step) ?? []), fact]);
@@ -86,7 +89,7 @@ function changesOf(written: readonly Written[], steps: StepsByKey, facts: readon
     for (const { id } of rows) {
       for (const step of steps.get(keyOf(resource, id)) ?? []) {
         const kinds = kindsOf(resource, step);
-        // A fact that came late does not say that the row has changed.
+        // A fact that came late does not imply that the row has changed.
         const isTold = () => factsOfStep.get(step)?.some(({ shownBy }) => shownBy !== null);
         if (kinds.length === 0 && step.isChanged && isTold() !== true) {
           kinds.push(`${resource}.updated`);
@@ -106,7 +109,10 @@ function changesOf(written: readonly Written[], steps: StepsByKey, facts: readon
   return changes;
 }
 
-/** Tells once for ever that a customer was erased. Must follow the write of the rows. Needs its transaction; idempotent. */
+/**
+ * Records in the feed, only once, that a customer was erased. Must follow the write of the rows. Needs its transaction;
+ * idempotent.
+ */
 export async function recordErasure(trx: Knex.Transaction, customerId: string): Promise<void> {
   const told: ShownFact = {
     resource: "customer",
@@ -145,7 +151,7 @@ function refundsIn(written: readonly Written[], steps: StepsByKey): ShownFact[] 
   return [...facts.values()];
 }
 
-/** What a state shows, and the step of its object that shows it. */
+/** Pairs the facts that a state shows with the step of its object. */
 function shownFacts(resource: Resource, state: GroupState, steps: StepsByKey): ShownFact[] {
   const place = placeOf(resource, state, steps);
   const shownBy = steps.get(keyOf(resource, state.id))?.[place] ?? null;
@@ -160,10 +166,10 @@ const placeOf = (resource: Resource, state: GroupState, steps: StepsByKey): numb
   steps.get(keyOf(resource, state.id))?.findIndex(({ shown }) => shown.includes(state)) ?? -1;
 
 /**
- * The disputes and their ends that were not told yet, of orders of which a state shows a dispute, or came late, so that it
- * may divide one. What was told is known by its opening: by the time of any state in it, or by '' for the first opening
- * of which there is something to tell. More states only divide openings, so in the end each was told once, whatever the
- * order of arrival. The locks on the orders' rows let one transaction at a time decide. One statement, or none.
+ * The disputes and their ends that are not in the feed yet, of orders of which a state shows a dispute, or came late,
+ * so that it may divide one. A dispute is known by its opening: by the time of any state in it, or by '' for the first
+ * opening that is recorded. More states only divide openings, so in the end each was recorded once, whatever the order
+ * of arrival. The locks on the orders' rows let one transaction at a time decide. One statement, or none.
  */
 async function newDisputes(
   trx: Knex.Transaction,
@@ -186,7 +192,7 @@ async function newDisputes(
     const ofOpening = given
       .filter(({ updatedAt }) => updatedAt >= firstAt && updatedAt <= lastAt)
       .flatMap((state) => shownFacts("order", state, steps));
-    // What was there before the feed is not told; what these states have divided is.
+    // Disputes from before the feed are left out, unless these states divided them.
     if (ofOpening.length === 0 && !isFollowing) return [];
     const subject = isFirst ? "" : at;
     const fact = { resource: "order", id, kind, subject, amount: null, currency: null } as const;
@@ -206,18 +212,18 @@ async function newDisputes(
   });
 }
 
-/** A dispute, or its end, that no change has told. Times have the fixed form. */
+/** A dispute, or its end, that is not in the feed. Times have the fixed form. */
 interface UntoldDispute {
   id: string;
   kind: ChangeKind;
   /** When a state first showed it. */
   at: string;
-  /** Of the states of its opening. */
+  /** Date of the first state of its opening. */
   firstAt: string;
   lastAt: string;
   /** No earlier opening of the order has this kind. */
   isFirst: boolean;
-  /** The first of this kind was told, so this is one more. */
+  /** The first of this kind is in the feed, so this is one more. */
   isFollowing: boolean;
   /** The order's row shows it. */
   isPresent: boolean;
@@ -256,7 +262,7 @@ async function untoldDisputes(trx: Knex.Transaction, ids: readonly string[]): Pr
   return rows;
 }
 
-/** When the refund was made, or the order showed its dispute. An entry of an order need not have times of its own. */
+/** When the refund was made, or the order showed its dispute. An entry of an order may lack times of its own. */
 const timeOf = ({ group, columns, updatedAt }: GroupState): string => {
   const { created_at: createdAt } = columns;
   return group !== "order" && typeof createdAt === "string" ? createdAt : updatedAt;
@@ -264,14 +270,17 @@ const timeOf = ({ group, columns, updatedAt }: GroupState): string => {
 
 const byTime = (a: ShownFact, b: ShownFact): number => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
 
-/** Of several states that show a fact the first counts that the row has shown. */
+/** Of several states that show a fact the first that the row has shown counts. */
 const isTellable = (found: ShownFact, known: ShownFact): boolean =>
   found.place >= 0 &&
   (known.place < 0 || found.place < known.place || (found.place === known.place && found.shownAt < known.shownAt));
 
 const factKey = ({ resource, id, kind, subject }: Fact): string => `${resource}|${id}|${kind}|${subject}`;
 
-/** Keeps what was not told before, for ever, and returns it. Most transactions show none and need no statement. */
+/**
+ * Stores the facts that are not in the feed yet, permanently, and returns them. Most transactions show none and need no
+ * statement.
+ */
 async function newFacts(trx: Knex.Transaction, facts: readonly ShownFact[]): Promise<ShownFact[]> {
   if (facts.length === 0) return [];
   const { rows } = await trx.raw<{ rows: { key: string }[] }>(
@@ -298,8 +307,8 @@ const changeNumbers = { sequence: "feed.change_numbers", lockClass: 7_255 };
 
 /**
  * Numbers and writes the changes, in one statement. What happened an hour or more before the first event is history: a
- * clock may differ by so much (`clockToleranceMs`), and the first event tells of what has just happened. So is what
- * happened before the system stopped that the database was restored in place of (`recordRestore`): it was told then.
+ * clock may differ by so much (`clockToleranceMs`), and the first event reports a recent change. After a restore, all
+ * that happened before the lost system stopped is history, too (`recordRestore`): that system had already reported it.
  */
 async function insertChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<void> {
   await trx

@@ -4,7 +4,7 @@ import { type Watched, factsOf, kindsOf } from "./kinds.ts";
 
 /** A part of what a write did to a row. */
 export interface Step extends Omit<WrittenRow, "id" | "passed"> {
-  /** The time of its last state. Of the last step: later than all times. */
+  /** Date of its last state; the last step ends later than all times. */
   until: string;
 }
 
@@ -12,8 +12,8 @@ const always = "~";
 
 /**
  * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
- * last one. A state is a step of its own where a kind or a fact is told of it; the others belong to the step after
- * them. The last step is what the row is now.
+ * last one. A state is a step of its own where it has a kind or a fact; the others belong to the step after them. The
+ * last step is the row's present state.
  */
 export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
   if (row.passed.length === 0) return [{ ...row, until: always }];
@@ -31,7 +31,7 @@ export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
       shown.push(each);
     }
     const kinds = kindsOf(resource, { before, after });
-    // The end tells that it is new, too.
+    // The last step reports that the object is new, too.
     const isNothing = kinds.every((kind) => kind === `${resource}.created`);
     if (isNothing && !states.some((each) => isTold(resource, each))) continue;
     const until = states[0]?.changedAt ?? always;
@@ -62,7 +62,7 @@ function momentsOf(states: readonly GroupState[]): GroupState[][] {
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The watched columns after a state, as far as the state alone says what they are. */
+/** The watched columns after a state, as far as the state alone determines them. */
 function shownAfter(before: Watched, resource: Resource, { group, columns, hash }: GroupState): Watched {
   const after: Record<string, string | null> = { ...before };
   for (const [column, value] of Object.entries(columns)) {

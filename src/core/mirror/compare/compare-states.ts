@@ -12,7 +12,7 @@ export interface CompareStatement {
   given: readonly GivenColumn[];
 }
 
-/** Stands for a group's whole content in a list of differing columns. */
+/** Represents a group's whole content in a list of differing columns. */
 export const contentDiffers = "(content)";
 
 /**
@@ -21,16 +21,16 @@ export const contentDiffers = "(content)";
  *
  * It compares every group of fields that is given. A group that no answer of the service shows (`order.dunning`) is
  * never given, and so never compared. A column computed from several groups (`computed`) must equal what the stored
- * groups yield, which finds columns edited by hand. It must also equal what the service shows of it (`shown`). Versions
- * are compared by their time alone: a different time of reading is no difference. For orders, shortened (the whole is
- * in test/mirror/__sql__/orders.compare.sql):
+ * groups yield, which finds columns edited by hand. It must also equal the part that the service shows (`shown`).
+ * Versions are compared by their time alone: a different time of reading is no difference. For orders, shortened (the
+ * whole is in test/mirror/__sql__/orders.compare.sql):
  *
- *     select r.id, t.id is not null as found,
- *       case when r.version <> '' and t.id is not null then array_remove(array[
- *         case when (t.version <> '' and t.total is distinct from r.total) then 'total' end, …
- *       ]::text[], null) end as version_differing, …
- *     from given r left join mirror.orders t on t.id = r.id
- *     where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
+ * select r.id, t.id is not null as found,
+ * case when r.version <> '' and t.id is not null then array_remove(array[
+ * case when (t.version <> '' and t.total is distinct from r.total) then 'total' end, …
+ * ]::text[], null) end as version_differing, …
+ * from given r left join mirror.orders t on t.id = r.id
+ * where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
  */
 function compareStatement(resource: MirrorResource): CompareStatement {
   const groups = namedGroups(resource);

@@ -8,12 +8,11 @@ import { isSameJson } from "./same-json.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A field before and after. */
 export interface FieldChange {
   field: string;
   before: unknown;
   after: unknown;
-  /** The values say who somebody is, or are free text; of a nested value a part may. */
+  /** The values identify a person, or are free text; parts of a nested value may. */
   isPersonal: boolean;
 }
 
@@ -32,7 +31,7 @@ export function changesBetween(resourceName: string, before: Json | null, after:
     }));
 }
 
-/** The rows of these objects, as JSON by resource and id. One statement for each table; none of an absent row. */
+/** The rows of these objects, as JSON by resource and id. One statement for each table; an absent row has no entry. */
 export async function readRows(db: Knex, objects: readonly ObjectKey[]): Promise<ReadonlyMap<string, Json>> {
   const found = new Map<string, Json>();
   for (const { name, table } of mirrorResources) {
@@ -50,7 +49,7 @@ export async function readRows(db: Knex, objects: readonly ObjectKey[]): Promise
 export const rowKey = ({ resource, id }: { resource: string; id: string }): string => `${resource}|${id}`;
 
 /**
- * What of a row is different for whoever reads it: its columns, and those fields of its content that have none.
+ * The differences of a row as its reader sees them: its columns, and those fields of its content that have none.
  * Versions and hashes are left out.
  */
 export function rowChanges(resourceName: string, before: Json | null, after: Json | null): FieldChange[] {

@@ -8,7 +8,7 @@ import { latestPlausible } from "../version.ts";
 export interface InconsistentRow {
   resource: Resource;
   id: string;
-  /** The columns at fault. */
+  /** The wrong columns. */
   columns: string[];
 }
 
@@ -43,7 +43,7 @@ export async function* handEditedRows(db: Knex, seenAt: string): AsyncGenerator<
   }
 }
 
-/** One SQL expression for each check: the column's name if it is at fault, else null. */
+/** One SQL expression for each check: the column's name if it is wrong, else null. */
 function faultsOf(resource: MirrorResource): string[] {
   const fault = (column: string, condition: string) => `case when ${condition} then '${column}' end`;
   const ofGroups = namedGroups(resource).flatMap(({ versionColumn: v, columns, contentColumn }) => [

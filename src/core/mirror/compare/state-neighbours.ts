@@ -13,13 +13,13 @@ export interface StateKey {
 export interface HistoryState {
   updatedAt: Date;
   hash: string;
-  /** How it was learned first: `event:<seq>`, `fetch`, `import`, `reconcile:<run>` or `heal`. */
+  /** Its first source: `event:<seq>`, `fetch`, `import`, `reconcile:<run>` or `heal`. */
   cause: string;
   recordedAt: Date;
   data: Record<string, unknown>;
 }
 
-/** What the history knows around a state. */
+/** The states around a state in the history. */
 export interface Neighbours {
   /** The state itself; null: it is not in the history. */
   itself: HistoryState | null;

@@ -73,7 +73,7 @@ interface PrintedColumn {
 const printedColumns = (columns: Columns): PrintedColumn[] =>
   Object.entries(columns).map(([name, { type }]) => ({ name, print: printers[type] }));
 
-/** By type: a value as `record_out` of Postgres prints it. Of most types no value needs quotes, of times each does. */
+/** By type: a value as `record_out` of Postgres prints it. Values of most types need no quotes, times always do. */
 const printers: Readonly<Record<ColumnDefinition["type"], PrintedColumn["print"]>> = {
   text: (value) => inRecord(String(value)),
   bigint: String,
@@ -82,7 +82,7 @@ const printers: Readonly<Record<ColumnDefinition["type"], PrintedColumn["print"]
   timestamptz: (value) => `"${inPostgresForm(String(value))}"`,
 };
 
-/** The columns' values as in the text of `row(…)`, each after a comma. Null is nothing. */
+/** The columns' values as in the text of `row(…)`, each after a comma. Null is the empty text. */
 function columnsText(columns: readonly PrintedColumn[], state: GroupState): string {
   let text = "";
   for (const { name, print } of columns) {
@@ -103,13 +103,13 @@ function inPostgresForm(at: string): string {
 /** A stored row as a few texts that are cheap to compare: the values of `storedRowStatement`. */
 export type StoredRow = readonly (string | null)[];
 
-/** Conditions that the query evaluates for a row, besides its columns: 't' or 'f'. */
+/** Conditions that the query evaluates for a row in addition to its columns: 't' or 'f'. */
 const asked = {
   /** Computed columns equal what the stored groups yield, and the row's owner was not erased. */
   holds: "holds",
   /** Computed columns equal what the service shows of them, according to the stored content. */
   shownHold: "shown_hold",
-  /** The core was seen here. */
+  /** The core group was seen. */
   hasCore: "has_core",
 } as const;
 

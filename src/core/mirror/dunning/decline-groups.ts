@@ -4,7 +4,7 @@ import { oneLine } from "../../../platform/one-line.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
-/** What can be done about a decline with this code; a code that is not listed is `unknown`. */
+/** The group of remedies for a decline with this code; a code that is not listed is `unknown`. */
 export function declineGroupOf(code: string | null): DeclineGroup {
   for (const [group, codes] of Object.entries(failureCodeGroups)) {
     if ((codes as readonly string[]).includes(code ?? "")) {
@@ -46,7 +46,7 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
   validation_error: "our request was invalid",
 };
 
-/** Why a charge was declined, in plain words. */
+/** The cause of a decline, in plain words. */
 export function causeOf(code: string | null): string {
   if (code === null || code === "") return "no reason given";
   return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${oneLine(code, 24)}`;
@@ -54,7 +54,7 @@ export function causeOf(code: string | null): string {
 
 export type DeclineKind = "one-time" | "first" | "renewal";
 
-/** What a declined charge asks people to do. Each request is made once for a charge; `wait` asks nothing. */
+/** The request that a declined charge makes to people. Each is made once for a charge; `wait` asks nothing. */
 export type DeclineRequest =
   "wait" | "contact" | "new-card" | "call-bank" | "stop" | "page-engineering" | "ask-service";
 
@@ -101,8 +101,8 @@ export interface DeclineAdvice {
 }
 
 /**
- * What billing staff do about a declined charge, and what they tell the customer. The interface cannot put a new card
- * on a subscription that is past due, since a retry charges the order's own card; the advice says so.
+ * Advice for billing staff about a declined charge, with what they write to the customer. The interface cannot put a
+ * new card on a subscription that is past due, since a retry charges the order's own card; the advice says so.
  */
 export function declineAdvice(advice: DeclineAdvice): string {
   const said = requestText(advice);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 
-/** What is known of an order that was declined at least once: all its states, in whatever order they arrived. */
+/** An order that was declined at least once, with all its states, in whatever order they arrived. */
 export interface DeclinedOrder {
   id: string;
   orderNumber: string | null;
@@ -18,7 +18,7 @@ export interface DeclinedOrder {
   sales: readonly { status: string | null; at: Date; failureCode: string | null }[];
   /** Its states with status failed, oldest first. */
   failures: readonly { at: Date; failureCode: string | null }[];
-  /** What `order.failed` events said about retries, oldest first. */
+  /** Retry data of `order.failed` events, oldest first. */
   dunning: readonly {
     at: Date;
     attempt: number | null;
@@ -29,12 +29,12 @@ export interface DeclinedOrder {
   payments: readonly { at: Date; failedAgainAt: Date | null }[];
   /** The number of its first attempt: above 1 where it was declined and paid before. */
   firstAttempt: number;
-  /** Since when it is voided: nobody collects it any more. */
+  /** When it was voided: after that it is no longer collected. */
   voidedAt: Date | null;
   subscription: {
     status: string | null;
     canceledAt: Date | null;
-    /** What the detailed subscription shows; null where it was never seen. */
+    /** The detailed subscription's own values; null where it was never seen. */
     detail: { attempt: number | null; nextRetryAt: Date | null } | null;
   } | null;
 }
@@ -71,12 +71,12 @@ export function declinedAttempts(order: DeclinedOrder): Attempt[] {
   return [...attempts.values()].sort((a, b) => a.number - b.number);
 }
 
-/** When the retry after the last attempt is due; null: there is none. */
+/** When the retry after the last attempt is due; null: no retry follows. */
 export type NextRetry = Date | null | "unknown";
 
 /**
- * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription as long as
- * it describes this attempt. A missing key means unknown, not null.
+ * The retry after attempt `number`: from the attempt's own event, or from the subscription as long as it describes this
+ * attempt. A missing key means unknown, not null.
  */
 export function nextRetryAfter({ dunning, subscription }: DeclinedOrder, number: number): NextRetry {
   const told = dunning.findLast(({ attempt, isRetryUnknown }) => !isRetryUnknown && (attempt ?? number) >= number);
@@ -95,9 +95,9 @@ const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress",
 const isPaying = ({ status }: DeclinedOrder["sales"][number]): boolean => status !== null && !unpaid.has(status);
 
 /**
- * An order that was paid and failed again was declined more than once. Each part has what happened from the payment
- * before to its own; the last one may not be paid. Most orders are one part. By the order's own states, in the order of
- * the service's times: a failed charge beside a payment does not say that the order failed.
+ * An order that was paid and failed again was declined more than once. Each part runs from the previous payment to its
+ * own; the last part may be unpaid. Most orders are one part. The parts follow the order's own states, by the service's
+ * times: a failed charge next to a payment does not mean that the order failed.
  */
 export function declinedParts<Order extends DeclinedOrder>(order: Order): Order[] {
   const parts: Order[] = [];
@@ -201,8 +201,8 @@ interface Row {
 }
 
 /**
- * These orders and all other declined orders of their subscriptions, with everything the history knows of them. The ids
- * may include orders that were never declined. One statement.
+ * These orders and all other declined orders of their subscriptions, with their whole history. The ids may include
+ * orders that were never declined. One statement.
  */
 export async function findDeclinedOrders(db: Knex, orderIds: readonly string[]): Promise<DeclinedOrder[]> {
   if (orderIds.length === 0) return [];

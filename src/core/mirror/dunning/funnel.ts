@@ -2,11 +2,10 @@ import type { Html } from "../../../platform/html.ts";
 
 interface Part {
   count: number;
-  /** In minor units. */
   minor: bigint;
 }
 
-/** What became of the renewals of one currency that were first declined in a month. */
+/** Outcomes of the renewals of one currency that were first declined in a month. */
 export interface CurrencyFunnel {
   currency: string | null;
   declined: Part;
@@ -17,7 +16,7 @@ export interface CurrencyFunnel {
   lost: Part;
 }
 
-/** What became of the renewals that were first declined in a month. */
+/** Outcomes of the renewals that were first declined in a month. */
 export interface Funnel {
   currencies: readonly CurrencyFunnel[];
   /** Drawings, with a description of each. */

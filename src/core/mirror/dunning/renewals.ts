@@ -21,13 +21,13 @@ export interface DeclinedRenewal {
   recoveredAt: Date | null;
 }
 
-/** How long after its last decline a renewal is looked for, in days. The service retries for weeks. */
+/** How many days after its last decline a renewal is searched. The service retries for weeks. */
 export const dunningDays = 120;
-/** Orders so new are looked at even where no declined charge of theirs was seen yet. */
+/** Orders younger than this are searched even when no declined charge of theirs was seen yet. */
 const newDays = 3;
 const dayMs = 86_400_000;
 
-// Orders are asked for by an array: it is looked up in their index, however many orders there are.
+// Orders are passed as an array: it uses their index, however many orders there are.
 
 interface Row {
   id: string;
@@ -69,8 +69,8 @@ export async function unpaidRenewals(
 }
 
 /**
- * The totals of the same renewals by currency, which is null where it is not known; all of them. One statement. Minor
- * units; a total that is not known counts as nothing.
+ * The totals of the same renewals by currency, which is null where it is unknown; complete. One statement. Minor units;
+ * an unknown total is not added.
  */
 export async function sumUnpaidRenewals(
   db: Knex,
@@ -121,7 +121,7 @@ export async function recoveredRenewals(
   return rows.map(toRenewal);
 }
 
-/** The renewal of an order that was declined, and what became of it; null where there is none. One statement. */
+/** The renewal of an order that was declined, and its outcome; null where there is none. One statement. */
 export async function findRenewal(
   db: Knex,
   orderId: string,
@@ -156,7 +156,7 @@ const waiting = `with waiting as materialized (
          or w.created_at >= ? or w.id in (select r.id from mirror.orders r where r.retry_due_at is not null))
      )`;
 
-/** Each renewal once: an order that another one of its cycle has replaced waits for nothing. */
+/** Each renewal once: an order that was replaced by another one of its cycle is not waiting. */
 const unpaid = `from reports.renewal_cycles(array(select subscription_id from waiting)) c
      join mirror.orders o on o.id = c.order_id join mirror.subscriptions s on s.id = c.subscription_id`;
 
@@ -178,7 +178,10 @@ const salesOf = `cross join lateral (
        from mirror.transactions t where t.order_id = any(c.orders) and t.type = 'sale' and t.deleted_at is null
      ) sale`;
 
-/** As `nextRetryAfter` has it: by the last attempt's own event, or by the subscription while it tells of that attempt. */
+/**
+ * The same as `nextRetryAfter`: by the last attempt's own event, or by the subscription while it describes that
+ * attempt.
+ */
 const retryOf = `cross join lateral (
        select o.dunning_version <> '' and coalesce(o.attempt_count, 1) >= sale.declined and (
                 o.next_retry_at is not null or (

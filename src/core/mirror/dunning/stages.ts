@@ -1,15 +1,15 @@
-/** How far a declined renewal has come. `recovered` ones were paid after all. */
+/** The stages of a declined renewal. `recovered` ones were paid in the end. */
 export const dunningStages = ["first", "retrying", "last-retry", "final", "recovered"] as const;
 
 export type DunningStage = (typeof dunningStages)[number];
 
-/** What a deployment decides about dunning: the same as its alerts, where it has them. */
+/** Dunning settings of a deployment: the same for its alerts, where it has them. */
 export interface DunningSettings {
   /** After this attempt, one retry is left. The interface does not say which retry is the last. */
   lastAttempt: number;
   /** A last retry within so many hours is near. */
   withinHours: number;
-  /** From this attempt on, somebody writes to the customer, although a retry may still succeed. */
+  /** From this attempt on, billing staff write to the customer, although a retry may still succeed. */
   contactAtAttempt: number;
 }
 

@@ -3,8 +3,8 @@ const [space, hyphen, plus, dot, lowLine] = [32, 45, 43, 46, 95];
 
 /**
  * Whether a text may hold a card number: 13 digits, spaces and hyphens in a row. A cheap first test, which nearly every
- * text without one fails. Looks at the last of 13 places first: if no number can pass through it, none begins before
- * the next place, and 13 more are skipped.
+ * text without one fails. Reads the last of 13 places first: if no number can pass through it, none begins before the
+ * next place, and 13 more are skipped.
  */
 export function mayHoldCardNumber(text: string): boolean {
   let start = 0;
@@ -27,9 +27,9 @@ export const numberMayBeCard = (value: number): boolean => value >= 10 ** (minDi
  *
  * A card number has 13 to 19 digits, in one piece or in groups: the first of four digits or more, the others of three
  * or more (the last may be shorter), with single spaces or single hyphens between them. It stands alone: part of a
- * word, of a phone number after its plus, of a decimal or of a UUID is none. It begins like a number of one of the
- * card networks and passes the Luhn check. Pure, idempotent, and linear in the length of the text, since anybody may
- * send it.
+ * word, of a phone number after its plus, of a decimal or of a UUID is none. It begins like a number of one of the card
+ * networks and passes the Luhn check. Pure, idempotent, and linear in the length of the text, since any sender may
+ * choose it.
  */
 export function maskCardNumbers(text: string): string {
   if (!mayHoldCardNumber(text)) return text;
@@ -126,7 +126,7 @@ const minGroup = 3;
 const minFirstGroup = 4;
 const maxDigits = 19;
 
-/** The longest card number that begins with this run and stands in the gap; null where there is none. */
+/** The longest card number that begins with this run and fits into the gap; null where there is none. */
 function cardFrom(text: string, run: Run, gap: Gap): Card | null {
   const { start } = run;
   let { end } = run;

@@ -1,7 +1,7 @@
 import { type EnvelopePaths, readEventParts } from "../../contract/event-envelope.ts";
 import { type WireObject, isObject, isWireId } from "../../contract/wire-types.ts";
 
-/** The customers in an event's body. */
+/** The customers that an event's body names. */
 export interface EventSubject {
   /** The customer of the event's own object. */
   customer: string | null;
@@ -26,7 +26,7 @@ export function customersIn(places: Readonly<EnvelopePaths>, body: unknown): Eve
 const ownId = (type: string | null, object: WireObject): string | null =>
   type?.split(".", 1)[0] === "customer" && isWireId(object["id"]) ? object["id"] : null;
 
-/** The customer whom an object belongs to: named by id, or embedded. */
+/** The customer who owns an object: named by id, or embedded. */
 export function customerNamedBy(object: WireObject): string | null {
   const { customer_id: id, customer } = object;
   if (isWireId(id)) return id;
@@ -82,14 +82,14 @@ function collectContacts(value: unknown, contacts: Set<Contact>, depth: number):
   }
 }
 
-/** What identifies a person besides ids. */
+/** Identifying data of a person other than ids. */
 export interface PersonTraces {
   contacts: Set<Contact>;
-  /** First and last name together: either alone may be anybody's. */
+  /** First and last name together: either alone may belong to anyone. */
   names: Set<string>;
 }
 
-/** Keys that hold the person's own address. An address under another key may be somebody else's. */
+/** Keys that hold the person's own address. An address under another key may be another person's. */
 const contactKeys = ["email", "phone"];
 /** Parts of an object that belong to its customer. */
 const ownParts = ["customer", "shipping_address", "billing_address", "billing_details"];

@@ -22,7 +22,7 @@ export type NewHashes = ReadonlyMap<string, string>;
 
 const hashKey = (group: string, id: string, hash: string): string => `${group}|${id}|${hash}`;
 
-/** The hash that replaced this one; undefined where none did. */
+/** The hash that replaced this one; undefined where it was not replaced. */
 export const newHashOf = (hashes: NewHashes, group: string, id: string, hash: string): string | undefined =>
   hashes.get(hashKey(group, id, hash));
 
@@ -150,7 +150,7 @@ function redactedRow(resource: MirrorResource, row: Row, customerId: string, has
   return changed;
 }
 
-/** The customer whom a stored group names; if it names none, the row's. */
+/** The customer that a stored group names; if it names none, the row's. */
 function ownerOf({ owner }: MirrorResource, { contentColumn }: NamedGroup, row: Row): unknown {
   if (owner !== "customer_id") return owner === null ? null : row[owner];
   const content = contentColumn === undefined ? null : row[contentColumn];
@@ -180,7 +180,7 @@ async function recompute(
   await trx.raw(`update mirror.${table} t set ${sets.join(", ")} where id = any(?::text[])`, [sqlArray(ids)]);
 }
 
-/** Who erased whom, why, and how many rows of each kind. Entries never change. */
+/** Records of an erasure: the actor, the customer, the reason and the rows of each kind. Entries never change. */
 export interface ErasureEntry {
   customerId: string;
   by: string;

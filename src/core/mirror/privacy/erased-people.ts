@@ -22,8 +22,8 @@ const people = mirrorResources.filter(({ owner }) => owner === "id");
 export const isPerson = (group: string): string => `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
 /**
- * Whether anybody was ever erased. Every writer calls this, `beginWriting` or `erasedAmong` first in its transaction, so
- * that an erasure that begins meanwhile waits for the writer (`markErased`).
+ * Whether any customer was ever erased. Every writer calls this, `beginWriting` or `erasedAmong` first in its
+ * transaction, so that an erasure that begins later waits for the writer (`markErased`).
  */
 export async function isAnybodyErased(db: Knex): Promise<boolean> {
   const { rows } = await db
@@ -32,7 +32,7 @@ export async function isAnybodyErased(db: Knex): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Those of these customers who were erased. */
+/** Filters these customers for erased ones. */
 export async function erasedAmong(db: Knex, customerIds: readonly string[]): Promise<Set<string>> {
   if (customerIds.length === 0) return new Set();
   const { rows } = await db
@@ -44,7 +44,7 @@ export async function erasedAmong(db: Knex, customerIds: readonly string[]): Pro
   return new Set(rows.map(({ customer_id }) => customer_id));
 }
 
-/** Those of these objects that belong, or once belonged, to an erased person according to the history. */
+/** Filters these objects for those that belong, or once belonged, to an erased person according to the history. */
 export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
@@ -56,7 +56,7 @@ export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Prom
   return new Set(rows.map(({ id }) => id));
 }
 
-/** SQL of an address's keyed hash. Without the key, nobody can find an address by hashing guesses. */
+/** SQL of an address's keyed hash. Without the key, an address cannot be found by hashing guesses. */
 const hashed = (text: string): string => `sha256(k.key || convert_to(${text}, 'UTF8'))`;
 
 /** Keeps an erased person's addresses as keyed hashes, so that later events are recognised. Idempotent. */
@@ -69,8 +69,8 @@ export async function keepContacts(db: Knex, customerId: string, contacts: reado
 }
 
 /**
- * Those of these addresses that an erased person had and nobody else has now. One query; a second one only if the first
- * finds any, which is rare.
+ * Filters these addresses for those that an erased person had and no other customer has now. One query; a second one
+ * only if the first finds any, which is rare.
  */
 export async function erasedContactsAmong(db: Knex, contacts: readonly Contact[]): Promise<Set<Contact>> {
   if (contacts.length === 0) return new Set();
@@ -84,7 +84,7 @@ export async function erasedContactsAmong(db: Knex, contacts: readonly Contact[]
   return found;
 }
 
-/** Those of these addresses that a customer has who is not erased. The expressions are those of the indexes. */
+/** Filters these addresses for those of a customer who is not erased. The expressions are those of the indexes. */
 async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<Contact[]> {
   if (contacts.length === 0) return [];
   const phone = "'+' || regexp_replace(o.phone, '\\D', '', 'g')";
@@ -100,8 +100,8 @@ async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<C
 }
 
 /**
- * Whether the mirror, its history, or an earlier erasure knows the customer. Reads the whole history if only the
- * history could know them.
+ * Whether the mirror, its history, or an earlier erasure has the customer. Reads the whole history only if nothing else
+ * has.
  */
 export async function isCustomerKnown(db: Knex, customerId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { known: boolean }[] }>(
@@ -152,7 +152,7 @@ async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
   );
 }
 
-/** The customer whom a state belongs to, if it shows one. */
+/** The customer who owns a state, if it shows one. */
 const ownerOf = ({ group, id, columns }: GroupState): Column | undefined => {
   const owner = ownerOfGroup.get(group) ?? null;
   if (owner === null) return null;
@@ -176,7 +176,7 @@ const impersonal = new Set(
  * Redacts states of erased people in place, before they are written or compared, so that neither the service, a late
  * event nor a replay brings personal data back. A state that names no customer is redacted if another state of its
  * object names an erased one, or, if none names any, if the object ever belonged to an erased one. At most two queries.
- * In a transaction, an erasure that begins meanwhile waits for its end.
+ * In a transaction, an erasure that begins later waits for its end.
  */
 export async function redactErased(db: Knex, states: readonly GroupState[]): Promise<void> {
   const owned = states.map((state) => ({ state, owner: ownerOf(state) }));

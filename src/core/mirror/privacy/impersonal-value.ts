@@ -3,9 +3,8 @@ import { type MirrorResource, allColumns } from "../resources/resource.ts";
 import { withoutPersonalField } from "./personal-data.ts";
 
 /**
- * A field's value as those may see it who may see no personal data; undefined where they may not. A column says of
- * itself whether it is personal. Of all other fields, also those that nobody knows yet, only what survives an erasure
- * is shown.
+ * A field's value as shown without the right to personal data; undefined where it is hidden. A column's definition says
+ * whether it is personal. Of all other fields, also unknown ones, only values that survive an erasure are shown.
  */
 export function impersonalValue(resource: MirrorResource, field: string, value: unknown): unknown {
   const columns = allColumns(resource);

@@ -2,8 +2,8 @@ import { isWireId } from "../../contract/wire-types.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 
 /**
- * What the values of a key are. A text survives an erasure only in the form of its key's kind (`hasForm`), so that a
- * name or an address in the wrong place does not.
+ * The form of a key's values. A text survives an erasure only in the form of its key's kind (`hasForm`), so that a name
+ * or an address in the wrong place does not.
  */
 export type SurvivingForm =
   | "id"
@@ -45,5 +45,5 @@ export const hasForm: Readonly<Record<SurvivingForm, (text: string) => boolean>>
 /** Kinds whose JSON numbers survive. Under another key, a number may be part of a card or phone number. */
 export const formsWithNumbers: ReadonlySet<SurvivingForm> = new Set(["id", "word", "code", "result", "number", "time"]);
 
-/** By kind: the keys, separated by spaces, whose values survive an erasure if they have the form of the kind. */
+/** For each kind, the keys, separated by spaces, whose values survive an erasure if they have the form of the kind. */
 export type SurvivingKeys = Readonly<Partial<Record<SurvivingForm, string>>>;

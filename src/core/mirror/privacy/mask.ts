@@ -103,7 +103,7 @@ function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
     return value.map((item: unknown) => maskValue({ value: item, key, path, paths, depth: depth + 1 }));
   }
   const fields = Object.keys(value).map((name) => ({ name, masked: maskCardNumbers(name) }));
-  // Two masked keys may be equal: then the last in sorted order wins, in whatever order they came.
+  // Two masked keys may be equal: then the last in sorted order wins, whatever their order in the body.
   if (fields.some(({ name, masked }) => masked !== name)) {
     fields.sort((a, b) => (a.name < b.name ? -1 : 1));
   }

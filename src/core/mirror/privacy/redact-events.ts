@@ -22,7 +22,7 @@ interface ParsedEvent {
   body: unknown;
 }
 
-/** A redacted event. `raw` is null if the bytes are no JSON: then nothing of them can be kept. */
+/** A redacted event. `raw` is null if the bytes are no JSON: then nothing in them can be kept. */
 export interface RedactedEvent {
   raw: Buffer | null;
   body: unknown;
@@ -30,8 +30,8 @@ export interface RedactedEvent {
 
 /**
  * Redacts the events that hold data of erased people. Once a person is erased, no event brings the data back, whatever
- * its content or outcome. One query if nobody was ever erased, else up to five. Needs the transaction that stores the
- * redacted events.
+ * its content or outcome. One query if no customer was ever erased, else up to five. Needs the transaction that stores
+ * the redacted events.
  */
 export async function redactErasedEvents<T extends ParsedEvent>(
   trx: Knex.Transaction,
@@ -49,7 +49,7 @@ export async function redactErasedEvents<T extends ParsedEvent>(
   return found;
 }
 
-/** The redacted event; null if it holds nothing of these people. */
+/** The redacted event; null if it holds no data of these people. */
 export function redactedEvent(
   places: Readonly<EnvelopePaths>,
   { raw, body }: ParsedEvent,
@@ -64,7 +64,7 @@ export function redactedEvent(
 }
 
 /**
- * An event about somebody else may name these people under a repeated key: only its bytes show the value that the
+ * An event about another person may name these people under a repeated key: only its bytes show the value that the
  * parser dropped. The event as parsed replaces them. Null if the event does not.
  */
 function withoutHidden({ raw, body }: ParsedEvent, people: ErasedPeople): RedactedEvent | null {
@@ -106,9 +106,9 @@ async function erasedPeopleIn(
 export const parsedEventOf = (raw: Buffer): ParsedEvent => ({ raw, body: parseEventBody(raw) });
 
 /**
- * Whether a stored event is about this customer (`subject`), only names them, or neither (null). Adds what it shows as
- * theirs to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event was
- * found by its object, which is the customer.
+ * Whether a stored event is about this customer (`subject`), only names them, or neither (null). Adds the customer's
+ * traces in it to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event
+ * was found by its object, which is the customer.
  */
 export function addEventTraces(
   places: Readonly<EnvelopePaths>,
@@ -144,8 +144,8 @@ export interface ErasedPeople {
 
 /**
  * An event's body without the personal data of these people; the same value if it has none of theirs. An event about
- * them keeps only what personal-data.ts lists. An event about somebody else loses only what it embeds of theirs. The
- * envelope survives, so the event can be replayed. Pure, idempotent.
+ * them keeps only what personal-data.ts lists. An event about another person loses only the parts that embed theirs.
+ * The envelope survives, so the event can be replayed. Idempotent.
  */
 function redactBody(places: Readonly<EnvelopePaths>, body: unknown, people: ErasedPeople): unknown {
   if (isAbout(places, body, people)) return withoutPersonalEnvelope(places, body);
@@ -159,7 +159,7 @@ function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolea
   return words.some((word) => customers.has(word)) || [...contactsIn(words)].some((contact) => contacts.has(contact));
 }
 
-/** Decided by the customer of its object; else by the customers it names; else by its ids; else by its addresses. */
+/** Decides by the customer of its object; else by the customers it names; else by its ids; else by its addresses. */
 function isAbout(places: EnvelopePaths, body: unknown, people: ErasedPeople): boolean {
   const { customer, named } = customersIn(places, body);
   if (customer !== null) return people.customers.has(customer);

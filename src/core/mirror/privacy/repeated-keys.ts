@@ -2,7 +2,7 @@ const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
 
 /**
  * Whether an object in a body repeats a key. The parser keeps the last value; only the stored bytes still show the
- * others. `body`: the bytes, parsed. Pure; linear in their length.
+ * others. `body`: the bytes, parsed. Linear in their length.
  */
 export function hasRepeatedKeys(raw: Buffer, body: unknown): boolean {
   return writtenKeys(raw) > keptKeys(body);

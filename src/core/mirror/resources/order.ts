@@ -174,7 +174,7 @@ function partialStates(observation: Snapshot, orderId: string): GroupState[] {
 function dunningState(observation: Snapshot, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
-  // A missing key says nothing, while null says that no retry follows. The canonical text drops both.
+  // A missing key means unknown, while null means that no retry follows. The canonical text drops both.
   const isUnknown = !Object.hasOwn(object, "next_retry_at");
   const group = {
     group: "order.dunning",

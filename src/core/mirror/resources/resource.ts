@@ -16,7 +16,7 @@ import { statusRank } from "../version.ts";
  * reports/base/last-changes.sql knows their events.
  */
 export interface MirrorResource {
-  /** Its name in events, findings and the history, such as `order`. Its core group has the same name. */
+  /** Used in events, findings and the history, such as `order`. The core group has the same name. */
   name: Resource;
   /**
    * In schema `mirror`. Besides its groups' columns (among them a `created_at`), it has `id`, `source_updated_at`,
@@ -27,12 +27,12 @@ export interface MirrorResource {
     /** The endpoints that list the objects and that read one by its id. */
     list: ListEndpoint;
     object: ReadById;
-    /** What must be expanded so that the answer is complete. */
+    /** Expansions that make the answer complete. */
     expand?: { object?: string; list?: string };
     /** Makes the list include objects that it leaves out by default. */
     filter?: Readonly<Record<string, string>>;
   };
-  /** The column with the id of the customer whom an object belongs to; null if it belongs to nobody. */
+  /** The column with the id of the customer who owns an object; null if it has no owner. */
   owner: "id" | "customer_id" | null;
   /** The core group also sets `source_updated_at` and `content_hash`. */
   groups: Readonly<Record<string, GroupDefinition>>;
@@ -42,7 +42,7 @@ export interface MirrorResource {
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
   /** SQL for what a snapshot of the core shows of computed columns, from its fields `at` and `content`. */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
-  /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
+  /** Fields of its own whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
   keptOnErasure?: SurvivingKeys;
   /** Set if the service can delete objects for good. Otherwise no object is ever taken for deleted. */
   absence?: Absence;
@@ -55,9 +55,9 @@ export interface MirrorResource {
   announcedFields?: ReadonlySet<string>;
   /** The column with the object's amount in minor units. Column `currency` has the currency. */
   amount?: string;
-  /** Columns whose values before and after a write say what kind of change it was (changes/kinds.ts). */
+  /** Columns whose values before and after a write decide the kind of change (changes/kinds.ts). */
   watched?: readonly string[];
-  /** What the interface names. Anything else is kept as it comes, and an alert tells of it once. */
+  /** The names in the interface. Anything else is kept as it comes, and reported by an alert once. */
   known: Known;
   /** Decodes one snapshot without applying it. May throw `NestedTooDeeply`. */
   decode: (observation: Snapshot) => Decoded;
@@ -67,14 +67,14 @@ export interface MirrorResource {
 export interface Known {
   /** Its fields, expansions included. */
   fields: ReadonlySet<string>;
-  /** By field, such as `status`: the values that it may have. */
+  /** For each field, such as `status`: the values that it may have. */
   codes: Readonly<Record<string, ReadonlySet<string>>>;
 }
 
 /** The rank of most states. */
 export const rankOfStatus = ({ status }: Source): number => statusRank(status);
 
-/** How the mirror knows that the service no longer has an object. */
+/** How the mirror records that the service no longer has an object. */
 export interface Absence {
   /** The group that records it. */
   group: string;
@@ -92,7 +92,9 @@ export interface GroupDefinition {
   contentColumn?: string;
   /** Whether every state of the group is kept in `mirror.versions`. */
   inHistory: boolean;
-  /** How late in the object's life a state comes, 0 to 9, by its content. Orders states of one time. Left out: 0. */
+  /**
+   * How late in the object's life a state comes, 0 to 9, by its content. Orders states with the same time. Left out: 0.
+   */
   rank?: (content: Source) => number;
   /** Set if the group never holds personal data. */
   isImpersonal?: boolean;
@@ -185,8 +187,8 @@ export function versionTime({
 export type Source = Readonly<Record<string, unknown>>;
 
 /**
- * What a column holds. `money`: minor units; a difference is serious. `personal`: says who somebody is, or is free text
- * in which people write that; findings name such a column and never its value. `plain`: all else.
+ * The content of a column. `money`: minor units; a difference is serious. `personal`: identifies a person, or is free
+ * text in which people may be named; findings name such a column and never its value. `plain`: all else.
  */
 export type Holds = "money" | "personal" | "plain";
 
@@ -195,7 +197,7 @@ export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
   holds: Holds;
   read: (source: Source, key: string, updatedAt: string) => Column;
-  /** In characters: the text is cut to it. A row of a release that did not cut may hold more. */
+  /** In characters: the text is cut to this length. A row of a release that did not cut may hold more. */
   maxLength?: number;
   /** Where the field is nested. */
   within?: { parent: string; key: string };
@@ -203,7 +205,7 @@ export interface ColumnDefinition {
   isTimeOfState?: true;
 }
 
-/** By name. A column is read from the field of the same name, unless its definition says otherwise. */
+/** A column is read from the field of the same name, unless its definition says otherwise. */
 export type Columns = Readonly<Record<string, ColumnDefinition>>;
 
 /** Reads a state's columns from an object. */
@@ -231,8 +233,8 @@ function readText(source: Source, key: string): string | null {
 const maxCodeLength = 40;
 
 /**
- * A status or a type, cut to `maxCodeLength`. The service may add values of any length, and an index holds
- * them beside two ids; this length fits even in the widest characters. `data` keeps the whole value.
+ * A status or a type, cut to `maxCodeLength`. The service may add values of any length, and an index holds them
+ * together with two ids; this length fits even in the widest characters. `data` keeps the whole value.
  */
 export const code: ColumnDefinition = {
   type: "text",
@@ -332,13 +334,13 @@ export const nested = (parent: string, key: string, { read, ...definition }: Col
   read: (source, _key, updatedAt) => read(objectAt(source, parent), key, updatedAt),
 });
 
-/** The fields of a schema without these. `updated_at` is none: for an event without one its own time stands in. */
+/** The fields of a schema without these and without `updated_at`: an event that lacks it has its own time instead. */
 export const fieldsOf = ({ shape }: z.ZodObject, without?: ReadonlySet<string>): string[] =>
   Object.keys(shape).filter((field) => field !== "updated_at" && without?.has(field) !== true);
 
 /**
- * What of these fields, and of the nested ones of these columns, an event's object lacks: it says nothing of them,
- * while null says that there is none. The canonical text drops both. A read shows all that there is.
+ * The fields, nested ones of these columns included, that an event's object lacks: their values are unknown, while null
+ * means that there is no value. The canonical text drops both. A read shows every field.
  */
 export function absentFieldsOf(
   fields: Iterable<string>,

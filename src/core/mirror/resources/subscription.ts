@@ -106,7 +106,7 @@ const { id, status, customer_id, created_at } = subscriptionSchema.shape;
 const required = z.object({ id, status, customer_id, created_at });
 const planMoney = planSummarySchema.pick({ amount: true });
 
-/** Only the read by id shows these. The interface describes them without names, so the names are assumed. */
+/** Only the read by id shows these. The interface describes them without names; the names here are assumed. */
 const detailKeys = Object.keys(detail);
 const notCoreFields = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;

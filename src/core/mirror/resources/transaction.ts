@@ -142,7 +142,10 @@ function decode(observation: Snapshot): Decoded {
   return { ok: true, id: read.id, states: [state], unread: [] };
 }
 
-/** What the mirror needs of an entry. The interface does not describe it, so an entry that lacks some is partial. */
+/**
+ * Fields that the mirror needs in an entry. The interface does not describe an entry, so one that lacks some is
+ * partial.
+ */
 const requiredOfEntry = z
   .object({ type: z.string().nullish(), status: z.string(), amount: signedMinorUnits })
   .refine(isPlausibleAmount);

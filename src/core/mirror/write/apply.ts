@@ -9,7 +9,6 @@ import { isConfirmedBy } from "../version.ts";
 import { type WriteResult, rowWriter, tableRows } from "./write-rows.ts";
 import { noteMisdated, settleMisdated } from "../misdated.ts";
 
-/** The outcome of one snapshot. */
 export type Outcome =
   | { outcome: "applied" | "stale"; id: string }
   /** Dated in the future: kept in `mirror.unbelieved`; the mirror is unchanged. */
@@ -17,7 +16,7 @@ export type Outcome =
   | { outcome: "partial"; id: string }
   | { outcome: "unreadable"; reason: string };
 
-/** An object with a tie: events alone do not tell which of its states is the last. */
+/** An object with a tie: events alone do not show which of its states is the last. */
 export interface TiedObject extends ObjectKey {
   updatedAt: string;
 }
@@ -25,7 +24,7 @@ export interface TiedObject extends ObjectKey {
 export interface ApplyResult {
   /** One for each snapshot, in the same order. */
   outcomes: Outcome[];
-  /** To be refetched once the service's `Date` has reached `confirmableFrom(updatedAt)`. */
+  /** Objects to refetch once the service's `Date` has reached `confirmableFrom(updatedAt)`. */
   ties: TiedObject[];
   /** Objects that were embedded without a readable state, or whose event lacks what was known: to be refetched. */
   unread: ObjectKey[];
@@ -39,9 +38,9 @@ const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(r
 
 /**
  * Applies snapshots: brings each row to the newest of its stored and given states, and records every state in the
- * history. The number of statements has a fixed maximum, whatever the number of snapshots: tables that they do not
- * touch need none. Commutative and idempotent. Needs a transaction. May fail with a conflict (`isRetryableConflict`);
- * the whole transaction may then be repeated.
+ * history. The number of statements has a fixed maximum, whatever the number of snapshots: untouched tables need none.
+ * Commutative and idempotent. Needs a transaction. May fail with a conflict (`isRetryableConflict`); the whole
+ * transaction may then be repeated.
  */
 export async function applySnapshots(
   trx: Knex.Transaction,
@@ -168,10 +167,10 @@ async function findTies(trx: Knex.Transaction, states: readonly GroupState[]): P
 }
 
 /**
- * The objects of which an event lacks a field that the state before has: the row shows nothing there now, and only a
- * read tells whether that is so. Of neighbours in the history, whichever came first, so that the order of arrival does
- * not matter, and that one read is enough where the service leaves a field out for good. One statement where an event
- * lacks fields, or came late. Must follow the write of the objects' rows, as `findTies`.
+ * The objects of which an event lacks a field that the state before has: the row now shows no value there, and only a
+ * read can confirm that. Compares neighbours in the history, in any order of arrival, so that one read is enough where
+ * the service leaves a field out permanently. One statement where an event lacks fields, or came late. Must follow the
+ * write of the objects' rows, as `findTies`.
  */
 async function findForgotten(
   trx: Knex.Transaction,
@@ -293,7 +292,7 @@ export interface WriterLimits extends TransactionLimits {
 /**
  * A statement times out well before its transaction, so that a slow statement fails with its own error (57014) and the
  * connection survives. The wait for a lock is short, since many objects share a transaction: one locked row must not
- * hold up the others, and what is locked already stays so meanwhile.
+ * hold up the others, and the rows already locked stay locked during the wait.
  */
 export const defaultWriterLimits: WriterLimits = {
   statementMs: 20_000,
@@ -301,13 +300,13 @@ export const defaultWriterLimits: WriterLimits = {
   transactionMs: 30_000,
 };
 
-/** After a lock time-out, while the halves of a batch are tried: whatever is not free at once is left. */
+/** After a lock time-out, while the halves of a batch are tried: rows that are not free immediately are left out. */
 export const withoutWaiting = (limits: WriterLimits): WriterLimits => ({
   ...limits,
   lockMs: Math.min(limits.lockMs, 20),
 });
 
-/** What a writer need not look for if it is false. */
+/** Checks that a writer may skip if they are false. */
 export interface WriterFacts {
   /** An object waits for a read that is not dated in the future. */
   isAnythingMisdated: boolean;
@@ -318,8 +317,8 @@ export interface WriterFacts {
 
 /**
  * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
- * minute ago is committed or never will be. That is certain from PostgreSQL 17 on (`settingLimits`). Asks in the same
- * statement for `WriterFacts`; an erasure that begins meanwhile waits for the writer (`markErased`), so that the
+ * minute ago is committed or never will be. That is certain from PostgreSQL 17 on (`settingLimits`). Reads
+ * `WriterFacts` in the same statement; an erasure that begins later waits for the writer (`markErased`), so that the
  * answer stays true. Idempotent within a transaction.
  */
 export async function beginWriting(trx: Knex.Transaction, limits: WriterLimits): Promise<WriterFacts> {

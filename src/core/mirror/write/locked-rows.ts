@@ -6,13 +6,13 @@ import { sqlArray } from "../../../platform/postgres/values.ts";
 import { mirrorResources } from "../resources.ts";
 import type { GroupState } from "../snapshot.ts";
 
-/** A row that another transaction keeps locked, and who that is; null where it cannot be told. */
+/** Rows that another transaction keeps locked, with the blocker; null where it is unknown. */
 type LockedRows = ReadonlyMap<string, Blocker | null>;
 
 /**
- * Which of these states belong to rows that another transaction keeps locked, and who does. Waits for nobody, and holds
- * what is free for the length of one statement for each table. It sees neither rows that are being inserted nor, where
- * several sessions share a lock, who they are.
+ * Finds which of these states belong to rows that another transaction keeps locked, and the blocker. Waits for no lock,
+ * and holds the free rows for the length of one statement for each table. It sees neither rows that are being inserted
+ * nor, where several sessions share a lock, the sessions.
  */
 export async function findLocked(
   db: Knex,

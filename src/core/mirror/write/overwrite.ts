@@ -7,7 +7,7 @@ import { latestPlausible } from "../version.ts";
 import { applyStates, defaultWriterLimits, beginWriting } from "./apply.ts";
 import type { WriteResult } from "./write-rows.ts";
 
-/** Who decided to heal an object, and why. */
+/** A person's decision to heal an object: the actor and the reason. */
 export interface Decision {
   by: string;
   reason: string;
@@ -30,7 +30,7 @@ export type OverwriteResult =
 const versionColumns = ({ groups }: MirrorResource): string[] =>
   Object.values(groups).map(({ versionColumn }) => versionColumn);
 
-/** Reads a row's hash, and which of its versions are dated in the future at `observedAt`, the service's `Date`. */
+/** Reads a row's hash, and the versions of it that are dated in the future at `observedAt`, the service's `Date`. */
 export async function readRowBeforeHeal(
   db: Knex,
   { resource, id }: ObjectKey,
@@ -46,10 +46,10 @@ export async function readRowBeforeHeal(
 }
 
 /**
- * Heals an object by a person's decision: writes what the service shows now, even over higher stored versions. Records
- * in `mirror.heals` who decided, why, and the row's hash before and after. States later than the shown one of their
- * group, or dated in the future, move from the history to `mirror.unbelieved`, marked with the heal: no report reads
- * them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it was seen.
+ * Heals an object by a person's decision: writes the service's present state, even over higher stored versions. Records
+ * in `mirror.heals` the actor, the reason, and the row's hash before and after. States later than the shown one of
+ * their group, or dated in the future, move from the history to `mirror.unbelieved`, marked with the heal: no report
+ * reads them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it was seen.
  * `states` must be believed. Needs a transaction. May fail with 40P01 or 40001.
  */
 export async function overwriteObject(

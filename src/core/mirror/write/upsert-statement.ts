@@ -22,10 +22,13 @@ export interface TableStatement {
   given: readonly GivenColumn[];
 }
 
-/** What is sent of a state besides its version and columns. `position` and `length` locate its content in the blob. */
+/**
+ * The fields of a state that are sent in addition to its version and columns. `position` and `length` locate its
+ * content in the blob.
+ */
 const stateFields = { at: "timestamptz", position: "integer", length: "integer" } as const;
 
-/** What only the history has. */
+/** Fields that only the history has. */
 const historyFields = {
   observed: "timestamptz",
   cause: "text",
@@ -43,26 +46,26 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  * most, so history and row share one parse.
  *
  * Locks are taken in one order by all: first rows that are there, by their ids (`before`), then new ones, by their ids
- * (`made`). What another transaction made in between is neither: to wait for its row's lock in the second step could
+ * (`made`). A row that another transaction made in between is neither: waiting for its lock in the second step could
  * close a circle, so it is left alone, and the transaction starts over.
  *
- * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), 'missed' for one that
- * another transaction made since the statement began, one 'count' with the number of recorded states in `id`, and, only
- * if some states were known already, a 'state' for each recorded one, with its `stateKey` in `id`. For orders, shortened
- * (the whole is in test/mirror/__sql__/orders.upsert.sql):
+ * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), 'missed' for one
+ * that another transaction made since the statement began, one 'count' with the number of recorded states in `id`, and,
+ * only if some states were known already, a 'state' for each recorded one, with its `stateKey` in `id`. For orders,
+ * shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
- *     with blob as …, arrays as …, given as …,
- *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
- *     before as (select … from mirror.orders … for update),
- *     made as (insert into mirror.orders … where r.id not in (select id from before) on conflict (id) do nothing …),
- *     written as (
- *       insert into mirror.orders as t (id, last_cause, version, total, …)
- *       select r.id, r.last_cause, r.version, r.total, … from given r where r.id in (select id from before) …
- *       on conflict (id) do update set
- *         total = (case when excluded.version > t.version then excluded.total else t.total end), …
- *       where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
- *     )
- *     select 'row' as what, … from made … written … union all select 'missed', … union all select 'count', …
+ * with blob as …, arrays as …, given as …,
+ * recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
+ * before as (select … from mirror.orders … for update),
+ * made as (insert into mirror.orders … where r.id not in (select id from before) on conflict (id) do nothing …),
+ * written as (
+ * insert into mirror.orders as t (id, last_cause, version, total, …)
+ * select r.id, r.last_cause, r.version, r.total, … from given r where r.id in (select id from before) …
+ * on conflict (id) do update set
+ * total = (case when excluded.version > t.version then excluded.total else t.total end), …
+ * where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
+ * )
+ * select 'row' as what, … from made … written … union all select 'missed', … union all select 'count', …
  */
 export function tableStatement(resource: MirrorResource): TableStatement {
   const groups = namedGroups(resource);
@@ -142,7 +145,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
  */
 export const [afterPrefix, beforePrefix, formerPrefix] = ["after_", "before_", "former_"] as const;
 
-/** Columns whose former and new values say what kind of change a write was (changes/kinds.ts). */
+/** Columns whose former and new values decide the kind of change (changes/kinds.ts). */
 export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => ["content_hash", ...watched];
 
 /**

@@ -14,7 +14,6 @@ import {
 } from "./upsert-statement.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 
-/** The effect of a write. */
 export interface WriteResult {
   /** States new to the history. */
   recorded: Set<GroupState>;
@@ -31,15 +30,15 @@ export interface WrittenRow extends Transition {
   id: string;
   cause: string;
   /**
-   * The row is new, or what it showed has changed. That a group of it is seen for the first time changes nothing: a
-   * sale that was known from its order is the same when it is read by itself.
+   * The row is new, or its content has changed. The first sighting of a group is no change: a sale that was known from
+   * its order is the same when it is read by itself.
    */
   isChanged: boolean;
   /** The state of its first group in the history; null where no state of the batch names it. */
   state: Pick<GroupState, "group" | "updatedAt" | "hash"> | null;
   /** `created_at` of the object, if the row is new and its states show it. Fixed form. */
   createdAt: string | null;
-  /** The states that it shows since. */
+  /** The states that it shows now. */
   shown: readonly GroupState[];
   /** States of the batch that are new, and later than what it showed before, and earlier than what it shows now. */
   passed: readonly GroupState[];
@@ -122,7 +121,7 @@ function createdAtOf(states: ReadonlyMap<string, GroupState>): string | null {
   return null;
 }
 
-/** When the group's state was dated that the row showed before; '' if it showed none. */
+/** The date of the group's state that the row showed before; '' if it showed none. */
 const formerTime = (row: AnswerRow, { versionColumn }: NamedGroup): string =>
   String(row[formerPrefix + versionColumn] ?? "");
 
@@ -140,7 +139,7 @@ function lostStatesOf(
   return lost;
 }
 
-/** Whether the row shows something else: another content that won again has been in the history for long. */
+/** Whether the row's content is new: another content that won again has been in the history before. */
 function shows(
   [core]: readonly NamedGroup[],
   row: AnswerRow,
@@ -178,7 +177,7 @@ function stateOf(
   const version = String(row[first.versionColumn]);
   const state = states.get(first.group);
   if (state?.version === version) return state;
-  // An entry of an order is ordered by the order's time, so its version does not tell its own.
+  // An entry of an order is ordered by the order's time, so its version does not show its own.
   if (first !== groups[0]) return null;
   return { group: first.group, updatedAt: timeOfVersion(version), hash: hashOfVersion(version) };
 }
@@ -197,7 +196,7 @@ function recordedStates(
 }
 
 /**
- * The states that changed a written row: those whose version the row now has. An event's state that was known already
+ * The states that changed a written row: those whose version the row now has. An event's state that was already known
  * did not change it. A state of a group without history counts only if nothing else explains why the row was written.
  */
 function changesOf(
@@ -223,7 +222,7 @@ export interface TableRow {
   states: ReadonlyMap<string, GroupState>;
 }
 
-/** What identifies a state in the history. */
+/** The identity of a state in the history. */
 const stateKey = ({ group, id, updatedAt, hash }: GroupState): string => `${group}|${id}|${updatedAt}|${hash}`;
 
 /**
@@ -331,7 +330,7 @@ const causeOf = ({ name: core }: MirrorResource, states: ReadonlyMap<string, Gro
 /** Concatenated texts in one buffer, with the position of each. */
 export interface JsonBlob {
   bytes: Buffer;
-  /** From 1, in bytes; null for an absent text. */
+  /** In bytes, from 1; null for an absent text. */
   positions: (number | null)[];
   lengths: (number | null)[];
 }
