@@ -1,4 +1,4 @@
-/** The only source of time. Whoever needs "now" is given a clock. */
+/** The only source of time. Code that needs "now" is given a clock. */
 export interface Clock {
   now(): Date;
 }

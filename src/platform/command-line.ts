@@ -1,2 +1,2 @@
-/** How this program is called with these arguments, as people and messages write it. */
+/** The command line that calls this program with these arguments, as printed in messages. */
 export const tallyhook = (args: string): string => `node src/bin/tallyhook.js ${args}`;

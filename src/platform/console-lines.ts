@@ -3,8 +3,8 @@ import type { RateLimitedWarnings } from "./rate-limited-warnings.ts";
 const methods = ["debug", "error", "info", "log", "warn"] as const;
 
 /**
- * What libraries print to the console comes as a line of the log instead, until the function that this returns is
- * called. Rate limited, since a driver may print with every connection.
+ * Turns what libraries print to the console into lines of the log, until the returned function is called. Rate limited,
+ * since a driver may print with every connection.
  */
 export function logConsole(warn: RateLimitedWarnings): () => void {
   const former = methods.map((method) => [method, console[method]] as const);

@@ -53,12 +53,12 @@ const wallTime = (shown: Date) => ({
 /** `H`, which cron-parser replaces by a random number, and `1-2-3`, of which it drops the end. */
 const ambiguous = /\bH\b|-\w+-/i;
 
-/** By field, the highest step that matches more than the field's first value. */
+/** For each field, the highest step that matches more than the field's first value. */
 const highestSteps = [59, 23, 31, 12, 7];
 
 /**
- * Whether a text is a five-field cron expression. Rejects what cron-parser accepts and nobody means: a field of
- * seconds, missing fields, and steps beyond the end of their field ("every 90 minutes" would run every hour).
+ * Whether a text is a five-field cron expression. Rejects mistakes that cron-parser accepts: a field of seconds,
+ * missing fields, and steps beyond the end of their field ("every 90 minutes" would run every hour).
  */
 export function isCronExpression(text: string): boolean {
   const fields = text.trim().split(/\s+/);

@@ -1,13 +1,13 @@
 import { statfs } from "node:fs/promises";
 
-/** What is left on the disk of a folder, for programs that are not root's. */
+/** Free space on the disk of a folder, for programs without root's reserve. */
 export interface DiskSpace {
   folder: string;
   freeBytes: number;
   totalBytes: number;
 }
 
-/** Null where the system does not tell, or there is no such folder. */
+/** Null where the system does not report it, or there is no such folder. */
 export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
   try {
     const { bavail, blocks, bsize } = await statfs(folder);

@@ -6,7 +6,7 @@ import { makeDirectory, readIfExists, writePrivate } from "./files.ts";
 import { registerSecret } from "./redaction.ts";
 
 export interface EncryptedText {
-  /** The id of the key that was used, stored beside the ciphertext so that keys can be rotated. */
+  /** The id of the key that was used, stored with the ciphertext so that keys can be rotated. */
   keyId: string;
   /** 12 bytes nonce, 16 bytes tag, then the encrypted text. */
   ciphertext: Buffer;
@@ -84,7 +84,7 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
 
 /**
  * The encryption key of an installation on the embedded defaults. Generated once, with mode 600, in the data directory;
- * every later call returns the same, also when several processes start at once. 64 hex digits.
+ * every later call returns the same, also when several processes start together. 64 hex digits.
  */
 export async function ensureLocalKey(dataDir: string): Promise<string> {
   const path = join(dataDir, "encryption-key");
@@ -92,7 +92,7 @@ export async function ensureLocalKey(dataDir: string): Promise<string> {
   await makeDirectory(dataDir);
   try {
     await writePrivate(own, `${randomBytes(32).toString("hex")}\n`);
-    // Fails when a key exists already. The existing file is complete, since a link appears at once.
+    // Fails when a key exists already. The existing file is complete, since a link appears as a whole.
     await link(own, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

@@ -5,7 +5,7 @@ export const exitCodes = {
   done: 0,
   /** A setting is wrong, or something cannot be reached. */
   configuration: 2,
-  /** It ran, and what it checked is not so. */
+  /** The check ran and found a difference. */
   differs: 3,
   incomplete: 4,
   healed: 5,
@@ -16,7 +16,7 @@ export const exitCodes = {
 } as const;
 
 /**
- * An error meant for people. Its message says what is wrong, where, and what to do about it; the technical reason is
+ * An error meant for people. Its message names what is wrong, where, and what to do about it; the technical reason is
  * its `cause`. `exitCode` is the exit code of a command when nothing catches the error. The message may reach a
  * terminal, a run's record or an alert, so secrets quoted in it are removed.
  */

@@ -12,7 +12,7 @@ const pollMs = 25;
 
 /**
  * Runs `work` while no other process of this machine runs work under the lock of the same directory. The kernel
- * releases the lock when its process ends, in whatever way, so no stale lock remains. Waits `timeoutMs` for its turn,
+ * releases the lock when its process ends, even by kill -9, so no stale lock remains. Waits `timeoutMs` for its turn,
  * then throws `UnreachableError`. Not reentrant.
  */
 export async function withExclusiveLock<T>(
@@ -47,8 +47,8 @@ type TryLock = () => Promise<Release | null>;
 /**
  * Linux: the lock is a name in the abstract socket namespace, which the kernel frees with its process. Every user of
  * the machine can see the names in use and take a free one. So each name serves once: it is written in a file that only
- * the directory's owner can read, and the holder writes the next name there before it releases the lock. Whoever holds
- * the name in the file holds the lock.
+ * the directory's owner can read, and the holder writes the next name there before it releases the lock. The process
+ * that holds the name in the file holds the lock.
  */
 async function socketLock(directory: string): Promise<TryLock> {
   const file = join(await realpath(directory), "lock-name");
@@ -75,7 +75,7 @@ async function socketLock(directory: string): Promise<TryLock> {
 
 const newName = (): string => `${randomBytes(16).toString("hex")}\n`;
 
-/** Of several concurrent processes, one writes it. Returns what the file then holds. */
+/** One of several concurrent processes writes it. Returns the file's resulting content. */
 async function placeFirstName(file: string): Promise<string> {
   const own = `${file}.${randomUUID()}`;
   try {
@@ -89,7 +89,7 @@ async function placeFirstName(file: string): Promise<string> {
   return readFile(file, "utf8");
 }
 
-/** Null when a process has the name. */
+/** Null when another process has the name. */
 function bindName(name: string): Promise<Release | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());

@@ -45,12 +45,12 @@ export async function assertWritable(path: string): Promise<void> {
   await rm(unfinished);
 }
 
-/** The temporary name that `writeAtomically` uses; whoever removes the file removes this one too. */
+/** The temporary name that `writeAtomically` uses; code that removes the file removes this one too. */
 export const temporaryName = (path: string): string => `${path}.new`;
 
 /**
- * Creates a file that only its owner can read, whatever the umask, and that survives a power failure. Rejects with
- * EEXIST where the name is taken.
+ * Creates a file that only its owner can read, under any umask, and that survives a power failure. Rejects with EEXIST
+ * where the name is taken.
  */
 export async function writePrivate(path: string, content: string | Iterable<string>): Promise<void> {
   const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
@@ -166,7 +166,7 @@ export async function makeNewDirectory(path: string, mode: number): Promise<void
   }
 }
 
-/** What root creates in a user's directory belongs to that user, who will continue without root. */
+/** A file that root creates in a user's directory belongs to that user, who will continue without root. */
 async function ownLikeParent(file: FileHandle, path: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dirname(path));

@@ -1,13 +1,13 @@
-/** What a text that a person writes may be. `longest`: in UTF-16 code units, as a browser's `maxlength` counts. */
+/** Limits of a text that a person writes. `longest`: in UTF-16 code units, as a browser's `maxlength` counts. */
 export interface TextKind {
   readonly longest: number;
   readonly lines: "one" | "several";
 }
 
-/** Said in lists: why something was paused or silenced, what a secret is for. */
+/** Shown in lists: the reason for a pause or a silence, the purpose of a secret. */
 export const shortLine: TextKind = { longest: 200, lines: "one" };
 
-/** Said in messages and reports. */
+/** Shown in messages and reports. */
 export const longLine: TextKind = { longest: 500, lines: "one" };
 
 /** Notes, and why a row was overwritten or erased. */
@@ -15,14 +15,14 @@ export const paragraph: TextKind = { longest: 2_000, lines: "several" };
 
 const control = { one: /\p{Cc}/u, several: /[^\P{Cc}\t\n]/u };
 
-/** Where bytes were no text, their reader has put the second of these. */
+/** The second is the character that a reader puts in place of bytes that are not text. */
 const broken = /\p{Cs}|\ufffd/u;
 
 const visible = /[^\s\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
 
 /**
- * The text that a person wrote, as it is stored: without spaces at its ends, its lines ended by LF. Null for what is
- * longer, holds control characters or broken ones, or shows nothing.
+ * Normalises a person's text for storage: without spaces at its ends, its lines ended by LF. Null for a text that is
+ * too long, holds control or broken characters, or is blank.
  */
 export function readFreeText(typed: string, { longest, lines }: TextKind): string | null {
   const text = typed.replaceAll("\r\n", "\n").trim();
@@ -30,7 +30,7 @@ export function readFreeText(typed: string, { longest, lines }: TextKind): strin
   return isRefused ? null : text;
 }
 
-/** What such a text is, for the message that refuses another one: "one line of at most …". */
+/** Describes such a text in the message that refuses another one: "one line of at most …". */
 export const wantedText = ({ longest, lines }: TextKind): string =>
   `${lines === "one" ? "one line of text" : "a text"} of at most ${longest} characters that shows something, and holds ` +
   "no control or broken characters";

@@ -1,9 +1,9 @@
-/** Text that is HTML already. Only `html` makes it, so nothing reaches a page unescaped. */
+/** Text that is HTML already. Only `html` makes it, so no text reaches a page unescaped. */
 export interface Html {
   readonly markup: string;
 }
 
-/** Texts and numbers are escaped, HTML stays as it is, lists are concatenated; null and false print nothing. */
+/** Texts and numbers are escaped, HTML stays as it is, lists are concatenated; null and false are left out. */
 export type HtmlPart = Html | string | number | null | false | readonly HtmlPart[];
 
 const entities: Readonly<Record<string, string>> = {
@@ -14,7 +14,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Control characters, and marks that turn the direction of whatever follows: both show something else than is there. */
+/** Control characters, and marks that reverse the direction of the text after them: both hide the real text. */
 const deceiving = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu;
 
 const escapeHtml = (text: string): string =>

@@ -78,7 +78,10 @@ const reasons: Readonly<Record<string, string>> = {
   InvalidCharacter: "this text contains a control character",
 };
 
-/** Where the nesting becomes too deep. Scans tokens instead of parsing, since the parser recurses at every level. */
+/**
+ * The place where the nesting becomes too deep. Scans tokens instead of parsing, since the parser recurses at every
+ * level.
+ */
 function firstTooDeep(text: string): number | null {
   const scanner = createScanner(text, true);
   let level = 0;

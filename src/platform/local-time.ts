@@ -1,4 +1,4 @@
-/** What a wall clock shows. `year` is that of the Gregorian calendar, `weekday` is 0 on Sunday. */
+/** A wall clock's reading. `year` is that of the Gregorian calendar, `weekday` is 0 on Sunday. */
 export interface LocalTime extends LocalMinute {
   second: number;
   weekday: number;
@@ -19,7 +19,7 @@ export interface LocalDay {
 const dayMs = 86_400_000;
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/** By zone: to make one costs as much as ten readings. */
+/** One for each zone: creating one costs as much as ten readings. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 function formatOf(timeZone: string): Intl.DateTimeFormat {

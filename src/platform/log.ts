@@ -14,15 +14,15 @@ export interface LogOptions {
   level: LogLevel;
   /** The process that logs: `receiver`, `worker`, … */
   name: string;
-  /** Where lines go; standard output by default. */
+  /** Receives the lines; standard output by default. */
   destination?: DestinationStream;
 }
 
 /**
- * A log of JSON lines. Nothing should log a secret. In case something does, values under well-known secret keys are
- * replaced, and known secrets and whatever has the shape of one are removed from every text and key, at any depth.
- * Errors lose the parts that quote people's data. Every line is bounded by `lineLimits`, and costs time in proportion
- * to what was given. It names the span in which it was written, if there is one.
+ * A log of JSON lines. No code should log a secret. In case it does, values under well-known secret keys are replaced,
+ * and known secrets and texts in the shape of one are removed from every text and key, at any depth. Errors lose the
+ * parts that quote people's data. Every line is bounded by `lineLimits`, and costs time in proportion to its input. It
+ * names the span in which it was written, if there is one.
  */
 export function createLog({ level, name, destination }: LogOptions): Log {
   const options = {
@@ -40,7 +40,7 @@ export function createLog({ level, name, destination }: LogOptions): Log {
 
 let toStandardOutput: LogOutput | undefined;
 
-/** On a terminal, Node's own stream, which notices a closed one and survives it. Else one output for all logs. */
+/** On a terminal, Node's own stream, which survives the terminal's end. Else one output for all logs. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return process.stdout;
   toStandardOutput ??= createLogOutput(process.stdout.fd);
@@ -146,9 +146,9 @@ const maxDepth = 5;
 const maxErrors = 20;
 
 /**
- * An error as a log may keep it; anything else is returned unchanged. Drops messages of the database that quote values,
- * which are somebody's data. Of an aggregate it keeps the first errors. The log itself bounds lengths and removes
- * secrets.
+ * Reduces an error to what a log may keep; anything else is returned unchanged. Drops messages of the database that
+ * quote values, which may be personal. Keeps the first errors of an aggregate. The log itself bounds lengths and
+ * removes secrets.
  */
 function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }): unknown {
   try {
@@ -189,7 +189,7 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
   return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
 }
 
-/** Why something failed, in a few words without values, to be stored and shown. Never throws. */
+/** The cause of a failure, in a few words without values, to be stored and shown. Never throws. */
 export function safeReason(error: unknown): string {
   try {
     if (!(error instanceof Error)) return "unknown error";
@@ -201,9 +201,9 @@ export function safeReason(error: unknown): string {
   }
 }
 
-/** Where the lines of a log go: pino calls `write`, and calls `flush` for `log.flush`. */
+/** The output of a log: pino calls `write`, and calls `flush` for `log.flush`. */
 interface LogOutput {
-  /** Never throws and never blocks, whatever happens to the reader or the disk. */
+  /** Never throws and never blocks, in any state of the reader or the disk. */
   write(line: string): void;
   /** Calls back once every line is written, or a second later. */
   flush(done: () => void): void;
@@ -220,15 +220,15 @@ const fullPipeMs = 50;
 /**
  * Writes lines to a file descriptor, one write in flight. Webhooks matter more than log lines: a stuck reader, a full
  * disk or a closed pipe costs lines and a bounded amount of memory, and never delays the process or its end. pino's own
- * writer keeps everything that waits, ends the process at the first full disk, and then retries the rest for ever,
- * which blocks every request and signal.
+ * writer keeps every waiting line, ends the process at the first full disk, and then retries the rest endlessly, which
+ * blocks every request and signal.
  */
 function createLogOutput(fd: number): LogOutput {
   let lines: string[] = [];
   let waitingBytes = 0;
   let dropped = 0;
   let isClosed = false;
-  /** What is being written, or waits for a retry. */
+  /** The bytes being written, or waiting for a retry. */
   let current: Buffer = Buffer.alloc(0);
   let writingSinceMs: number | null = null;
   let retryTimer: NodeJS.Timeout | undefined;
@@ -258,7 +258,7 @@ function createLogOutput(fd: number): LogOutput {
         wrote(written);
         writeNext();
       } else if (errorCode(error) === "EPIPE") {
-        // Nobody will ever read again.
+        // The reader is gone for good.
         isClosed = true;
         discardAll();
       } else if (errorCode(error) === "EAGAIN") {

@@ -43,7 +43,7 @@ export class MailNotSent extends Error {
   override readonly name = "MailNotSent";
   /** The server's reply code or the error of connection or certificate: `550`, `ECONNECTION`, `CERT_HAS_EXPIRED`. */
   readonly code: string;
-  /** What to do about it, where the code says it; a sentence. */
+  /** A sentence about the remedy, where the code implies one. */
   readonly remedy: string | null;
   /** False where the same mail would be refused again. */
   readonly isRetryable: boolean;
@@ -92,10 +92,10 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       port: portNumber,
       secure,
       requireTLS: !secure && !isLoopback(host),
-      // Such as Debian's Postfix, whose certificate nobody has signed.
+      // For example Debian's Postfix, whose certificate is self-signed.
       ignoreTLS: !secure && isLoopback(host),
       ...timeoutsMs,
-      // Mails consist of text: nothing in them may open a file or a URL.
+      // Mails consist of text: so none may open a file or a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
       ...(username === "" ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
@@ -116,7 +116,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       try {
         ({ rejected } = await sender.sendMail({
           ...content,
-          // Words that look encoded (RFC 2047) go out as they are, and whoever reads the mail would have them decoded.
+          // Words that look encoded (RFC 2047) go out as they are, and the reader's program would decode them.
           subject: subject.replaceAll("=?", "= ?"),
           from,
           to: [...to],

@@ -51,8 +51,8 @@ export function decimalText(minor: string, digits: number): string {
 }
 
 /**
- * Minor units as a number without its currency: `12.34`. Where the decimals are not known, the amount stays in minor
- * units and says so: `1234 minor units`.
+ * Minor units as a number without its currency: `12.34`. Where the decimals are unknown, the amount stays in minor
+ * units, with that unit: `1234 minor units`.
  */
 export function amountWithoutCode(minor: string, currency: string | null, table = currencyDigits): string {
   const digits = minorDigits(currency, table);
@@ -60,8 +60,8 @@ export function amountWithoutCode(minor: string, currency: string | null, table 
 }
 
 /**
- * An amount as people read it: `12.34 USD`; `1234 minor units of ZZZ` where the currency's decimals are not known. A
- * row of the mirror may lack the amount or the currency; the text then says which is missing. Pure; never throws.
+ * An amount as people read it: `12.34 USD`; `1234 minor units of ZZZ` where the currency's decimals are unknown. A row
+ * of the mirror may lack the amount or the currency; the text then names the missing one. Never throws.
  */
 export function moneyText(minor: MinorUnits | null, currency: string | null, table = currencyDigits): string {
   const whole = wholeMinor(minor);

@@ -7,12 +7,12 @@ const invisible =
 /** More combining marks on one letter than any language uses. They would run over the lines above and below. */
 const piledMarks = /(\p{M}{4})\p{M}+/gu;
 const controls = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]+/g;
-/** Names that notify everybody in some chats, wherever they appear. */
+/** Names that notify every member in some chats, wherever they appear. */
 const callsToEverybody = /@(?=(?:channel|here|everyone|all)\b)/gi;
 
 /**
  * Makes one line of at most `maxCharacters` from outside text: without line breaks and other control characters,
- * invisible characters, piles of accents, halves of characters and calls to everybody. The channel must still escape
+ * invisible characters, piles of accents, halves of characters and calls to all members. The channel must still escape
  * it.
  */
 export function oneLine(text: string, maxCharacters: number): string {

@@ -39,7 +39,7 @@ export function thisProcess(): NamedProcess {
   return { host: hostname(), pid, identity };
 }
 
-/** Whether a process has ended. Null where that cannot be seen from here: on another machine, in another container. */
+/** Whether a process has ended. Null where that is not visible from here: on another machine, in another container. */
 export function hasEnded({ pid, identity }: Pick<NamedProcess, "pid" | "identity">): boolean | null {
   const space = idSpace();
   if (space === null || identity === null || !identity.startsWith(`${space} `)) return null;
@@ -47,8 +47,8 @@ export function hasEnded({ pid, identity }: Pick<NamedProcess, "pid" | "identity
 }
 
 /**
- * Where a process id means the same as here: since this boot, in this namespace of ids (a container has its own), for
- * this user (others' processes may be hidden). Null where that is not known.
+ * Identifies the space in which a process id has the same meaning as here: since this boot, in this namespace of ids (a
+ * container has its own), for this user (others' processes may be hidden). Null where that is unknown.
  */
 function idSpace(): string | null {
   const boot = readProc("sys/kernel/random/boot_id")?.trim();

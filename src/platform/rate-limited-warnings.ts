@@ -1,12 +1,12 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Warns, unless the same message was logged a moment ago. */
+/** Warns, unless the same message was logged recently. */
 export type RateLimitedWarnings = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /**
- * Anybody can cause a refused request, so each message is logged at once, and then at most once in `everyMs`, with the
- * number of those left out. `message` must be one of a few constants.
+ * Any sender can cause a refused request, so each message is logged immediately, and then at most once in `everyMs`,
+ * with the number of those left out. `message` must be one of a few constants.
  */
 export function createRateLimitedWarnings(
   { log, clock }: { log: Log; clock: Clock },

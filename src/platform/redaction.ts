@@ -4,7 +4,7 @@ const shown = "[secret]";
 
 /**
  * A frozen object whose values can only be read by name: it cannot be printed, turned into JSON (so not logged),
- * listed, spread or copied by accident. Its texts are removed from whatever is logged (`registerSecret`).
+ * listed, spread or copied by accident. Its texts are removed from every log line (`registerSecret`).
  */
 export function redact<T extends object>(values: T): Readonly<T> {
   const guarded: object = {};
@@ -31,13 +31,13 @@ const plainWord = /^[a-z]{1,15}$/i;
 /** Beyond this the oldest is forgotten. Far more than one process holds, even after many rotations. */
 const maxSecrets = 500;
 
-/** By secret, every form that is searched for. */
+/** For each secret, every form that is searched for. */
 const known = new Map<string, readonly string[]>();
 let longestFirst: readonly string[] | null = null;
 
 /**
- * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it.
- * Registers only the passwords of a URL, and all of a web address that has none. Idempotent.
+ * Registers a secret that this process holds, so that no log line and no error message shows it, even if another
+ * program echoes it. Registers only the passwords of a URL, and all of a web address that has none. Idempotent.
  */
 export function registerSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
@@ -129,10 +129,10 @@ function insideBase64(bytes: Buffer, before: number): string {
 }
 
 /**
- * A text without secrets: those that this process holds, by value, and whatever has the shape of one. Shapes are those
- * registered with `registerSecretShapes`, the password of `user:password@` and of `?…password=` in URLs, and what
- * follows `Bearer` or `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets;
- * idempotent; takes time in proportion to the text, whatever the text is.
+ * A text without secrets: without those that this process holds, by value, and without texts in the shape of one.
+ * Shapes are those registered with `registerSecretShapes`, the password of `user:password@` and of `?…password=` in
+ * URLs, and what follows `Bearer` or `Basic`. The last line of defence, for texts that should hold none. Idempotent;
+ * takes time in proportion to the length of any text.
  */
 export function redactSecrets(text: string): string {
   let struck = withoutPasswords(redactKnownSecrets(text))
@@ -159,9 +159,9 @@ export const shortenedTo = (text: string, maxCharacters: number): string =>
 
 /**
  * Removes from each URL the text between the first colon after `://` and the last `@` before a blank or a quotation
- * mark. A password may hold slashes and at signs of its own. A URL without one may hold another URL, as a proxy's does.
- * Visits each character a few times only: a regular expression would start again at every letter, and take seconds for
- * a long text.
+ * mark. A password may hold slashes and at signs of its own. A URL without a password may hold another URL, as a
+ * proxy's does. Visits each character a few times only: a regular expression would start again at every letter, and
+ * take seconds for a long text.
  */
 function withoutPasswords(text: string): string {
   let struck = "";
@@ -186,10 +186,10 @@ function withoutPasswords(text: string): string {
 }
 
 const urlEnd = /[\s"]/g;
-/** What our own messages show in place of a password. */
+/** Replaces a password in our own messages. */
 const example = "password";
 
-/** Stands for an address of which nothing can be shown. */
+/** Replaces an address of which no part may be shown. */
 export const hiddenEmail = "(hidden)";
 
 /** `ada@example.com` → `a…@e….com`; anything else is hidden completely. */

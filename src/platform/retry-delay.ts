@@ -1,7 +1,7 @@
 import type { Random } from "./random.ts";
 
 export interface RetryPolicy {
-  /** The first attempt counts too. */
+  /** Includes the first attempt. */
   maxAttempts: number;
   /** The longest delay after the first failure; it doubles with each further one. */
   baseDelayMs: number;
@@ -9,8 +9,8 @@ export interface RetryPolicy {
 }
 
 /**
- * How long to wait after the `attempt`th failure (the first is 1), or null when that was the last attempt. Doubles each
- * time; the jitter takes off up to half, so that what failed together is not retried together.
+ * The wait after the `attempt`th failure (the first is 1), or null when that was the last attempt. Doubles each time;
+ * the jitter takes off up to half, so that concurrent failures are not retried together.
  */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, random: Random): number | null {
   if (attempt >= policy.maxAttempts) return null;

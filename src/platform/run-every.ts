@@ -1,7 +1,7 @@
 import type { Log } from "./log.ts";
 
 export interface Loop {
-  /** Runs the next round at once, or right after the current one. */
+  /** Runs the next round now, or right after the current one. */
   nudge(): void;
   /**
    * Milliseconds since the last round ended, reported progress, or the loop was created. Clock changes do not affect
@@ -13,9 +13,9 @@ export interface Loop {
 }
 
 /**
- * Runs a task again and again, never twice at once: `intervalMs` after the last round ended, or at once while the task
- * returns that there is more work. A round that throws is logged and counts as one without more work. A task with long
- * rounds calls `reportProgress` after each of its steps, to show that it does not hang.
+ * Repeats a task without overlap: `intervalMs` after the last round ended, or immediately while the task returns that
+ * there is more work. A round that throws is logged and counts as one without more work. A task with long rounds calls
+ * `reportProgress` after each of its steps, to show that it does not hang.
  */
 export function runEvery(
   { log, name }: { log: Log; name: string },

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { isCronExpression } from "./cron.ts";
 import { parseHeaderPairs } from "./tracing/header-pairs.ts";
 
-/** How the text of an environment variable becomes a value. */
+/** Turns the text of an environment variable into a value. */
 export interface SettingKind<T> {
   schema: z.ZodType<T>;
   /** Completes the sentence "it should be …". */
@@ -97,7 +97,7 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
-/** Mailers know parameters of such a URL, and leave out without a word what is none. Here it has none. */
+/** Mailers know parameters of such a URL, and silently drop unknown ones. Here the URL has none. */
 export const mailServerUrl: SettingKind<string> = (() => {
   const { schema, should } = urlWithScheme(
     ["smtp", "smtps"],
@@ -131,7 +131,7 @@ export const postgresUrl = (example: string): SettingKind<string> => {
   return kind(oneHost.pipe(schema as z.ZodType<string, string>), should);
 };
 
-/** Such as `h1,h2` or `h1:5432,h2:5432`, which libpq takes. */
+/** Matches `h1,h2` or `h1:5432,h2:5432`, which libpq takes. */
 function namesSeveralHosts(text: string): boolean {
   const [, authority = ""] = /^\w+:\/\/([^/?#]*)/.exec(text) ?? [];
   return authority.slice(authority.lastIndexOf("@") + 1).includes(",");
@@ -266,7 +266,7 @@ export const ifSplitByComma =
 const listOrNone = commaList.transform((items) => (items.join() === "none" ? [] : items));
 
 /**
- * Newest first; the word `none` says that there is none, for a file that has to be there. A short or empty secret among
+ * Newest first; the word `none` stands for an empty list, for a file that has to exist. A short or empty secret among
  * them is an error and is never skipped, and an empty text never means none.
  */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>

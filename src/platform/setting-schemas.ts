@@ -12,7 +12,7 @@ export const expected = (what: string): Said => ({
   error: ({ input }) => wrongValue(input, what),
 });
 
-/** Like `expected`, for places where a secret may have been entered by mistake: the value is not shown. */
+/** Like `expected`, for settings in which a secret may have been entered by mistake: the value is not shown. */
 export const shouldHidden = (what: string): Said => ({
   error: ({ input }) => (input === undefined ? wrongValue(input, what) : `should be ${what}`),
 });
@@ -28,7 +28,7 @@ function shown(value: unknown): string {
   return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
 }
 
-/** One of a few names. The error suggests the name that was probably meant. */
+/** One of a few names. The error suggests the nearest name. */
 export const oneOf = <const T extends string>(names: readonly T[]) =>
   z.enum(names as unknown as [T, ...T[]], {
     error: ({ input }) => wrongName(input, names),
@@ -105,8 +105,8 @@ export const ofKind = <const Key extends string, Option extends z.core.$ZodTypeD
   });
 
 /**
- * Where a secret is: the settings contain none, they name the environment variable that holds it (or `<NAME>_FILE`).
- * `prefix` begins every such variable; `settingsVariable` is the one that names the settings.
+ * The place of a secret: settings never contain a secret, they name the environment variable that holds it (or
+ * `<NAME>_FILE`). `prefix` begins every such variable; `settingsVariable` is the one that names the settings.
  */
 export function secretVariable(prefix: string, settingsVariable: string) {
   const said = shouldHidden(

@@ -48,7 +48,7 @@ type ValuesOf<S extends Settings> = {
 export interface ReadSettings<S extends Settings> {
   /** A setting with a problem has its fallback, so that later checks can continue and find more problems. */
   values: ValuesOf<S>;
-  /** One or two sentences for each bad variable: what is wrong and what it should be. */
+  /** One or two sentences for each bad variable: the fault and the expected form. */
   problems: { name: string; text: string }[];
 }
 
@@ -163,15 +163,15 @@ const maxForeignDistance = (name: string): number => (name.length < 12 ? 1 : 2);
  */
 const minOwnLength = 12;
 
-/** Whose a name is. */
+/** Decides which names belong to this program. */
 export interface Naming {
-  /** Of names that are meant for us. */
+  /** Prefixes of names that are meant for this program. */
   readonly prefixes: readonly string[];
   /** Names that people give to a setting by mistake, each with the setting's own. */
   readonly alsoCalled: Readonly<Record<string, string>>;
   /** Names that belong to other programs, or that people choose. */
   readonly ofOthers: RegExp;
-  /** Whether the variable comes from a file of ours, where an unknown name is a mistake sooner than elsewhere. */
+  /** Whether the variable comes from a file of ours, where an unknown name is more likely a mistake than elsewhere. */
   isFromFile(name: string): boolean;
 }
 
@@ -179,10 +179,10 @@ export interface Naming {
 const shownName = /^[A-Z][A-Z0-9_]{0,39}$/;
 
 /**
- * Variables that are set and that nothing reads: those with one of our prefixes, and those whose name is nearly that of
- * an unset secret or of an unset setting with a long name; from a file of ours, those near any unset setting, and all
- * with our prefixes. A misspelling (DATABSE_URL, ALERT_SETTINGS_FILES) would go unnoticed: the program runs, on another
- * database or without those settings. What else stands in the file is named in a warning.
+ * Variables that are set but never read: those with one of our prefixes, and those whose name is nearly that of an
+ * unset secret or of an unset setting with a long name; from a file of ours, those near any unset setting, and all with
+ * our prefixes. A misspelling (DATABSE_URL, ALERT_SETTINGS_FILES) would go unnoticed: the program runs, on another
+ * database or without those settings. All other unknown names in the file are named in a warning.
  */
 export function unknownVariables(
   settings: Settings,

@@ -44,7 +44,9 @@ export interface EmbeddedPostgres {
    * others use it, it keeps running. Idempotent.
    */
   stop(): Promise<void>;
-  /** Like `stop`, and then deletes the data for good when nobody uses the server any more. For demos and tests. */
+  /**
+   * Like `stop`, and then deletes the data permanently when no process uses the server any more. For demos and tests.
+   */
   remove(): Promise<void>;
 }
 
@@ -73,14 +75,16 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
 /**
  * Stops the server of a data directory if no live process uses it, such as after a kill -9 of all of them. Returns true
- * when nobody uses it now.
+ * when no process uses it now.
  */
 export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
   const base = await prepareBase(dataDir);
   return stopIfUnused(await findPlace(base), async () => {});
 }
 
-/** Like `stopAbandonedPostgres`, and then deletes the data for good. False while a live process uses it. For demos. */
+/**
+ * Like `stopAbandonedPostgres`, and then deletes the data permanently. False while a live process uses it. For demos.
+ */
 export async function removeAbandonedPostgres(dataDir: string): Promise<boolean> {
   const place = await findPlace(await prepareBase(dataDir));
   if (!(await stopIfUnused(place, async () => {}))) return false;
@@ -88,7 +92,7 @@ export async function removeAbandonedPostgres(dataDir: string): Promise<boolean>
   return true;
 }
 
-/** How long a start, with its recovery after a crash, may take. */
+/** The time limit of a start, with its recovery after a crash. */
 const startTimeoutMs = 60_000;
 
 async function startOrAttach(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -203,8 +207,8 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
 }
 
 /**
- * The processes that share a server, each as one small file in `<base>/users`. The file of a process that has ended, in
- * whatever way, does not count and is removed. Must run under the lock of `base`.
+ * The processes that share a server, each as one small file in `<base>/users`. The file of a process that has ended
+ * does not count and is removed. Must run under the lock of `base`.
  */
 export interface Registration {
   remove(): Promise<void>;
@@ -216,7 +220,7 @@ async function register(base: string): Promise<Registration> {
   return { remove: () => rm(file, { force: true }) };
 }
 
-/** How many users with a live process are left. */
+/** Counts the users whose process is alive. */
 async function countUsers(base: string): Promise<number> {
   let count = 0;
   const directory = await usersDirectory(base);

@@ -34,7 +34,7 @@ export async function prepareBase(dataDir: string): Promise<string> {
   const base = await realpath(named);
   const { uid } = await stat(base);
   refuseForeign(uid, base);
-  // Whatever the umask, the server's user must be able to pass through. Secret files in it have their own mode.
+  // With any umask, the server's user must be able to pass through. Secret files in it have their own mode.
   if (uid === process.getuid?.()) await chmod(base, 0o755);
   return base;
 }
@@ -108,7 +108,7 @@ async function makeOutside(base: string, account: ServerUser): Promise<string> {
   return root;
 }
 
-/** The server's password, generated once and kept beside the data with mode 600. */
+/** The server's password, generated once and kept next to the data with mode 600. */
 export async function ensurePassword({ base, cluster, isInitialised }: DataPlace): Promise<string> {
   const path = join(base, "password");
   const stored = await readIfExists(path);
@@ -139,7 +139,7 @@ async function ownerOf(cluster: string): Promise<ServerUser> {
 }
 
 /**
- * Who will own the data to be created in `base`: ourselves; for root, the user who owns the directory, or else an
+ * The owner of the data to be created in `base`: ourselves; for root, the user who owns the directory, or else an
  * existing user meant for such purposes.
  */
 async function unprivilegedAccount(base: string): Promise<ServerUser> {

@@ -28,22 +28,22 @@ const defaultSettings: ServerSettings = {
   wal_level: "minimal",
   max_wal_senders: "0",
   max_connections: "100",
-  // After a checkpoint the first change of each page logs the whole page. Costs no memory; the log stays below the
-  // default max_wal_size of 1 GB all the same.
+  // After a checkpoint the first change of each page logs the whole page. Costs no memory; the log still stays below
+  // the default max_wal_size of 1 GB.
   checkpoint_timeout: "15min",
   jit: "off",
   timezone: "UTC",
   log_timezone: "UTC",
 };
 
-/** For how long a server that exits early is started again. */
+/** How long a server that exits early is started again. */
 const retryMs = 5_000;
 const maxLogBytes = 10_000_000;
 
 /**
  * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor the end of our process stops
- * it, and waits until it accepts connections. A server that exits early (its port was taken meanwhile, children of a
- * killed server still hold its memory) is started again for some seconds.
+ * it, and waits until it accepts connections. A server that exits early (its port was taken, children of a killed
+ * server still hold its memory) is started again for some seconds.
  */
 export async function startServer(
   place: DataPlace,
@@ -92,7 +92,7 @@ export async function stopServer(place: DataPlace, timeoutMs: number): Promise<v
 interface SpawnedServer {
   pid: number | undefined;
   hasEnded: boolean;
-  /** Why it could not even be started. */
+  /** The reason why it could not even be started. */
   failure: Error | null;
 }
 
@@ -105,7 +105,7 @@ async function spawnServer(
   const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   // PostgreSQL refuses to start when the id in a stale postmaster.pid now belongs to another process, as often happens
   // in a restarted container. `findRunning` has checked that this process is no server. With this variable PostgreSQL
-  // ignores that id, and still checks that nobody uses the old server's memory.
+  // ignores that id, and still checks that no process uses the old server's memory.
   const stale = await readPostmasterPid(place.cluster);
   const env = { ...serverEnvironment, ...(stale && { PG_GRANDPARENT_PID: String(stale.pid) }) };
   const log = await openLog(place);
@@ -118,7 +118,7 @@ async function spawnServer(
       stdio: ["ignore", log.fd, log.fd],
     });
     child.unref();
-    // Listened to at once: a server that rejects its settings ends within milliseconds.
+    // Attached before anything else: a server that rejects its settings ends within milliseconds.
     const server: SpawnedServer = { pid: child.pid, hasEnded: false, failure: null };
     child.once("exit", () => (server.hasEnded = true));
     child.once("error", (error) => (server.failure = error));

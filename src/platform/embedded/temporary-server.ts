@@ -15,9 +15,9 @@ export interface TemporaryServer {
 }
 
 export interface TemporaryServerOptions {
-  /** Where its directory is made. */
+  /** The directory in which its own is made. */
   parent: string;
-  /** Of the command: letters. Names of its directories begin with it. */
+  /** The command's kind: letters. Names of its directories begin with it. */
   kind: string;
   log: Pick<Log, "info">;
   settings?: ServerSettings;
@@ -51,7 +51,7 @@ export async function startTemporaryServer({
 }
 
 async function removeLeftovers(parent: string, kind: string): Promise<void> {
-  // It has the id of the run's process, so that a later run can tell whether that is still alive.
+  // The name has the id of the run's process, so that a later run can check whether that process is alive.
   const directoryName = new RegExp(`^${kind}-(\\d+)-[0-9a-f]+$`);
   const names = await readdir(parent).catch(() => []);
   for (const name of names) {

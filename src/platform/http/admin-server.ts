@@ -16,7 +16,7 @@ export interface AdminServerParts {
   /** Whether a supervisor may leave the process running. */
   isAlive(): boolean;
   metrics: { contentType: string; text(): Promise<string> };
-  /** Who has it may read the metrics from anywhere; null: who asks from this machine. */
+  /** Its holder may read the metrics from anywhere; null: only this machine may. */
   metricsToken: string | null;
 }
 
@@ -28,7 +28,7 @@ export async function startAdminServer(
   parts: AdminServerParts,
   { host, port }: { host: string; port: number },
 ): Promise<AdminServer> {
-  // Node looks for late connections every half minute unless it is told: so long, idle ones would take all there are.
+  // By default Node checks for late connections only every half minute: in that time, idle ones could take every place.
   const server = createServer({ connectionsCheckingInterval: 1_000 }, (req, res) => answer(parts, req, res));
   server.headersTimeout = 5_000;
   server.requestTimeout = 5_000;
@@ -89,7 +89,7 @@ async function sendMetrics(
   }
 }
 
-/** Whatever a proxy forwards, and a page of a browser under another name, comes from loopback as well. */
+/** Requests that a proxy forwards, or a browser's page under another name sends, come from loopback as well. */
 function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   const isForwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"].some(
     (name) => headers[name] !== undefined,
@@ -100,7 +100,7 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   return isLoopback && !isForwarded && isLoopbackHost(named);
 }
 
-/** Compares hashes, so that the time says nothing of the token or its length. */
+/** Compares hashes, so that the time reveals nothing about the token or its length. */
 function hasToken({ headers }: IncomingMessage, token: string): boolean {
   const [, given] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
   return given !== undefined && timingSafeEqual(hashOf(given), hashOf(token));

@@ -13,15 +13,14 @@ export interface DestinationLists {
   allowedHosts: readonly string[];
   /** May also be reached by http and at loopback and private addresses, but never at metadata or link-local ones. */
   privateHosts: readonly string[];
-  /** Under what both lists stand in the settings, with a dot, for messages. Default: `destinations.` */
+  /** Prefix of both lists in the settings, with a dot, for messages. Default: `destinations.` */
   listsUnder?: string;
 }
 
-/** Every address of a host name. */
 export type ResolveHost = (host: string) => Promise<readonly LookupAddress[]>;
 
 export interface DestinationGuard {
-  /** Why messages must not go to this URL, decided without a DNS lookup; null where they may. */
+  /** The reason why messages must not go to this URL, decided without a DNS lookup; null where they may. */
   refusal(url: URL): string | null;
   /** The same for a host that is not reached by HTTP. */
   hostRefusal(host: string): string | null;
@@ -36,9 +35,9 @@ export interface DestinationGuard {
 const connectTimeoutMs = 10_000;
 
 /**
- * Keeps messages from going where they should not. The host must be on the list in the settings, and the connection is
- * made to the very address that was checked. A name that resolves differently the second time, or an unusual spelling
- * of an address, therefore gains nothing.
+ * Restricts where messages may go. The host must be on the list in the settings, and the connection is made to the very
+ * address that was checked. A name that resolves differently the second time, or an unusual spelling of an address,
+ * therefore gains nothing.
  */
 export function createDestinationGuard(
   { allowedHosts, privateHosts, listsUnder = "destinations." }: DestinationLists,

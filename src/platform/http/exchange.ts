@@ -69,7 +69,7 @@ async function readBody(body: AsyncIterable<Buffer>, maxAnswerBytes: number): Pr
   return Buffer.concat(chunks, bytes);
 }
 
-/** A signal that aborts after a time, or with any of its parents. The caller must `dispose` it. */
+/** A signal that aborts after a time, or when one of its parents does. The caller must `dispose` it. */
 export interface Deadline {
   readonly signal: AbortSignal;
   /** True once the time is up, as opposed to an abort by a parent. */
@@ -103,7 +103,7 @@ export function startDeadline(ms: number, parents: readonly AbortSignal[]): Dead
   };
 }
 
-/** How long an answer asks to wait (`parseRetryAfter`). @param now if the answer has no date */
+/** The wait that an answer asks for (`parseRetryAfter`). @param now if the answer has no date */
 export const retryAfterMsOf = ({ header }: Pick<HttpAnswer, "header">, now: Date): number | null =>
   parseRetryAfter(header("retry-after"), parseHttpDate(header("date") ?? "") ?? now);
 
@@ -111,9 +111,9 @@ export const retryAfterMsOf = ({ header }: Pick<HttpAnswer, "header">, now: Date
 export const longestWaitMs = 3_600_000;
 
 /**
- * How long a `Retry-After` header asks to wait, in milliseconds, an hour at most; null when it is absent or unreadable.
- * Reads both forms of the header, seconds and an HTTP date. A date is measured against the `Date` of the same answer,
- * so that neither clock skew nor a service whose clock was moved changes the wait.
+ * The wait that a `Retry-After` header asks for, in milliseconds, an hour at most; null when it is absent or
+ * unreadable. Reads both forms of the header, seconds and an HTTP date. A date is measured against the `Date` of the
+ * same answer, so that neither clock skew nor a service whose clock was moved changes the wait.
  */
 export function parseRetryAfter(header: string | null, answeredAt: Date): number | null {
   if (header === null) return null;

@@ -5,8 +5,8 @@ import { type ExchangeLimits, type HttpAnswer, exchange } from "./exchange.ts";
 export interface GuardedPost {
   readonly host: string;
   /**
-   * Resolves with the answer, whatever its status. Follows no redirect. Throws `Unanswered`. The path may be a secret and
-   * is never shown.
+   * Resolves with the answer of any status. Follows no redirect. Throws `Unanswered`. The path may be a secret and is
+   * never shown.
    */
   post(body: string | Buffer, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer>;
   /** Ends the connections, also those in use. */

@@ -1,13 +1,13 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 
-/** How long, and how many further bytes, a connection is read after its last answer. */
+/** Limits in time and bytes for reading a connection after its last answer. */
 export interface LingerLimits {
   ms: number;
   bytes: number;
 }
 
-/** As long as a request may take, and more than any body that a proxy lets through without being told to. */
+/** The time of a whole request, and more bytes than a proxy passes by default. */
 export const defaultLinger: LingerLimits = { ms: 5_000, bytes: 64 * 1024 * 1024 };
 
 const lookEveryMs = 50;
@@ -16,10 +16,10 @@ const lastRequest = Symbol("the last request of a connection");
 type Connection = Socket & { [lastRequest]?: IncomingMessage };
 
 /**
- * Lets a sender read the last answer of its connection (`Connection: close`, HTTP/1.0) although it still sends its body.
- * Node closes such a connection as soon as the answer is written; what arrives then is answered with a reset, and a
- * reset takes the answer with it. Here the end is said, and the rest of the body is read and dropped, up to the limits.
- * Call it when the server has its listeners.
+ * Lets a sender read the last answer of its connection (`Connection: close`, HTTP/1.0) although it still sends its
+ * body. Node closes such a connection as soon as the answer is written; later bytes are answered with a reset, and a
+ * reset discards the answer. Here the end is sent, and the rest of the body is read and dropped, up to the limits. Call
+ * it when the server has its listeners.
  */
 export function lingerAfterAnswers(server: Server, limits: LingerLimits = defaultLinger): void {
   for (const event of ["request", "checkContinue", "checkExpectation"]) {
@@ -42,7 +42,7 @@ export function lingerAfterAnswers(server: Server, limits: LingerLimits = defaul
 
 /**
  * Ends the sending side, and destroys the connection once `isRead`, the other side has ended, or a limit is reached.
- * Somebody else must read what arrives.
+ * The caller must read what arrives.
  */
 export function linger(
   socket: Socket,

@@ -4,7 +4,7 @@ import { isIPv6 } from "node:net";
 import { ConfigurationError } from "../errors.ts";
 import { errorCode } from "../postgres/errors.ts";
 
-/** Where to listen, and which settings to name when that fails. */
+/** The address to listen on, and the settings to name when that fails. */
 export interface ListenAddress {
   host: string;
   /** 0 picks a free one. */
@@ -13,7 +13,7 @@ export interface ListenAddress {
   portVariable: string;
 }
 
-/** Listens, or throws `ConfigurationError` that says why it cannot. */
+/** Listens, or throws `ConfigurationError` with the reason. */
 export async function listen(server: Server, address: ListenAddress): Promise<void> {
   server.listen({ host: address.host, port: address.port });
   try {

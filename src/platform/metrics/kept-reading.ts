@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 
-/** How old an answer may be, how long one is waited for, and how soon a failed one is tried again, in milliseconds. */
+/** How old an answer may be, how long to wait for one, and how soon a failed reading is repeated, in milliseconds. */
 export interface ReadingLimits {
   freshMs: number;
   waitMs: number;
@@ -10,8 +10,8 @@ export interface ReadingLimits {
 
 export interface KeptReading<T> {
   /**
-   * What was read at most `freshMs` ago; null where it could not be read in `waitMs`, or failed less than `retryMs` ago.
-   * Many who ask at once share one reading, and one that hangs is never begun a second time.
+   * A reading at most `freshMs` old; null where it took longer than `waitMs`, or failed less than `retryMs` ago.
+   * Concurrent callers share one reading, and one that hangs is never started a second time.
    */
   current(): Promise<T | null>;
   /** Whether the last reading succeeded in time. True before the first. */
@@ -48,7 +48,7 @@ export function createKeptReading<T>(
       .finally(() => (reading = null));
   }
 
-  /** A clock that was set back makes nothing young for longer. */
+  /** A clock that was set back does not keep an answer fresh for longer. */
   function isYounger(atMs: number, limitMs: number): boolean {
     const ageMs = clock.now().getTime() - atMs;
     return ageMs >= 0 && ageMs < limitMs;

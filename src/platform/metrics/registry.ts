@@ -1,15 +1,18 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Log } from "../log.ts";
 
-/** What a metric is, for who reads it. Names, units and types follow Prometheus' and OpenTelemetry's conventions. */
+/**
+ * The description of a metric for its readers. Names, units and types follow Prometheus' and OpenTelemetry's
+ * conventions.
+ */
 export interface Metric {
   name: string;
   type: "counter" | "gauge" | "histogram";
-  /** As its name ends; null where a number has none. */
+  /** The last word of its name; null where a number has no unit. */
   unit: "seconds" | "minor units" | null;
   /** One sentence. */
   help: string;
-  /** By name: all values that there are, or how many there may be. No value comes from outside unbounded. */
+  /** For each label, all of its values, or their greatest number. No value from outside is unbounded. */
   labels: Readonly<Record<string, LabelBound>>;
   /** Upper bounds; of histograms alone. */
   buckets?: readonly number[];
@@ -36,14 +39,16 @@ export interface Metrics extends Exposition {
   read(metric: Metric, read: () => readonly Sample[] | Promise<readonly Sample[]>): void;
   /** Adds a histogram. `observe` takes labels in the order of the metric. */
   histogram(metric: Metric): { observe(value: number, ...labels: string[]): void };
-  /** What is served, as far as each tells itself. */
+  /** The served metrics, as far as each describes itself. */
   described(): { name: string; type: string; help: string }[];
 }
 
 /** Gauges whose names end as those of counters do. The same numbers are there by type. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-/** The metrics of one process, with those of Node and of the process itself. Nothing is shared with another registry. */
+/**
+ * The metrics of one process, with those of Node and of the process itself. It shares no state with another registry.
+ */
 export function createMetrics({ log }: { log: Log }): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -68,7 +73,7 @@ export function createMetrics({ log }: { log: Log }): Metrics {
           } catch (err) {
             log.debug({ err, metric: metric.name }, "a metric could not be read");
           }
-          // From here on nothing is awaited: another scrape would add its samples to these.
+          // No await from here on: another scrape would add its samples to these.
           this.reset();
           // A metric without labels has a sample from the start: that of the last scrape must not stay.
           if (labelNames.length === 0) this.remove();

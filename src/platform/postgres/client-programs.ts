@@ -22,9 +22,9 @@ const versionFolders: readonly (readonly [folder: string, name: RegExp, inside: 
 ];
 
 /**
- * Finds pg_dump and pg_restore for a server: of its own version where they are installed, otherwise of the next one.
- * An older pg_dump refuses a newer server. `folder`: looks there and nowhere else. Throws `ConfigurationError` that says
- * what to install.
+ * Finds pg_dump and pg_restore for a server: of its own version where they are installed, otherwise of the next one. An
+ * older pg_dump refuses a newer server. `folder`: searches only there. Throws `ConfigurationError` that names the
+ * package to install.
  */
 export async function findClientPrograms(serverVersion: number, folder?: string): Promise<ClientPrograms> {
   const wanted = majorOf(serverVersion);
@@ -113,7 +113,7 @@ export const connectionString = (parameters: Readonly<Record<string, string>>): 
     .map(([name, value]) => `${name}='${value.replaceAll(/[\\']/g, String.raw`\$&`)}'`)
     .join(" ");
 
-/** What a program printed, and how it ended. */
+/** A program's output and exit. */
 export interface ProgramEnd {
   code: number | null;
   out: string;

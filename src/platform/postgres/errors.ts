@@ -1,7 +1,7 @@
 import { tallyhook } from "../command-line.ts";
 import { ConfigurationError } from "../errors.ts";
 
-/** What a connection was attempted to, as it may be shown: without the password. */
+/** The target of a connection as it may be shown: without the password. */
 export interface ConnectionTarget {
   host: string;
   port: number;
@@ -10,8 +10,8 @@ export interface ConnectionTarget {
 }
 
 /**
- * Says in one or two sentences why a connection failed and what to do. Decided by the error's code (a system code, an
- * SQLSTATE or one of OpenSSL), never by its text.
+ * Explains in one or two sentences why a connection failed and what to do. Decides by the error's code (a system code,
+ * an SQLSTATE or one of OpenSSL), never by its text.
  */
 export function explainConnectionError(error: unknown, target: ConnectionTarget): string {
   const { host, port, user, database } = target;
@@ -126,7 +126,7 @@ export function withRoleAdvice(error: unknown): unknown {
 export const refusesValues = (error: unknown): boolean => /^(22|54)[0-9A-Z]{3}$/.test(errorCode(error) ?? "");
 
 /**
- * Whether the server refused a row for what is in it: its values, a constraint (23, 44), or a trigger that raised an
+ * Whether the server refused a row for its content: its values, a constraint (23, 44), or a trigger that raised an
  * exception (P0). The same statement without that row may be taken.
  */
 export const refusesRow = (error: unknown): boolean =>

@@ -10,9 +10,9 @@ import { errorCode } from "./errors.ts";
 export interface Blocker {
   /** 0: a prepared transaction, which has no process. */
   pid: number;
-  /** What it calls itself; null where it does not say. */
+  /** Its application name; null where it has none. */
   application: string | null;
-  /** As `pg_stat_activity` has it; null where this role may not see it. */
+  /** From `pg_stat_activity`; null where this role may not see it. */
   state: string | null;
   /** Age of its transaction, and of its last query; null where this role may not see it. */
   transactionMs: number | null;
@@ -21,11 +21,11 @@ export interface Blocker {
 
 export interface LockPatience {
   /**
-   * How long one attempt waits for a lock, and with it everybody who comes after. Less than the server's
-   * deadlock_timeout (1 s), so that in a deadlock with a worker it is the migration that steps back.
+   * How long one attempt waits for a lock, together with all sessions queued behind it. Less than the server's
+   * deadlock_timeout (1 s), so that in a deadlock with a worker the migration gives way.
    */
   lockTimeoutMs: number;
-  /** After this time without the lock it is given up. */
+  /** After this time without the lock the migration gives up. */
   waitMs: number;
   random: Random;
   /** Gets a line for a person, every few seconds while it waits. */
@@ -39,7 +39,7 @@ export const defaultLockPatience: LockPatience = {
   onWait: () => {},
 };
 
-/** Between two attempts all that queued behind the first one gets its turn. */
+/** Between two attempts every session that queued behind the first one gets its turn. */
 const betweenAttempts: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
@@ -48,18 +48,18 @@ const betweenAttempts: RetryPolicy = {
 const lineEveryMs = 5_000;
 
 export interface Waiting {
-  /** Lends another session than the one that waits, to be asked who blocks it. */
+  /** Provides a second session that reads who blocks the waiting one. */
   db: Knex;
-  /** The session that waits. */
+  /** Process id of the waiting session. */
   pid: number;
-  /** What it runs now, for a person; null: nothing yet. */
+  /** Its present statement, for a person; null: none yet. */
   current(): string | null;
   patience: LockPatience;
 }
 
 /**
  * Repeats `attempt` until it gets its locks: after a lock time-out (55P03) or a deadlock (40P01), which must leave
- * nothing behind, it waits with backoff and jitter. Tells `onWait` who holds what it waits for, and how to end them.
+ * nothing behind, it waits with backoff and jitter. Reports to `onWait` the holders of the locks, and how to end them.
  * Throws `UnreachableError` when `waitMs` are over, other errors as they are.
  */
 export async function withLockPatience<T>(waiting: Waiting, attempt: (leftMs: number) => Promise<T>): Promise<T> {
@@ -87,7 +87,7 @@ const isLockConflict = (error: unknown): boolean => ["55P03", "40P01"].includes(
 
 const inTime = (ms: number): string => `in ${durationText(ms)}`;
 
-/** Polls from another session. One that finds no connection free tells nothing, and stops nothing. */
+/** Polls from another session. A poll that gets no connection reports nothing and does no harm. */
 function watchBlockers({ db, pid, current, patience }: Waiting, until: () => string) {
   // Twice within an attempt, at least.
   const everyMs = Math.max(10, Math.min(1_000, patience.lockTimeoutMs * 0.4));
@@ -111,7 +111,7 @@ function watchBlockers({ db, pid, current, patience }: Waiting, until: () => str
       .finally(() => (isAsking = false));
   }, everyMs);
   return {
-    /** The last wait that was seen; null: none was. */
+    /** The last wait that was seen; null: there was none. */
     last: () => last,
     stop: () => clearInterval(timer),
   };
@@ -127,7 +127,7 @@ function gaveUp({ current, patience }: Waiting, last: string | null, tries: numb
   );
 }
 
-/** Who holds what a session waits for: nobody where it waits for nothing. One statement. */
+/** Finds the sessions that hold the locks which a session waits for: none where it does not wait. One statement. */
 async function readBlockers(db: Knex, pid: number): Promise<Blocker[]> {
   const { rows } = await db.raw<{ rows: Blocker[] }>(
     `select b.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as application, a.state,
@@ -142,7 +142,7 @@ async function readBlockers(db: Knex, pid: number): Promise<Blocker[]> {
 
 const longestName = 60;
 
-/** Who they are, and how to end the first, in two sentences. Shows no query: its values may be personal. */
+/** Names the blockers, and how to end the first, in two sentences. Shows no query: its values may be personal. */
 export function describeBlockers(blockers: readonly Blocker[]): string {
   const names = blockers.map(({ pid, application, state, transactionMs, queryMs }) => {
     if (pid === 0) return "a prepared transaction (pg_prepared_xacts)";

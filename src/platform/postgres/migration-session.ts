@@ -14,9 +14,9 @@ export interface MigrateOptions extends Partial<LockPatience> {
   watcher?: MigrationWatcher;
 }
 
-/** Is told of each step of a migration while it runs, as a rehearsal needs. */
+/** Receives each step of a migration while it runs, as a rehearsal needs. */
 export interface MigrationWatcher {
-  /** After a statement, before its transaction commits. `run` asks on the same connection. */
+  /** After a statement, before its transaction commits. `run` queries on the same connection. */
   ran(step: MigrationStep, run: Run): Promise<void>;
   /** The locks of the steps before are released. */
   released(): void;
@@ -29,7 +29,7 @@ export interface MigrationStep {
   /** Its first words. */
   statement: string;
   ms: number;
-  /** By itself, outside a transaction. */
+  /** It runs by itself, outside a transaction. */
   isOnline: boolean;
 }
 
@@ -48,7 +48,9 @@ export interface MigrationSession {
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
   /** `withLockPatience` for this connection. */
   patiently<T>(attempt: (leftMs: number) => Promise<T>): Promise<T>;
-  /** Names what is done meanwhile, for who waits, and tells the watcher; `run` is of the connection that does it. */
+  /**
+   * Names the step for waiting sessions' reports, and notifies the watcher; `run` belongs to the connection that works.
+   */
   step<T>(step: Omit<MigrationStep, "ms">, run: Run, work: () => Promise<T>): Promise<T>;
   watcher: MigrationWatcher | undefined;
   lockTimeoutMs: number;
@@ -69,8 +71,8 @@ export async function withMigrationSession(
   let current: string | null = null;
   try {
     await holdLock(run, patience);
-    // Operators limit statements so that none blocks others for long; a migration must run to its end. What it would
-    // make others wait for has a limit of its own.
+    // Operators limit statements so that none blocks others for long; a migration must run to its end. The locks that
+    // others wait for have a limit of their own.
     await run(setLimits(`case name when 'lock_timeout' then '${patience.lockTimeoutMs}' else '0' end`));
     const { rows } = await run<{ pid: number }>("select pg_backend_pid() as pid");
     const waiting = { db, pid: rows[0]?.pid ?? 0, current: () => current, patience };

@@ -20,7 +20,7 @@ export interface Schema {
   ownObjects: readonly URL[];
 }
 
-/** What `migrateToLatest` did, as file names. */
+/** File names of the work that `migrateToLatest` did. */
 export interface Migrated {
   applied: string[];
   replaced: string[];
@@ -33,7 +33,7 @@ export interface PendingMigration {
   isOnline: boolean;
 }
 
-/** `migrations/` beside `src/`, or `dist/migrations/` beside `dist/src/`: the same depth in both. */
+/** `migrations/` next to `src/`, or `dist/migrations/` next to `dist/src/`: the same depth in both. */
 export const migrationsFolder = new URL("../../../migrations/", import.meta.url);
 export const ownMigrationsFolder = new URL("own/", migrationsFolder);
 /** The merchant's files begin with it, so that their numbers never collide with ours. */
@@ -46,9 +46,9 @@ const ledger = "tallyhook_migrations";
  * files build on; online files that none builds on come last. An online file is recorded when its last statement is
  * done, and begins again from its first after a crash.
  *
- * A lock that it does not get within half a second it asks for again later, from the start of the transaction, so that
- * nobody queues behind it for longer (`LockPatience`). No other limit applies. One process migrates at a time, under an
- * advisory lock that ends with its connection; the next finds nothing to do. Idempotent. Throws `ConfigurationError`
+ * A lock that is not free within half a second is requested again later, from the start of the transaction, so that no
+ * session queues behind it for longer (`LockPatience`). No other limit applies. One process migrates at a time, under
+ * an advisory lock that ends with its connection; the next finds nothing to do. Idempotent. Throws `ConfigurationError`
  * with file and line where a statement is refused, and when a newer version has migrated the database;
  * `UnreachableError` when it does not get a lock in time.
  */
@@ -162,7 +162,7 @@ async function applyOnline(session: MigrationSession, { name, file }: NumberedFi
     const isRepeated = statement.comments.includes("repeat");
     const once = (): Promise<number> =>
       session.patiently(async (leftMs) => {
-        // It waits for other transactions to end, and nobody waits for it: no attempt is cut short.
+        // It waits for other transactions to end, and none waits for it, so no attempt is cut short.
         const limitMs = /\bconcurrently\b/i.test(statement.text) ? leftMs : session.lockTimeoutMs;
         await session.run(`set lock_timeout = ${Math.ceil(limitMs)}`);
         await dropInvalidIndex(session.run, statement);
@@ -208,7 +208,7 @@ export async function newerMigrations(db: Knex, migrations: URL = migrationsFold
   return unknownMigrations(await appliedMigrations(db, migrations), migrations);
 }
 
-/** Those that this version does not know, without the merchant's. */
+/** Migrations that this version does not know, without the merchant's. */
 export async function unknownMigrations(
   names: readonly string[],
   migrations: URL = migrationsFolder,
@@ -217,17 +217,17 @@ export async function unknownMigrations(
   return names.filter((name) => !known.has(name) && !name.startsWith(ownPrefix));
 }
 
-/** A migration that this version does not know, and beside which it must not run. */
+/** A migration that this version does not know and must not run with. */
 export interface RefusingMigration {
   name: string;
-  /** The migration that a program has to know to run beside it. */
+  /** The migration that a program has to know to run with it. */
   needs: string;
 }
 
 /**
- * Applied migrations of a newer version that took away what this one may need: they name, by a line `-- needs NAME`, a
- * migration that this version does not know either. All others only add, so processes of this version go on beside them
- * (docs/upgrading.md). Only reads.
+ * Applied migrations of a newer version that removed something this one may need: they name, by a line `-- needs NAME`,
+ * a migration that this version does not know either. All others only add, so processes of this version keep running
+ * with them (docs/upgrading.md). Only reads.
  */
 export async function refusingMigrations(db: Knex, migrations: URL = migrationsFolder): Promise<RefusingMigration[]> {
   if (!(await tableExists(db, ledger))) return [];
@@ -240,7 +240,7 @@ export async function refusingMigrations(db: Knex, migrations: URL = migrationsF
   return rows.filter(({ name, needs }) => !name.startsWith(ownPrefix) && !known.has(name) && !known.has(needs));
 }
 
-/** The migration that a program has to know to run beside this file: its line `-- needs NAME`. */
+/** The migration that a program has to know to run with this file: its line `-- needs NAME`. */
 const neededBy = (text: string): string | null => /^-- needs (\d{4}_\w+)$/m.exec(text)?.[1] ?? null;
 
 interface NumberedFile extends PendingMigration {
@@ -260,7 +260,6 @@ async function numberedFiles(folder: URL, prefix: string): Promise<NumberedFile[
 }
 
 interface NextFiles {
-  /** For the next transaction. */
   now: NumberedFile[];
   /** The online file after them. */
   online: NumberedFile | null;
@@ -268,7 +267,7 @@ interface NextFiles {
   later: number;
 }
 
-/** What comes next of pending files in their order. Online files that none builds on leave the way free. */
+/** The next of the pending files, in their order. Online files that none builds on block nothing. */
 function nextFiles(pending: readonly NumberedFile[]): NextFiles {
   const at = pending.findIndex(({ isOnline }) => isOnline);
   const now = at < 0 ? [...pending] : pending.slice(0, at);
@@ -314,9 +313,7 @@ export async function appliedMigrations(db: Knex, migrations: URL = migrationsFo
   return [...text.matchAll(/'(\d{4}_\w+)'/g)].map(([, name]) => name ?? "");
 }
 
-/**
- * What tells this database from all others: when it was first migrated, to the microsecond. Its copies have the same.
- */
+/** The identity of this database: when it was first migrated, to the microsecond. Its copies have the same. */
 export async function databaseName(db: Knex): Promise<string> {
   const { rows } = await db.raw<{ rows: [{ name: string | null }] }>(
     `select extract(epoch from min(applied_at))::text as name from ${ledger}`,

@@ -13,11 +13,10 @@ const weekMs = 7 * dayMs;
  */
 export interface NumberedTables {
   schema: string;
-  /** In the schema. */
   sequence: string;
-  /** The first one dates the numbers. */
+  /** The dates of the first table date the numbers. */
   tables: readonly [string, ...string[]];
-  /** Of the first table. */
+  /** A column of the first table. */
   dateColumn: string;
   /** Held by the one process that changes their partitions. An arbitrary fixed number of their own. */
   lock: number;
@@ -37,7 +36,7 @@ export interface Span {
 const leastNumbers = 10_000_000;
 const weeksOfNumbers = 4;
 const spansAhead = 2;
-/** The next partition begins after a week, unless so few numbers are left that this one is full at once. */
+/** The next partition begins after a week, unless so few numbers are left that this one is full immediately. */
 const fewNumbers = 100_000;
 
 export interface SpanFacts {
@@ -56,8 +55,9 @@ export interface SpanPlan {
 }
 
 /**
- * Which partitions of numbers to make, and whether to go on to the next one: after a week, or where the present numbers
- * have none. It must be there already: numbers go on at once, while a new partition shows when it is committed.
+ * Plans which partitions of numbers to make, and whether to move to the next one: after a week, or where the present
+ * numbers have none. The next one must exist already: numbers move immediately, while a new partition is visible only
+ * after its commit.
  */
 export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: Date): SpanPlan {
   const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
@@ -81,7 +81,7 @@ export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: D
 
 const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
 
-/** What was done to partitions, as their names. */
+/** Names of the partitions that were made and dropped. */
 export interface PartitionChanges {
   created: string[];
   dropped: string[];
@@ -121,7 +121,7 @@ export function partitionSteps(
   };
 }
 
-/** Makes partitions ahead and goes on to the next one every week (`planSpans`). A step. Returns the new names. */
+/** Makes partitions ahead and moves to the next one every week (`planSpans`). A step. Returns the new names. */
 export async function advanceSpans(trx: Knex.Transaction, numbered: NumberedTables, now: Date): Promise<string[]> {
   const { schema, sequence } = numbered;
   const spans = await readSpans(trx, numbered);
@@ -145,9 +145,9 @@ export async function advanceSpans(trx: Knex.Transaction, numbered: NumberedTabl
 }
 
 /**
- * Goes on in a new partition, above every number that was given out since then in a database that is lost, so that none
- * means two things: whoever kept a number waits for a higher one. Such a database went on to the next partition each
- * week. Needs a transaction, while nobody takes numbers.
+ * Moves to a new partition, above every number that a lost database may have given out since then, so that no number
+ * has two meanings: a consumer that kept a number waits for a higher one. Such a database moved to the next partition
+ * each week. Needs a transaction, while no session takes numbers.
  */
 export async function skipLostNumbers(
   trx: Knex.Transaction,
@@ -182,8 +182,8 @@ async function readLastNumber(db: Knex, { schema, sequence }: NumberedTables): P
 }
 
 /**
- * SQL of the condition that a number is in a span. Who reads a partition by it, and not by its name, needs no right but
- * that on the table. Say it of each table of a join: PostgreSQL does not infer it.
+ * SQL of the condition that a number is in a span. A role that reads a partition by it, and not by its name, needs only
+ * the right on the table. State it for each table of a join: PostgreSQL does not infer it.
  */
 export const isInSpan = (column: string, { from, to }: Span): string =>
   Number.isFinite(from) ? `${column} >= ${from} and ${column} < ${to}` : `${column} < ${to}`;
@@ -224,7 +224,7 @@ export async function readSpans(db: Knex, { schema, tables: [table] }: NumberedT
     .sort((a, b) => a.from - b.from);
 }
 
-/** Whether the numbers have gone on to a later span, and the span's last row is dated before `oldest`. */
+/** Whether the numbers have moved to a later span, and the span's last row is dated before `oldest`. */
 export async function isOld(db: Knex, numbered: NumberedTables, span: Span, oldest: Date): Promise<boolean> {
   if ((await readLastNumber(db, numbered)) + 1 < span.to) return false;
   const last = await dateIn(db, numbered, span, "last");
@@ -242,7 +242,7 @@ export async function isThereAndOld(
   return isThere && (await isOld(trx, numbered, span, oldest));
 }
 
-/** Whether there are partitions for the numbers that come next. */
+/** Whether partitions exist for the next numbers. */
 export interface SpanHealth {
   /** Partitions after the present one. */
   spansAhead: number;
@@ -250,7 +250,7 @@ export interface SpanHealth {
   isOverflowing: boolean;
 }
 
-/** Reads it. Two statements. */
+/** Two statements. */
 export async function readSpanHealth(db: Knex, numbered: NumberedTables): Promise<SpanHealth> {
   const last = await readLastNumber(db, numbered);
   const spans = await readSpans(db, numbered);

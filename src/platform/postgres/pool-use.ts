@@ -5,7 +5,7 @@ import type { Pool } from "pg";
 export interface PoolUse {
   used: number;
   idle: number;
-  /** Who waits for a connection. */
+  /** Number of callers waiting for a connection. */
   waiting: number;
   most: number;
 }
@@ -22,7 +22,7 @@ export function useOfKnex(db: Knex): PoolUse {
   };
 }
 
-/** What of knex's pool has no type of knex's. */
+/** The part of knex's pool that knex's types leave out. */
 interface TarnPool {
   max: number;
   numUsed(): number;

@@ -12,14 +12,14 @@ const keepAliveDelayMs = 10_000;
 
 export interface DatabaseOptions extends Pick<OwnSettings, "statementTimeoutMs"> {
   url: string;
-  /** Every caller of a pooled URL must say so. */
+  /** Every caller of a pooled URL must set this. */
   pooling?: Pooling | undefined;
   poolMax: number;
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
   /**
    * When a statement's connection receives nothing for this time, both are abandoned. Must exceed the time that any
-   * statement needs to its first row. For processes that run for ever; unlimited by default.
+   * statement needs to its first row. For long-running processes; unlimited by default.
    */
   receiveTimeoutMs?: number;
   log?: Log;
@@ -56,7 +56,7 @@ export function createDatabase(options: DatabaseOptions): Knex {
     log: knexLog(log),
   });
   if (pooling === "transaction") {
-    // Where knex takes the class of its clients from.
+    // Knex reads the class of its clients from here.
     (db.client as { driver: Pick<typeof pg, "Client"> }).driver = {
       Client: transactionPooledClient(own),
     };
@@ -73,7 +73,7 @@ interface WatchedClient {
 
 /**
  * After a failover without a disconnect (a lost machine, a moved address), the operating system keeps sending to the
- * old server for a quarter of an hour. A statement that waits too long abandons its connection; `distrust` then handles
+ * old server for a quarter of an hour. A statement that waits too long drops its connection; `distrust` then handles
  * the pool's others, each of which would cost the same wait again. An idle connection may be silent: it may hold a
  * lock.
  */
@@ -169,7 +169,7 @@ export function createPool(options: PoolOptions): pg.Pool {
   // Between connect() and release() the pool does not listen; an error event without a listener is fatal.
   pool.on("connect", (client) => client.on("error", () => {}));
   pool.on("connect", (client) => {
-    // The pool drops a client that was used so often when it is released: nothing is cut off.
+    // The pool drops such a client when it is released, so nothing is cut off.
     onReadOnly(client as unknown as WatchedClient, () => {
       (client as unknown as { _poolUseCount: number })._poolUseCount = Number.POSITIVE_INFINITY;
     });
@@ -183,7 +183,7 @@ export function createPool(options: PoolOptions): pg.Pool {
 
 /**
  * Sent as a statement, since a pooler's start-up message takes neither a statement time-out nor a search path. A commit
- * survives a crash, whatever server, database or role are set to, unless the pool allows losing it.
+ * survives a crash under any setting of server, database or role, unless the pool allows losing it.
  */
 const applyOwnSettings = async (client: pg.ClientBase, own: OwnSettings): Promise<void> =>
   void (await client.query(setInSession(own)));

@@ -16,7 +16,7 @@ import { transactionPooledClient } from "./transaction-pooling.ts";
 export interface ReachableOptions {
   /** The setting to name in the message. */
   variable?: string;
-  /** For everything together: name look-up, connecting, logging in, the queries. */
+  /** Limit for everything together: name look-up, connecting, logging in, the queries. */
   timeoutMs?: number;
   /** As in `DatabaseOptions`. */
   pooling?: Pooling | undefined;
@@ -29,7 +29,7 @@ const reachableWithinMs = 6_000;
  * including the start of its process. Also waits that long for a server that is starting or recovering. Throws
  * `UnreachableError`, or `ConfigurationError` when the URL is wrong, the server too old, the database not in UTF8, the
  * session without the settings that it needs, or a pooler shares server connections between transactions and `pooling`
- * does not say so. The message names the variable and the server, and never shows the password.
+ * is not set. The message names the variable and the server, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
   const { variable = "DATABASE_URL", timeoutMs = reachableWithinMs, pooling } = options;
@@ -142,7 +142,7 @@ async function withProbe(
  * Whether a pooler between here and the server lends a server connection to one client per transaction, as PgBouncer
  * does in the modes "transaction" and "statement". Then a server process that serves a client still connected also
  * serves another one, or a busy pooler gives the client another process. A server that is reached directly reports its
- * own process id, which settles the question at once.
+ * own process id, which settles the question immediately.
  */
 async function isLentToOthers(
   client: pg.Client,

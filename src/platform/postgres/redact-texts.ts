@@ -4,9 +4,7 @@ import { sqlArray } from "./values.ts";
 
 /** A column in which people write, such as the reason of an act. */
 export interface TextColumn {
-  /** With its schema. */
   table: string;
-  /** The column that tells its rows apart. */
   key: string;
   column: string;
 }

@@ -49,11 +49,11 @@ interface RecordedObject extends LiveObject {
 }
 
 /**
- * Replaces the functions, views and triggers whose file has changed, and those that somebody changed or dropped by
- * hand. Drops those that no file defines any more. Files run in their order. An object that keeps its arguments and
- * columns is replaced in place, so that grants and dependent objects of others stay. Returns the names of the files
- * that were run. Idempotent. Throws `ConfigurationError` where an object must be dropped and an object that is not ours
- * depends on it; the message names that one. Needs the migration's transaction.
+ * Replaces the functions, views and triggers whose file has changed, and those that were changed or dropped by hand.
+ * Drops those that no file defines any more. Files run in their order. An object that keeps its arguments and columns
+ * is replaced in place, so that grants and dependent objects of others stay. Returns the names of the files that were
+ * run. Idempotent. Throws `ConfigurationError` where an object must be dropped and a foreign object depends on it; the
+ * message names the foreign one. Needs the migration's transaction.
  */
 export async function replaceObjects(
   trx: Knex.Transaction,
@@ -92,8 +92,8 @@ export async function replaceObjects(
 }
 
 /**
- * Names of files whose objects were never made, or were made from an older text. A newer text than the file's is that
- * of a newer version, beside which this one may run until it is replaced. Only reads.
+ * Names of files whose objects were never made, or were made from an older text. A newer text than the file's belongs
+ * to a newer version, which this one may run with until it is replaced. Only reads.
  */
 export async function pendingObjects(db: Knex, files: readonly SqlFile[]): Promise<string[]> {
   const recorded = new Map((await readRecord(db)).map((each) => [each.file, each.file_sha256]));
@@ -217,7 +217,7 @@ const schemasOf = (objects: readonly SchemaObject[]): string[] => [
   ...new Set([...migratedSchemas, ...objects.map(schemaOf)]),
 ];
 
-/** Refuses a file that defines nothing, and an object that two files define. */
+/** Refuses a file without a definition, and an object that two files define. */
 function refuseEmptyOrRepeated(files: readonly SqlFile[], recorded: readonly RecordedObject[], owner: Owner): void {
   const makers = new Map(recorded.filter((each) => each.owner !== owner).map((each) => [nameOf(each), each.file]));
   for (const file of files) {

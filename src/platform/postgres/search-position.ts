@@ -6,7 +6,7 @@ interface Dated {
 
 /**
  * A position before every row that is dated at that time or later, among rows whose dates grow nearly as their numbers
- * do. Searches by halves, some 40 look-ups, so that no index by date is needed.
+ * do. Searches by halves, some 40 reads, so that no index by date is needed.
  *
  * @param until the last number
  * @param firstAfter the first row with a higher number; null where there is none

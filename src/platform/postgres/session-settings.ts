@@ -1,12 +1,12 @@
 /**
- * The PostgreSQL session settings that decide what our statements mean and how their results are written, in the form
- * that PostgreSQL shows. Server, database and role may each set others, so every connection of ours brings its own, or
+ * The PostgreSQL session settings that decide the meaning of our statements and the form of their results, spelled as
+ * PostgreSQL shows them. Server, database and role may each set others, so every connection of ours brings its own, or
  * every transaction does (transaction-pooling.ts).
  *
  * Not here: settings that change how long a statement takes or how much it may use, never its result (timeouts,
- * planner, memory, jit, parallel workers). They are the operator's to set. So is `default_transaction_read_only`:
- * whoever sets it means it. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in
- * pool.ts. Locale formats (`lc_numeric`, …) have no effect: our patterns do not use them.
+ * planner, memory, jit, parallel workers). The operator sets them, and `default_transaction_read_only` too, which is
+ * respected. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in pool.ts. Locale
+ * formats (`lc_numeric`, …) have no effect: our patterns do not use them.
  */
 export const transactionSettings = {
   // The format of times: the driver reads no other, and returns null instead.
@@ -31,7 +31,7 @@ export const transactionSettings = {
   xmloption: "content",
 } as const;
 
-/** With those that say how later transactions begin, and when a session ends. */
+/** `transactionSettings`, with those that decide how later transactions begin and when a session ends. */
 export const sessionSettings = {
   ...transactionSettings,
   // Code that waits for a lock and then reads again relies on it; a stricter level fails with 40001 on every conflict.
@@ -43,13 +43,13 @@ export const sessionSettings = {
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Settings of one pool, beside those above. */
+/** Settings of one pool, in addition to those above. */
 export interface OwnSettings {
   /** Schema in which unqualified names are looked up: letters and underscores. */
   searchPath?: string;
   /** The server cancels a statement after this time (57014). */
   statementTimeoutMs?: number;
-  /** Whether a commit survives a crash of the server. Without it, server, database and role decide. */
+  /** Whether a commit survives a crash of the server. Left out: server, database and role decide. */
   commits?: "durable" | "may be lost";
 }
 
@@ -90,16 +90,16 @@ const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 const inSet = (name: string, value: string): string => (name === "search_path" ? value : literal(value));
 
 /**
- * What shares the server's connections between here and the server. `transaction`: a pooler that lends them by the
- * transaction. Without it, a connection has a session of its own.
+ * A pooler between here and the server. `transaction`: it lends server connections by the transaction. Left out: each
+ * connection has a session of its own.
  */
 export type Pooling = "transaction";
 
 /**
  * A URL for connecting with these settings. They travel in `options` of the start-up message, so they hold before the
- * first statement, cost no round trip, and come with every new connection. They follow options that the URL has
- * already, and win. Not through a pooler that lends by the transaction: it would refuse or drop them, and each
- * transaction brings its own. Never throws, whatever the URL is.
+ * first statement, cost no round trip, and come with every new connection. They come after the URL's own options, and
+ * win. Not through a pooler that lends by the transaction: it would refuse or drop them, and each transaction brings
+ * its own. Never throws, for any URL.
  */
 export function withSessionSettings(url: string, pooling?: Pooling, own: OwnSettings = {}): string {
   if (pooling === "transaction") return url;
@@ -131,18 +131,18 @@ export interface SessionState {
   settings: Settings;
 }
 
-/** Only a superuser may set it, so a connection cannot bring it along. */
+/** Only a superuser may set it, so a connection cannot set it itself. */
 const triggersRun = { session_replication_role: "origin" } as const;
 
-/** Transactions that begin with their settings need none of the session that concern later ones. */
+/** Settings that a session needs: transactions that bring their own settings need none for later ones. */
 export const neededSettings = (pooling?: Pooling): Settings => ({
   ...(pooling === "transaction" ? transactionSettings : sessionSettings),
   ...triggersRun,
 });
 
 /**
- * Why a session cannot be used, and what to do about it, for a person; null where all is right. A pooler between here
- * and the server may have dropped what the connection brought.
+ * The reason why a session cannot be used, and the remedy, for a person; null where it is usable. A pooler between here
+ * and the server may have dropped the connection's settings.
  */
 export function problemOfSession({ user, database, settings }: SessionState, needed: Settings): string | null {
   const wrong = Object.entries(needed).filter(([name, value]) => settings[name] !== value);

@@ -28,7 +28,7 @@ export async function readSqlFile(url: URL): Promise<SqlFile> {
 /** Runs a text without bindings, in a transaction or on a connection. */
 export type Run = <Row = unknown>(sql: string) => Promise<{ rows: Row[]; rowCount: number | null }>;
 
-/** Statements for `db`, which is a transaction, or on a connection of its pool. */
+/** Runs statements on `db`, which is a transaction, or on a connection of its pool. */
 export const runOn =
   (db: Knex, connection?: unknown): Run =>
   async (sql) => {
@@ -43,7 +43,7 @@ export async function runSqlFile(trx: Knex.Transaction, file: SqlFile): Promise<
   await runStatement(runOn(trx), file, { text: file.text, offset: 0 });
 }
 
-/** A login that lacks a privilege or may only read is not the file's fault (`withRoleAdvice` says what to do). */
+/** A login that lacks a privilege or may only read is not the file's fault (`withRoleAdvice` has the remedy). */
 const faultsOfLogin: readonly string[] = ["42501", "25006"];
 /** A lock that another session holds is not the file's fault either. */
 const faultsOfOthers: readonly string[] = ["55P03", "40P01"];

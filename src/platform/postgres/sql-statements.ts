@@ -1,4 +1,3 @@
-/** One statement of a file. */
 export interface SqlStatement {
   /** From its first word to before its semicolon. */
   text: string;
@@ -45,7 +44,7 @@ export function splitStatements(text: string): SqlStatement[] {
   return found;
 }
 
-/** By how much the last word changes the depth of blocks in the body of a function of the SQL standard. */
+/** The change of depth that the last word makes among the blocks in the body of a function of the SQL standard. */
 function depthChange(words: readonly string[], depth: number): number {
   const [last, before] = [words.at(-1), words.at(-2)];
   if (last === "atomic" && before === "begin" && words[0] === "create") return 1;

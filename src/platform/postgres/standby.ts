@@ -10,23 +10,24 @@ export interface StandbyPair {
 
 /** How far a standby is behind its primary. */
 export interface Replay {
-  /** What was committed on the primary before this time, by the primary's clock, can be read on the standby. */
+  /** Everything committed on the primary before this time, by the primary's clock, can be read on the standby. */
   until: Date;
-  /** From `until` to the primary's clock; 0 where nothing was left to replay. */
+  /** From `until` to the primary's clock; 0 where the replay was complete. */
   lagMs: number;
-  /** What the primary has written and the standby has not replayed. */
+  /** WAL that the primary has written and the standby has not replayed. */
   lagBytes: number;
 }
 
 /**
- * Reads how far the standby is, at the least: a snapshot taken later shows more. Throws `ConfigurationError` where it is
- * no standby of this primary, `UnreachableError` where its lag cannot be told now. Two statements, three where the
- * standby is ahead of the first answer.
+ * Reads how far the standby is, at the least: a snapshot taken later shows more. Throws `ConfigurationError` where it
+ * is no standby of this primary, `UnreachableError` where its lag is unknown. Two statements, three where the standby
+ * is ahead of the first answer.
  */
 export async function readReplay({ primary, standby }: StandbyPair): Promise<Replay> {
   const first = await readState(primary.db);
   const behind = await readState(standby.db);
-  // A standby never has what its primary has not written. Meanwhile both went on, so the primary is asked once more.
+  // A standby is never ahead of its primary, but both moved between the two statements, so the primary is read once
+  // more.
   const ahead = behind.position > first.position ? await readState(primary.db) : first;
   const names = { primary: primary.variable, standby: standby.variable };
   const problem = pairProblem({ primary: ahead, standby: behind }, names);
@@ -39,7 +40,7 @@ export async function readReplay({ primary, standby }: StandbyPair): Promise<Rep
   );
 }
 
-/** What a server says of itself. */
+/** A server's own report of its state. */
 export interface ServerState {
   /** The same on a primary and all its standbys. */
   system: string;
@@ -48,7 +49,7 @@ export interface ServerState {
   isStandby: boolean;
   /** The server's clock. */
   at: Date;
-  /** In bytes of WAL: what is on disk; of a standby, what is replayed. */
+  /** In bytes of WAL: written to disk; on a standby, replayed. */
   position: bigint;
   /** When the last transaction that a standby replayed was committed; null if there is none since its start. */
   replayedAt: Date | null;
@@ -77,7 +78,7 @@ async function readState(db: Knex): Promise<ServerState> {
 
 type Pair<T> = Readonly<Record<"primary" | "standby", T>>;
 
-/** Why reading from the one does not tell of the other, and what to do; null where it does. */
+/** The reason why the standby's state does not describe the primary, and the remedy; null where it does. */
 export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair<string>): string | null {
   const toPrimary = `Point ${names.primary} at the primary, and ${names.standby} at a standby of it.`;
   const otherwise = `Point it at a standby of the server of ${names.primary}, or leave it out to read from the primary.`;
@@ -108,7 +109,7 @@ export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair
   return null;
 }
 
-/** Null where the lag cannot be told. */
+/** Null where the lag is unknown. */
 export function replayOf(primary: ServerState, standby: ServerState): Replay | null {
   if (standby.position >= primary.position) return { until: primary.at, lagMs: 0, lagBytes: 0 };
   if (standby.replayedAt === null) return null;
@@ -119,7 +120,7 @@ export function replayOf(primary: ServerState, standby: ServerState): Replay | n
   };
 }
 
-/** What keeps a standby from catching up, and what to do; empty where nothing is known to. */
+/** The obstacles that keep a standby from catching up, each with a remedy; empty where none is known. */
 function advice({ isPaused, isReceiving }: Pick<ServerState, "isPaused" | "isReceiving">): string {
   if (isPaused) return "Its replay is paused: select pg_wal_replay_resume() on it.";
   if (!isReceiving) {
@@ -135,7 +136,7 @@ export async function lagAdvice(standby: Knex): Promise<string> {
 
 /**
  * True for a statement that a standby has cancelled because it held up the replay. The transaction has to be repeated
- * as a whole. Meant for transactions that read, which nothing else fails with these codes.
+ * as a whole. For read-only transactions, in which these codes have no other cause.
  */
 export function isRecoveryConflict(error: unknown): boolean {
   const code = errorCode(error);

@@ -3,9 +3,9 @@ import { type OwnSettings, setInTransaction } from "./session-settings.ts";
 
 /**
  * A class of clients for a pooler that lends its server connections by the transaction (PgBouncer: `pool_mode =
- * transaction`), so that nothing outlives a transaction. Every transaction begins with its settings, whatever server,
- * database and role are set to, and a statement outside of one gets one of its own. No statement has a name: on the next
- * server connection, the name would stand for nothing, or for the statement of another client. Statements of one client
+ * transaction`), so no session state outlives a transaction. Every transaction begins with its own settings, over those
+ * of server, database and role, and a statement outside of one gets one of its own. No statement has a name: on the
+ * next server connection, the name would be unknown, or belong to another client's statement. Statements of one client
  * run one after another.
  */
 export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client {
@@ -14,7 +14,7 @@ export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client
   return class TransactionPooledClient extends pg.Client {
     #previous: Promise<unknown> = Promise.resolve();
 
-    /** As that of the driver: returns a promise, or calls back. */
+    /** Like the driver's: returns a promise, or calls back. */
     override query(asked: string | pg.QueryConfig, ...more: unknown[]): never {
       const { name: _, ...query } = typeof asked === "string" ? { text: asked } : { ...asked };
       const values = more.find((each) => Array.isArray(each));
@@ -44,7 +44,10 @@ export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client
       }
     }
 
-    /** One message, with what follows in the text. Where the settings are refused, the transaction is not begun. */
+    /**
+     * Sends one message, together with the text after it. Where the settings are refused, the transaction does not
+     * begin.
+     */
     async #begin(text: string): Promise<unknown> {
       const [, begin = "", rest = ""] = /^([^;]*);?(.*)$/s.exec(text) ?? [];
       const isolated = hasIsolation.test(begin) ? begin : `${begin} isolation level read committed`;

@@ -26,7 +26,7 @@ export async function inTransaction<T>(
   }
 }
 
-/** What ends a transaction, whatever role, database and server are set to. */
+/** Limits that end a transaction under any setting of role, database and server. */
 export interface TransactionLimits {
   statementMs: number;
   /** Longest wait for one lock; null: that of role and database. */
@@ -59,7 +59,7 @@ export async function limitTransaction(trx: Knex.Transaction, limits: Transactio
  * whole tables. Waits for locks stay as they are. One statement, the first that may.
  */
 export async function liftLimits(trx: Knex.Transaction): Promise<void> {
-  // Not every version has each of them.
+  // Some versions lack some of them.
   await trx.raw(
     `select set_config(name, '0', true) from pg_settings
      where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
@@ -83,7 +83,7 @@ const [maxTries, maxLockTries] = [5, 25];
 
 /**
  * Repeats a whole transaction that failed because of a concurrent one. A lock time-out (55P03) is not repeated unless
- * the caller `waitsForLocks`: it has waited already, and whatever shares its transaction waits with it.
+ * the caller `waitsForLocks`: it has already waited, and so has everything in its transaction.
  */
 export async function retryOnConflict<T>(
   { random }: { random: Random },

@@ -18,11 +18,11 @@ function element(value: string | number | boolean | null): string {
 
 const suspect = /[\u0000\ud800-\udfff]/;
 
-/** Text that Postgres accepts. Checks first whether anything may need to be replaced, since almost nothing does. */
+/** Text that Postgres accepts. Checks first whether a replacement may be needed, which is rare. */
 export function storable(text: string): string {
   return suspect.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
 
-/** JSON that `jsonb` accepts, whatever its texts hold. For small values: every text is checked. */
+/** JSON with only texts that `jsonb` accepts. For small values: every text is checked. */
 export const storableJson = (value: unknown): string =>
   JSON.stringify(value, (_key, each: unknown) => (typeof each === "string" ? storable(each) : each));

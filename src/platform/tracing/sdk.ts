@@ -22,9 +22,9 @@ export interface TracingSettings {
   endpoint: string;
   /** Sent with each export; see `parseHeaderPairs`. */
   headers: string | null;
-  /** Where OTEL_SERVICE_NAME is not set. */
+  /** Used where OTEL_SERVICE_NAME is not set. */
   serviceName: string;
-  /** What no other deployment has: ids of spans are derived from it. */
+  /** Unique to this deployment: ids of spans are derived from it. */
   deployment: string;
 }
 
@@ -106,7 +106,7 @@ class GivenOrRandomIds implements IdGenerator {
 
 const notExported = "spans could not be exported: the traces have gaps, and nothing else is affected";
 
-/** What the SDK says, which may quote the other side's answer. */
+/** Receives the SDK's messages, which may quote the other side's answer. */
 function diagnostics(warn: RateLimitedWarnings) {
   const nothing = (): void => {};
   const tell =
@@ -122,7 +122,7 @@ function diagnostics(warn: RateLimitedWarnings) {
   };
 }
 
-/** An error that the SDK reports is JSON with a stack: its message says enough. */
+/** An error that the SDK reports is JSON with a stack: its message is enough. */
 function reasonOf(said: unknown): string {
   if (said instanceof Error) return said.message;
   if (typeof said !== "string") return "";

@@ -13,8 +13,8 @@ export interface RunningTracing {
 const flushMs = 2_000;
 
 /**
- * Loads the SDK and exports spans from now on, in the background: nothing ever waits for an export, and what does not
- * fit into the queue is dropped. Once in a process at a time.
+ * Loads the SDK and exports spans from now on, in the background: no work waits for an export, and spans that do not
+ * fit into the queue are dropped. At most one at a time in a process.
  */
 export async function startTracing(
   { log, clock }: { log: Log; clock: Clock },

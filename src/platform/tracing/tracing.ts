@@ -14,15 +14,18 @@ import { redactSecrets, shortenedTo } from "../redaction.ts";
 
 /**
  * Spans by OpenTelemetry's interface alone. The SDK that exports them is loaded by `startTracing`, and only where it is
- * set; until then `isTracing` is false, and whoever makes spans asks that first, so that nothing is paid for none.
+ * set; until then `isTracing` is false, and code that makes spans checks it first, so that disabled tracing costs
+ * nothing.
  */
 
 let deployment: string | null = null;
 
-/** Whether spans go anywhere. */
+/** Whether spans are exported. */
 export const isTracing = (): boolean => deployment !== null;
 
-/** For `startTracing` alone. @param name what no other deployment has: derived ids depend on it; null: no more spans */
+/**
+ * Only for `startTracing`. @param name unique to the deployment, since derived ids depend on it; null: no more spans
+ */
 export function switchTracing(name: string | null): void {
   deployment = name;
 }
@@ -30,7 +33,7 @@ export function switchTracing(name: string | null): void {
 /** Any longer text of an attribute is cut. */
 const maxText = 255;
 
-/** What a span tells: names of the semantic conventions where they have one, else `tallyhook.…`. */
+/** Attributes of a span: names of the semantic conventions where they have one, else `tallyhook.…`. */
 export type Facts = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
 export interface NewSpan {
@@ -40,13 +43,13 @@ export interface NewSpan {
   links?: readonly (SpanContext | null)[];
   /** Default: now. */
   startedAt?: Date;
-  /** Its ids, if others have to know them before it is made, or without being told: a `derivedContext`. */
+  /** Its ids, if others must know them before the span exists, or without communication: a `derivedContext`. */
   identity?: SpanContext;
   /** Part of the span in which it begins. Otherwise it is the root of a trace of its own. */
   isPart?: boolean;
 }
 
-/** The SDK's own limit, above which it drops links and says so each time. */
+/** The SDK's own limit, above which it drops links and warns each time. */
 export const maxLinks = 128;
 
 const kinds = {
@@ -79,7 +82,7 @@ export function startSpan(
   }
 }
 
-/** @param failure why it failed, in words without data of anybody; null: it did not */
+/** @param failure why it failed, in words without personal data; null: it did not */
 export function endSpan(span: Span | null, failure: string | null = null, facts: Facts = {}): void {
   if (span === null) return;
   span.setAttributes(attributesOf(facts));
@@ -92,7 +95,7 @@ export function endSpan(span: Span | null, failure: string | null = null, facts:
 
 /**
  * Runs the work with the span as the active one: its log lines name it, and spans that are a part of it find it. So do
- * timers and loops that it begins, for ever: begin them outside of it.
+ * timers and loops that it starts, as long as they run: start them outside of it.
  */
 export const withinSpan = <T>(span: Span | null, work: () => T): T =>
   span === null ? work() : context.with(trace.setSpan(context.active(), span), work);
@@ -108,20 +111,20 @@ function attributesOf(facts: Facts): Attributes {
   return attributes;
 }
 
-/** Cut first, since the work is for each span and the text anybody's: nothing here should hold a secret. */
+/** Cuts first, since the text has any length and every span is redacted: no text here should hold a secret. */
 const boundedText = (text: string): string => redactSecrets(shortenedTo(text, maxText)).toWellFormed();
 
 let nextIds: SpanContext | null = null;
 
-/** For the SDK's generator of ids: those that the span being made was given; null: it is to make them. */
+/** Read by the SDK's generator of ids: the ids given to the span being made; null: the generator makes them. */
 export const idsOfNextSpan = (): SpanContext | null => nextIds;
 
-/** What a span can be derived from: the event's bytes, its number, a message. One word, for ever. */
+/** Sources of a derived span: the event's bytes, its number, a message. These words never change. */
 type Derived = "webhook" | "apply" | "alert";
 
 /**
- * The ids of the one span of this deployment that stands for a thing, known to whoever knows the thing. So nothing has
- * to be stored or handed on to link to it. Pure but for the deployment's name.
+ * The ids of this deployment's one span for a thing. Any code that knows the thing can compute them and link to the
+ * span; nothing is stored or passed on.
  */
 export function derivedContext(of: Derived, thing: string): SpanContext {
   const hex = hash("sha256", JSON.stringify(["tallyhook", deployment, of, thing]), "hex");
@@ -139,8 +142,8 @@ export const webhookContext = (raw: Buffer): SpanContext => derivedContext("webh
 export const appliedContext = (seq: number): SpanContext => derivedContext("apply", String(seq));
 
 /**
- * Reads a header or a stored text in the form of W3C Trace Context. Null for anything that is not exactly one. Of a
- * later version, only the parts that the first one has are read, as the standard says.
+ * Reads a header or a stored text in the form of W3C Trace Context. Null for anything that is not exactly one. In a
+ * later version, only the parts of the first one are read, as the standard says.
  */
 export function parseTraceparent(text: unknown): SpanContext | null {
   if (typeof text !== "string" || text.length > maxText) return null;
@@ -159,7 +162,7 @@ export function parseTraceparent(text: unknown): SpanContext | null {
 
 const traceparentForm = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** As `parseTraceparent` reads it. */
+/** Writes the form that `parseTraceparent` reads. */
 export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${(traceFlags & 1).toString().padStart(2, "0")}`;
 
