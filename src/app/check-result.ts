@@ -3,10 +3,10 @@ import { withRoleAdvice } from "../platform/postgres/errors.ts";
 
 export interface CheckResult {
   check: string;
-  /** `advice`: nothing is wrong, and something could be better. */
+  /** `advice`: all is right, but could be better. */
   status: "ok" | "advice" | "warning" | "failed" | "skipped";
   detail: string;
-  /** What to do about it. */
+  /** The action that fixes it. */
   remedy: string | null;
 }
 

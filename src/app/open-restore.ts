@@ -4,18 +4,18 @@ import { UnreachableError } from "../platform/errors.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
 import { liftLimits, tryLock } from "../platform/postgres/transactions.ts";
 
-// A database that was filled from a backup looks whole, and would tell people again what they were told. So it is marked
-// before the first row, and unmarked in the transaction that notes what is known. A schema, since the restore wants a
-// database without a table.
+// A database that was filled from a backup looks complete, and would send people again what they already received. So
+// it is marked before the first row, and unmarked in the transaction that notes what the lost system had sent. A
+// schema, since the restore wants a database without a table.
 const mark = "tallyhook_open_restore";
 
 /** Held by the one restore into a database that is at work. An arbitrary fixed number. */
 const restoreLock = 7_255_011_952;
 
 /**
- * Does the work of a restore while no other one into the database is at work: a database that pg_restore fills looks
+ * Runs a restore's work unless another restore into the database is running: a database that pg_restore fills looks
  * empty until it commits. An open transaction on a connection of its own holds the lock until the work has ended, so
- * `url` leads past a pooler. Throws `UnreachableError` where another one is at work, and what the work throws.
+ * `url` leads past a pooler. Throws `UnreachableError` where another one is running, and what the work throws.
  */
 export async function aloneInRestore<T>(url: string, work: () => Promise<T>): Promise<T> {
   const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook restore" });
@@ -53,18 +53,18 @@ export async function beginRestore(db: Knex): Promise<boolean> {
   return true;
 }
 
-/** Unmarks it. Idempotent. */
+/** Removes the mark. Idempotent. */
 export async function endRestore(db: Knex): Promise<void> {
   await db.raw(`drop schema if exists ${mark}`);
 }
 
-/** Whether a restore was begun and what it has to note was not noted. One statement. */
+/** Whether a restore began whose notes were never written. One statement. */
 export async function isRestoreOpen(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ open: boolean }] }>("select to_regnamespace(?) is not null as open", [mark]);
   return rows[0].open;
 }
 
-/** What to do about it. */
+/** The advice for an open restore. */
 export const openRestore =
   "A restore of this database ended before it had noted what people were told: they would be told again. Run " +
   `"${tallyhook("restored --taken-at TIME --ran-until TIME")}", or make the database again and restore again ` +

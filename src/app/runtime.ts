@@ -29,8 +29,8 @@ export interface Runtime {
   /** Starts the embedded server, or checks that the configured one answers. Throws `UnreachableError`. */
   databaseUrl(): Promise<string>;
   /**
-   * Past a pooler, for what needs a session of its own; where there is none, `databaseUrl`. Checks that it reaches the
-   * same database, and throws as `databaseUrl` does.
+   * The URL past a pooler, for work that needs a session of its own; where there is none, `databaseUrl`. Checks that it
+   * reaches the same database, and throws as `databaseUrl` does.
    */
   directUrl(): Promise<string>;
   db(): Promise<Knex>;
@@ -41,7 +41,7 @@ export interface Runtime {
   reportsStandby(): Promise<Knex>;
   /** Every pool that was opened, at this moment. */
   poolUse(): readonly { name: string; use: PoolUse }[];
-  /** Has `poolUse` tell of a pool that is not the runtime's own. */
+  /** Makes `poolUse` report a further pool. */
   watchPool(name: string, use: () => PoolUse): void;
   /** The inbox's own pool, so that a hung connection of it does not block other work. */
   inboxPool(): Promise<Pool>;
@@ -59,13 +59,13 @@ export interface Runtime {
 /** The most connections that each pool of a process opens. The queue has its own pool (queue/backend.ts). */
 export const poolSizes = { database: 8, inbox: 2 } as const;
 
-/** How long one flush of the inbox may take before senders are told to retry. */
+/** How long one flush of the inbox may take before senders get a 503. */
 const flushTimeoutMs = 5_000;
 
 export interface RuntimeSettings {
   /** Applies to the pool's connections; see `DatabaseOptions`. Default: unlimited. */
   statementSilenceLimitMs?: (config: Config) => number;
-  /** The database as the process that started this one reaches it. It is neither started nor looked for again. */
+  /** The database URL of the parent process. It is neither started nor searched for again. */
   databaseUrl?: string;
   /** The machine's clock, where it is not to be the true one. */
   wallClock?: Clock;
@@ -143,7 +143,7 @@ export function createRuntime(
       max: poolSizes.inbox,
       applicationName: "tallyhook inbox",
       connectTimeoutMs: flushTimeoutMs,
-      // Longer than the flush's own limit, at which everything waiting for the flush is refused at once.
+      // Longer than the flush's own limit, at which every event waiting for the flush is refused.
       statementTimeoutMs: flushTimeoutMs + 250,
       queryTimeoutMs: flushTimeoutMs + 500,
       log,
@@ -229,7 +229,7 @@ async function makeEncryption(config: Config, secrets: Secrets): Promise<Encrypt
 /** The key that every sandbox accepts from the start (docs/sandbox.md). */
 export const sandboxApiKey = "svc_test_sk_sandbox";
 
-/** Where the service is: the configured one, otherwise the sandbox on this machine. */
+/** The location of the service: the configured one, otherwise the sandbox on this machine. */
 export function serviceLocation(config: Config, secrets: Secrets): { baseUrl: string; apiKey: string } {
   if (config.service.kind === "remote" && secrets.serviceApiKey !== null) {
     return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { SecretsContext } from "../core/receiver/list-secrets.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** What lists and changes secrets. */
+/** Dependencies for listing and changing secrets. */
 export async function secretsContextOf(runtime: Runtime, db: Knex): Promise<SecretsContext> {
   const { config, secrets, wallClock } = runtime;
   return {

@@ -3,8 +3,8 @@ import { startTracing } from "../platform/tracing/start-tracing.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * Exports spans until the runtime ends, where OTEL_EXPORTER_OTLP_ENDPOINT is set; else nothing of it is loaded. To be
- * called before what makes spans is started, so that it ends after that. The database must be migrated.
+ * Exports spans until the runtime ends, where OTEL_EXPORTER_OTLP_ENDPOINT is set; else its SDK is not loaded. Call it
+ * before the code that makes spans starts, so that it ends after it. The database must be migrated.
  */
 export async function runTracing(
   runtime: Pick<Runtime, "config" | "secrets" | "log" | "wallClock" | "db" | "onClose">,

@@ -9,13 +9,13 @@ import { commandActor, parsePerson, scriptActor } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
-/** How a command line gives one field: `<id>`, or `--note <text>`. */
+/** The command-line form of a field: `<id>`, or `--note <text>`. */
 interface Taken {
   flags: string;
   says: string;
-  /** What is given where the option is not; absent: what the act has. */
+  /** The value without the option; absent: the act's own default. */
   default?: string;
-  /** The act's text for what was typed; undefined: there can be none. Absent: the same text. */
+  /** Translates the typed text for the act; undefined: impossible. Absent: the same text. */
   means?(typed: string): string | undefined;
 }
 
@@ -27,19 +27,19 @@ export interface ActCommand<Deps, Input, Done> {
   act: CommandAct<Deps, Input, Done>;
   name: string;
   description: string;
-  /** Fields in the order of help. One without flags is what it is where nothing was typed. */
+  /** Fields in the order of help. A field without flags takes its default where nothing was typed. */
   takes: { readonly [Name in keyof Input]?: Taken };
-  /** `person`: a name is asked for where the system knows none; `script`: the record has the system's user then. */
+  /** `person`: asks for a name where the system knows none; `script`: records the system's user then. */
   by: { who: "person" | "script"; says: string };
-  /** Opened before anything else is done. `options`: those that the command has besides the act's fields. */
+  /** Opened first. `options`: those of the command in addition to the act's fields. */
   deps(runtime: Runtime, options: Readonly<Record<string, unknown>>): Promise<Deps>;
   /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. May refuse. */
   ask?(deps: Deps, input: Input): Promise<{ question: string; decidedOn: string | null }>;
-  /** What to print. */
+  /** The text to print. */
   say(done: Done, told: { input: Input; actor: Actor; deps: Deps }): string;
-  /** What `--json` prints; absent: there is no such option. */
+  /** The value that `--json` prints; absent: there is no such option. */
   json?(done: Done): unknown;
-  /** What helps where it was refused. */
+  /** Hints for a refusal. */
   hints?: Partial<Record<Refusal, Hint<Deps, Input>>>;
 }
 

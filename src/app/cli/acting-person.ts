@@ -5,7 +5,7 @@ import { UsageError } from "../../platform/errors.ts";
 
 const longest = 100;
 
-/** Parses the name of the person who acts, as `--by` gives it. It is kept for the record. */
+/** Parses the name of the acting person in `--by`. It goes into the record. */
 export function parsePerson(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > longest || /\p{Cc}/u.test(name)) {
@@ -32,7 +32,7 @@ export function systemUser(sudoUser: string | undefined): SystemUser {
   return { name, sudoUser: sudoUser ?? null };
 }
 
-/** Who acts by a command, for the record: whom `--by` names, otherwise `requirePerson`. */
+/** The actor of a command, for the record: the person in `--by`, otherwise `requirePerson`. */
 export const commandActor = ({ user }: { user(): SystemUser }, by: string | undefined): Actor => ({
   accountId: null,
   name: by ?? requirePerson(user()),
@@ -41,7 +41,7 @@ export const commandActor = ({ user }: { user(): SystemUser }, by: string | unde
 });
 
 /**
- * The same for a command that scripts call and that asks nobody for a name: where the system knows no person, the record
+ * The actor of a command that scripts call and that never asks for a name: where the system knows no person, the record
  * has its user.
  */
 export function scriptActor({ user }: { user(): SystemUser }, by: string | undefined): Actor {
@@ -63,8 +63,8 @@ export const findPerson = ({ name, sudoUser }: SystemUser): string | null =>
   [sudoUser, name].find((each) => each !== null && isPerson(each)) ?? null;
 
 /**
- * The person who runs the command: whoever called `sudo`, otherwise the system's user. Throws `UsageError` if neither
- * is a person, so that no record says `root`.
+ * The person who runs the command: the caller of `sudo`, otherwise the system's user. Throws `UsageError` if neither is
+ * a person, so that no record says `root`.
  */
 export function requirePerson(user: SystemUser): string {
   const person = findPerson(user);

@@ -6,7 +6,7 @@ import type { CliContext } from "./context.ts";
 
 /**
  * Asks for a secret, which the terminal does not show. Without a terminal it is the first line of standard input, so
- * that it never stands in a command line. Throws `UsageError` after Ctrl-C and where nothing comes.
+ * that no command line holds it. Throws `UsageError` after Ctrl-C and for an empty input.
  */
 export async function askSecret(
   { stdin, stderr }: Pick<CliContext, "stdin" | "stderr">,

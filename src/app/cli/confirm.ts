@@ -5,8 +5,8 @@ import type { CliContext } from "./context.ts";
 type Terminal = Pick<CliContext, "stdin" | "stderr">;
 
 /**
- * For a command that must not run without a confirmation. Throws `UsageError` if nobody can answer, so that a script
- * learns that it needs `--yes` before any long work starts.
+ * For a command that must not run without a confirmation. Throws `UsageError` without a terminal, so that a script
+ * fails for lack of `--yes` before any long work starts.
  */
 export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
   if (stdin.isTTY) return;
@@ -17,7 +17,7 @@ export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
 
 /**
  * Asks a question that ends in a question mark and returns after "y" or "yes". Throws `UsageError` after any other
- * answer, after Ctrl-C and at the end of input: nothing was done. The question goes to standard error, so that standard
+ * answer, after Ctrl-C and at the end of input: no work was done. The question goes to standard error, so that standard
  * output holds only the result.
  */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<void> {

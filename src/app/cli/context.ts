@@ -9,14 +9,13 @@ import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../conf
 import { type Runtime, type RuntimeSettings, createRuntime } from "../runtime.ts";
 import { type SystemUser, systemUser } from "./acting-person.ts";
 
-/** What a command may use of its process. */
+/** The parts of its process that a command may use. */
 export interface CliContext {
-  /** Of this program. */
   readonly version: string;
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly stdin: NodeJS.ReadStream;
-  /** The system user that runs the command, for records of who did something. */
+  /** The system user that runs the command, for records of its acts. */
   user(): SystemUser;
   /** Reads the environment and the `.env` file of the current directory, once. Throws `ConfigurationError`. */
   loaded(): LoadedConfig;
@@ -28,7 +27,7 @@ export interface RuntimeOptions extends RuntimeSettings {
   /** Overrides LOG_LEVEL. A command that prints results logs warnings only, to standard error. */
   logLevel?: LogLevel;
   loaded?: LoadedConfig;
-  /** True where the merchant's code runs, whose console is its own. */
+  /** True where the merchant's code runs, which may use the console. */
   leavesConsole?: boolean;
 }
 

@@ -6,9 +6,9 @@ import { untilSignal } from "./until-signal.ts";
 const lookEveryMs = 500;
 
 export interface Followed<T> {
-  /** What is there already. */
+  /** The rows that exist at the start. */
   first: readonly T[];
-  /** What came since the last look, in order, and whether to look again at once. */
+  /** Reads the rows that came since the last poll, in order; `more`: poll again immediately. */
   look(): Promise<{ rows: readonly T[]; more: boolean }>;
   lineOf(row: T): string;
   signal: AbortSignal;
@@ -23,7 +23,7 @@ export function followSignal({ stdout }: Pick<CliContext, "stdout">): AbortSigna
 }
 
 /**
- * Prints what is there and then what comes, one a line, until the signal. Looks every half second, and waits while the
+ * Prints existing rows and then new ones, one a line, until the signal. Polls every half second, and waits while the
  * database is unreachable. At most one page is held in memory.
  */
 export async function printAsItComes<T>(

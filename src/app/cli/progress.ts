@@ -53,8 +53,8 @@ const lineEveryMs = 10_000;
 const minAnnouncedWaitMs = 3_000;
 
 /**
- * A bar on a terminal; elsewhere a plain line now and then. The total is the number of rows in the mirror, so it may
- * grow. A wait is announced at once, with its end and how to shorten it.
+ * A bar on a terminal; elsewhere an occasional plain line. The total is the number of rows in the mirror, so it may
+ * grow. A wait is announced immediately, with its end and how to shorten it.
  */
 export function createReconcileProgress(out: NodeJS.WriteStream, options: ProgressOptions): ReconcileProgress {
   const { clock, isQuiet } = options;
@@ -102,7 +102,7 @@ function createLines(clock: Clock): TextOf {
     const { slicesDone, slices, pages, rows, doubtful } = progress;
     const walked = `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}`;
     const state = `${walked}, ${doubtful}`;
-    // The rate falls while nothing moves, which is no news.
+    // During a wait the rate falls, which is no news.
     if (now < nextLineAt || state === told) return null;
     nextLineAt = now + lineEveryMs;
     told = state;

@@ -4,8 +4,7 @@ import { exitCodes } from "../../platform/errors.ts";
 export const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Waits for one of `stopSignals`. A second signal ends the process at once: whoever asks twice does not want to wait,
- * and no acknowledged event is lost by it.
+ * Waits for one of `stopSignals`. A second signal ends the process immediately, without losing an acknowledged event.
  */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

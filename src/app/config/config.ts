@@ -38,7 +38,7 @@ export interface Config {
     readonly scheme: SignatureSchemeName;
     readonly toleranceSeconds: number;
   };
-  /** Where an event's body holds the parts of the envelope. */
+  /** Paths to the parts of the envelope in an event's body. */
   readonly eventPlaces: Readonly<EnvelopePaths>;
   readonly receiver: {
     readonly host: string;
@@ -46,7 +46,7 @@ export interface Config {
     readonly maxBodyBytes: number;
     readonly maxConnections: number;
   };
-  /** Health and metrics of a process. `port` null: that of its kind (main/metrics/serve-metrics.ts). */
+  /** Health and metrics of a process. `port` null: the default of its kind (main/metrics/serve-metrics.ts). */
   readonly admin: { readonly host: string; readonly port: number | null };
   /** A worker drops a database connection whose statement has sent no byte for this long. */
   readonly databaseSilenceSeconds: number;
@@ -62,7 +62,7 @@ export interface Config {
     readonly publicUrl: string | null;
     /** Proxies before it that add to X-Forwarded-For. */
     readonly proxies: number;
-    /** A proxy that names who signed in; its secret is `Secrets.proxySecret`. */
+    /** A proxy that names the signed-in person; its secret is `Secrets.proxySecret`. */
     readonly proxySignIn: { readonly header: string; readonly peers: readonly string[] } | null;
     /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
     readonly oidc: {
@@ -80,7 +80,7 @@ export interface Config {
   readonly dataDir: string;
   /**
    * `environment`: `secrets.encryptionKey`; `local`: a key made in `dataDir` (embedded defaults only, see
-   * encryption.ts); `none`: nothing can be encrypted, since every machine would have a different key.
+   * encryption.ts); `none`: encryption is impossible, since every machine would have a different key.
    */
   readonly encryptionKey: "environment" | "local" | "none";
   /** IANA name: the zone of day cut-offs and of the nightly run. */
@@ -97,7 +97,7 @@ export interface Config {
   };
   /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
   readonly reportsMaxLagSeconds: number;
-  /** Where a month is closed by another person than the one who prepared it (reports/close/four-eyes.ts). */
+  /** Where a month must be closed by another person than the one who prepared it (reports/close/four-eyes.ts). */
   readonly closeFourEyes: "dashboard" | "always" | "off";
   /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
@@ -107,7 +107,7 @@ export interface Config {
   readonly handlersDir: string | null;
   /** An absolute path. Null: every rule is on and alerts go to the log only. */
   readonly alerts: { readonly settingsFile: string | null };
-  /** An absolute path. Null: nothing is forwarded. */
+  /** An absolute path. Null: forwarding is off. */
   readonly forward: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
   /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
@@ -115,7 +115,6 @@ export interface Config {
 }
 
 export interface ReportMail {
-  /** A cron expression, in `timeZone`. */
   readonly cron: string;
   readonly to: readonly string[];
   /**
@@ -144,16 +143,16 @@ export interface Secrets {
   readonly previousEncryptionKeys: readonly string[];
   readonly smtpUrl: string | null;
   readonly tracingHeaders: string | null;
-  /** By the names of their variables, ALERT_…, to which the channels in the alert settings refer. */
+  /** Keyed by variable name, ALERT_…, as the channels in the alert settings refer to them. */
   readonly alertSecrets: Readonly<Record<string, string | null>>;
-  /** By the names of their variables, FORWARD_…, to which the destinations refer. */
+  /** Keyed by variable name, FORWARD_…, as the destinations refer to them. */
   readonly forwardSecrets: Readonly<Record<string, string | null>>;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
   readonly secrets: Secrets;
-  /** To be printed, not fatal: where settings come from, and unknown variables with our prefixes. */
+  /** Printed, not fatal: where settings come from, and unknown variables with our prefixes. */
   readonly warnings: readonly string[];
   /** Every setting, as people may see it. */
   readonly settings: readonly SettingInForce[];
@@ -185,14 +184,14 @@ function showSdk(environment: Environment): void {
 const readText: ReadFile = (file) => readFileSync(file, "utf8");
 
 /**
- * Turns the environment into a frozen configuration. Creates, opens and contacts nothing; it reads only the files that
- * `…_FILE` variables name. Throws one `ConfigurationError` that lists every bad variable, what is wrong with it and
- * what it should be. The error never shows a secret.
+ * Turns the environment into a frozen configuration. Has no side effects; reads only the files that `…_FILE` variables
+ * name. Throws one `ConfigurationError` that lists every bad variable with its fault and its expected form. The error
+ * never shows a secret.
  */
 export function loadConfig(
   env: Environment = process.env,
   readFile: ReadFile = readText,
-  /** What of `env` comes from no `.env` file. */
+  /** The part of `env` that comes from no `.env` file. */
   own: Environment = env,
 ): LoadedConfig {
   const { values, problems: wrong } = readSettings(settings, env, readFile);
@@ -336,7 +335,7 @@ function encryptionKeySource(key: string | null, database: Config["database"]): 
   return database === "embedded" ? "local" : "none";
 }
 
-/** As a URL has it. */
+/** The host as written in a URL. */
 const urlHost = (host: string): string => (isIPv6(host) ? `[${host}]` : host.toLowerCase());
 
 function explain(problems: readonly string[]): string {

@@ -21,7 +21,7 @@ const secretsHead = `# ==== Secrets: each from a file of its own, or by its name
 
 interface Line {
   value: string;
-  /** What the setting means here, where that is not what it means elsewhere. */
+  /** The meaning of the setting here, where it differs. */
   about?: string;
 }
 
@@ -58,7 +58,7 @@ const inCompose: Readonly<Record<string, Line>> = {
   },
 };
 
-/** What Compose and its files read, and no process of ours. */
+/** Variables that only Compose and its files read. */
 const ofComposeAlone = [
   { name: "SECRETS_DIR", value: "./secrets", about: "Where the files with the secrets are." },
   {
@@ -107,7 +107,7 @@ const outsideCompose: ReadonlySet<string> = new Set([
   // docker-compose.alerts.yml and docker-compose.forward.yml have them, with a value that fits the container.
   "ALERT_SETTINGS_FILE",
   "FORWARD_SETTINGS_FILE",
-  // For who has a collector of traces (docs/tracing.md).
+  // For operators with a collector of traces (docs/tracing.md).
   "OTEL_EXPORTER_OTLP_ENDPOINT",
   "OTEL_SERVICE_NAME",
   "OTEL_RESOURCE_ATTRIBUTES",

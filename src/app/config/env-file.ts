@@ -87,7 +87,7 @@ function refuseForeign(path: string, file: Stats): void {
   const user = process.geteuid?.();
   if (user === undefined) return;
   const trusted = new Set([user, 0, statSync(dirname(resolve(path))).uid]);
-  // The link's owner must be trusted too: whoever made the link chose the file.
+  // The link's owner must be trusted too, since that user chose the file.
   const foreign = [lstatSync(path).uid, file.uid].find((uid) => !trusted.has(uid));
   if (foreign !== undefined) {
     throw new ConfigurationError(

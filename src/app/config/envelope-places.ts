@@ -14,7 +14,7 @@ const names: Readonly<Record<string, keyof EnvelopePaths>> = {
 /** Keys joined by dots. */
 const place = /^[^.\s]+(\.[^.\s]+)*$/;
 
-/** Where the parts of an event are in its body. A part that is not named is at its default place. */
+/** Paths to the parts of an event in its body. A part that is not named is at its default path. */
 export const envelopePlaces: SettingKind<Readonly<EnvelopePaths>> = {
   schema: z.string().transform((text, context): EnvelopePaths => {
     const places = { ...defaultEnvelopePaths };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Role, isRole, roleNames } from "../people/permissions.ts";
 import type { SettingKind } from "../../platform/setting-kinds.ts";
 
-/** Which roles the members of the company's groups have. */
+/** The roles for members of the company's groups. */
 export const groupRoles: SettingKind<Readonly<Record<string, readonly Role[]>>> = {
   schema: z.string().transform((text, context) => {
     const byGroup = new Map<string, Role[]>();

@@ -1,14 +1,14 @@
 import { redactSecrets } from "../../platform/redaction.ts";
 import type { Environment, Setting } from "../../platform/settings.ts";
 
-/** A setting as people may see it. */
+/** A setting as shown to people. */
 export interface SettingInForce {
   name: string;
   isSecret: boolean;
   /** Null: it is not set, and there is no default. Of a secret that is set: "set". */
   value: string | null;
   source: "environment" | ".env" | "file" | "default";
-  /** What holds where nothing is set; null: nothing. */
+  /** The value in force where the setting is not set; null: none. */
   fallback: string | null;
   /** Completes the sentence "it should be …". */
   should: string;

@@ -57,5 +57,5 @@ const linked = (text: string): string =>
           .replaceAll(" ", "-")})`,
   );
 
-/** Of what Markdown would take for its own. */
+/** Escapes Markdown's own characters. */
 const escaped = (text: string): string => text.replaceAll("*", "\\*");

@@ -375,7 +375,7 @@ export const settings = {
   ...sandbox,
 } as const;
 
-/** How people find them: every setting has one topic. */
+/** The topics of the settings page: every setting has one. */
 export const topics: readonly {
   title: string;
   settings: Readonly<Record<string, Setting<unknown>>>;
@@ -398,10 +398,10 @@ export type Values = ReadSettings<typeof settings>["values"];
 /** Variables with these prefixes are meant for Tallyhook. */
 export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_", "DASHBOARD_"];
 
-/** Of variables with secrets by any name that the user chose. */
+/** Prefixes of variables with secrets, whose names the user chooses. */
 export const secretPrefixes = { alerts: "ALERT_", forward: "FORWARD_" } as const;
 
-/** What a `.env` file calls a setting that has another name. */
+/** Other names of a setting in a `.env` file. */
 export const alsoCalled: Readonly<Record<string, string>> = {
   METRICS_HOST: "ADMIN_HOST",
   METRICS_PORT: "ADMIN_PORT",

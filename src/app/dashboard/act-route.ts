@@ -8,12 +8,12 @@ import { type PageDeps, PageError, type PageRequest, type Route } from "./route.
 /** The door of an act on the dashboard: where a form leads to. */
 export interface ActRoute<Deps, Input, Done> {
   act: Act<Deps, Input, Done>;
-  /** With the names of fields in it: `/alerts/:alert/acknowledge`. The other fields are the form's. */
+  /** Has fields' names in it: `/alerts/:alert/acknowledge`. The other fields come from the form. */
   path: string;
   deps(deps: PageDeps, request: PageRequest): Deps | Promise<Deps>;
   /** Fields that the door gives itself. */
   given?: Partial<Input>;
-  /** The page to look at again where it was refused. */
+  /** The page to return to after a refusal. */
   back(input: Input): string;
   /** Shows the current state, where it differs from the one that the form was filled in on. */
   now?(now: unknown, deps: PageDeps, request: PageRequest): Html | Promise<Html>;
@@ -29,8 +29,8 @@ const statuses: Readonly<Record<Refusal, number>> = {
 };
 
 /**
- * The route of an act. Answers 400 for a field that is no such value, 404, 409 with what is there now, and otherwise
- * leads back with a notice. A form that does not say what it was decided on is outdated.
+ * The route of an act. Answers 400 for an invalid field, 404, 409 with the present state, and otherwise redirects back
+ * with a notice. A form without the version that the person saw is outdated.
  */
 export function actRoute<Deps, Input, Done>(door: ActRoute<Deps, Input, Done>): Route {
   const { act, path } = door;
@@ -77,12 +77,12 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
 const typedIn = (form: URLSearchParams, name: string, isList: boolean): string =>
   isList ? form.getAll(name).join(" ") : (form.get(name) ?? "");
 
-/** How forms call a field: `up-to`. */
+/** The name of a field in forms: `up-to`. */
 export const formName = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const lookAgain = (path: string): Html => html`<p><a href="${path}">Look at it again</a></p>`;
 
-/** What a refusal is on a page. `details`: what helps, where the thing is known. */
+/** Turns a refusal into a page's error. `details`: help, where the thing is known. */
 export const pageErrorOf = (error: ActRefused, details: Html | null = null): PageError =>
   new PageError(statuses[error.refusal], withoutControls(error.message), {
     cause: error,

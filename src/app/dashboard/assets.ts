@@ -13,7 +13,7 @@ export interface Assets {
   byPath: ReadonlyMap<string, Asset>;
 }
 
-/** Reads the files once. Their paths name their content, so a browser may keep them for ever. */
+/** Reads the files once. Their paths contain a hash of their content, so a browser may keep them indefinitely. */
 export async function readAssets(): Promise<Assets> {
   const [style, script] = await Promise.all([
     readAsset("style.css", "text/css; charset=utf-8"),

@@ -13,7 +13,7 @@ const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join("; ");
 
-/** What a browser may do with any answer: nothing but what the dashboard's own files do, and keep no page. */
+/** Limits for a browser on any answer: it may run only the dashboard's own files, and keep no page. */
 export function browserRules({ isHttps }: { isHttps: boolean }): Middleware {
   return async (ctx, next) => {
     ctx.set({
@@ -24,7 +24,7 @@ export function browserRules({ isHttps }: { isHttps: boolean }): Middleware {
       "cross-origin-opener-policy": "same-origin",
       "cross-origin-resource-policy": "same-origin",
       "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-      // After a log-out the back button must show nothing. Files of the dashboard itself say otherwise.
+      // After a log-out the back button must show no page. The dashboard's own files override this.
       "cache-control": "no-store",
       ...(isHttps ? { "strict-transport-security": "max-age=31536000" } : {}),
     });
@@ -50,8 +50,8 @@ export function refuseUnsent(): Middleware {
 }
 
 /**
- * Refuses pages while so many are being made: all wait for the same few connections, and who comes on top would wait
- * for longer than anybody does. Ways to sign in are never refused here. Throws `PageError`.
+ * Refuses pages while so many are being made: all wait for the same few connections, and a further one would wait
+ * longer than a person does. Signing in is never refused here. Throws `PageError`.
  */
 export function refuseTooMany({ most }: { most: number }): Middleware {
   let pages = 0;
@@ -72,8 +72,8 @@ export function refuseTooMany({ most }: { most: number }): Middleware {
 
 /**
  * Refuses requests under another name than the dashboard's: a page can make its own name point at this machine. Without
- * a public address only names of this machine count, as the request itself says them: what a proxy hands on of a
- * header may be anybody's word, and counts where it is the public address alone. Throws `PageError`.
+ * a public address only names of this machine are accepted, from the request's own header: a header that a proxy passes
+ * on may be forged, and is accepted only if it is the public address. Throws `PageError`.
  */
 export function refuseOtherNames({ origin }: { origin: string | null }): Middleware {
   const own = origin === null ? null : new URL(origin).host;
@@ -95,9 +95,9 @@ export function refuseOtherNames({ origin }: { origin: string | null }): Middlew
 }
 
 /**
- * Refuses what another site's page makes a browser send. `Sec-Fetch-Site` is the browser's own word; older ones send
- * `Origin`, which must be the dashboard's. What has neither comes from no browser that a page could misuse, and is
- * refused all the same. Throws `PageError`.
+ * Refuses requests that another site's page makes a browser send. `Sec-Fetch-Site` is set by the browser itself; older
+ * ones send `Origin`, which must be the dashboard's. A request with neither comes from no browser that a page could
+ * misuse, and is refused as well. Throws `PageError`.
  */
 export function refuseForeign({ origin }: { origin: string | null }): Middleware {
   return async (ctx, next) => {

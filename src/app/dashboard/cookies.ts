@@ -7,15 +7,15 @@ export interface PrivateCookie {
   clear(ctx: Context): void;
 }
 
-/** The dashboard's cookies. How long a session lasts is the database's to say; its cookie lasts as long as the browser. */
+/** The dashboard's cookies. The database decides how long a session lasts; its cookie lasts as long as the browser. */
 export interface Cookies {
   /** The session's token. */
   session: PrivateCookie;
-  /** What is said once after a change. */
+  /** Shown once after a change. */
   notice: PrivateCookie;
   /** Light or dark, where the person chose; empty: as the system is. */
   theme: PrivateCookie;
-  /** What comes back from the company's sign-in. */
+  /** State that comes back from the company's sign-in. */
   kept: PrivateCookie;
 }
 
@@ -28,7 +28,7 @@ export function createCookies({ isHttps }: { isHttps: boolean }): Cookies {
   };
 }
 
-/** With https, the name makes browsers insist that the cookie is Secure, for all paths, and of this host alone. */
+/** With https, the name makes browsers insist that the cookie is Secure, for all paths, and for this host only. */
 function createCookie(
   plainName: string,
   { isHttps, maxAgeSeconds }: { isHttps: boolean; maxAgeSeconds?: number },

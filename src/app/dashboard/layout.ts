@@ -9,11 +9,11 @@ export interface Shell {
   theme: Theme;
   /** The path of the page, to mark its place. */
   path: string;
-  /** Said once, after a change. */
+  /** Shown once, after a change. */
   notice: string | null;
   command: string | null;
   assets: { style: string; script: string };
-  /** Null: of a real service. */
+  /** Null: connected to a real service. */
   banner: string | null;
   /** The pages in the order in which they are named at the side of each. */
   places: readonly Place[];

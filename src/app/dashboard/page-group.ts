@@ -5,10 +5,10 @@ import type { PageDeps, Route } from "./route.ts";
 
 /** Pages that belong together: a folder of `pages/`. */
 export interface PageGroup {
-  /** Its place in the list at the side of every page; null: it has none. */
+  /** Its place in the navigation of every page; null: it has none. */
   place: Place | null;
   routes: readonly Route[];
-  /** What home says of it; absent: nothing. */
+  /** Its card on the home page; absent: none. */
   summary?: Summary;
 }
 
@@ -19,11 +19,11 @@ export interface Place {
 }
 
 export interface Summary {
-  /** Whoever lacks it does not see the card. */
+  /** Visitors without it do not see the card. */
   access: Permission;
   /**
    * Reads little: home asks all groups at once. One that throws is shown as unknown, the others as they are. The same
-   * for all who may see it: home keeps one that is slow to read.
+   * for every permitted visitor: home keeps a slow one.
    */
   read(deps: PageDeps): Promise<SummaryCard>;
 }
@@ -32,11 +32,11 @@ export interface Summary {
 export interface SummaryCard {
   title: string;
   path: string;
-  /** `bad` and `warn` are what somebody has to look at; home names these first. */
+  /** `bad` and `warn` need attention; home lists these first. */
   tone: Tone;
   /** A number, or a few words. */
   headline: HtmlPart;
   facts: readonly { name: string; value: HtmlPart }[];
-  /** What somebody has to look at, each one sentence; empty where all is well. */
+  /** Matters that need attention, each one sentence; empty where all is well. */
   reasons: readonly string[];
 }

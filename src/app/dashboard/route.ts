@@ -8,9 +8,9 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Html } from "../../platform/html.ts";
 import type { Log } from "../../platform/log.ts";
 
-/** What pages are given. */
+/** The dependencies of pages. */
 export interface PageDeps {
-  /** The dashboard's own pool: a slow page holds up nobody else, and a statement ends after three seconds. */
+  /** The dashboard's own pool: a slow page holds up no other process, and a statement ends after three seconds. */
   db: Knex;
   /** The wall clock. */
   clock: Clock;
@@ -21,13 +21,13 @@ export interface PageDeps {
   timeZone: string;
 }
 
-/** A person who is signed in, and what they may do. */
+/** A signed-in person and their permissions. */
 export interface Visitor {
   session: Session;
   permissions: ReadonlySet<Permission>;
 }
 
-/** What the browser shows; `system`: what the person's system asks for. */
+/** Colour themes; `system`: the person's system decides. */
 export const themes = ["system", "light", "dark"] as const;
 
 export type Theme = (typeof themes)[number];
@@ -35,25 +35,25 @@ export type Theme = (typeof themes)[number];
 /** A request that may do what its route does. */
 export interface PageRequest<V = Visitor> {
   visitor: V;
-  /** Who acts, for the record. */
+  /** The actor, for the record. */
   actor: Actor;
   /** The parts of the path that its route names. */
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;
-  /** Of a POST; empty otherwise. */
+  /** The fields of a POST; empty otherwise. */
   form: URLSearchParams;
   userAgent: string;
   /**
-   * Whether a browser says that its person typed the address, opened it from another program, or chose it on the
-   * dashboard. False for another site's link, and for programs that look at links in messages.
+   * Whether the browser reports that its person typed the address, opened it from another program, or chose it on the
+   * dashboard. False for another site's link, and for programs that check links in messages.
    */
   isChosen: boolean;
   theme: Theme;
-  /** What a `leave` answer gave the browser to keep; null where there is nothing. */
+  /** The state that a `leave` answer stored in the browser; null where there is none. */
   kept: string | null;
 }
 
-/** What a route answers with. */
+/** A route's answer. */
 export type PageAnswer =
   | {
       kind: "page";
@@ -68,9 +68,9 @@ export type PageAnswer =
   | {
       kind: "redirect";
       to: string;
-      /** Said once on the page that follows. */
+      /** Shown once on the page that follows. */
       notice?: string;
-      /** From now on, in this browser. */
+      /** The theme for this browser from now on. */
       theme?: Theme;
       /** The token of a session that has begun; null: the session has ended. The browser forgets what a `leave` answer gave it. */
       token?: string | null;
@@ -79,7 +79,7 @@ export type PageAnswer =
   | { kind: "leave"; url: string; keep: string }
   | { kind: "file"; name: string; type: string; body: string | Buffer | Readable };
 
-/** What is known of the way from a form to an act. */
+/** The link between a form and its act. */
 export interface DoorOfAct {
   act: AnyAct;
   /** The fields that the form does not have. */
@@ -90,24 +90,24 @@ export interface DoorOfAct {
 
 interface RouteOf<Access, V> {
   method: "GET" | "POST";
-  /** As @koa/router reads it: `/events/:seq`. */
+  /** In @koa/router's syntax: `/events/:seq`. */
   path: string;
   /**
-   * What the visitor must be allowed to do. `signed-in`: what concerns the visitor alone; `anyone`: only how to sign in.
+   * The permission that a visitor needs. `signed-in`: pages about the visitor's own account; `anyone`: sign-in only.
    */
   access: Access;
-  /** Of a form that leads to an act (`act-route.ts`). */
+  /** Set for a form that leads to an act (`act-route.ts`). */
   door?: DoorOfAct;
   answer(deps: PageDeps, request: PageRequest<V>): Promise<PageAnswer>;
 }
 
-/** A route of the dashboard. One that does not say who may use it does not compile. */
+/** A route of the dashboard. A route without `access` does not compile. */
 export type Route = RouteOf<Permission | "signed-in", Visitor> | RouteOf<"anyone", Visitor | null>;
 
-/** The page that tells a person what is wrong. Thrown by routes; `message` says what to do. */
+/** An error page for people. Thrown by routes; `message` says what to do. */
 export class PageError extends Error {
   readonly status: number;
-  /** Said below the message. */
+  /** Shown below the message. */
   readonly details: Html | null;
 
   constructor(

@@ -24,13 +24,13 @@ export interface DashboardOptions {
   listen: ListenAddress;
   /** The address at which people reach it, where a proxy stands before it; null: that of the request. */
   publicUrl: string | null;
-  /** How many proxies add the address of the peer to `X-Forwarded-For`. 0: the peer is the person. */
+  /** The number of proxies that add the peer's address to `X-Forwarded-For`. 0: the peer is the person. */
   proxies: number;
   /** A proxy that has people sign in; null: they sign in here. */
   proxySignIn: ProxySettings | null;
-  /** Said above each page, such as that this is the sandbox. */
+  /** Shown above each page, for example that this is the sandbox. */
   banner: string | null;
-  /** Told of each request that was answered; `route`: the section, such as `/events`; empty where no page is meant. */
+  /** Called for each answered request; `route`: the section, such as `/events`; empty where there is no page. */
   onAnswered?: ((request: { method: string; route: string; status: number; seconds: number }) => void) | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface RunningDashboard {
   close(): Promise<void>;
 }
 
-/** For a request to arrive. Node looks that often for those that are late. */
+/** For a request to arrive. Node checks for late ones at this interval. */
 const timeouts = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -48,8 +48,8 @@ const timeouts = {
 };
 
 /**
- * How long a connection may be still. Longer than a report is computed; who asks and never reads what comes would
- * otherwise keep a connection for ever, and there are not many.
+ * How long a connection may be silent. Longer than the computation of a report; a client that never reads its answer
+ * would otherwise keep one of the few connections for good.
  */
 const stillMs = 5 * 60_000;
 
@@ -81,23 +81,22 @@ export async function startDashboard(
   };
 }
 
-/** That are made at once: six for each connection of the pool. */
+/** The most pages made at the same time: six for each connection of the pool. */
 const mostPages = 24;
 
 interface AppOptions extends DashboardOptions {
   assets: Assets;
 }
 
-/** As the layout needs it. */
 interface AppContext extends AppOptions {
   places: readonly Place[];
 }
 
-/** What a request has found out on its way. */
+/** State that a request collects on its way. */
 interface State {
   /** The first part of the path of the page that is meant, such as `/events`. */
   section?: string;
-  /** Empty for a request that has none. */
+  /** Empty for a request without one. */
   form: URLSearchParams;
   visitor: Visitor | null;
   cookies: Cookies;
@@ -168,7 +167,7 @@ function timeAnswers({ onAnswered }: Pick<DashboardOptions, "onAnswered">): Midd
   };
 }
 
-/** The visitor, null where none is needed and none is there. Throws `PageError`. */
+/** The visitor; null where none is needed and none is signed in. Throws `PageError`. */
 function authorized({ access, method }: Route, visitor: Visitor | null): Visitor | null | "sign in first" {
   if (access === "anyone") return visitor;
   if (visitor === null) return "sign in first";
@@ -182,7 +181,7 @@ function authorized({ access, method }: Route, visitor: Visitor | null): Visitor
   );
 }
 
-/** The page that a form was on, as the browser names it; null where it names none of this dashboard's. */
+/** The page of a form, as the browser names it; null where it is none of this dashboard's. */
 function formPageOf(ctx: Context, router: Router, origin: string | null): string | null {
   const given = ctx.get("referer");
   if (!URL.canParse(given)) return null;
@@ -192,7 +191,7 @@ function formPageOf(ctx: Context, router: Router, origin: string | null): string
   return isOwn && router.match(page.pathname, "GET").route ? `${page.pathname}${page.search}` : null;
 }
 
-/** Signing in leads to the page that was asked for, or to that of the form, which says that it did not arrive. */
+/** Signing in redirects to the requested page, or to the form's page, which reports that the form was lost. */
 function askToSignIn(ctx: Context, formPage: string | null): void {
   const isForm = ctx.method === "POST";
   const next = ownPath(isForm ? formPage : ctx.url);
@@ -204,7 +203,7 @@ function askToSignIn(ctx: Context, formPage: string | null): void {
   ctx.status = 303;
 }
 
-/** Before anything is done for a request: a form that arrives slowly holds up nothing but itself. */
+/** Runs before any other work for a request, so that a slow form holds up only itself. */
 function readForms(): Middleware<State> {
   return async (ctx, next) => {
     ctx.state.form = ctx.method === "POST" ? await readForm(ctx) : new URLSearchParams();
@@ -244,7 +243,7 @@ function findVisitor(
       peer: ctx.req.socket.remoteAddress ?? "",
       header: (name) => ctx.get(name),
     });
-    // Whom the proxy names no more, or by another name, is not who signed in by it.
+    // The session ends if the proxy now names another person or none.
     if (email === null) return session?.method === "proxy" ? null : session;
     if (session?.email === email) return session;
     const browser = { address: ctx.ip, userAgent: ctx.get("user-agent"), replaces: session };
@@ -262,7 +261,7 @@ function findVisitor(
 
 const statementTimedOut = "57014";
 
-/** Every failure becomes a page that says what to do. What the program itself did wrong is in the log alone. */
+/** Every failure becomes a page that says what to do. The program's own faults are only in the log. */
 function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State> {
   return async (ctx, next) => {
     try {
@@ -285,7 +284,7 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not just now",
 };
 
-/** Of errors that a route did not explain itself. Decided by their codes. */
+/** Explains errors that the route did not explain itself. Decides by their codes. */
 function explain(error: unknown, { isChange }: { isChange: boolean }): { status: number; message: string } {
   if (error instanceof PageError) return { status: error.status, message: error.message };
   const code = errorCode(error);
@@ -330,7 +329,7 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
   const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
-      // Whoever fills in a form may have a say in it.
+      // The target may depend on a form's sender.
       if (!/^\/(?![/\\])/.test(answer.to)) throw new Error("a page leads to the dashboard alone");
       if (answer.token != null) cookies?.session.set(ctx, answer.token);
       if (answer.theme === "system") cookies?.theme.clear(ctx);

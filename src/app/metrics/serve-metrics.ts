@@ -5,16 +5,16 @@ import type { ReceiverCounters } from "../../core/receiver/counters.ts";
 import type { Runtime } from "../runtime.ts";
 import { type ProcessName, catalogue } from "../../main/metrics/catalogue.ts";
 
-/** What a process makes of its metrics, before anything of it runs. */
+/** The metrics of a process, created before the rest of it. */
 export interface ProcessMetrics {
   /** The metrics of a process that receives. */
   addReceiver(counters: Readonly<ReceiverCounters>): void;
-  /** Of a process that answers requests: what `http_server_request_duration_seconds` has. */
+  /** Used by processes that answer requests: feeds `http_server_request_duration_seconds`. */
   observeRequest(request: AnsweredRequest): void;
-  /** Of a process that applies events. */
+  /** Used by processes that apply events. */
   observeApplied(lagsMs: readonly number[]): void;
   addWorker(worker: { isAlive(): boolean }): void;
-  /** Those that are read from database and queue. */
+  /** Adds the metrics that are read from database and queue. */
   addDatabase(): Promise<void>;
   /** Answers `/healthz` and `/metrics` until the runtime ends. Throws `ConfigurationError` when it cannot listen. */
   serve(part: { isAlive(): boolean }): Promise<AdminServer>;
@@ -22,13 +22,13 @@ export interface ProcessMetrics {
 
 export interface AnsweredRequest {
   method: string;
-  /** Empty where no route is meant. */
+  /** Empty where there is no route. */
   route: string;
   status: number;
   seconds: number;
 }
 
-/** Where a process serves them while ADMIN_PORT is not set, so that all run side by side on one machine. */
+/** Default ports while ADMIN_PORT is not set, so that all processes can run on one machine. */
 export const adminPorts: Readonly<Record<ProcessName, number>> = {
   worker: 3001,
   start: 3001,
@@ -37,7 +37,7 @@ export const adminPorts: Readonly<Record<ProcessName, number>> = {
   handlers: 3005,
 };
 
-/** `version`: of this program. */
+/** `version`: the program's. */
 export function createProcessMetrics(
   runtime: Runtime,
   { name, version }: { name: ProcessName; version: string },
@@ -45,7 +45,7 @@ export function createProcessMetrics(
   const { config, secrets, log } = runtime;
   const metrics = createMetrics({ log });
   addProcess(metrics, runtime, { version, process: name, node: process.versions.node });
-  // Histograms are made when something is observed: a worker has no requests.
+  // Histograms are created at the first observation: a worker has no requests.
   const requests = lazily(() => metrics.histogram(catalogue.requestDuration));
   const lags = lazily(() => metrics.histogram(catalogue.applyLag));
   return {

@@ -21,7 +21,7 @@ import { type Revoking, revoke } from "./revoke.ts";
 import { ownerOfSession } from "./sessions.ts";
 import { createSignInLink } from "./sign-in-links.ts";
 
-/** Roles, which may be none: such a person signs in and sees what concerns them alone. */
+/** Roles, possibly none: such a person signs in and sees only their own account. */
 const rolesField = listOf(oneOf(roleNames));
 
 const emailField: Field<string> = {
@@ -56,10 +56,9 @@ const accountSubject: ActSubject<Account> = {
 /** The same for what no state of the account decides. */
 const anyAccount: ActSubject<Account> = { ...accountSubject, version: () => "" };
 
-/** The account that was changed. */
 type Changed = Pick<Account, "id" | "email">;
 
-/** Adds a person, who is refused where there is an account of that address. */
+/** Adds a person; refused where an account has that address. */
 export const adding: Act<
   { db: Knex; clock: Clock; passwordHash: (email: string) => Promise<string | null> },
   { email: string; role: Role[]; link: boolean },
@@ -88,8 +87,8 @@ interface AccountDecision {
 }
 
 /**
- * A change of an account. `revocations` says by its name which credentials end. Refused where nobody with the role admin
- * would be left.
+ * A change of an account. `revocations` lists by its name the credentials that end. Refused where no account with the
+ * role admin would be left.
  */
 const changing = <Input extends { account: string }, Deps extends object>(
   name: Extract<Revoking, `account.${string}`>,
@@ -126,7 +125,7 @@ export const changingRoles = changing(
   }),
 );
 
-/** Nobody signs in with it any more, and a person who is signed in is out. */
+/** The account can no longer sign in, and its sessions end. */
 export const disabling = changing("account.disabled", ofAccount, ({ id }, { actor }, { clock }: { clock: Clock }) => {
   if (id === actor.accountId) {
     throw new ActRefused(
@@ -147,7 +146,7 @@ export const changingPassword = changing(
   (_, __, { passwordHash }: { passwordHash: string }) => ({ change: { passwordHash } }),
 );
 
-/** From now on a code of an app is asked for. `totp`: the app's secret, encrypted. */
+/** From then on a code of an app is required. `totp`: the app's secret, encrypted. */
 export const addingTotp = changing("account.totp-added", ofAccount, (_, __, { totp }: { totp: EncryptedText }) => ({
   change: { totp },
 }));
@@ -181,7 +180,7 @@ export const endingSessions = actOn(anyAccount, "account", {
   },
 });
 
-/** One session, of any person. */
+/** Ends one session, of any person. */
 export const endingSession: Act<{ db: Knex }, { session: string }, { email: string }> = {
   name: "session.ended",
   permission: "account:write",

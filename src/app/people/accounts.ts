@@ -6,7 +6,6 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import { lockAdmins, takesLastAdmin } from "./last-admin.ts";
 import { type Role, isRole } from "./permissions.ts";
 
-/** A person who may sign in. */
 export interface Account {
   id: number;
   /** Lower case. */
@@ -16,13 +15,13 @@ export interface Account {
   version: number;
   hasPassword: boolean;
   hasTotp: boolean;
-  /** The OpenID provider that knows the person; null where none does. */
+  /** The OpenID provider of the person; null where there is none. */
   issuer: string | null;
   disabledAt: Date | null;
   createdAt: Date;
 }
 
-/** What decides whether a person is who they say. Goes no further than signing in. */
+/** Proofs of a person's identity. Used only for signing in. */
 export interface Credentials {
   passwordHash: string | null;
   totp: EncryptedText | null;
@@ -48,13 +47,13 @@ export async function listAccounts(db: Knex): Promise<Account[]> {
   return rows.map(accountOf);
 }
 
-/** Null where there is none of that address. One statement. */
+/** Null for an unknown address. One statement. */
 export async function findAccount(db: Knex, email: string): Promise<Account | null> {
   const { rows } = await db.raw<Rows<AccountRow>>(`select ${columns} from people.accounts where email = ?`, [email]);
   return rows[0] === undefined ? null : accountOf(rows[0]);
 }
 
-/** Null where there is none. `locked`: nobody changes it until the transaction ends. One statement. */
+/** Null for an unknown id. `locked`: locks it until the transaction ends. One statement. */
 export async function findAccountById(db: Knex, id: number, lock?: "locked"): Promise<Account | null> {
   const { rows } = await db.raw<Rows<AccountRow>>(
     `select ${columns} from people.accounts where id = ?${lock === undefined ? "" : " for update"}`,
@@ -63,14 +62,14 @@ export async function findAccountById(db: Knex, id: number, lock?: "locked"): Pr
   return rows[0] === undefined ? null : accountOf(rows[0]);
 }
 
-/** Throws `ActRefused` where there is none of that address. */
+/** Throws `ActRefused` for an unknown address. */
 export async function requireAccount(db: Knex, email: string): Promise<Account> {
   const account = await findAccount(db, email);
   if (account === null) throw new ActRefused("unknown", `There is no account "${email}".`);
   return account;
 }
 
-/** Null where there is none of that address. One statement. */
+/** Null for an unknown address. One statement. */
 export async function findCredentials(
   db: Knex,
   email: string,
@@ -114,14 +113,14 @@ export async function createAccount(
   throw new ActRefused("hindered", `There is an account ${email} already, so nothing was done.`);
 }
 
-/** What changes of an account. Each needs a transaction, with its record in `people.audit`. */
+/** Changes of an account. Each needs a transaction, with its record in `people.audit`. */
 export type AccountChange =
   | { roles: readonly Role[] }
   | { passwordHash: string }
   | { totp: EncryptedText | null }
   | { isDisabled: boolean; now: Date };
 
-/** Changes an account. What is known of its sessions changes at their next request (`findSession`). One statement. */
+/** Changes an account. Its sessions change at their next request (`findSession`). One statement. */
 export async function changeAccount(trx: Knex.Transaction, id: number, change: AccountChange): Promise<void> {
   await trx("people.accounts")
     .where({ id })
@@ -141,8 +140,8 @@ function columnsOf(change: AccountChange): Record<string, unknown> {
 }
 
 /**
- * Marks a code as used. Returns false if it, or a later one, was used before: also when two requests bring the same
- * code at once. One statement.
+ * Marks a code as used. Returns false if it, or a later one, was used before: also when two concurrent requests bring
+ * the same code. One statement.
  */
 export async function useTotpStep(db: Knex, id: number, step: number): Promise<boolean> {
   const changed = await db("people.accounts")
@@ -165,14 +164,14 @@ export interface ProvidedAccount {
   isNew: boolean;
   /** The roles before, where they changed. */
   former: readonly Role[] | null;
-  /** Whether the provider gives the role admin no more, and the account keeps it: nobody else has it. */
+  /** Whether the provider has withdrawn the role admin, but the account keeps it as the last one. */
   keepsAdmin: boolean;
 }
 
 /**
- * The account of a person whom the OpenID provider has named, made at the first time, with the roles that the provider
- * gives; the last who has the role admin keeps it all the same. An account of the same address that was added by hand
- * becomes this person's if no other person of the provider has it. Throws `UsageError` otherwise. Needs a transaction.
+ * The account of a person whom the OpenID provider has named, created on the first sign-in, with the provider's roles;
+ * but the last admin keeps that role. An account of the same address that was added by hand becomes this person's if no
+ * other person of the provider has it. Throws `UsageError` otherwise. Needs a transaction.
  */
 export async function accountOfProvider(
   trx: Knex.Transaction,
@@ -235,7 +234,7 @@ const columns = `id, email, roles, version, password_hash is not null as has_pas
 const accountOf = (row: AccountRow): Account => ({
   id: Number(row.id),
   email: row.email,
-  // A role of another version gives nothing.
+  // An unknown role, of another version, grants nothing.
   roles: row.roles.filter(isRole),
   version: row.version,
   hasPassword: row.has_password,

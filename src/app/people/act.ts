@@ -6,15 +6,15 @@ import type { Fields } from "./fields.ts";
 import type { Permission } from "./permissions.ts";
 
 /**
- * What a person does to the data kept here. It is defined once; a command and a form are its doors
+ * An action of a person on the data kept here. It is defined once; a command and a form are its doors
  * (`main/cli/act-command.ts`, `dashboard/act-route.ts`).
  */
 export interface Act<Deps, Input, Done> {
-  /** In the record: a thing and a participle, as in `alert.acknowledged`. */
+  /** The name in the record: a thing and a participle, as in `alert.acknowledged`. */
   readonly name: string;
   readonly permission: Permission;
   readonly fields: Fields<Input>;
-  /** Throws `ActRefused` where it is not possible: nothing has happened then. */
+  /** Throws `ActRefused` where it is impossible; then nothing was changed. */
   run(deps: Deps, call: ActCall<Input>): Promise<Done>;
 }
 
@@ -24,24 +24,24 @@ export type CommandAct<Deps, Input, Done> = Omit<Act<Deps, Input, Done>, "permis
 export interface ActCall<Input> {
   actor: Actor;
   input: Input;
-  /** The state that the person was shown, as the act's `version` says it; null: the act is on whatever is there. */
+  /** The state that the person was shown, by the act's `version`; null: the act applies to any state. */
   decidedOn: string | null;
 }
 
-/** Whatever it needs and returns. */
+/** Any dependencies and result. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type AnyAct = Act<any, any, any>;
 
 /**
- * Which kind of refusal it is: a page answers 404 to `unknown`, 400 to `invalid`, 403 to `forbidden` (another person may),
- * and 409 to the others.
+ * The kind of refusal: a page answers 404 to `unknown`, 400 to `invalid`, 403 to `forbidden` (another person may), and
+ * 409 to the others.
  */
 export type Refusal = "unknown" | "invalid" | "forbidden" | "outdated" | "hindered";
 
-/** An act was not possible, so nothing was done. The message is a sentence for people that holds at every door. */
+/** An act was impossible, so nothing was changed. The message is a sentence for people that holds at every door. */
 export class ActRefused extends UsageError {
   readonly refusal: Refusal;
-  /** What the act is on, as it is now, where the refusal is about that. */
+  /** The present state of the act's object, where the refusal is about that. */
   readonly now: unknown;
 
   constructor(refusal: Refusal, message: string, { now = null, ...options }: { now?: unknown; cause?: unknown } = {}) {
@@ -67,24 +67,24 @@ export const recordOf =
 
 /** The kind of thing that acts are on. */
 export interface ActSubject<Row> {
-  /** In the record, and in a sentence: `alert`. */
+  /** A word for the record and for sentences: `alert`. */
   readonly kind: string;
-  /** The row of this number, name or key, locked until the transaction ends; null where there is none. */
+  /** Finds the row by number, name or key, and locks it until the transaction ends; null where there is none. */
   lock(trx: Knex.Transaction, given: string): Promise<Row | null>;
   idOf(row: Row): string;
-  /** What a decision about the row depends on. */
+  /** The state on which a decision about the row depends. */
   version(row: Row): string;
 }
 
 interface Changed<Done> {
   done: Done;
-  /** Null: it was so already, and there is nothing to record. */
+  /** Null: it was already so, and there is nothing to record. */
   record: Omit<RecordedAct, "action" | "subject"> | null;
 }
 
 /**
- * An act that changes one row in one transaction. It finds and locks the row, refuses one that is not as it was shown,
- * and records the change with it. `of` is the field that says which row.
+ * An act that changes one row in one transaction. It finds and locks the row, refuses one that has changed since it was
+ * shown, and records the change with it. `of` is the field that identifies the row.
  */
 export function actOn<Row, Of extends string, Input extends Readonly<Record<Of, string>>, Deps extends object, Done>(
   subject: ActSubject<Row>,

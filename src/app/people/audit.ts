@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 
-/** Who does something, and from where. */
+/** The acting person, and the door. */
 export interface Actor {
-  /** Of the account; null for a command. */
+  /** The account; null for a command. */
   accountId: number | null;
   /** The account's e-mail address, or the name that a command was given. */
   name: string;
@@ -12,10 +12,10 @@ export interface Actor {
 }
 
 export interface RecordedAct {
-  /** What was done: a thing and a participle, as in `event.replayed`. */
+  /** The act's name: a thing and a participle, as in `event.replayed`. */
   action: string;
   subject?: { kind: string; id: string };
-  /** What changed. No secrets, and no personal data but that of the actor. */
+  /** The changed values. No secrets, and no personal data but the actor's. */
   before?: RecordedValues;
   after?: RecordedValues;
 }
@@ -28,7 +28,7 @@ type RecordedValues = Readonly<Record<string, unknown>> & {
   readonly [name in "reason" | "note" | "text"]?: never;
 };
 
-/** Records what somebody did. Needs the transaction that does it, so that neither is there without the other. */
+/** Records an act. Needs the act's transaction, so that both commit together. */
 export async function recordAct(trx: Knex.Transaction, actor: Actor, act: RecordedAct): Promise<void> {
   await trx("people.audit").insert({
     account_id: actor.accountId,
@@ -59,9 +59,7 @@ export interface AuditQuery {
   actor?: string | undefined;
   action?: string | undefined;
   subject?: { kind: string; id?: string | undefined } | undefined;
-  /** From this time on. */
   since?: Date | undefined;
-  /** Before this time. */
   until?: Date | undefined;
   /** Rows older than this one: its `id`. */
   before?: number | undefined;
@@ -97,14 +95,14 @@ export async function readAudit(
   }));
 }
 
-/** One value of what an act changed; null where it was not there. */
+/** One value that an act changed; null where it was absent. */
 export interface ChangedValue {
   name: string;
   before: string | null;
   after: string | null;
 }
 
-/** What an act changed, value by value, as text. */
+/** An act's changes, value by value, as text. */
 export function changedValues({ before, after }: Pick<AuditRow, "before" | "after">): ChangedValue[] {
   const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
   return [...names].map((name) => ({

@@ -21,7 +21,7 @@ interface CaseDeps {
   db: Knex;
   clock: Clock;
   timeZone: string;
-  /** Whether there is such a thing: nobody looks after what is not there. */
+  /** Whether the subject exists: only then can it be a case. */
   exists(id: string): Promise<boolean>;
 }
 
@@ -33,12 +33,12 @@ interface CaseInput {
 interface ChangeInput extends CaseInput {
   /** The number of an account. Null: as it is. */
   assignee: number | "nobody" | null;
-  /** It rests until this day begins, or the one so many days ahead; 0 ends the snooze. Both null: as it is. */
+  /** It rests until this day begins, or the one so many days ahead; 0 ends the snooze. Both null: unchanged. */
   until: LocalDay | null;
   days: number | null;
 }
 
-/** Until then a case may be left alone, at most. */
+/** The longest snooze. */
 const mostDays = 366;
 
 const subjectFields = {
@@ -61,7 +61,7 @@ const day: Field<LocalDay> = {
   wanted: "a day such as 2026-11-03",
 };
 
-/** Who looks after something, and until when it rests. */
+/** Changes the assignee and the snooze. */
 export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: string | null }> = {
   name: "case.changed",
   permission: "case:write",
@@ -96,7 +96,7 @@ export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: stri
   },
 };
 
-/** A note of a person who has an account; the record does not repeat it. */
+/** Adds a note of a person with an account; the record does not repeat it. */
 export const noting: Act<CaseDeps, CaseInput & { text: string }, null> = {
   name: "case.noted",
   permission: "case:write",

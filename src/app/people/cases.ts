@@ -2,10 +2,10 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { type Actor, recordAct } from "./audit.ts";
 
-/** What people look after. A renewal is known by its order, a chargeback by its order as well. */
+/** The kinds of cases. A renewal is known by its order, a chargeback by its order as well. */
 export type CaseKind = "dunning" | "chargeback" | "finding" | "alert";
 
-/** What a kind of case is called within a sentence. */
+/** The name of a kind within a sentence. */
 export const caseNames: Readonly<Record<CaseKind, string>> = {
   dunning: "renewal",
   chargeback: "chargeback",
@@ -18,11 +18,11 @@ export interface Subject {
   id: string;
 }
 
-/** Who looks after something. One that nobody touched is `untouched`. */
+/** The assignee and the snooze of a case. A case without changes is `untouched`. */
 export interface Case {
   assignee: { id: number; email: string } | null;
   snoozedUntil: Date | null;
-  /** What a change must name as the state that it was decided on; 0: nobody touched it. */
+  /** The version that a change must name as the one it was decided on; 0: never changed. */
   version: number;
 }
 
@@ -34,7 +34,7 @@ export interface Note {
   text: string;
 }
 
-/** Cases by the id of their subject; those that nobody touched are absent. One statement. */
+/** Cases by the id of their subject; unchanged ones are absent. One statement. */
 export async function readCases(db: Knex, kind: CaseKind, ids: readonly string[]): Promise<ReadonlyMap<string, Case>> {
   const rows = await db("people.cases as c")
     .leftJoin("people.accounts as a", "a.id", "c.assignee")
@@ -61,11 +61,10 @@ export async function readCases(db: Knex, kind: CaseKind, ids: readonly string[]
   );
 }
 
-/** Of one subject. */
 export const readCase = async (db: Knex, { kind, id }: Subject): Promise<Case> =>
   (await readCases(db, kind, [id])).get(id) ?? untouched;
 
-/** What somebody looks after: the ids of up to 1,000 subjects, what was changed last first. One statement. */
+/** The subjects of a person's cases: up to 1,000 ids, the last changed first. One statement. */
 export const assignedTo = (db: Knex, kind: CaseKind, assignee: number): Promise<string[]> =>
   db("people.cases")
     .where({ subject_kind: kind, assignee })
@@ -74,15 +73,15 @@ export const assignedTo = (db: Knex, kind: CaseKind, assignee: number): Promise<
     .pluck<string[]>("subject_id");
 
 export interface CaseChange {
-  /** An account's number; null: nobody. Absent: as it is. */
+  /** An account's number; null: unassigned. Absent: unchanged. */
   assignee?: number | null;
   /** Null: it rests no more. Absent: as it is. */
   snoozedUntil?: Date | null;
 }
 
 /**
- * Changes who looks after something and until when it rests, with its record. Returns false, and changes nothing, where
- * the case is not the `decidedOn` version any more. Needs a transaction.
+ * Changes the assignee and the snooze, with the record. Returns false, and changes nothing, where the case no longer
+ * has the version `decidedOn`. Needs a transaction.
  */
 export async function changeCase(
   trx: Knex.Transaction,
@@ -118,7 +117,7 @@ export async function changeCase(
   return true;
 }
 
-/** What somebody did to a case. People are named by their e-mail addresses. */
+/** A recorded change of a case. People are named by their e-mail addresses. */
 export interface RecordedChange {
   at: Date;
   by: string;
@@ -126,7 +125,7 @@ export interface RecordedChange {
   after: { assignee: string | null; snoozedUntil: Date | null };
 }
 
-/** What became of a case after its version `decidedOn`, the newest change first; at most 20. One statement. */
+/** The changes of a case after its version `decidedOn`, the newest first; at most 20. One statement. */
 export async function changesSince(db: Knex, { kind, id }: Subject, decidedOn: number): Promise<RecordedChange[]> {
   const { rows } = await db.raw<{
     rows: {
@@ -162,8 +161,8 @@ export async function changesSince(db: Knex, { kind, id }: Subject, decidedOn: n
 const sameNoteMs = 60_000;
 
 /**
- * Writes a note of a person who has an account, with its record; the record does not repeat the text. The same note
- * within a minute changes nothing. Needs a transaction.
+ * Writes a note of a person with an account, with its record; the record does not repeat the text. The same note within
+ * a minute changes nothing. Needs a transaction.
  */
 export async function addNote(
   trx: Knex.Transaction,
@@ -219,7 +218,7 @@ export async function removeNotes(
   return removed + more;
 }
 
-/** Accounts that can sign in: whom a case can be given to. */
+/** Accounts that can sign in: the possible assignees. */
 export const listAssignees = (db: Knex): Promise<{ id: number; email: string }[]> =>
   db("people.accounts")
     .whereNull("disabled_at")

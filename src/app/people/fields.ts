@@ -1,19 +1,16 @@
 import { type TextKind, readFreeText, wantedText } from "../../platform/free-text.ts";
 
-/**
- * One value that a person gives with an act, as text: an option of a command, a field of a form. Its limits are the same
- * at every door.
- */
+/** One input of an act, as text: an option of a command, a field of a form. Its limits are the same at every door. */
 export interface Field<T> {
   /** Undefined for a text that is no such value. */
   read(typed: string): T | undefined;
   /** Completes "It has to be …": "a whole number from 1 to 720". */
   readonly wanted: string;
-  /** The value where nothing was typed. Absent: something has to be. */
+  /** The default value. Absent: the field is required. */
   readonly absent?: { readonly value: T };
   /** The longest text, for a form's `maxlength`. */
   readonly longest?: number;
-  /** It is given several times. `read` gets all of them, with spaces between. */
+  /** It may be repeated. `read` gets all of them, with spaces between. */
   readonly isList?: true;
   /** The texts that it may be, where these are few. */
   readonly names?: readonly string[];
@@ -21,14 +18,14 @@ export interface Field<T> {
 
 export type Fields<Input> = { readonly [Name in keyof Input]-?: Field<Input[Name]> };
 
-/** The number, name or key of what an act is on. Whether there is such a thing is found out under the lock. */
+/** The number, name or key of an act's object. Its existence is checked under the lock. */
 export const reference: Field<string> = {
   read: (typed) => (typed.length <= 255 && typed !== "" ? typed : undefined),
   wanted: "a number, a name or a key of at most 255 characters",
   longest: 255,
 };
 
-/** What a person writes: a note, a reason. */
+/** A person's text: a note, a reason. */
 export const text = (kind: TextKind): Field<string> => ({
   read: (typed) => readFreeText(typed, kind) ?? undefined,
   wanted: wantedText(kind),
@@ -43,7 +40,7 @@ export const wholeNumber = (min: number, max: number): Field<number> => ({
   wanted: `a whole number from ${min} to ${max}`,
 });
 
-/** One of a few words. */
+/** One of a few names. */
 export const oneOf = <T extends string>(names: readonly T[]): Field<T> => ({
   read: (typed) => names.find((name) => name === typed),
   wanted: `one of ${names.join(", ")}`,

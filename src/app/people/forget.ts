@@ -3,8 +3,8 @@ import { removeEndedSessions } from "./sessions.ts";
 import { removeEndedLinks } from "./sign-in-links.ts";
 
 /**
- * Removes what nobody can use any more: sessions and links that are over, and failed attempts that count no longer.
- * Three statements. Returns how many rows are gone.
+ * Removes expired sessions and links, and failed attempts that no longer count. Three statements. Returns the numbers
+ * of removed rows.
  */
 export async function forgetEnded(db: Knex, now: Date): Promise<{ sessions: number; links: number; attempts: number }> {
   return {

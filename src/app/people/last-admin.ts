@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
 import type { Role } from "./permissions.ts";
 
-/** What changes of an account, as far as it counts here. */
+/** The part of an account's change that matters here. */
 type Change = { roles: readonly Role[] } | { isDisabled: boolean } | { passwordHash: string } | { totp: unknown };
 
 /**
  * Locks the accounts that can add people and change roles, until the transaction ends, so that two people cannot take
- * the role from each other at once. Before any other account is locked: who waits for whom is then no circle. Returns
- * their ids.
+ * the role from each other at the same time. Must precede the lock of any other account, which rules out a deadlock.
+ * Returns their ids.
  */
 export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
@@ -16,7 +16,10 @@ export async function lockAdmins(trx: Knex.Transaction): Promise<number[]> {
   return rows.map(({ id }) => Number(id));
 }
 
-/** Whether a change of an account would leave nobody who can add people or change roles. Locks as `lockAdmins` does. */
+/**
+ * Whether a change of an account would leave no account that can add people or change roles. Locks as `lockAdmins`
+ * does.
+ */
 export async function takesLastAdmin(trx: Knex.Transaction, id: number, change: Change): Promise<boolean> {
   const takesAdmin = "roles" in change ? !change.roles.includes("admin") : "isDisabled" in change && change.isDisabled;
   if (!takesAdmin) return false;

@@ -1,9 +1,9 @@
 import { isIPv6 } from "node:net";
 
 /**
- * What attempts are counted by: an IPv4 address, and of an IPv6 address the first 64 bits, since a person has the rest
- * to choose from. Without brackets and port, which some proxies write and which differ each time. What is no address
- * stands for itself.
+ * The network by which attempts are counted: an IPv4 address, or the first 64 bits of an IPv6 address, since a person
+ * can choose the rest. Without brackets and port, which some proxies write and which differ each time. Any other text
+ * is returned as it is.
  */
 export function networkOf(written: string): string {
   const address = written

@@ -25,7 +25,7 @@ export interface OidcSettings {
 
 export const callbackPath = "/sign-in/oidc/callback";
 
-/** What the browser keeps while the person is at the provider. */
+/** State in the browser while the person is at the provider. */
 export interface OidcAttempt {
   state: string;
   nonce: string;
@@ -33,15 +33,18 @@ export interface OidcAttempt {
 }
 
 export type OidcResult =
-  /** `keepsAdmin`: the provider gives the role admin no more, and nobody else has it. */
+  /** `keepsAdmin`: the provider has withdrawn the role admin, but the account keeps it as the last one. */
   | { ok: true; token: string; keepsAdmin: boolean }
-  /** For the person: what the provider's answer lacks. */
+  /** `problem`: the part that the provider's answer lacks, for the person. */
   | { ok: false; problem: string };
 
 export interface OidcSignIn {
-  /** Where to send the person. Throws `ProviderUnreachable`. */
+  /** `url`: the provider's sign-in page for the person. Throws `ProviderUnreachable`. */
   begin(): Promise<{ url: string; attempt: OidcAttempt }>;
-  /** Begins a session for whom the provider has named. `url`: as the person came back. Throws `ProviderUnreachable`. */
+  /**
+   * Begins a session for the person whom the provider named. `url`: the address of the redirect back. Throws
+   * `ProviderUnreachable`.
+   */
   complete(url: URL, attempt: OidcAttempt, browser: Browser): Promise<OidcResult>;
 }
 
@@ -53,7 +56,7 @@ export function createOidcSignIn({ db, clock }: { db: Knex; clock: Clock }, sett
   const redirectUri = `${settings.publicUrl}${callbackPath}`;
   let discovered: Promise<Configuration> | null = null;
 
-  /** Asked once it has answered. */
+  /** Fetched until it has answered once. */
   async function configuration(): Promise<Configuration> {
     discovered ??= discover(settings);
     try {
@@ -179,7 +182,7 @@ type Identity =
   | { ok: true; subject: string; email: string; roles: readonly Role[] }
   | { ok: false; email: string | null; problem: string };
 
-/** Who the provider says it is, and what they may do. */
+/** The person's identity and roles, as the provider reports them. */
 export function identityOf(
   claims: Readonly<Record<string, unknown>>,
   { claim, rolesByGroup }: Pick<OidcSettings, "claim" | "rolesByGroup">,
@@ -195,7 +198,7 @@ export function identityOf(
       problem: "The company's sign-in gives no e-mail address of you.",
     };
   }
-  // Otherwise anybody could name somebody else's address there, and become them here.
+  // Otherwise a person could claim another person's address at the provider, and become them here.
   if (isVerified !== true) {
     return {
       ok: false,

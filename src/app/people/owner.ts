@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { type Account, createAccount, findAccount } from "./accounts.ts";
 import { roleNames } from "./permissions.ts";
 
-/** Of the person who runs everything on one machine, and has access to all of it anyway. */
+/** The account of the person who runs everything on one machine and has access to all of it anyway. */
 const ownersEmail = "owner@localhost";
 
 /** The account behind the link that `tallyhook start` prints: without a password, with every role. Needs a transaction. */

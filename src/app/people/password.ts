@@ -39,7 +39,7 @@ export async function hashPassword(password: string, log2N: number = cost.log2N)
   return ["scrypt", log2N, cost.r, cost.p, salt.toString("base64"), hash.toString("base64")].join("$");
 }
 
-/** Takes as long for a password that nobody has (`stored` is null) as for a wrong one. */
+/** Takes as long for a missing password (`stored` is null) as for a wrong one. */
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   const [, log2N, r, p, salt = "", hash = ""] = (stored ?? nobodys).split("$");
   const parameters = { log2N: Number(log2N), r: Number(r), p: Number(p) };
@@ -48,7 +48,7 @@ export async function isPassword(password: string, stored: string | null): Promi
   return isSame && stored !== null;
 }
 
-/** Of a random password, which is not kept. */
+/** Derived from a random password, which is not kept. */
 const nobodys = [
   "scrypt",
   cost.log2N,

@@ -1,4 +1,4 @@
-/** What somebody may do. Each route of the dashboard names one. */
+/** The permissions. Each route of the dashboard names one. */
 export const permissions = {
   "status:read": "see what Tallyhook does, without personal data",
   "person:read": "see names, addresses and e-mail addresses; using it is recorded",
@@ -48,7 +48,7 @@ export type Role = keyof typeof roles;
 
 export const roleNames = Object.keys(roles) as Role[];
 
-/** Names that are no role, as of another version, give nothing. */
+/** Unknown names, as of another version's roles, grant nothing. */
 export function permissionsOf(names: readonly string[]): ReadonlySet<Permission> {
   return new Set(names.flatMap((name): readonly Permission[] => (isRole(name) ? roles[name] : [])));
 }

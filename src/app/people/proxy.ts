@@ -12,7 +12,7 @@ import { type Browser, beginSession, hashOf } from "./sessions.ts";
 export interface ProxySettings {
   /** The header with the e-mail address, in lower case. */
   header: string;
-  /** What the proxy sends in `x-tallyhook-proxy-secret`: without it the header could be anybody's. */
+  /** Sent by the proxy in `x-tallyhook-proxy-secret`: without it any client could set the header. */
   secret: string;
   /** The addresses from which it connects. */
   peers: readonly string[];
@@ -20,18 +20,18 @@ export interface ProxySettings {
 
 const proxySecretHeader = "x-tallyhook-proxy-secret";
 
-/** What of a request says who it is. */
+/** The parts of a request that identify the person. */
 export interface ProxiedRequest {
-  /** Of the connection itself, not of a header. */
+  /** The connection's own peer, not a header's. */
   peer: string;
   header(name: string): string;
 }
 
-/** The e-mail address of the person whom the proxy names; null where the request is not the proxy's. */
+/** The e-mail address of the person that the proxy names; null where the request did not come from the proxy. */
 export function proxiedEmail({ header, secret, peers }: ProxySettings, request: ProxiedRequest): string | null {
   const peer = request.peer.replace(/^::ffff:/, "");
   const isPeer = isIP(peer) !== 0 && peers.includes(peer);
-  // Of equal length, whatever was sent.
+  // Hashes have equal length for any input.
   const isSecret = timingSafeEqual(hashOf(request.header(proxySecretHeader)), hashOf(secret));
   if (!isPeer || !isSecret) return null;
   try {
@@ -42,7 +42,7 @@ export function proxiedEmail({ header, secret, peers }: ProxySettings, request: 
   }
 }
 
-/** Begins a session for a person whom the proxy has named; null for one who has no account, or a disabled one. */
+/** Begins a session for a person that the proxy has named; null without an account, or for a disabled one. */
 export async function beginProxied(
   { db, clock }: { db: Knex; clock: Clock },
   { email, ...browser }: Browser & { email: string },

@@ -1,18 +1,18 @@
 import type { Knex } from "knex";
 
-/** Which of an account's sessions end: all, the one that is named, or all but that one. */
+/** The sessions of an account that end: all, the named one, or all but the named one. */
 type EndedSessions = "all" | "named" | "others" | "none";
 
 interface Revocation {
   sessions: EndedSessions;
-  /** Those that nobody has used yet. */
+  /** Unused links only. */
   links: "all" | "none";
 }
 
 /**
- * What ends with each event of an account, of all that lets its person in. Whatever says that a session may be somebody
- * else's ends links as well. A company's sign-in that is half done is held by the browser alone and names no account:
- * it asks for the account when it is completed, and the browser forgets it with its session.
+ * The credentials that end with each event of an account. Every event that hints at a stolen session ends links as
+ * well. An unfinished sign-in with the company's account is stored only in the browser and names no account: it reads
+ * the account when it is completed, and the browser forgets it with its session.
  */
 export const revocations = {
   "account.disabled": { sessions: "all", links: "all" },
@@ -26,16 +26,16 @@ export const revocations = {
   "session.ended": { sessions: "named", links: "all" },
   "other-sessions.ended": { sessions: "others", links: "all" },
   "sign-out.done": { sessions: "named", links: "none" },
-  // Over a session that the browser had, whoever's it was.
+  // Replaces the session that the browser had, of any account.
   "sign-in.done": { sessions: "named", links: "none" },
 } as const satisfies Record<string, Revocation>;
 
 export type Revoking = keyof typeof revocations;
 
 /**
- * Ends what lets a person in, as `revocations` has it for an event. `sessionId`: the session that is meant. Where
- * one is to end and the account has none of that id, nothing does. Returns how many sessions ended. Needs the
- * transaction that records the event. Two statements.
+ * Ends credentials of an account, as `revocations` lists them for an event. `sessionId`: the named session. If the
+ * account lacks it, no session ends. Returns how many sessions ended. Needs the transaction that records the event. Two
+ * statements.
  */
 export async function revoke(
   trx: Knex.Transaction,

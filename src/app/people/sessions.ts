@@ -8,11 +8,11 @@ const [idleMs, oldestMs] = [12 * 3_600_000, 7 * 86_400_000];
 
 export type SignInMethod = "password" | "link" | "oidc" | "proxy";
 
-/** The browser that somebody signs in with. */
+/** The browser of a sign-in. */
 export interface Browser {
   address: string;
   userAgent: string;
-  /** The session that it had until now, which ends; null where it had none. */
+  /** The browser's former session, which ends; null where it had none. */
   replaces: Pick<Session, "id" | "accountId"> | null;
 }
 
@@ -25,8 +25,8 @@ export interface NewSession extends Browser {
 const longestUserAgent = 300;
 
 /**
- * Begins a session and returns its token, which nobody but the browser keeps. Ends the one that the browser had, and
- * removes the account's sessions that are over. Needs the transaction that records it.
+ * Begins a session and returns its token, which only the browser keeps. Ends the one that the browser had, and removes
+ * the account's expired sessions. Needs the transaction that records it.
  */
 export async function beginSession(trx: Knex.Transaction, session: NewSession): Promise<string> {
   const { accountId, method, address, userAgent, replaces, now } = session;
@@ -42,7 +42,7 @@ export async function beginSession(trx: Knex.Transaction, session: NewSession): 
   return token;
 }
 
-/** Somebody who is signed in. */
+/** The session of a signed-in person. */
 export interface Session {
   id: string;
   accountId: number;
@@ -61,8 +61,9 @@ export interface FoundSession {
 const noteEveryMs = 60_000;
 
 /**
- * Whose token it is; null if the session is over or ended, or its account is disabled. A session that began before its
- * account's roles changed gets another token. One statement, and a second one once a minute and for a new token.
+ * Finds the session of a token; null if the session expired or was ended, or its account is disabled. A session that
+ * began before its account's roles changed gets another token. One statement, and a second one once a minute and for a
+ * new token.
  */
 export async function findSession(db: Knex, token: string, now: Date): Promise<FoundSession | null> {
   const hash = hashOf(token);
@@ -121,12 +122,11 @@ export async function listSessions(db: Knex, accountId: number, now: Date): Prom
   return rows.map(listedSession);
 }
 
-/** A session of any account. */
 export interface SessionOfAccount extends ListedSession {
   account: { id: number; email: string };
 }
 
-/** Who is signed in, the one last used first. One statement. */
+/** All sessions, the last used first. One statement. */
 export async function listAllSessions(db: Knex, now: Date, { limit }: { limit: number }): Promise<SessionOfAccount[]> {
   const rows = await db("people.sessions as s")
     .join("people.accounts as a", "a.id", "s.account_id")
@@ -150,7 +150,7 @@ export async function listAllSessions(db: Knex, now: Date, { limit }: { limit: n
   }));
 }
 
-/** Whose session it is; null if there is none of that id. One statement. */
+/** The account of a session; null if the id is unknown. One statement. */
 export async function ownerOfSession(db: Knex, id: string): Promise<{ id: number; email: string } | null> {
   const [owner] = await db("people.sessions as s")
     .join("people.accounts as a", "a.id", "s.account_id")
@@ -193,5 +193,5 @@ interface SessionRow {
 /** 256 bits. */
 export const newToken = (): string => randomBytes(32).toString("base64url");
 
-/** What is stored of a token: whoever reads the database cannot sign in with it. */
+/** The stored form of a token: a reader of the database cannot sign in with it. */
 export const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest();

@@ -35,6 +35,6 @@ export async function useSignInLink(trx: Knex.Transaction, token: string, now: D
   return link === undefined || link.expires_at <= now ? null : Number(link.account_id);
 }
 
-/** Removes the links that nobody used in time. Returns how many. One statement. */
+/** Removes the links that expired unused. Returns their number. One statement. */
 export const removeEndedLinks = (db: Knex, now: Date): Promise<number> =>
   db("people.sign_in_links").where("expires_at", "<=", now).delete();

@@ -22,7 +22,7 @@ export interface SignInDeps {
 export interface PasswordAttempt extends Browser {
   email: string;
   password: string;
-  /** Of the app that shows codes; empty where the person gave none. */
+  /** The app's code; empty where the person gave none. */
   code: string;
 }
 
@@ -32,13 +32,12 @@ export type SignInResult =
   | { ok: false; reason: "wrong" }
   | { ok: false; reason: "throttled"; retryAfterSeconds: number };
 
-/** How often somebody may be wrong. The window begins with the first failure. */
+/** The limits of failed attempts. The window begins with the first failure. */
 const window = { seconds: 15 * 60, failuresOfAccount: 10, failuresOfAddress: 30 };
 
 export interface LinkAttempt extends Browser {
-  /** Of the link. */
   token: string;
-  /** Of the app that shows codes; empty where the person was not asked for one yet. */
+  /** The app's code; empty where the person was not asked for one yet. */
   code: string;
 }
 
@@ -49,7 +48,7 @@ export type LinkResult =
   /** The account has an app that shows codes: the link waits for one. */
   | { ok: false; reason: "code needed" };
 
-/** How people sign in here, and not at a company's provider or proxy. */
+/** Sign-in with this system's own passwords and links, not through a company's provider or proxy. */
 export interface OwnSignIn {
   /**
    * Begins a session for a person with password and, where the account has one, a code. Every failure is counted, by
@@ -58,8 +57,8 @@ export interface OwnSignIn {
    */
   signIn(attempt: PasswordAttempt): Promise<SignInResult>;
   /**
-   * Begins a session by a link, which takes the place of the password alone: an account with an app is asked for its
-   * code, and wrong ones count as those beside a password. The link is used up when the session begins.
+   * Begins a session by a link, which replaces only the password: an account with an app is asked for its code, and
+   * wrong codes count as they do with a password. The link is used up when the session begins.
    */
   signInByLink(attempt: LinkAttempt): Promise<LinkResult>;
 }
@@ -88,9 +87,10 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
       const found = await findCredentials(db, email);
       const isRight = await isPassword(password, found?.credentials.passwordHash ?? null);
       const now = clock.now();
-      // After the password alone: a secret that cannot be decrypted fails, and would tell strangers who has an account.
+      // Only after the password: a secret that cannot be decrypted fails, and would reveal to strangers that the
+      // account exists.
       const step = found !== null && isRight ? await codeStep(found.credentials, code, now) : null;
-      // What was typed and is no account may be somebody's password.
+      // An unknown name may be a password typed into the wrong field.
       const name = found?.account.email ?? "unknown";
       const actor: Actor = {
         accountId: found?.account.id ?? null,
@@ -151,7 +151,7 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
     },
   };
 
-  /** Counted before it is looked at, so that many at once are no more than many one by one. Null: not too many yet. */
+  /** Counts before it checks, so that concurrent attempts are no more than consecutive ones. Null: not too many yet. */
   async function count(email: string, address: string): Promise<(SignInResult & { reason: "throttled" }) | null> {
     const waitMs = await consume([
       [byAddress, keyOf(networkOf(address))],
@@ -163,7 +163,7 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
 
   async function forgive(email: string, address: string): Promise<void> {
     await byAccount.delete(keyOf(email));
-    // Colleagues share an address: who is right takes nothing from those who come next.
+    // Colleagues share an address: a success must not use up the attempts of the next person.
     await byAddress.reward(keyOf(networkOf(address)));
   }
 
@@ -180,13 +180,13 @@ export function createSignIn({ db, encryption, clock }: SignInDeps): OwnSignIn {
 }
 
 /**
- * Whether an account is as it was read, and stays so until the transaction ends: checking a password takes time, and no
- * session begins by one that was changed meanwhile.
+ * Whether an account is unchanged since it was read, and stays so until the transaction ends: checking a password takes
+ * time, and one that was changed in that time must not begin a session.
  */
 const isUnchanged = async (trx: Knex.Transaction, { id, version }: Account): Promise<boolean> =>
   (await findAccountById(trx, id, "locked"))?.version === version;
 
-/** How long to wait; 0 for none. */
+/** The wait; 0 for none. */
 async function consume(limits: readonly (readonly [RateLimiterPostgres, string])[]): Promise<number> {
   for (const [limiter, key] of limits) {
     try {
@@ -199,5 +199,5 @@ async function consume(limits: readonly (readonly [RateLimiterPostgres, string])
   return 0;
 }
 
-/** What is kept of an address names nobody. */
+/** Addresses are stored as hashes, which identify no person. */
 const keyOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);

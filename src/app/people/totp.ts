@@ -11,8 +11,8 @@ export const totpAddress = (secret: string, email: string): string =>
   generateURI({ issuer: "Tallyhook", label: email, secret });
 
 /**
- * The time step of a code; null where the code is wrong, or is of a step that was used before. Whoever accepts it notes
- * the step (`useTotpStep`).
+ * The time step of a code; null where the code is wrong, or is of a step that was used before. The caller that accepts
+ * it notes the step (`useTotpStep`).
  */
 export async function totpStep(
   { secret, lastStep }: { secret: string; lastStep: number | null },

@@ -8,13 +8,13 @@ import { time } from "./time.ts";
 
 export interface CaseOf {
   kind: CaseKind;
-  /** Of the page on which the case stands, with `:id`: `/dunning/:id`. */
+  /** The path of the case's page, with `:id`: `/dunning/:id`. */
   path: string;
-  /** Whether there is such a thing: nobody looks after what is not there. */
+  /** Whether the subject exists: only then can it be a case. */
   exists(deps: PageDeps, id: string): Promise<boolean>;
 }
 
-/** What the forms of `renderCase` lead to: assign, snooze, note. Each leads back to the page of the case. */
+/** The targets of `renderCase`'s forms: assign, snooze, note. Each redirects back to the case's page. */
 export function caseRoutes({ kind, path, exists }: CaseOf): readonly Route[] {
   const caseDeps = (deps: PageDeps) => ({ ...deps, exists: (id: string) => exists(deps, id) });
   const page = (id: string) => casePath(path, id);

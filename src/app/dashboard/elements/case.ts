@@ -11,14 +11,14 @@ import { state } from "./state.ts";
 import { time } from "./time.ts";
 import { hiddenText, mayReadTexts } from "./written-text.ts";
 
-/** What a visitor is shown of a case. */
+/** A case as a visitor sees it. */
 export interface CaseView {
-  /** The path of the page on which it stands: below it are the addresses of its forms. */
+  /** The path of its page; its forms' addresses are below it. */
   path: string;
   current: Case;
-  /** The newest first; `text` is null for whoever may not read it. */
+  /** The newest first; `text` is null for a visitor who may not read it. */
   notes: readonly { at: Date; author: string; text: string | null }[];
-  /** Null for whoever may not change the case. */
+  /** Null for a visitor who may not change the case. */
   forms: { own: { id: number; email: string }; assignees: Assignees } | null;
   now: Date;
   timeZone: string;
@@ -30,8 +30,8 @@ type Assignees = Awaited<ReturnType<typeof listAssignees>>;
 export const casePath = (path: string, id: string): string => path.replace(":id", encodeURIComponent(id));
 
 /**
- * Reads a case for its page at `path`, which is like `/dunning/:id`. Notes are free text about people: they are shown to
- * who has `person:read`, and that is recorded. Three statements at most, besides the record.
+ * Reads a case for its page at `path`, which is like `/dunning/:id`. Notes are free text about people: they are shown
+ * to visitors with `person:read`, and the access is recorded. Three statements at most, without the record.
  */
 export async function readCaseView(
   { db, clock, timeZone }: PageDeps,
@@ -60,7 +60,7 @@ export async function readCaseView(
   };
 }
 
-/** Who looks after something, until when it rests, and what people wrote on it; with forms for who may. */
+/** The case's assignee, snooze and notes; with forms for visitors who may change it. */
 export function renderCase(view: CaseView): Html {
   const { current, now, timeZone } = view;
   return html`<section class="card case" aria-labelledby="case">
@@ -153,7 +153,7 @@ function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
   }`;
 }
 
-/** For lists: who has it, and that it rests. */
+/** For lists: the assignee and the snooze. */
 export function caseMarks(current: Case, { own, now, timeZone }: { own: number; now: Date; timeZone: string }): Html {
   const { assignee } = current;
   const who = assignee === null ? "unassigned" : assignee.id === own ? "with you" : `with ${assignee.email}`;
@@ -163,6 +163,6 @@ export function caseMarks(current: Case, { own, now, timeZone }: { own: number; 
     }`;
 }
 
-/** Whether it may be left alone until a time that is still to come. */
+/** Whether it is snoozed until a future time. */
 export const isResting = (current: Case, now: Date): current is Case & { snoozedUntil: Date } =>
   current.snoozedUntil !== null && current.snoozedUntil > now;

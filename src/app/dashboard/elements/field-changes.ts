@@ -6,7 +6,7 @@ import { table } from "./table.ts";
 const mostRows = 200;
 const mostCharacters = 2_000;
 
-/** Fields before and after. Personal values are shown to whoever may see them; `mayRead` says so. */
+/** Fields before and after. Personal values are shown only if `mayRead`. */
 export function fieldChanges(
   changes: readonly FieldChange[],
   { caption, mayRead }: { caption: string; mayRead: boolean },

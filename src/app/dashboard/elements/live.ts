@@ -2,8 +2,8 @@ import { type Html, html } from "../../../platform/html.ts";
 
 /**
  * A part of a page that keeps itself up to date where script runs (assets/script.js): every few seconds the page is
- * asked for again, and this part of it replaced. It pauses by its button, while something in it is chosen, and while
- * nobody looks. Without script it is as it was. One a page.
+ * fetched again and this part replaced. It pauses by its button, while text in it is selected, and while the page is
+ * hidden. Without script it stays as loaded. One a page.
  */
 export const live = (content: Html): Html =>
   html`<div class="row live needs-script">

@@ -3,11 +3,11 @@ import { type Html, html } from "../../../platform/html.ts";
 /** The rows of a page, and where the next one begins. */
 export interface PageOf<Row> {
   rows: Row[];
-  /** What `before` is for the older rows; null where there are none. */
+  /** The value of `before` for the older rows; null where there are none. */
   older: string | null;
 }
 
-/** Of one row more than a page has, which shows that there are older ones. */
+/** Takes one row more than a page has, which shows that there are older ones. */
 export function pageOf<Row>(rows: readonly Row[], size: number, keyOf: (row: Row) => string | number): PageOf<Row> {
   const shown = rows.slice(0, size);
   const last = shown.at(-1);
@@ -15,7 +15,7 @@ export function pageOf<Row>(rows: readonly Row[], size: number, keyOf: (row: Row
   return { rows: shown, older: hasOlder ? String(keyOf(last)) : null };
 }
 
-/** What a list calls its pages, and the parameter by which an address names where one begins. */
+/** A list's words for its pages, and the parameter that names where one begins. */
 interface PagerWords {
   parameter: string;
   first: string;

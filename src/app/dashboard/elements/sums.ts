@@ -8,7 +8,7 @@ export interface Amount {
   currency: string | null;
 }
 
-/** What the known amounts come to, by currency. */
+/** The totals of the known amounts, by currency. */
 function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigint][] {
   const sums = new Map<string | null, bigint>();
   for (const { totalMinor, currency } of amounts) {
@@ -17,7 +17,7 @@ function sumsOf(amounts: readonly Amount[]): [currency: string | null, sum: bigi
   return [...sums].sort(([a], [b]) => (a ?? "").localeCompare(b ?? ""));
 }
 
-/** One amount a currency, and how many amounts are not known; a dash where there is nothing. */
+/** One amount a currency, and the number of unknown amounts; a dash where there are none. */
 export function sums(amounts: readonly Amount[]): Html {
   if (amounts.length === 0) return html`–`;
   const unknown = amounts.filter(({ totalMinor }) => totalMinor === null).length;

@@ -3,21 +3,24 @@ import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 export interface TableColumn<Row> {
   name: string;
   cell(row: Row): HtmlPart;
-  /** Numbers and money stand at the right; a moment stays on one line, and a long text keeps its width. */
+  /** Numbers and money are right-aligned; a moment stays on one line, and a long text keeps its width. */
   kind?: "number" | "id" | "moment" | "long";
 }
 
 export interface TableOptions {
   caption: string;
-  /** What to say, and what to do, where there is no row. */
+  /** The text, with advice, for an empty table. */
   empty: Html;
-  /** On a phone it stays a table, as where values are compared side by side; others show a row as lines of text. */
+  /** It stays a table on a phone, where values are compared side by side; other tables show a row as lines of text. */
   staysTable?: boolean;
-  /** Below the rows, a list of cells each; the first cell says what it is. */
+  /** Below the rows, a list of cells each; the first cell is the label. */
   sums?: readonly (readonly HtmlPart[])[];
 }
 
-/** A table. Where the window is narrow it scrolls in its own frame, or on a phone names each cell beside it. */
+/**
+ * A table. Where the window is narrow it scrolls in its own frame, or on a phone puts the column's name next to each
+ * cell.
+ */
 export function table<Row>(
   columns: readonly TableColumn<Row>[],
   rows: readonly Row[],

@@ -2,7 +2,7 @@ import { type Html, html } from "../../../platform/html.ts";
 
 const formats = new Map<string, { time: Intl.DateTimeFormat; name: Intl.DateTimeFormat }>();
 
-/** A time in words that need no guessing, its exact moment beside it for a pointer and for screen readers. */
+/** An unambiguous time in words, with its exact moment for a pointer and for screen readers. */
 export function time(at: Date, timeZone: string): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${timeText(at, timeZone)}</time>`;
 }

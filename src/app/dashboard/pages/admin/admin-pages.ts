@@ -8,13 +8,13 @@ import { userRoutes } from "./user-routes.ts";
 export interface AdminDeps {
   /** The address at which people reach the dashboard, for links that sign in. */
   url: string;
-  /** Every setting as it is in force. */
+  /** Every setting in force. */
   settings: readonly ShownSetting[];
-  /** Looks whether everything is there; takes seconds. */
+  /** Runs all checks; takes seconds. */
   examine(): Promise<readonly Finding[]>;
 }
 
-/** Users, sessions, who did what, settings, and the doctor. */
+/** Users, sessions, the audit, settings, and the doctor. */
 export const adminPages = ({ url, settings, examine }: AdminDeps): PageGroup => ({
   place: { path: "/admin", name: "Admin", access: "setting:read" },
   routes: [

@@ -26,7 +26,7 @@ export const auditRoutes: readonly Route[] = [
   },
 ];
 
-/** What is empty filters nothing. Throws `PageError` for what is no time. */
+/** Builds the filter; empty fields are ignored. Throws `PageError` for an invalid time. */
 function filterOf(query: URLSearchParams): Omit<AuditQuery, "limit"> {
   const text = (name: string): string | undefined => query.get(name)?.trim() || undefined;
   const [kind, id, before] = [text("kind"), text("id"), text("before")];

@@ -63,10 +63,10 @@ const renderFilters = (query: URLSearchParams): Html =>
     <button class="second">Show</button>
   </form>`;
 
-/** Where the dashboard shows what an act was done to, and what reading it takes. */
+/** The page of an act's subject, and the permission to read it. */
 interface SubjectPage {
   access: Permission;
-  /** Null where there is none of this id. */
+  /** Null where the id is unknown. */
   address(id: string): string | null;
 }
 

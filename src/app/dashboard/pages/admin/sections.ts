@@ -10,7 +10,7 @@ interface Section {
   about: string;
 }
 
-/** The parts of Admin, in the order in which they are named on each of its pages. */
+/** The sections of Admin, in the order of its tabs. */
 const sections: readonly Section[] = [
   {
     path: "/admin/users",

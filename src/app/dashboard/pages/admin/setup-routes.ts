@@ -2,7 +2,7 @@ import { tallyhook } from "../../../../platform/command-line.ts";
 import type { Route } from "../../route.ts";
 import { type Examination, type Finding, type ShownSetting, renderDoctor, renderSettings } from "./setup-views.ts";
 
-/** A browser that waits longer would not be told that the checks go on. */
+/** After this the browser gets an answer that the checks are still running. */
 const longestWaitMs = 20_000;
 
 export function setupRoutes({
@@ -15,7 +15,7 @@ export function setupRoutes({
   let last: Examination | null = null;
   let running: Promise<void> | null = null;
 
-  /** Whoever asks while the checks run gets what they find. */
+  /** Requests during the checks share one run. */
   const examineOnce = (now: () => Date): Promise<void> => {
     running ??= examine()
       .then((findings) => void (last = { at: now(), findings }))

@@ -14,11 +14,11 @@ export interface ShownSetting {
   value: string | null;
   source: string;
   fallback: string | null;
-  /** What it is for. */
+  /** Its purpose. */
   about: string;
 }
 
-/** What a check found. */
+/** A check's result. */
 export interface Finding {
   check: string;
   status: "ok" | "advice" | "warning" | "failed" | "skipped";
@@ -26,7 +26,7 @@ export interface Finding {
   remedy: string | null;
 }
 
-/** What the doctor found last, in this process. */
+/** The doctor's last run in this process. */
 export interface Examination {
   at: Date;
   findings: readonly Finding[];

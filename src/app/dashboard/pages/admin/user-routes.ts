@@ -17,7 +17,7 @@ import { actRoute } from "../../act-route.ts";
 import { PageError, type PageRequest, type Route } from "../../route.ts";
 import { renderSessions, renderUser, renderUsers } from "./user-views.ts";
 
-/** More are not shown: who looks for one of them ends it at its user. */
+/** The most sessions shown: a session beyond them can be ended at its user. */
 const mostSessions = 200;
 
 export const userRoutes = ({ url }: { url: string }): readonly Route[] => [
@@ -148,6 +148,6 @@ async function accountOf(db: Knex, { id = "" }: PageRequest["params"]): Promise<
   return account;
 }
 
-/** Shown once, as every notice is: whoever has the link signs in as this person. */
+/** Shown once, as every notice is: the link signs its holder in as this person. */
 const linkNotice = (url: string, email: string, token: string): string =>
   `Give this link to ${email}: it signs in once, within ten minutes, and is not shown again. ${url}/sign-in/link?token=${token}`;

@@ -121,7 +121,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
 
 interface SessionsPage {
   sessions: readonly SessionOfAccount[];
-  /** More are not listed. */
+  /** The most that are listed. */
   mostSessions: number;
   visitor: Visitor;
   timeZone: string;
@@ -189,7 +189,7 @@ const roleBoxes = (checked: readonly Role[]): Html =>
     )}
   </fieldset>`;
 
-/** What it adds to what everybody may, which is what a viewer may. */
+/** The rights that it adds to a viewer's. */
 const mayText = (role: Role): string =>
   (roles[role] as readonly Permission[])
     .filter((name) => role === "viewer" || !(roles.viewer as readonly Permission[]).includes(name))

@@ -6,7 +6,7 @@ import { orderTakers } from "../../../../parts/reconcile/runs/run-orders.ts";
 import { isMirrorEmpty, lastFullAnswerStart } from "../../../../parts/reconcile/runs/runs.ts";
 import { state } from "../../elements/state.ts";
 
-/** What a deployment has done of what a new one has to do. */
+/** The first steps that a new deployment has completed. */
 export interface Beginning {
   hasWorker: boolean;
   hasEvents: boolean;
@@ -30,7 +30,7 @@ export async function readBeginning(db: Knex): Promise<Beginning> {
   };
 }
 
-/** Nothing has come in, by no way: there is nothing to be shown of anything. */
+/** No event has arrived yet in any way, so there are no numbers to show. */
 export const isNew = ({ hasEvents, hasObjects, hasRun }: Beginning): boolean => !hasEvents && !hasObjects && !hasRun;
 
 /** Something of the beginning is still to be done. */

@@ -8,7 +8,7 @@ import type { Trust } from "../../../../parts/reconcile/pages/trust.ts";
 import { type Beginning, readBeginning } from "./first-steps.ts";
 import { type ShownCard, renderHome } from "./view.ts";
 
-/** How far the mirror is proved, and what of all this needs somebody now. */
+/** How far the mirror is proved, and everything that needs attention. */
 export function homePages(groups: readonly PageGroup[]): PageGroup {
   return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups)] };
 }

@@ -7,11 +7,11 @@ import { withWholeMoments } from "../../elements/time.ts";
 import { type Trust, renderTrust } from "../../../../parts/reconcile/pages/trust.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
 
-/** A card, and how old what it says is; 0: just read. */
+/** A card and the age of its data; 0: just read. */
 export type ShownCard = SummaryCard & { ageMs: number };
 
 export interface HomePage {
-  /** Null: it could not be read. */
+  /** Null: reading failed. */
   trust: Trust | null;
   beginning: Beginning | null;
   cards: readonly ShownCard[];
@@ -21,7 +21,7 @@ export interface HomePage {
 
 export function renderHome(home: HomePage): Html {
   const { trust, beginning, cards } = home;
-  // A wall of zeros would say nothing of a deployment to which nothing has come yet.
+  // A wall of zeros means nothing for a deployment without data.
   if (beginning !== null && isNew(beginning)) {
     return html`<p class="lead">
         Nothing has come in yet. This page will say how far the mirror is proved equal to the service, and what needs
@@ -49,7 +49,7 @@ const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trus
 /** The worst first. */
 const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 3 };
 
-/** Says that nothing is to be done only where everything could be read, is proved, and has no reason. */
+/** States that all is well only where everything could be read, is proved, and has no reason. */
 function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
   const named = [

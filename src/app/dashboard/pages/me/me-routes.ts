@@ -67,5 +67,5 @@ const routes: readonly Route[] = [
   },
 ];
 
-/** One's own account: roles, and where one is signed in. */
+/** The visitor's own account: roles and sessions. */
 export const mePages: PageGroup = { place: null, routes };

@@ -79,7 +79,7 @@ function signInRoutes({ own: { signIn, signInByLink }, oidc }: SignIns): readonl
       method: "GET",
       path: "/sign-in/link",
       access: "anyone",
-      // Anybody can send a link of their own account, and programs look at links before people do: then a button asks.
+      // Any sender can link to an account of their own, and programs open links before people do: then a button asks.
       answer: async (_, request) => {
         const token = request.query.get("token");
         if (request.isChosen) return answerLink(signInByLink, request, { token, code: "" });
@@ -154,7 +154,7 @@ const waitText = (seconds: number): string =>
 
 type WayBack = Pick<SignInForm, "next" | "isUnsaved">;
 
-/** Where somebody came from, as a form or an address says. */
+/** The page to return to, from a form or an address. */
 const wayBack = (given: URLSearchParams): WayBack => ({
   next: ownPath(given.get("next")),
   isUnsaved: given.get("unsaved") === "yes",

@@ -2,7 +2,7 @@ import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 
 export interface SignInForm {
-  /** Where to go after it. */
+  /** The page after sign-in. */
   next: string;
   /** Whether a form was sent after the session had ended. */
   isUnsaved: boolean;
@@ -12,7 +12,7 @@ export interface SignInForm {
   hasOidc: boolean;
 }
 
-/** For whoever sent a form after the session had ended. */
+/** Shown after a form was sent in an ended session. */
 export const unsavedText =
   "The change was not made: your session had ended before the form was sent. Fill it in again.";
 
@@ -38,7 +38,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
     </form>`;
 }
 
-/** Asks before a link is used up that something else than the address bar opened, or for the code. */
+/** Asks before a link is used up that was not opened from the address bar, or for the code. */
 export function renderLink(token: string, { asksCode, problem }: { asksCode: boolean; problem: string | null }): Html {
   return html`<form class="card narrow" method="post" action="/sign-in/link">
     ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
