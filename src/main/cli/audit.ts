@@ -1,10 +1,9 @@
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import { type AuditQuery, type AuditRow, changedValues, readAudit } from "../../app/people/audit.ts";
-import { withoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parseInstant, wholeNumber } from "../../app/cli/arguments.ts";
 import type { CliContext } from "../../app/cli/context.ts";
+import { type Columns, tableText } from "../../app/cli/table.ts";
 
 interface ListOptions {
   by?: string;
@@ -45,24 +44,18 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
     context.stdout.write("Nobody did any of this.\n");
     return;
   }
-  const table = new Table({
-    head: ["id", "when", "who", "what", "on", "change", "from"],
-    style: { head: [], border: [] },
-  });
-  for (const act of acts) table.push(rowOf(act));
-  context.stdout.write(`${table.toString()}\n`);
+  context.stdout.write(tableText(columns, acts));
 }
 
-const rowOf = (act: AuditRow): string[] =>
-  [
-    String(act.id),
-    act.at.toISOString(),
-    act.actor,
-    act.action,
-    act.subject === null ? "-" : `${act.subject.kind} ${act.subject.id}`,
-    changeText(act),
-    act.address === null ? act.via : `${act.via}, ${act.address}`,
-  ].map(withoutControls);
+const columns: Columns<AuditRow> = {
+  id: ({ id }) => id,
+  when: ({ at }) => at,
+  who: ({ actor }) => actor,
+  what: ({ action }) => action,
+  on: ({ subject }) => (subject === null ? null : `${subject.kind} ${subject.id}`),
+  change: (act) => changeText(act),
+  from: ({ via, address }) => (address === null ? via : `${via}, ${address}`),
+};
 
 const changeText = (act: AuditRow): string =>
   changedValues(act)

@@ -1,8 +1,8 @@
-import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { type ListedMetric, metricsOfNode, ownMetrics } from "../metrics/list-metrics.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import type { CliContext } from "../../app/cli/context.ts";
+import { type Columns, tableText } from "../../app/cli/table.ts";
 
 interface MetricsOptions {
   json?: boolean;
@@ -22,21 +22,16 @@ export function registerMetrics(program: Command, context: CliContext): void {
     });
 }
 
+const columns: Columns<ListedMetric> = {
+  Metric: ({ name }) => name,
+  Type: ({ type }) => type,
+  Unit: ({ unit }) => unit ?? "",
+  Labels: ({ labels }) => Object.keys(labels),
+  Series: ({ cardinality }) => cardinality ?? "few",
+  "Served by": ({ servedBy }) => (servedBy.length === 4 ? "all" : servedBy),
+  Alerts: ({ alerts }) => alerts,
+};
+
 function tableOf(listed: readonly ListedMetric[]): string {
-  const table = new Table({
-    head: ["Metric", "Type", "Unit", "Labels", "Series", "Served by", "Alerts"],
-    style: { head: [], border: [] },
-  });
-  for (const { name, type, unit, labels, cardinality, servedBy, alerts } of listed) {
-    table.push([
-      name,
-      type,
-      unit ?? "",
-      Object.keys(labels).join("\n"),
-      cardinality === null ? "few" : String(cardinality),
-      servedBy.length === 4 ? "all" : servedBy.join("\n"),
-      alerts.join("\n"),
-    ]);
-  }
-  return `${table.toString()}\n"--json" has what each means and what its labels can be; docs/metrics.md says the same.\n`;
+  return `${tableText(columns, listed)}"--json" has what each means and what its labels can be; docs/metrics.md says the same.\n`;
 }

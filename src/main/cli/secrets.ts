@@ -3,7 +3,6 @@ import { parserOf } from "../../app/cli/act-command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import Table from "cli-table3";
 import type { Command } from "commander";
 import { type Actor, recordAct } from "../../app/people/audit.ts";
 import { tallyhook } from "../../platform/command-line.ts";
@@ -11,7 +10,6 @@ import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { shortLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
-import { withoutControls } from "../../platform/readable-text.ts";
 import { type SecretsContext, listSecretOverviews } from "../../core/receiver/list-secrets.ts";
 import type { SecretOverview } from "../../core/receiver/secrets-overview.ts";
 import { addSecret, assertSecretLimit, retireSecret } from "../../core/receiver/secrets-store.ts";
@@ -22,6 +20,7 @@ import { parsePerson, scriptActor } from "../../app/cli/acting-person.ts";
 import { parseInstant, wholeNumber } from "../../app/cli/arguments.ts";
 import { confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
+import { type Columns, tableText } from "../../app/cli/table.ts";
 
 interface ListOptions {
   quietHours: number;
@@ -89,23 +88,18 @@ async function list(context: CliContext, { quietHours, json }: ListOptions): Pro
     );
     return;
   }
-  const table = new Table({
-    head: ["id", "state", "from", "until", "last used", "safe to retire", "note"],
-    style: { head: [], border: [] },
-  });
-  for (const each of all) table.push(listRow(each));
-  context.stdout.write(`${table.toString()}\n`);
+  context.stdout.write(tableText(columns, all));
 }
 
-const listRow = (secret: SecretOverview): string[] => [
-  secret.id,
-  secret.state,
-  secret.notBefore?.toISOString() ?? "-",
-  secret.notAfter?.toISOString() ?? "-",
-  secret.lastUsedAt?.toISOString() ?? "-",
-  secret.safeToRetire === null ? "no" : `yes: ${secret.safeToRetire}`,
-  withoutControls(secret.note ?? ""),
-];
+const columns: Columns<SecretOverview> = {
+  id: ({ id }) => id,
+  state: ({ state }) => state,
+  from: ({ notBefore }) => notBefore,
+  until: ({ notAfter }) => notAfter,
+  "last used": ({ lastUsedAt }) => lastUsedAt,
+  "safe to retire": ({ safeToRetire: why }) => (why === null ? "no" : `yes: ${why}`),
+  note: ({ note }) => note ?? "",
+};
 
 async function add(context: CliContext, options: AddOptions): Promise<void> {
   const { file, by, note, ...window } = options;

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import { type Account, listAccounts, readEmail, requireAccount } from "../../app/people/accounts.ts";
@@ -27,6 +26,7 @@ import { registerAct } from "../../app/cli/act-command.ts";
 import { commandActor, parsePerson } from "../../app/cli/acting-person.ts";
 import { askSecret } from "../../app/cli/ask-secret.ts";
 import type { CliContext } from "../../app/cli/context.ts";
+import { type Columns, tableText } from "../../app/cli/table.ts";
 
 export function registerUsers(program: Command, context: CliContext): void {
   const users = program.command("users").description("the people who may sign in to the dashboard");
@@ -227,16 +227,16 @@ async function list(context: CliContext, json: boolean): Promise<void> {
       context.stdout.write(`Nobody can sign in yet. Add somebody: ${tallyhook("users add EMAIL --role admin")}\n`);
       return;
     }
-    const table = new Table({
-      head: ["E-mail", "Roles", "Signs in with", "Since"],
-      style: { head: [], border: [] },
-    });
-    for (const account of accounts) {
-      table.push([account.email, account.roles.join(", "), waysOf(account), account.createdAt.toISOString()]);
-    }
-    context.stdout.write(`${table.toString()}\n`);
+    context.stdout.write(tableText(columns, accounts));
   });
 }
+
+const columns: Columns<Account> = {
+  "E-mail": ({ email }) => email,
+  Roles: ({ roles }) => roles.join(", "),
+  "Signs in with": (account) => waysOf(account),
+  Since: ({ createdAt }) => createdAt,
+};
 
 function waysOf({ disabledAt, hasPassword, hasTotp, issuer }: Account): string {
   if (disabledAt !== null) return "nothing: disabled";

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import pc from "picocolors";
@@ -8,6 +7,7 @@ import { newerMigrations } from "../../../platform/postgres/migrations.ts";
 import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
 import { pendingSchema } from "../../schema.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 import type { MigrationStep } from "../../../platform/postgres/migration-session.ts";
 import type { HeldLock } from "./lock-times.ts";
@@ -116,9 +116,9 @@ function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): s
       ? "Nothing to upgrade: the database is that of this version."
       : `Applied: ${applied.join(", ") || "no numbered file"}. Functions, views and triggers of ${files} were replaced.`,
     "",
-    stepTable(steps),
+    tableText(stepColumns, steps).trimEnd(),
   ];
-  if (locks.length > 0) lines.push(lockTable(locks));
+  if (locks.length > 0) lines.push(tableText(lockColumns, locks).trimEnd());
   else lines.push("No lock keeps others from a table.");
   const longest = locks[0];
   if (longest !== undefined && longest.heldMs > longLockMs) {
@@ -140,25 +140,18 @@ function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): s
   return `${lines.join("\n")}\n`;
 }
 
-const table = (head: string[]) => new Table({ head, style: { head: [], border: [] } });
+const stepColumns: Columns<MigrationStep> = {
+  step: ({ file, line, statement, isOnline }) =>
+    `${file}${line === null ? "" : `:${line}`}  ${statement}${isOnline ? "  (online)" : ""}`.split("\n"),
+  "on the copy": ({ ms }) => shortTime(ms),
+};
 
-function stepTable(steps: readonly MigrationStep[]): string {
-  const shown = table(["step", "on the copy"]);
-  for (const { file, line, statement, ms, isOnline } of steps) {
-    const place = line === null ? file : `${file}:${line}`;
-    shown.push([`${place}  ${statement}${isOnline ? "  (online)" : ""}`, shortTime(ms)]);
-  }
-  return shown.toString();
-}
-
-function lockTable(locks: readonly HeldLock[]): string {
-  const shown = table(["locked table", "keeps out", "on the copy", "taken by"]);
-  for (const { table: name, stopsReaders, heldMs, takenBy } of locks) {
-    const who = stopsReaders ? "readers and writers" : "writers";
-    shown.push([name, who, shortTime(heldMs), takenBy]);
-  }
-  return shown.toString();
-}
+const lockColumns: Columns<HeldLock> = {
+  "locked table": ({ table }) => table,
+  "keeps out": ({ stopsReaders }) => (stopsReaders ? "readers and writers" : "writers"),
+  "on the copy": ({ heldMs }) => shortTime(heldMs),
+  "taken by": ({ takenBy }) => takenBy.split("\n"),
+};
 
 function closesText({ sealed, same, problems }: Rehearsal["closes"]): string {
   if (problems.length > 0) return "CLOSED MONTHS CHANGE:";

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { keepsIncidents, tryOpen } from "../channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
@@ -27,6 +26,7 @@ import { registerAct } from "../../../app/cli/act-command.ts";
 import { alertDeps, alertId, listHint, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { registerSilences } from "./silences.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
@@ -117,14 +117,8 @@ export async function printAlerts(context: CliContext, options: ListOptions): Pr
     context.stdout.write(`${JSON.stringify({ alerts, counts })}\n`);
     return;
   }
-  const table = new Table({
-    head: ["id", "severity", "state", "stage", "opened", "what"],
-    style: { head: [], border: [] },
-    wordWrap: true,
-  });
-  for (const alert of alerts) table.push(rowOf(alert));
   const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
-  context.stdout.write(`${table.toString()}\nAll alerts: ${totals.join(", ")}.\n`);
+  context.stdout.write(`${tableText(columns, alerts)}All alerts: ${totals.join(", ")}.\n`);
 }
 
 function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilter {
@@ -137,14 +131,14 @@ function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilt
   };
 }
 
-const rowOf = (alert: AlertRow): string[] => [
-  alert.id,
-  alert.severity,
-  alert.silenced_until === null ? alert.state : `${alert.state}, silenced`,
-  alert.stage,
-  alert.opened_at.toISOString(),
-  withoutControls(titleOf(alert)),
-];
+const columns: Columns<AlertRow> = {
+  id: ({ id }) => id,
+  severity: ({ severity }) => severity,
+  state: (alert) => (alert.silenced_until === null ? alert.state : `${alert.state}, silenced`),
+  stage: ({ stage }) => stage,
+  opened: (alert) => alert.opened_at,
+  what: (alert) => titleOf(alert),
+};
 
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
   typeof facts["title"] === "string" ? facts["title"] : key;

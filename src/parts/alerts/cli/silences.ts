@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import { silencing, unsilencing } from "../acts.ts";
 import { type SilenceRow, listSilences } from "../silences.ts";
@@ -7,6 +6,7 @@ import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { alertDeps, listHint } from "./alert-arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 /** The commands below `alerts` by which messages wait for a time. */
 export function registerSilences(alerts: Command, context: CliContext): void {
@@ -77,23 +77,15 @@ async function print(context: CliContext, { all = false, json }: { all?: boolean
     context.stdout.write("No message is held back by a silence.\n");
     return;
   }
-  const table = new Table({
-    head: ["n", "of", "up to", "began", "ends", "by", "why"],
-    style: { head: [], border: [] },
-    wordWrap: true,
-  });
-  for (const silence of silences) {
-    const { ended_at: endedAt, ended_by: endedBy, ends_at: endsAt } = silence;
-    const ends = endedAt === null ? endsAt.toISOString() : `${endedAt.toISOString()}, ended by ${endedBy}`;
-    table.push([
-      silence.id,
-      nameOf(silence),
-      silence.up_to_severity,
-      silence.began_at.toISOString(),
-      withoutControls(ends),
-      withoutControls(silence.began_by),
-      withoutControls(silence.reason ?? ""),
-    ]);
-  }
-  context.stdout.write(`${table.toString()}\n`);
+  context.stdout.write(tableText(columns, silences));
 }
+
+const columns: Columns<SilenceRow> = {
+  n: ({ id }) => id,
+  of: nameOf,
+  "up to": (silence) => silence.up_to_severity,
+  began: (silence) => silence.began_at,
+  ends: ({ ended_at: at, ended_by: by, ends_at: due }) => (at === null ? due : `${at.toISOString()}, ended by ${by}`),
+  by: (silence) => silence.began_by,
+  why: ({ reason }) => reason ?? "",
+};

@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
@@ -27,6 +26,7 @@ import { wholeNumber } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 import { createProgress } from "../../../app/cli/progress.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 interface ListOptions {
   state?: EventState;
@@ -107,15 +107,10 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
     context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
     return;
   }
-  const table = new Table({
-    head: ["seq", "received", "type", "state", "resource", "deliveries", "reason"],
-    style: { head: [], border: [] },
-  });
-  for (const row of rows) table.push(listRow(row));
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
   const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
   const legend = rows.length === 0 ? "No event matches.\n" : stateLines(shownStates);
-  context.stdout.write(`${table.toString()}\n${legend}All events: ${totals.join(", ")}.\n`);
+  context.stdout.write(`${tableText(columns, rows)}${legend}All events: ${totals.join(", ")}.\n`);
 }
 
 /** What each state means, and what to do. */
@@ -157,19 +152,23 @@ async function follow(context: CliContext, options: ListOptions): Promise<void> 
 }
 
 const followedLine = (row: EventRow): string => {
-  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] = listRow(row);
-  return `${seq.padStart(8)}  ${received}  ${state.padEnd(8)}  ${type.padEnd(28)}  ${resource}  ${reason}`.trimEnd();
+  const texts = [String(row.seq).padStart(8), row.received_at.toISOString(), row.state.padEnd(8)];
+  const outside = [(row.type ?? "-").padEnd(28), objectText(row) ?? "-", row.reason ?? ""];
+  return [...texts, ...outside.map(linesWithoutControls)].join("  ").trimEnd();
 };
 
-const listRow = (row: EventRow): string[] => [
-  String(row.seq),
-  row.received_at.toISOString(),
-  linesWithoutControls(row.type ?? "-"),
-  row.state,
-  row.resource_type === null ? "-" : `${row.resource_type} ${linesWithoutControls(row.resource_id ?? "?")}`,
-  String(row.deliveries),
-  linesWithoutControls(row.reason ?? ""),
-];
+const columns: Columns<EventRow> = {
+  seq: ({ seq }) => seq,
+  received: (row) => row.received_at,
+  type: ({ type }) => type?.split("\n") ?? null,
+  state: ({ state }) => state,
+  resource: (row) => objectText(row)?.split("\n") ?? null,
+  deliveries: ({ deliveries }) => deliveries,
+  reason: ({ reason }) => (reason ?? "").split("\n"),
+};
+
+const objectText = ({ resource_type: type, resource_id: id }: EventRow): string | null =>
+  type === null ? null : `${type} ${id ?? "?"}`;
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
   const { found, ofIds } = await context.withRuntime(

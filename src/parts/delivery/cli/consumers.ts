@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { assertRemovable, removingConsumer } from "../consumer-acts.ts";
@@ -9,6 +8,7 @@ import { optionalRooms } from "../../../main/optional-rooms.ts";
 import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 /** The commands about the readers of the feed, below `changes`. */
 export function registerConsumers(changes: Command, context: CliContext): void {
@@ -74,15 +74,13 @@ async function list(context: CliContext, json: boolean): Promise<void> {
     context.stdout.write("Nobody reads the feed by a name.\n");
     return;
   }
-  const table = new Table({
-    head: ["name", "read up to", "behind", "last moved"],
-    style: { head: [], border: [] },
-  });
-  for (const { name, position, movedAt, unreadSince } of consumers) {
-    const behind = unreadSince === null ? "-" : durationText(now.getTime() - unreadSince.getTime());
-    table.push([withoutControls(name), String(position), behind, movedAt.toISOString()]);
-  }
-  context.stdout.write(`${table.toString()}\n`);
+  const columns: Columns<(typeof consumers)[number]> = {
+    name: ({ name }) => name,
+    "read up to": ({ position }) => position,
+    behind: ({ unreadSince: since }) => (since === null ? null : durationText(now.getTime() - since.getTime())),
+    "last moved": ({ movedAt }) => movedAt,
+  };
+  context.stdout.write(tableText(columns, consumers));
 }
 
 /** What removes a handler or a destination together with its place in the feed; null for a consumer of its own. */

@@ -1,5 +1,5 @@
-import Table from "cli-table3";
 import { tallyhook } from "../../../platform/command-line.ts";
+import { cellsText, tableText, type Columns } from "../../../app/cli/table.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type OpenRunRow, mostHeldUp } from "../dispatch/open-runs.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
@@ -26,23 +26,17 @@ export function recipientList(
   rows: readonly ListedRecipient[],
   neverRan: readonly string[],
 ): string {
-  const table = new Table({
-    head: ["name", "state", "waiting", "dead", "done", "failed", "behind", "last done"],
-    style: { head: [], border: [] },
+  const head = ["name", "state", "waiting", "dead", "done", "failed", "behind", "last done"];
+  const ran = rows.map((row) => {
+    const { name, waiting, dead, done, failed, behind, last_done_at: last } = row;
+    return [name, stateOf(words, row), countText(waiting), countText(dead), done, failed, behind, last];
   });
-  for (const row of rows) {
-    const { name, done, failed, behind, last_done_at: last } = row;
-    const numbers = [countText(row.waiting), countText(row.dead), ...[done, failed, behind].map(String)];
-    table.push([withoutControls(name), stateOf(words, row), ...numbers, timeText(last)]);
-  }
-  for (const name of neverRan) table.push([name, "never ran", "-", "-", "-", "-", "-", "-"]);
-  return [`${table.toString()}\n`, ...rows.flatMap((row) => notesOn(words, row))].join("");
+  const others = neverRan.map((name) => [name, "never ran", null, null, null, null, null, null]);
+  return [cellsText(head, [...ran, ...others]), ...rows.flatMap((row) => notesOn(words, row))].join("");
 }
 
 /** A count that was not counted further than `mostCounted`. */
 export const countText = (n: number): string => (n < mostCounted ? String(n) : `${mostCounted}+`);
-
-const timeText = (time: Date | null): string => time?.toISOString() ?? "-";
 
 const pausedStates = {
   person: "paused",
@@ -78,24 +72,19 @@ export function recipientPage(words: TableWords, row: HandlerRow, runs: readonly
     return `${field.padEnd(16)} ${withoutControls(text)}\n`;
   });
   if (runs.length === 0) return lines.join("");
-  const table = new Table({
-    head: [words.item, "kind", "object", "state", "attempts", "error", "next", "holds up"],
-    style: { head: [], border: [] },
-  });
-  for (const each of runs) table.push(runRow(each));
-  return [...lines, `${table.toString()}\n`, ...errorNotes(words, runs)].join("");
+  return [...lines, tableText(runColumns(words), runs), ...errorNotes(words, runs)].join("");
 }
 
-const runRow = (run: OpenRunRow): string[] => [
-  String(run.seq),
-  withoutControls(run.kind),
-  withoutControls(run.id),
-  run.is_running ? "running" : run.state,
-  run.postponed === 0 ? String(run.attempts) : `${run.attempts}, put off ${run.postponed} times`,
-  withoutControls(run.error ?? "-"),
-  timeText(run.due_at),
-  run.holds_up < mostHeldUp ? String(run.holds_up) : `${mostHeldUp}+`,
-];
+const runColumns = ({ item }: TableWords): Columns<OpenRunRow> => ({
+  [item]: ({ seq }) => seq,
+  kind: ({ kind }) => kind,
+  object: ({ id }) => id,
+  state: (run) => (run.is_running ? "running" : run.state),
+  attempts: ({ attempts, postponed }) => (postponed === 0 ? attempts : `${attempts}, put off ${postponed} times`),
+  error: ({ error }) => error,
+  next: (run) => run.due_at,
+  "holds up": (run) => (run.holds_up < mostHeldUp ? run.holds_up : `${mostHeldUp}+`),
+});
 
 function errorNotes({ ownErrors }: TableWords, runs: readonly OpenRunRow[]): string[] {
   const errors = new Set(runs.map(({ error }) => error ?? ""));

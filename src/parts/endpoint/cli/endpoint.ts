@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ServiceRefusedError } from "../../../core/client/service-errors.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
@@ -24,6 +23,7 @@ import { registerAct } from "../../../app/cli/act-command.ts";
 import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 export function registerEndpoint(program: Command, context: CliContext): void {
   const endpoint = program.command("endpoint").description("this deployment's webhook endpoint at the service");
@@ -246,17 +246,16 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     context.stdout.write(`${JSON.stringify({ endpoints: rows, problems })}\n`);
     return;
   }
-  const table = new Table({
-    head: ["id", "url", "status", "events", "version", "rotation until", "secret here"],
-    style: { head: [], border: [] },
-  });
-  for (const row of rows) {
-    const secret = row.secret ?? (row.own ? "unknown" : "-");
-    const cells = [row.id, row.url, row.status, row.enabled_events.join(", ")];
-    const rest = [row.api_version ?? "-", row.rotation_ends_at ?? "-", secret];
-    table.push([...cells, ...rest].map(withoutControls));
-  }
-  context.stdout.write(rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`);
+  const columns: Columns<(typeof rows)[number]> = {
+    id: ({ id }) => id,
+    url: ({ url }) => url,
+    status: ({ status }) => status,
+    events: (row) => row.enabled_events.join(", "),
+    version: (row) => row.api_version,
+    "rotation until": (row) => row.rotation_ends_at,
+    "secret here": ({ secret, own }) => secret ?? (own ? "unknown" : null),
+  };
+  context.stdout.write(rows.length === 0 ? "The account has no endpoint.\n" : tableText(columns, rows));
   for (const { severity, says, remedy } of problems) {
     context.stdout.write(`${severity}: ${withoutControls(says)}\n  → ${remedy}\n`);
   }

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
@@ -18,6 +17,7 @@ import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, fieldsText, tableText } from "../../../app/cli/table.ts";
 
 interface ListOptions {
   state?: FindingState;
@@ -83,24 +83,19 @@ async function list(context: CliContext, { state, all, limit, json }: ListOption
     context.stdout.write(`${JSON.stringify({ findings: rows, counts })}\n`);
     return;
   }
-  const table = new Table({
-    head: ["id", "severity", "state", "what", "object", "at risk", "first seen"],
-    style: { head: [], border: [] },
-  });
-  for (const row of rows) table.push(listRow(row));
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
-  context.stdout.write(`${table.toString()}\nAll findings: ${totals.join(", ")}.\n`);
+  context.stdout.write(`${tableText(columns, rows)}All findings: ${totals.join(", ")}.\n`);
 }
 
-const listRow = (row: FindingRow): string[] => [
-  row.id,
-  row.mode === "observe" ? `${row.severity}, observed` : row.severity,
-  row.state,
-  row.identity ?? row.class,
-  row.resource === null ? "-" : `${row.resource} ${withoutControls(row.object_id ?? "")}`,
-  row.amount_at_risk_minor === null ? "-" : moneyText(row.amount_at_risk_minor, row.currency),
-  row.first_seen.toISOString(),
-];
+const columns: Columns<FindingRow> = {
+  id: ({ id }) => id,
+  severity: ({ mode, severity }) => (mode === "observe" ? `${severity}, observed` : severity),
+  state: ({ state }) => state,
+  what: (row) => row.identity ?? row.class,
+  object: ({ resource, object_id: id }) => (resource === null ? null : `${resource} ${id ?? ""}`),
+  "at risk": (row) => (row.amount_at_risk_minor === null ? null : moneyText(row.amount_at_risk_minor, row.currency)),
+  "first seen": (row) => row.first_seen,
+};
 
 async function show(context: CliContext, id: number, json: boolean): Promise<void> {
   const found = await withDatabase(context, async (runtime) => findFinding(await runtime.db(), id));
@@ -109,15 +104,7 @@ async function show(context: CliContext, id: number, json: boolean): Promise<voi
     context.stdout.write(`${JSON.stringify(found)}\n`);
     return;
   }
-  for (const [name, value] of Object.entries(found)) {
-    context.stdout.write(`${name.padEnd(22)} ${withoutControls(textOf(value))}\n`);
-  }
-}
-
-function textOf(value: unknown): string {
-  if (value === null) return "-";
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === "string" ? value : JSON.stringify(value);
+  context.stdout.write(fieldsText(found, 22));
 }
 
 const listHint = `"${tallyhook("findings list --all")}" shows them.`;

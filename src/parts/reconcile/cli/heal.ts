@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import Table from "cli-table3";
 import { type MisdatedObjects, findMisdated, listMisdated } from "../../../core/mirror/misdated.ts";
 import type { ObjectKey } from "../../../core/mirror/snapshot.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
@@ -25,6 +24,7 @@ import { commandActor } from "../../../app/cli/acting-person.ts";
 import { assertCanAsk, confirm } from "../../../app/cli/confirm.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { createProgress } from "../../../app/cli/progress.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 export function registerHeal(program: Command, context: CliContext): void {
   const heal = registerAct(program, context, {
@@ -152,16 +152,9 @@ const named = (texts: readonly string[]): string => {
 };
 
 function proposalText({ object, differences, isRedated, seen }: HealProposal): string {
-  const table = new Table({
-    head: ["field", "mirror", "service"],
-    style: { head: [], border: [] },
-  });
-  for (const { field, mirror, service } of differences) {
-    table.push([withoutControls(field), cell(mirror), cell(service)]);
-  }
   const lines = [
     `${object.resource} ${withoutControls(object.id)}`,
-    differences.length > 0 ? table.toString() : "Every field is as the service shows it.",
+    differences.length > 0 ? tableText(columns, differences).trimEnd() : "Every field is as the service shows it.",
     ...(seen.sha256 === null ? ["The mirror does not have it yet."] : []),
     ...(seen.futureVersions.length > 0
       ? [`Versions dated in the future, which keep newer states out: ${seen.futureVersions.join(", ")}.`]
@@ -171,7 +164,13 @@ function proposalText({ object, differences, isRedated, seen }: HealProposal): s
   return `${lines.join("\n")}\n`;
 }
 
-function cell(value: unknown): string {
-  if (value === null || value === undefined) return "-";
-  return withoutControls(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 60);
+const columns: Columns<HealProposal["differences"][number]> = {
+  field: ({ field }) => field,
+  mirror: ({ mirror }) => cell(mirror),
+  service: ({ service }) => cell(service),
+};
+
+function cell(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  return (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 60);
 }

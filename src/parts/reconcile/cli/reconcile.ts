@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { tallyhook } from "../../../platform/command-line.ts";
@@ -17,6 +16,7 @@ import { migratedDatabase } from "../../../main/schema.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { createReconcileProgress } from "../../../app/cli/progress.ts";
+import { type Columns, cellsText, tableText } from "../../../app/cli/table.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 
 interface Options {
@@ -171,28 +171,22 @@ export async function printPlan(
     stdout.write(`${JSON.stringify(shown)}\n`);
     return;
   }
-  const table = new Table({
-    head: ["step", "list", "filter", "created from", "before", "rows", "calls", "why"],
-    style: { head: [], border: [] },
-  });
-  for (const { slice, rows, calls: each } of plan) {
-    const filter = Object.entries(slice.filter).map(([name, value]) => `${name}=${value}`);
-    table.push([
-      slice.step,
-      slice.path,
-      filter.join("\n"),
-      shortTime(slice.createdFrom) ?? "first record",
-      shortTime(slice.createdBefore) ?? "-",
-      rows,
-      each,
-      slice.reason,
-    ]);
-  }
   stdout.write(
-    `${table.toString()}\nPages of ${pageSize}: about ${counted(calls, "call")}, estimated from what the mirror holds now. ` +
+    `${tableText(planColumns, plan)}Pages of ${pageSize}: about ${counted(calls, "call")}, estimated from what the mirror holds now. ` +
       "Open items and objects that differ are also read by id. Nothing was changed.\n",
   );
 }
+
+const planColumns: Columns<EstimatedSlice> = {
+  step: ({ slice }) => slice.step,
+  list: ({ slice }) => slice.path,
+  filter: ({ slice }) => Object.entries(slice.filter).map(([name, value]) => `${name}=${value}`),
+  "created from": ({ slice }) => shortTime(slice.createdFrom) ?? "first record",
+  before: ({ slice }) => shortTime(slice.createdBefore),
+  rows: ({ rows }) => rows,
+  calls: ({ calls }) => calls,
+  why: ({ slice }) => slice.reason,
+};
 
 const sliceJson = ({ slice, rows, calls }: EstimatedSlice) => ({
   step: slice.step,
@@ -269,9 +263,8 @@ export const resultJson = ({ run, totals, coverage, complete, error, resumeAfter
 
 export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): void {
   const { run, totals, coverage, complete, error, resumeAfter } = result;
-  const table = new Table({ style: { head: [], border: [] } });
   const { slices, verdicts } = totals;
-  table.push(
+  const rows = [
     ["run", `${run.id} (${run.kind}${run.reportOnly ? ", report only" : ""})`],
     scopeRow(run),
     ["read", `${listed(totals.rows)}; ${counted(totals.calls, "call")}`],
@@ -281,9 +274,9 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
     ["drift left", leftText(totals)],
     ["other open findings", listed(totals.otherFindings)],
     ["slices", listed(slices)],
-    ["coverage", coverage.complete ? "complete" : coverage.gaps.map(gapText).join("\n")],
-  );
-  out.write(`${table.toString()}\n`);
+    ["coverage", coverage.complete ? "complete" : coverage.gaps.map(gapText)],
+  ];
+  out.write(cellsText([], rows));
   if (error !== null) out.write(pc.red(`${error}\n`));
   if (resumeAfter !== null) out.write(pc.red(`The service may be asked again at ${resumeAfter.toISOString()}.\n`));
   out.write(verdictText(result, complete));

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import type { Actor } from "../../../app/people/audit.ts";
 import { exitCodes, UsageError } from "../../../platform/errors.ts";
@@ -27,6 +26,7 @@ import { commandActor, findPerson, parsePerson } from "../../../app/cli/acting-p
 import { notPrepared, refusalText, whatIsSkipped, withCommands } from "./close-words.ts";
 import { assertCanAsk, confirm } from "../../../app/cli/confirm.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
 
 interface CloseOptions {
@@ -194,25 +194,26 @@ async function askToFreeze(context: CliContext, shown: ClosePreview): Promise<vo
   await confirm(context, `Freeze ${shown.month} for ever?`);
 }
 
-const plain = { head: [], border: [] };
+const reportColumns: Columns<ReportFacts> = {
+  report: ({ report }) => report,
+  verdict: ({ proof }) => proof.verdict,
+  rows: ({ rows }) => rows,
+  "SHA-256": ({ sha256 }) => sha256,
+};
 
-function reportsTable(reports: readonly ReportFacts[]): string {
-  const table = new Table({ head: ["report", "verdict", "rows", "SHA-256"], style: plain });
-  for (const { report, proof, rows, sha256 } of reports) {
-    table.push([report, proof.verdict, rows, sha256]);
-  }
-  return `${table.toString()}\n`;
-}
+const reportsTable = (reports: readonly ReportFacts[]): string => tableText(reportColumns, reports);
 
 function bookedTable(booked: readonly Booked[]): string {
   if (booked.length === 0) return "No movement is booked in this month.\n";
-  const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
-  for (const { currency, kind, isLate, movements, amount } of booked) {
-    const said = isLate ? `${kind}, of closed months` : kind;
-    table.push([currency, said, movements, amountWithoutCode(amount, currency)]);
-  }
-  return `${table.toString()}\n`;
+  return tableText(bookedColumns, booked);
 }
+
+const bookedColumns: Columns<Booked> = {
+  currency: ({ currency }) => currency,
+  booked: ({ kind, isLate }) => (isLate ? `${kind}, of closed months` : kind),
+  movements: ({ movements }) => movements,
+  amount: ({ amount, currency }) => amountWithoutCode(amount, currency),
+};
 
 function previewText(preview: Omit<ClosePreview, "refusal">): string {
   const { month, asOf, verdict, reason, by, reports, booked } = preview;
@@ -254,31 +255,24 @@ async function verify(context: CliContext, isJson: boolean): Promise<void> {
 
 function verifiedText(closes: readonly CloseCheck[], problems: readonly string[], isIntact: boolean): string {
   if (closes.length === 0 && isIntact) return "No month is closed.\n";
-  const table = new Table({
-    head: ["month", "closed", "by", "verdict", "seal covers", "seal (SHA-256)", "result"],
-    style: plain,
-  });
-  for (const check of closes) {
-    const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } = check;
-    const prepared = check.preparedBy === null ? "" : `, prepared by ${check.preparedBy}`;
-    const result = own.length === 0 ? "intact" : "DIFFERS";
-    table.push([
-      month,
-      closedAt,
-      `${closedBy ?? "not kept"}${prepared}`,
-      verdict,
-      coversInWords[covers],
-      sha256,
-      result,
-    ]);
-  }
   const lines = closes.flatMap(({ month, problems: own }) => own.map((problem) => `${month}: ${problem}`));
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
   const end = isIntact
     ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"
     : `Closed months are not what was sealed. ${brokenSealAdvice}\n`;
-  return `${table.toString()}\n${all}${end}`;
+  return `${tableText(checkColumns, closes)}${all}${end}`;
 }
+
+const checkColumns: Columns<CloseCheck> = {
+  month: ({ month }) => month,
+  closed: ({ closedAt }) => closedAt,
+  by: ({ closedBy, preparedBy }) =>
+    (closedBy ?? "not kept") + (preparedBy === null ? "" : `, prepared by ${preparedBy}`),
+  verdict: ({ verdict }) => verdict,
+  "seal covers": ({ covers }) => coversInWords[covers],
+  "seal (SHA-256)": ({ sha256 }) => sha256,
+  result: ({ problems }) => (problems.length === 0 ? "intact" : "DIFFERS"),
+};
 
 async function exportMonth(context: CliContext, month: string, out: string): Promise<void> {
   await context.withRuntime(

@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { MailNotSent } from "../../../platform/mail.ts";
@@ -13,6 +12,7 @@ import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { migratedDatabase, reportsStandbyOf } from "../../../main/schema.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
 
 interface ReportOptions {
@@ -60,9 +60,7 @@ function list({ stdout }: CliContext, json: boolean): void {
     stdout.write(`${JSON.stringify(rows)}\n`);
     return;
   }
-  const table = new Table({ head: ["report", "answers"], style: { head: [], border: [] } });
-  for (const { name, explains } of allReports) table.push([name, explains]);
-  stdout.write(`${table.toString()}\n`);
+  stdout.write(tableText({ report: ({ name }) => name, answers: ({ explains }) => explains }, allReports));
 }
 
 async function run(context: CliContext, name: string, options: ReportOptions): Promise<void> {

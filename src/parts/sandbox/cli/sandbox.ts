@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
@@ -7,6 +6,7 @@ import { firstMerchant, gatewayKey, liveKey, testKey } from "../engine/keys.ts";
 import { isHostname } from "../http/own-site.ts";
 import { behaviourOf, testCards } from "../resources/payment-methods/test-cards.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 
 interface SandboxFlags {
@@ -67,12 +67,13 @@ function listCards({ stdout }: CliContext, json: boolean): void {
     stdout.write(`${JSON.stringify(rows)}\n`);
     return;
   }
-  const head = ["token", "number", "brand", "what it does"];
-  const table = new Table({ head, style: { head: [], border: [] } });
-  for (const { token, number, brand, last4, does } of rows) {
-    table.push([token, number ?? `… ${last4}`, brand, does]);
-  }
-  stdout.write(`${table.toString()}\n`);
+  const columns: Columns<(typeof rows)[number]> = {
+    token: ({ token }) => token,
+    number: ({ number, last4 }) => number ?? `… ${last4}`,
+    brand: ({ brand }) => brand,
+    "what it does": ({ does }) => does,
+  };
+  stdout.write(tableText(columns, rows));
 }
 
 function portOf(text: string): number {

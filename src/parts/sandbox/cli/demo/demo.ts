@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { wallClock } from "../../../../platform/clock.ts";
@@ -9,6 +8,7 @@ import { counted } from "../../../../platform/readable-text.ts";
 import { loadConfig } from "../../../../app/config/config.ts";
 import { createRuntime } from "../../../../app/runtime.ts";
 import type { CliContext } from "../../../../app/cli/context.ts";
+import { cellsText } from "../../../../app/cli/table.ts";
 import { untilSignal } from "../../../../app/cli/until-signal.ts";
 import type { ResourceComparison } from "./compare.ts";
 import type { DemoResult } from "./prove.ts";
@@ -72,23 +72,13 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
 }
 
 function print({ stdout }: CliContext, result: DemoResult): void {
-  const table = new Table({
-    head: ["", "at the service", "in the mirror", "wrong before healing", "wrong after"],
-    style: { head: [], border: [] },
-  });
   const wrong = ({ missing, different }: ResourceComparison) => missing + different;
-  result.after.forEach((after, n) => {
+  const rows = result.after.map((after, n) => {
     const before = result.before[n];
-    table.push([
-      after.resource,
-      after.atService,
-      after.inMirror,
-      before === undefined ? "" : wrong(before),
-      wrong(after),
-    ]);
+    return [after.resource, after.atService, after.inMirror, before === undefined ? "" : wrong(before), wrong(after)];
   });
   const { summary } = result;
-  stdout.write(`${table.toString()}\n`);
+  stdout.write(cellsText(["", "at the service", "in the mirror", "wrong before healing", "wrong after"], rows));
   stdout.write(
     `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ${counted(summary.duplicate, "duplicate")}, ` +
       `${summary.rejected} refused (corrupted). ${summary.applied} applied, ${summary.stale} stale. ` +

@@ -1,10 +1,10 @@
 import { createInterface } from "node:readline/promises";
-import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { TallyhookError, UsageError, exitCodes } from "../../../../platform/errors.ts";
 import type { LoadedConfig } from "../../../../app/config/config.ts";
 import type { CliContext } from "../../../../app/cli/context.ts";
 import { assertSandbox } from "../trigger.ts";
+import { type Columns, tableText } from "../../../../app/cli/table.ts";
 import { untilSignal } from "../../../../app/cli/until-signal.ts";
 import { type Fault, faults } from "./faults.ts";
 import type { Played } from "./play.ts";
@@ -73,7 +73,7 @@ async function play(context: CliContext, chosen: readonly Fault[], isCheck: bool
     // What fails because of the signal is told as the signal.
     throw stop.signal.aborted ? stop.signal.reason : error;
   }
-  say(tableOf(played));
+  say(tableText(columns, played).trimEnd());
   if (isCheck && played.some(({ problem }) => problem !== null)) {
     process.exitCode = exitCodes.differs;
   }
@@ -137,13 +137,10 @@ async function practiseAll(
 
 const seconds = (ms: number | null): string => (ms === null ? "–" : `${(ms / 1_000).toFixed(1)} s`);
 
-function tableOf(played: readonly Played[]): string {
-  const table = new Table({
-    head: ["fault", "alert", "fired after", "repaired after", "result"],
-    style: { head: [], border: [] },
-  });
-  for (const { fault, alert, firedMs, repairedMs, problem } of played) {
-    table.push([fault.name, alert?.rule ?? "none", seconds(firedMs), seconds(repairedMs), problem ?? "ok"]);
-  }
-  return table.toString();
-}
+const columns: Columns<Played> = {
+  fault: ({ fault }) => fault.name,
+  alert: ({ alert }) => alert?.rule ?? "none",
+  "fired after": ({ firedMs }) => seconds(firedMs),
+  "repaired after": ({ repairedMs }) => seconds(repairedMs),
+  result: ({ problem }) => problem ?? "ok",
+};
