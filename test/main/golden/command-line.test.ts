@@ -13,7 +13,7 @@ import type { TestSandbox } from "../../sandbox/harness.ts";
 import { databaseUrl } from "../../support/server-commands.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { playShop, readLately, spoilOrder } from "./history.ts";
-import { type Place, type Spoken, speak, speakAlone, steady, transcript } from "./transcript.ts";
+import { type Place, type Spoken, helpText, speak, speakAlone, steady, transcript } from "./transcript.ts";
 
 const database = useTestDatabase();
 let sandbox: TestSandbox;
@@ -92,10 +92,9 @@ test("help of every command", async () => {
     ...command.commands.flatMap((each) => pathsOf(each, [...path, each.name()])),
   ];
   const paths = program.commands.flatMap((command) => pathsOf(command, [command.name()]));
-  await compare(
-    "help",
-    paths.map((path) => `${path.join(" ")} --help`),
-  );
+  const texts: string[] = [];
+  for (const path of paths) texts.push(helpText(await speak([...path, "--help"], { env: environment })));
+  await expectFile("help", texts.join("\n"));
 });
 
 test("import and reconcile", async () => {
@@ -418,7 +417,6 @@ test("reports", async () => {
     "report month-end --from 2025-03 --json",
     "report month-end --from 2025-03 --format csv --out FOLDER/month-end.csv",
     "report month-end --from 2025-03 --format xlsx --out FOLDER/month-end.xlsx",
-    "report month-end --from 2025-03 --currency EUR",
     "report month-end --from 2025-03 --format xlsx",
     "report month-end --from 2025-03 --format pdf",
     "report month-end --json --format csv",
@@ -434,7 +432,12 @@ test("reports", async () => {
     "report month-end --mail-to ann@example.com",
   ]);
   await compare("report-html", ["report month-end --from 2025-03 --format html"], () =>
-    Promise.resolve([[/<[^>]*>/g, withoutLayout]]),
+    Promise.resolve([
+      [/<style>.*?<\/style>/gs, ""],
+      [/<[^>]*>/g, " "],
+      [/[^\S\n]+/g, " "],
+      [/^\s+| $/gm, ""],
+    ]),
   );
 });
 
@@ -444,10 +447,8 @@ test("close", async () => {
     [
       "close 2025-13",
       "close 2025-03",
-      "close 2025-03 --by ann --dry-run",
       "close 2025-03 --by ann --dry-run --json",
       "close verify",
-      { line: "close 2025-03 --by ann", typed: "n\n" },
       "close 2025-03 --by ann --yes",
       "close 2025-03 --by ann --yes",
       "close 2025-04 --by ann --yes",
@@ -455,7 +456,6 @@ test("close", async () => {
       "close verify --json",
       "close export 2025-03 --out FOLDER/2025-03.json",
       "close export 2024-01 --out FOLDER/2024-01.json",
-      "report month-end --from 2025-03",
     ],
     seals,
   );
@@ -469,14 +469,10 @@ test("close", async () => {
       'close 2025-05 --force "the auditor waits" --by ann --yes',
       "close verify",
       "report month-end --from 2025-04 --to 2025-05",
-      "report changes-after-close --from 2025-04",
     ],
     seals,
   );
 });
-
-/** White space in a tag is nobody's, and follows the layout of the source. */
-const withoutLayout = (tag: string): string => tag.replace(/\s+/g, " ").replace(/ (?=>)/, "");
 
 /** A seal is of the times, too, and so are the rows of findings that are open. */
 async function seals(): Promise<Place[]> {
@@ -505,7 +501,7 @@ test("endpoint with the sandbox", async () => {
   ]);
 });
 
-test("sandbox and migrate", () => compare("sandbox", ["sandbox cards", "sandbox --port 70000", "migrate"]));
+test("sandbox and migrate", () => compare("sandbox", ["sandbox --port 70000", "migrate"]));
 
 /** Checks of the server that the tests were given, which says what it says. */
 const ofServer = "(?:durability|server|database role)";
@@ -540,8 +536,6 @@ test("wrong uses and what is not there", async () => {
     'events list --type ""',
     "worker --port",
     { line: "events list", env: { DATABASE_URL: nowhere } },
-    { line: "report month-end", env: { DATABASE_URL: nowhere } },
-    { line: "doctor", env: { DATABASE_URL: nowhere } },
     { line: "reconcile --dry-run", env: { SVC_API_KEY: "svc_test_sk_unknown" } },
   ]);
 });

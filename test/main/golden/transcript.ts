@@ -30,8 +30,8 @@ export async function speak(args: readonly string[], given: Given): Promise<Spok
   const { out, err, error, exitCode } = await runCommand(
     async (program, context) => {
       program.configureOutput({
-        getOutHelpWidth: () => 80,
-        getErrHelpWidth: () => 80,
+        getOutHelpWidth: () => 118,
+        getErrHelpWidth: () => 118,
         getOutHasColors: () => false,
         getErrHasColors: () => false,
       });
@@ -103,9 +103,16 @@ export function steady(text: string, own: readonly Place[]): string {
   );
 }
 
-/** A command line with all that it printed, for a reader: what is empty is left out. */
+/** A command line, how it ended and all that it printed; lines of its standard error begin with an exclamation mark. */
 export function transcript(line: string, { out, err, code }: Spoken): string {
-  const part = (name: string, text: string) =>
-    text === "" ? "" : `--- ${name}\n${text.endsWith("\n") ? text : `${text}\n(no line break)\n`}`;
-  return `$ ${line}\n${part("output", out)}${part("error", err)}--- exit ${code}\n`;
+  const whole = (text: string) => (text === "" || text.endsWith("\n") ? text : `${text}\n(no line break)\n`);
+  return `$ ${line}   # exit ${code}\n${whole(out)}${whole(err).replaceAll(/^(?=.)/gm, "! ")}`;
+}
+
+/** The help of a command that asked for it, without the lines and the lines' room that every help has. */
+export function helpText({ out, err, code }: Spoken): string {
+  if (code !== 0 || err !== "") throw new Error(`Help ended with ${code} and said: ${err}`);
+  return out
+    .replaceAll(/^ +(?:-h, --help|help \[command\]) +display help for command\n/gm, "")
+    .replaceAll(/^(?:Options:)?\n/gm, "");
 }
