@@ -12,7 +12,6 @@ import { findingVersion } from "./findings/search-findings.ts";
 import { type MisdatedHeals, healMisdated } from "./heal-misdated.ts";
 import { type HealDeps, type HealProposal, type ProposalDeps, applyHeal, versionToHeal } from "./heal-object.ts";
 
-/** A finding, by its number. */
 const findingSubject: ActSubject<FindingRow> = {
   kind: "finding",
   lock: (trx, given) => findingNamed(trx, given, { isLocked: true }),
@@ -45,7 +44,7 @@ export const acknowledgingFinding = actOn(findingSubject, "finding", {
 });
 
 interface Healing extends HealDeps {
-  /** Reads both sides now. */
+  /** Reads both sides. */
   propose(object: ObjectKey): Promise<HealProposal>;
 }
 

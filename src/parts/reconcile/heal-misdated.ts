@@ -20,31 +20,31 @@ import {
   readProposal,
 } from "./heal-object.ts";
 
-/** So many objects are listed at a time, and so many of them read at once. */
+/** Sizes of a batch of listed objects, and of concurrent reads. */
 const [batchSize, readAtOnce] = [200, 8];
 
 export interface MisdatedHeals {
   /** Objects that are as the service shows them. */
   healed: number;
-  /** Objects that no read can show, as the service does not know them: nothing waits for them any more. */
+  /** Objects that no read can show, as the service does not know them: they no longer wait. */
   givenUp: ObjectKey[];
-  /** Objects that still wait, and why. */
+  /** Objects that still wait, with the reason. */
   left: { object: ObjectKey; why: string }[];
 }
 
 export interface HealMisdatedOptions {
   /** Objects that waited until then: what comes later is for the next time, so that this one ends. */
   until: Date;
-  /** What else belongs to the decision, such as its record: within the transaction of the first object. */
+  /** Further writes of the decision, such as its record: run within the transaction of the first object. */
   withFirst(trx: Knex.Transaction): Promise<void>;
   onProgress(done: number): void;
 }
 
 /**
- * Writes every object that is dated in the future as the service shows it now, one transaction an object, as `applyHeal`
- * does for one. An object that the service does not know is waited for no more. What was done stays done where this is
- * stopped, and the next call goes on with the rest. Throws `ConfigurationError` unless the key is known to belong to the
- * mirror's account, and the client's errors.
+ * Writes every object that is dated in the future in the service's present state, one transaction an object, as
+ * `applyHeal` does for one. An object that the service does not know no longer waits. An interruption keeps what was
+ * written, and the next call continues with the rest. Throws `ConfigurationError` unless the key is known to belong to
+ * the mirror's account, and the client's errors.
  */
 export async function healMisdated(
   deps: HealDeps & ProposalDeps,
@@ -72,7 +72,7 @@ export async function healMisdated(
 }
 
 /**
- * One object that the service cannot show now keeps no other from being healed. Throws where it shows none of several.
+ * An object that the service cannot show does not keep others from being healed. Throws where it shows none of several.
  */
 async function readTogether(
   deps: ProposalDeps,

@@ -30,15 +30,15 @@ import { findingsOfObject, isHealedByHand } from "./findings/search-findings.ts"
 import type { RunListener } from "./run-listener.ts";
 import { accountProblem } from "./same-account.ts";
 
-/** What a heal would write, for a person to decide on. */
+/** A heal's writes, for a person to decide on. */
 export interface HealProposal {
   object: ObjectKey;
   /** The service's `Date`, fixed form. */
   observedAt: string;
   states: GroupState[];
-  /** Between the service and the mirror, without the values of personal fields. */
+  /** Differences between service and mirror, without the values of personal fields. */
   differences: Difference[];
-  /** The same with the values of personal fields: for who may see them, and never to be stored. */
+  /** The same with the values of personal fields: for persons who may see them, never to be stored. */
   wholeDifferences: Difference[];
   /** The service dates a change in the future: the answer's `Date` replaces that time in `states`. */
   isRedated: boolean;
@@ -127,9 +127,8 @@ export async function readProposal(
 }
 
 /**
- * What two proposals have in common where they would overwrite the same row with the same states: of the mirror's row,
- * and of what the service shows. When the service was asked does not count: the same answer a minute later is the same
- * proposal.
+ * A key that two proposals share if they would overwrite the same row with the same states: of the mirror's row and of
+ * the service's states. The time of the read is left out: the same answer a minute later is the same proposal.
  */
 export function versionToHeal({ observedAt, states, seen }: HealProposal): `${string}.${string}` {
   const parts = states.map(({ group, id, updatedAt, json, columns }) => [group, id, updatedAt, json, columns]);
@@ -160,16 +159,16 @@ export interface HealDeps {
 
 export interface HealOptions {
   /**
-   * What else belongs to the decision, such as its record: within the transaction that writes the object. `findings`:
+   * Further writes of the decision, such as its record: run within the transaction that writes the object. `findings`:
    * the numbers of those that it heals.
    */
   within?(trx: Knex.Transaction, findings: readonly number[]): Promise<void>;
 }
 
 /**
- * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
- * object's drift findings and tells the listener. False where the row has changed since the proposal: a new proposal is
- * needed. Opens its own transactions. Throws `ActRefused` where the database refuses the values: then nothing is written.
+ * Writes the proposal over any stored versions, and records the actor and the reason (`mirror.heals`). Heals the
+ * object's drift findings and notifies the listener. False where the row has changed since the proposal: a new proposal
+ * is needed. Opens its own transactions. Throws `ActRefused` without a change where the database refuses the values.
  */
 export async function applyHeal(
   deps: HealDeps,

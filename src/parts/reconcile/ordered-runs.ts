@@ -8,9 +8,9 @@ import type { ReconcileSettings } from "./settings.ts";
 const lookEveryMs = 2_000;
 
 /**
- * Does the runs that people order, one at a time, until closed, and says that it is there. Any number of workers may
- * look: the lease and the run's key keep an order to one run. A run that a stopping worker interrupts is resumed by the
- * next one; an order whose run cannot be done ends as failed, with the reason.
+ * Executes the runs that people order, one at a time, until closed, and sends heartbeats. Any number of workers may
+ * poll: the lease and the run's key keep an order to one run. A run that a stopping worker interrupts is resumed by the
+ * next one; an order whose run is impossible ends as failed, with the reason.
  */
 export function takeOrders(deps: ReconcileDeps, settings: ReconcileSettings): { close(): Promise<void> } {
   const { db, log } = deps;
@@ -33,7 +33,9 @@ export function takeOrders(deps: ReconcileDeps, settings: ReconcileSettings): { 
   };
 }
 
-/** One look at an order: does its run, unless another process is reconciling. Throws nothing about the run itself. */
+/**
+ * One poll of an order: executes its run, unless another process is reconciling. Throws nothing about the run itself.
+ */
 async function doOrder(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
@@ -51,12 +53,12 @@ async function doOrder(
       },
     });
     if (outcome.kind === "busy" || outcome.kind === "put_off") return;
-    // The order stays open: its run goes on when the service may be asked again.
+    // The order stays open: its run continues when the service accepts calls again.
     if (outcome.kind === "done" && outcome.result.resumeAfter !== null) return;
     await endOrder(db, id, { outcome: "done" });
     log.info({ order: id, kind, runKey }, "an ordered run is done");
   } catch (err) {
-    // The order stays open: whoever works next resumes its run.
+    // The order stays open: the next worker resumes its run.
     if (signal.aborted || err instanceof LeaseLostError) return;
     if (err instanceof OrderEndedError) {
       log.info({ order: id, kind, runKey }, "an order was taken back before its run began");
@@ -68,7 +70,7 @@ async function doOrder(
   }
 }
 
-/** Somebody took the order back after it was seen here. */
+/** The order was withdrawn after it was read here. */
 class OrderEndedError extends Error {}
 
 const requestOf = ({ kind, runKey, rangeFrom, rangeTo }: RunOrder): ReconcileRequest => ({

@@ -12,12 +12,12 @@ const outageWaitsMs = [5_000, 30_000] as const;
 const shortestAskedMs = 5_000;
 
 /**
- * How long the service may keep a run waiting, all its waits together. Meanwhile the run holds the lease, so no other
- * can begin.
+ * How long the service may keep a run waiting, all its waits together. The waiting run holds the lease, so no other can
+ * begin.
  */
 const longestAskedMs = 600_000;
 
-/** The service asks for a longer wait than a run takes: it ends, and goes on when that is over. */
+/** The service asks for a longer wait than a run takes: it ends, and is resumed after the wait. */
 export class AskedToWaitError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
   readonly retryAfterMs: number;
@@ -43,7 +43,7 @@ export interface Patience {
   ask<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** How long one run waits for the service. Tells of each wait, with the reason. */
+/** Limits how long one run waits for the service. Reports each wait, with the reason. */
 export function createPatience({
   clock,
   log,

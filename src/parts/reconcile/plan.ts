@@ -14,8 +14,8 @@ export interface RequestedRun {
 }
 
 /**
- * The plan of a run, as data. A nightly run reads everything if nothing was ever read completely, and first what was
- * read so long ago that it counts no more before the next night. Only reads.
+ * The plan of a run, as data. A nightly run reads everything if no run was ever complete. It begins with the parts
+ * whose reads stop counting before the next night. Only reads.
  */
 export async function makePlan(
   db: Knex,
@@ -88,9 +88,9 @@ export interface NightlyFacts {
   history: Readonly<Record<Resource, HistoryParts>>;
 }
 
-/** What a nightly run reads of a resource's history before its window. */
+/** The parts of a resource's history that a nightly run reads before its window. */
 interface HistoryParts {
-  /** What was read too long ago to count. */
+  /** Parts whose reads are too old to count. */
   stale: readonly RotationPart[];
   /** The part that is due in this run; null where none is. */
   rotation: RotationPart | null;
@@ -168,8 +168,8 @@ const planFull = (t0: Date): Slice[] =>
   );
 
 /**
- * The part of a range that a run can answer for: it cannot know what is created from T0 on. Pure; throws `UsageError`
- * where nothing remains.
+ * The part of a range that a run can answer for: it cannot know what is created from T0 on. Throws `UsageError` where
+ * none of it remains.
  */
 export function answeredRange({ t0, rangeFrom, rangeTo }: { t0: Date; rangeFrom: Date | null; rangeTo: Date | null }): {
   from: Date;
@@ -298,7 +298,7 @@ export interface RotationPart {
   /** Null: from the first record on. */
   from: string | null;
   before: string;
-  /** It reaches the window, so the next run starts again at the first record. */
+  /** It reaches the window, so the next run restarts at the first record. */
   closesCycle: boolean;
 }
 
@@ -310,7 +310,7 @@ export interface RotationState {
 }
 
 /**
- * How many of the rows left in this cycle are due in this run. They are spread evenly over the cycle's remaining
+ * The number of this cycle's remaining rows that are due in this run. They are spread evenly over the cycle's remaining
  * nightly runs; the last one reads all that is left. Later runs make up for a missed one.
  */
 export function rowsDue(
@@ -321,11 +321,11 @@ export function rowsDue(
   return Math.ceil(remainingRows / nightsLeft);
 }
 
-/** Which nightly run of the cycle this is, from 1. Rounded, since a day may have 23 or 25 hours. */
+/** The number of this nightly run in its cycle, from 1. Rounded, since a day may have 23 or 25 hours. */
 const nightOf = ({ cycleStart, t0 }: { cycleStart: Date; t0: Date }): number =>
   Math.max(1, Math.round((t0.getTime() - cycleStart.getTime()) / dayMs));
 
-/** How far a resource's rotation has come, by the parts that are proved. Null when nothing was ever read completely. */
+/** How far a resource's rotation has come, by its proved parts. Null when no run was ever complete. */
 export async function rotationState(db: Knex, resource: Resource): Promise<RotationState | null> {
   const { rows } = await db.raw<{ rows: { position: Date | null; cycle_start: Date | null }[] }>(
     `with parts as (

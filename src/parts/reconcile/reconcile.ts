@@ -46,8 +46,8 @@ export interface ReconcileDeps extends RecheckDeps {
 export interface ReconcileRequest {
   kind: RunKind;
   /**
-   * Names one run for ever. The key of an unfinished run resumes it; that of a finished one gives `repeated`. Without
-   * it the run gets a key of its own.
+   * Identifies one run permanently. The key of an unfinished run resumes it; that of a finished one gives `repeated`.
+   * Without it the run gets a key of its own.
    */
   runKey?: string;
   /** Only for kind `range`: objects created at or after `rangeFrom` and before `rangeTo`. */
@@ -58,7 +58,7 @@ export interface ReconcileRequest {
 export interface ReconcileOptions {
   signal?: AbortSignal;
   onProgress?(progress: WalkProgress): void;
-  /** In the transaction that opens the run, not of one that is resumed. What it throws keeps the run from beginning. */
+  /** Called in the transaction that opens a run, not when one is resumed. If it throws, the run does not begin. */
   before?: BeforeRun;
 }
 
@@ -79,21 +79,22 @@ export type ReconcileOutcome =
   | { kind: "done"; result: ReconcileResult }
   /** Another process is reconciling this database. */
   | { kind: "busy"; holder: LeaseHolder }
-  /** The run with this key is over. */
+  /** The run with this key has ended. */
   | { kind: "repeated"; runKey: string }
   /** The service asked the last run to come later, and that time has not come. Only for a request with a key. */
   | { kind: "put_off"; until: Date };
 
 /**
  * Compares the mirror with the service, or with the requested range of it, and records what differs. Unless the run
- * only reports, it heals the differences too. It walks the slices of the plan page by page, rechecks what is uncertain,
+ * only reports, it heals the differences too. It walks the slices of the plan page by page, rechecks uncertain objects,
  * and computes from the ledger whether anything was left out. One run at a time, by a lease; an interrupted run is
  * resumed. When the signal aborts, its reason is thrown and the run stays interrupted, as it does with `LeaseLostError`
  * when the lease is lost. Idempotent: a second run straight afterwards writes nothing into the mirror. Needs no
- * receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its
- * repeats). A run that was open then ends incomplete, and can be resumed; one that could not begin is recorded as having
- * read nothing, once for each `runKey`, so that the listener hears of it. A run that the service asks to come later ends
- * incomplete as well, and says when; until then, a request with a `runKey`, which no person waits for, asks nothing.
+ * receiver, worker or queue. Throws the client's errors (401 and 403 immediately, an unreachable service after its
+ * repeats). A run that was open then ends incomplete, and can be resumed; one that could not begin is recorded as
+ * having read nothing, once for each `runKey`, so that the listener is notified. A run that the service puts off ends
+ * incomplete as well, with the time to resume; until then, a request with a `runKey`, for which no person waits, makes
+ * no calls.
  *
  * Every write of a run is in a transaction that was opened by `db.transaction` of the held lease: that is where an
  * earlier holder is refused.
@@ -186,9 +187,9 @@ interface Refused {
 }
 
 /**
- * Records a run that read nothing, with the problem as its error: the service does not answer, or shows another account.
- * An interrupted run is left as it is, to be resumed later. A request with a key is recorded once, however often it is
- * tried; null where it has been.
+ * Records a run that read nothing, with the problem as its error: the service does not answer, or shows another
+ * account. An interrupted run is left as it is, to be resumed later. A request with a key is recorded once, however
+ * often it is tried; null where it already is.
  */
 async function recordRefused(
   deps: ReconcileDeps,
@@ -236,7 +237,8 @@ async function executeRun(
   const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);
   const context: RecheckContext = {
     run: run.id,
-    // No webhook of a first import can be missed, so none is waited for. A second 404 must still come a grace later.
+    // No webhook of a first import can be missed, so there is no wait for one. A second 404 must still come a grace
+    // later.
     graceMs: run.isInitialImport ? 0 : settings.graceMs,
     missingGraceMs: settings.graceMs,
     reportOnly: run.reportOnly,

@@ -66,7 +66,7 @@ export async function nightlyTasks(
   };
 }
 
-/** Who is told of changes and runs. Throws `ConfigurationError` for wrong settings of alerts. */
+/** The listener for changes and runs. Throws `ConfigurationError` for wrong settings of alerts. */
 export const createListener = async (runtime: Runtime): Promise<RunListener> =>
   (await optionalRooms.alerts?.listener(runtime)) ?? nobodyListens;
 

@@ -4,9 +4,9 @@ import type { ObjectKey } from "../../core/mirror/snapshot.ts";
 import type { Log } from "../../platform/log.ts";
 import type { RunEndListener } from "./runs/finish-run.ts";
 
-/** Who is told of reconciliation: of what it writes, and of what follows a run or a heal. */
+/** Receives the writes of reconciliation, and the end of a run or a heal. */
 export interface RunListener extends Listener, RunEndListener {
-  /** A person had an object written as the service shows it. After the write, which it cannot undo; throws nothing. */
+  /** Called when a person healed an object, after the write, which it cannot undo; throws nothing. */
   healedByHand(deps: { db: Knex; log: Log }, object: ObjectKey, at: Date): Promise<void>;
 }
 

@@ -18,8 +18,8 @@ interface KnownObject {
 }
 
 /**
- * Returns why the key is not known to belong to the account that filled the mirror, and what to do; null where nothing
- * speaks against it. Otherwise nothing may be written.
+ * Returns why the key may not belong to the account that filled the mirror, with a remedy; null where nothing
+ * contradicts it. A reason forbids every write.
  *
  * The proof is the account's id, where the service shows one and an earlier check stored it. Else it is the objects
  * that the mirror has held longest: orders, transactions and subscriptions are never deleted. One that the service
@@ -72,7 +72,7 @@ const nameOf = ({ resource, id }: KnownObject): string => `${resource} ${id}`;
 async function readAccountId(client: AccountDeps["client"], signal: AbortSignal | undefined): Promise<string | null> {
   try {
     const { body } = await client.get(getAccount, {}, walk(signal));
-    // The documented interface has no account id; a service may show one all the same.
+    // The documented interface has no account id; a service may still show one.
     const id = idOf(body);
     return typeof id === "string" && id !== "" ? id.slice(0, 255) : null;
   } catch (error) {

@@ -7,7 +7,7 @@ export interface ReconcileSettings {
    * counts as drift.
    */
   graceMs: number;
-  /** How far a run rereads what earlier runs covered. */
+  /** How far a run rereads the range of earlier runs. */
   overlapMs: number;
   /** The rotation reads the whole history once in this many nightly runs. */
   rotationNights: number;
@@ -26,12 +26,12 @@ export interface ReconcileSettings {
   reportOnly: boolean;
   /** IANA name; sets the day boundaries of control sums and invariants. */
   timeZone: string;
-  /** What is checked after the walk; null checks nothing. */
+  /** Checks after the walk; null: none. */
   checks: Readonly<CheckSettings> | null;
 }
 
 export interface CheckSettings {
-  /** By name of the invariant, where its mode is not the default. */
+  /** By name of the invariant; the others have their default mode. */
   invariantModes: Readonly<Record<string, InvariantMode>>;
 }
 

@@ -139,7 +139,7 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
   process.exitCode = exitCodeOf(outcome.result, asked);
 }
 
-/** Who reconciles, since when and until when. */
+/** The process that is reconciling, since when and until when. */
 export function busyText({ isOver, since, until, ...holder }: LeaseHolder): string {
   const who = `Another process is reconciling this database: process ${holder.pid} on ${holder.host}`;
   return isOver
@@ -215,8 +215,8 @@ export function exitCodeOf(
 }
 
 /**
- * Why a run ends with an exit code other than 0 although its last line says that all is equal. Null if that line gives
- * the reason.
+ * The reason for an exit code other than 0 although the run's last line reports that all is equal. Null if that line
+ * gives the reason.
  */
 export function exitReason(
   result: Pick<ReconcileResult, "complete" | "totals">,
@@ -236,7 +236,7 @@ export function exitReason(
     : null;
 }
 
-/** One JSON object for scripts. Money is text of minor units, as in the reports' JSON. */
+/** One JSON object for scripts. Money is minor units as text, as in the reports' JSON. */
 export const resultJson = ({ run, totals, coverage, complete, error, resumeAfter }: ReconcileResult) => ({
   run: run.id,
   run_key: run.runKey,

@@ -100,7 +100,7 @@ async function heal(
   const none: Healed = { healed: [], unhealed: [], refused: [], written: [] };
   if (reportOnly) return { ...none, unhealed: [...classified] };
   try {
-    // A savepoint: what the database refuses takes nothing else of the transaction with it.
+    // A savepoint: a refusal by the database does not undo the rest of the transaction.
     const applied = await trx.transaction((own) => applyStates(own, statesOf(classified)));
     const isHealed = ({ object }: Classified) => object.groups.some(({ state }) => applied.changed.has(state));
     return {
@@ -131,7 +131,7 @@ async function heal(
 interface Healed {
   healed: Classified[];
   unhealed: Classified[];
-  /** What the database does not take, and why. */
+  /** Objects that the database refuses, with the reason. */
   refused: (Classified & { reason: string })[];
   written: GroupState[];
 }
@@ -180,9 +180,9 @@ const verdictOf = (classified: Classified, importedUntil: string | null): Object
 const keyOf = ({ classification, resource, id }: Classified): string => driftKey(classification.kind, resource, id);
 
 /**
- * Splits the written states by how alerts say that they were found. States from before the first webhook count as an
- * initial import, even if the object was known already (a transaction may be known from its order). All else was missed
- * since.
+ * Splits the written states by the source that alerts name for them. States from before the first webhook count as an
+ * initial import, even if the object was known already (a transaction may be known from its order). All others were
+ * missed later.
  */
 function bySource(
   written: readonly GroupState[],

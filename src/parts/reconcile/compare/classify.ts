@@ -14,9 +14,9 @@ export interface Classified {
 
 /** Differing objects, by what is to be done about them. */
 export interface Triaged {
-  /** To be written at once, from the answer. */
+  /** Objects to write now, from the answer. */
   apply: Classified[];
-  /** To be read again, after the grace. */
+  /** Objects to read again, after the grace. */
   recheck: Classified[];
   overtaken: Classified[];
 }
@@ -24,7 +24,7 @@ export interface Triaged {
 export interface TriageOptions {
   /** This is the recheck, after the grace: its result is final. */
   isRecheck: boolean;
-  /** Which objects are behind by a settlement alone (`settledAmong`). */
+  /** Objects that are behind by a settlement alone (`settledAmong`). */
   settled: ReadonlySet<Classified>;
 }
 
@@ -57,7 +57,7 @@ function bucketOf(classification: Classification, isRecheck: boolean): keyof Tri
 export const statesOf = (classified: readonly Classified[]): GroupState[] =>
   classified.flatMap(({ object }) => object.groups.map(({ state }) => state));
 
-/** How an object of a page compares with the mirror. An object without a classification is equal. */
+/** The result of comparing a page's object with the mirror. An object without a classification is equal. */
 export type Classification =
   /** Data that no event carries was not here yet (a transaction as itself): applied, not drift. */
   | { kind: "filled" }

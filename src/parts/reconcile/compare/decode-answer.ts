@@ -13,7 +13,7 @@ export interface UnreadableObject {
   createdAt: string | null;
 }
 
-/** What one answer of the service shows, decoded. */
+/** One decoded answer of the service. */
 export interface DecodedAnswer {
   /** The service's `Date`, fixed form. */
   observedAt: string;

@@ -13,16 +13,16 @@ import type { Difference } from "../findings/findings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Fields that say when an object changed, not what changed. */
+/** Fields with the time of a change, not its content. */
 export const changeTimeFields: ReadonlySet<string> = new Set(["source_updated_at", "version", "updated_at"]);
 
-/** Which fields differ, and how, money first, without personal values. */
+/** The differing fields with both values, money first, without personal values. */
 export function differencesOf(object: DifferentObject): Difference[] {
   const resource = resourceNamed(object.resource);
   return wholeDifferencesOf(object).map((difference) => withoutPersonalData(resource, difference));
 }
 
-/** The same with personal values, for a page of somebody who may see them: never to be stored. */
+/** The same with personal values, for a visitor who may see them: never to be stored. */
 export function wholeDifferencesOf(object: DifferentObject): Difference[] {
   const resource = resourceNamed(object.resource);
   const booked = bookedFields(resource);
@@ -103,7 +103,7 @@ function withoutPersonalData(resource: MirrorResource, { field, ...sides }: Diff
   };
 }
 
-/** Stands for a personal value that differs. */
+/** Replaces a personal value that differs. */
 export const hidden = "(differs)";
 
 function shownValue(resource: MirrorResource, field: string, value: unknown): unknown {

@@ -11,8 +11,8 @@ import { changeTimeFields } from "./differences.ts";
  */
 
 /**
- * Of the objects that are behind, those in which nothing but a sale's settlement differs. `shown`: all states of the
- * answer. One statement, or none if no object qualifies.
+ * The objects that are behind and differ only by a sale's settlement. `shown`: all states of the answer. One statement,
+ * or none if no object qualifies.
  */
 export async function settledAmong(
   db: Knex,

@@ -9,7 +9,7 @@ export interface ReadInterval {
   before: string | null;
 }
 
-/** A part of a resource's history that nothing proves. */
+/** A part of a resource's history without a proof. */
 export interface Gap {
   resource: Resource;
   from: string | null;
@@ -68,9 +68,9 @@ export function computeCoverage(
 }
 
 interface WhichReads {
-  /** Only reads recent enough to count for so many milliseconds more, by the database's clock; else of any age. */
+  /** Only reads that still count for this many milliseconds, by the database's clock; left out: of any age. */
   countForMs?: number;
-  /** Only those of this run. */
+  /** Only reads of this run. */
   run?: number;
 }
 
@@ -105,7 +105,7 @@ interface IntervalRow {
 }
 
 /**
- * What of each resource's history, up to a time, was read too long ago to count for so many milliseconds more. An
+ * The parts of each resource's history, up to a time, whose reads stop counting within so many milliseconds. An
  * unreadable object is no such gap. One statement.
  */
 export async function staleGaps(
@@ -117,7 +117,7 @@ export async function staleGaps(
 }
 
 /**
- * Until when all resources were read without a gap, however long ago: what is stale is read again. A single
+ * The time until which all resources were read without a gap, however long ago: stale parts are read again. A single
  * unreadable object does not end it, or every nightly run would start again from there. Null when a resource was never
  * read from the first record on.
  */

@@ -89,7 +89,7 @@ export async function pendingSlices(db: Knex, run: number): Promise<LedgerSlice[
   return rows.map(toSlice);
 }
 
-/** Whether a run walks everything from the first record on, whatever its kind. */
+/** Whether a run walks everything from the first record on, for any kind of run. */
 export async function walksEverything(db: Knex, run: number): Promise<boolean> {
   const row = await db("reconcile.coverage").where({ run, step: "all" }).first("slice");
   return row !== undefined;
@@ -178,7 +178,7 @@ export interface SliceKey {
   slice: number;
 }
 
-/** What the sums need of a transaction as the service's list shows it. */
+/** The fields of a listed transaction that the sums need. */
 export interface SummedTransaction {
   createdAt: string;
   currency: string;

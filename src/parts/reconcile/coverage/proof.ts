@@ -11,7 +11,7 @@ export interface ProvedPart {
   before: string | null;
   /** When it was read. */
   readAt: Date;
-  /** It still counts: the rotation would have read it again by now otherwise. */
+  /** It still counts: otherwise the rotation would have read it again. */
   isFresh: boolean;
 }
 
@@ -63,23 +63,22 @@ interface PartRow {
   is_fresh: boolean;
 }
 
-/** What is known of one list: how far it is proved, and what is not. */
+/** How far one list is proved, and its gaps. */
 export interface ListProof {
   resource: Resource;
   /** Everything created before was read and counts; null: not even the first record. */
   provedUntil: Date | null;
-  /** Where what is proved ends last; later than `provedUntil` where there are gaps. */
+  /** The end of the last proved part; later than `provedUntil` where there are gaps. */
   lastProved: Date | null;
-  /** Before `lastProved`. */
   gaps: Gap[];
   /** It was proved once, by reads that are too old to count. */
   isOutdated: boolean;
-  /** By how much reads that count end after `now`, which only clocks that disagree explain; 0 where none does. */
+  /** How far reads that count end after `now`, which only disagreeing clocks explain; 0 otherwise. */
   aheadMs: number;
 }
 
 /**
- * How far each list is proved. What was created is asked for up to `now`, service time; which reads count goes by `at`,
+ * How far each list is proved. Covers objects created up to `now`, service time; `at` decides which reads count, by
  * this deployment's clock. Three statements.
  */
 export async function listProofs(db: Knex, { now, at }: { now: Date; at: Date }): Promise<ListProof[]> {
@@ -89,7 +88,7 @@ export async function listProofs(db: Knex, { now, at }: { now: Date; at: Date })
   );
 }
 
-/** Until when changes to older objects were read, as reports have it; null where they never were. */
+/** The time until which changes to older objects were read, as reports use it; null where they never were. */
 async function changesReadUntil(db: Knex): Promise<Date | null> {
   const { rows } = await db.raw<{ rows: { until: Date | null }[] }>("select reports.changes_read_until() as until");
   return rows[0]?.until ?? null;
@@ -103,8 +102,8 @@ async function everRead(db: Knex): Promise<ReadonlySet<string>> {
 }
 
 /**
- * Of the parts that count; `wasRead`: there were such parts once. Where changes to older objects were read until a time
- * (`changesUntil`), nothing is proved after it, whatever was read of later ones.
+ * Uses the parts that count; `wasRead`: such parts existed once. Where changes to older objects were read until a time
+ * (`changesUntil`), nothing is proved after it, even where later objects were read.
  */
 export function proofOf(
   resource: Resource,
@@ -133,20 +132,23 @@ export function proofOf(
 /** A night and half a day: a proof that ends earlier shows that a run was left out. */
 const usualLagMs = 36 * 3_600_000;
 
-/** By how much a list's last proof is too old for a night to have been kept; 0 where it is not, or was never. */
+/** How much too old a list's last proof is, given a run every night; 0 where it is recent, or there was none. */
 export function lateByMs({ lastProved }: Pick<ListProof, "lastProved">, now: Date): number {
   const lagMs = lastProved === null ? 0 : now.getTime() - lastProved.getTime();
   return lagMs > usualLagMs ? lagMs : 0;
 }
 
-/** What nothing proves of a list, from the first record to `now`. */
+/** The unproved parts of a list, from the first record to `now`. */
 export interface Unproved {
   gaps: readonly Gap[];
-  /** What was created since will be proved by the next run, and is no fault; null where no run is awaited. Not a gap. */
+  /**
+   * Objects created since then will be proved by the next run, which is no fault; null where no run is awaited. Not a
+   * gap.
+   */
   awaitedFrom: Date | null;
 }
 
-/** Judge a gap before it is cut for a page: how old it is, no part of it says. */
+/** Judge a gap before it is cut for a page: a part of it does not show its age. */
 export function unprovedOf(proof: ListProof, now: Date): Unproved {
   const { resource, lastProved, gaps } = proof;
   if (lastProved !== null && lastProved >= now) return { gaps, awaitedFrom: null };
@@ -155,11 +157,11 @@ export function unprovedOf(proof: ListProof, now: Date): Unproved {
   return { gaps: [...gaps, { resource, from, before: boundText(now) }], awaitedFrom: null };
 }
 
-/** What is known of one list on one day. */
+/** One list on one day. */
 export interface ProvedDay {
   /**
-   * `part`: only some hours of it; `outdated`: read, and too old to count; `so_far`: proved as far as can be yet, and
-   * the next run is to prove the rest; `ahead`: it has not begun.
+   * `part`: only some hours of it; `outdated`: read, but too old to count; `so_far`: proved as far as possible now, and
+   * the next run will prove the rest; `ahead`: the day has not begun.
    */
   state: "proved" | "part" | "outdated" | "unproved" | "so_far" | "ahead";
   /** The newest reads that together prove it, the newest first. */
@@ -167,8 +169,8 @@ export interface ProvedDay {
 }
 
 /**
- * How a list is proved between two moments, a day as people count it. `parts` with the newest read first; what `now`
- * (service time) has not reached cannot be proved. `awaitedFrom` as of `unprovedOf`.
+ * The proof of a list between two moments, which bound a local day. `parts` with the newest read first; time after
+ * `now` (service time) cannot be proved. `awaitedFrom` from `unprovedOf`.
  */
 export function dayOf(
   parts: readonly ProvedPart[],
@@ -200,7 +202,9 @@ export function dayOf(
   return { state: former.gaps.length === 0 ? "outdated" : "unproved", by: former.by };
 }
 
-/** The newest parts until they leave no gap, each run once. A gap may be of one moment, so its length says nothing. */
+/**
+ * The newest parts until they leave no gap, each run once. A gap may be a single moment, so its length proves nothing.
+ */
 function needed(
   parts: readonly ProvedPart[],
   resource: Resource,

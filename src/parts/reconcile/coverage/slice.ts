@@ -17,7 +17,7 @@ export interface Slice {
   isClosed: boolean;
   /** The last part of the history in this cycle of the rotation. */
   closesCycle: boolean;
-  /** Why the run reads it, for people. */
+  /** The reason for reading it, for people. */
   reason: string;
 }
 

@@ -28,7 +28,7 @@ export const driftKey = (kind: string, resource: string, id: string): string => 
 
 /**
  * The findings for differences, each with its cause and evidence. Call it before anything is healed: it reads the inbox
- * and the history as they were. Two statements, whatever the number of objects.
+ * and the history as they were before. Two statements, whatever the number of objects.
  */
 export async function driftFindings(db: Knex, classified: readonly Classified[]): Promise<Finding[]> {
   const drifted = classified.flatMap(({ resource, id, object, classification }) => {
@@ -162,7 +162,7 @@ export interface CauseFacts {
   isKnownState: boolean;
 }
 
-/** How a subscription changes after its last cycle. No event announces it, since no renewal is due any more. */
+/** A subscription's changes after its last cycle. No event announces them, since no renewal is due any more. */
 const endOfSubscription: Readonly<Record<string, string | null>> = {
   status: "completed",
   next_billing_date: null,
@@ -178,7 +178,7 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
   );
 }
 
-/** Why mirror and service differ, as far as the evidence shows. */
+/** The cause of a difference, as far as the evidence shows. */
 export function causeOf(facts: CauseFacts): FindingCause {
   if (facts.class === "missing_there") return "out_of_band_edit";
   // The mirror had this state once and shows another one now: the row was edited by hand.
@@ -242,10 +242,10 @@ export async function recordUnreadable(
 }
 
 /**
- * Records rows of the mirror that were edited by hand where no list of the service shows it (`handEditedRows`), with
- * the command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that this run
- * found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent. Opens its own
- * transactions.
+ * Records rows of the mirror that were edited manually in ways that no list of the service shows (`handEditedRows`),
+ * with the command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that this
+ * run found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent. Opens its
+ * own transactions.
  */
 export async function recordEditedRows(db: Knex, sighting: FoundIn): Promise<void> {
   for await (const rows of handEditedRows(db, boundText(sighting.seenAt))) {

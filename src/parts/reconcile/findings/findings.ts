@@ -13,7 +13,6 @@ export const driftClasses = [...rereadClasses, "edited_row"] as const;
 export const findingClasses = [...driftClasses, "identity", "endpoint", "unsupported_sort"] as const;
 export type FindingClass = (typeof findingClasses)[number];
 
-/** The most severe first. */
 export const severities = ["critical", "high", "warning"] as const;
 export type Severity = (typeof severities)[number];
 
@@ -49,15 +48,15 @@ export interface Finding {
   evidence: Readonly<Record<string, unknown>>;
 }
 
-/** Which run saw a finding, and when in service time. `run` is null where no run found it. */
+/** The run that saw a finding, and its time at the service. `run` is null where no run found it. */
 export interface FoundIn {
   run: number | null;
   seenAt: Date;
 }
 
 /**
- * What happened to a finding: `opened` for the first time, `reopened` after it was healed or changed once acknowledged,
- * or `refreshed`, as it was still there.
+ * The effect on a finding: `opened` for the first time, `reopened` after it was healed or changed once acknowledged, or
+ * `refreshed`, as it still existed.
  */
 export interface RecordedFinding {
   key: string;
@@ -181,7 +180,7 @@ export async function healFindingsOf(
   return rows[0]?.healed ?? 0;
 }
 
-/** Who acknowledges a finding: an `Actor` of `people/`. */
+/** The person who acknowledges a finding: an `Actor` of `people/`. */
 interface Acknowledger {
   accountId: number | null;
   name: string;
@@ -190,8 +189,9 @@ interface Acknowledger {
 }
 
 /**
- * A person accepts a finding as it is: it stays acknowledged while it lasts and no longer counts as drift left. The act
- * is recorded with it (`people.audit`). False where no unhealed finding has this id: then nothing is done. One statement.
+ * Accepts a finding on a person's decision: it stays acknowledged while it lasts and no longer counts as drift left.
+ * The act is recorded with it (`people.audit`). False, without a change, where no unhealed finding has this id. One
+ * statement.
  */
 export async function acknowledgeFinding(
   db: Knex,
@@ -251,7 +251,7 @@ export function listFindings(
     .limit(limit);
 }
 
-/** Null where no finding has this id. `isLocked`: until the end of the transaction, nobody else changes it. */
+/** Null where no finding has this id. `isLocked`: no other transaction can change it until this one ends. */
 export async function findFinding(
   db: Knex,
   id: number,

@@ -21,9 +21,9 @@ const keptEvidence = [
 ];
 
 /**
- * Differences as everybody may see them. Findings keep no values of persons, but a card's last four digits and texts
- * such as the reason of a decline: of a value, only what survives an erasure stays. Names of fields that nobody knows
- * are left out, since a merchant chooses them.
+ * Differences without personal data. Findings keep no values of persons, but a card's last four digits and texts such
+ * as the reason of a decline: only the parts of a value that survive an erasure stay. Unknown field names are left out,
+ * since a merchant chooses them.
  */
 export const impersonalDifferences = (differences: readonly Difference[]): Difference[] =>
   differences.map(({ field, service, mirror }) =>
@@ -39,8 +39,8 @@ function impersonalValue(field: string, value: unknown): unknown {
 }
 
 /**
- * A finding as everybody may see it: without notes, and without evidence that may quote the service's answer. What a
- * broken rule compares are figures, states and times, which stay.
+ * A finding without personal data: without notes, and without evidence that may quote the service's answer. A broken
+ * rule compares figures, states and times, which stay.
  */
 export function withoutPersonalEvidence<F extends Pick<FindingRow, "class" | "differences" | "evidence" | "ack_note">>(
   finding: F,

@@ -19,21 +19,20 @@ export interface FindingFilter {
   resource?: string | undefined;
   /** An object's id, or an order's number: that finds the order and its transactions. */
   object?: string | undefined;
-  /** Only what this run saw last. */
+  /** Only findings that this run saw last. */
   run?: number | undefined;
-  /** Only these findings. */
   ids?: readonly string[] | undefined;
 }
 
-/** Where a page begins: after the row with these. */
+/** The start of a page: after the row with these values. */
 export interface FindingCursor {
   severity: Severity;
   id: string;
 }
 
 /**
- * Findings up to `limit`. What is not healed comes by severity, and the newest of each first; with healed ones among
- * them, which are kept for ever, the newest first whatever its severity. One statement.
+ * Findings up to `limit`. Unhealed ones come by severity, and the newest of each first; a search with healed ones,
+ * which are never deleted, has the newest first regardless of severity. One statement.
  */
 export function searchFindings(
   db: Knex,
@@ -84,7 +83,7 @@ export function findingsOfObject(db: Knex, { resource, id }: { resource: string;
     .limit(50);
 }
 
-/** Whether a heal of its object closes a finding. */
+/** Whether healing its object closes a finding. */
 export const isHealedByHand = ({ class: kind }: Pick<FindingRow, "class">): boolean =>
   (driftClasses as readonly string[]).includes(kind);
 
@@ -106,7 +105,7 @@ export interface OpenFindings {
   oldest: Date;
 }
 
-/** What counts against the mirror and is not healed, summed up. One statement. */
+/** The unhealed findings that count against the mirror, summed up. One statement. */
 export async function sumOpenFindings(db: Knex): Promise<OpenFindings[]> {
   const rows = await db("reconcile.findings")
     .whereNot("state", "healed")
@@ -124,7 +123,7 @@ export async function sumOpenFindings(db: Knex): Promise<OpenFindings[]> {
   return rows.map((row) => ({ ...row, n: Number(row.n) }));
 }
 
-/** What counts against the mirror and that nobody has healed or acknowledged, by class. One statement. */
+/** The findings that count against the mirror and are neither healed nor acknowledged, by class. One statement. */
 export async function countOpenFindings(
   db: Knex,
 ): Promise<{ class: string; currency: string | null; n: number; amountAtRiskMinor: bigint }[]> {
@@ -147,7 +146,7 @@ export async function countOpenFindings(
   }));
 }
 
-/** Changes whenever a decision on the finding would have to be thought over: its state, or what it says. */
+/** Changes whenever a decision on the finding has to be reconsidered: with its state or its content. */
 export function findingVersion(finding: FindingRow): string {
   const { state, first_seen, healed_at, ack_at, differences, amount_at_risk_minor } = finding;
   const decided = [state, first_seen, healed_at, ack_at, differences, amount_at_risk_minor];

@@ -5,7 +5,7 @@ const wasChargedBack = `
           where v.resource in ('transaction', 'transaction.inline') and v.id = s.id
             and v.data->>'status' like 'chargeback%')`;
 
-/** Of a mirror that was filled later, the sale may have its status back, and nothing tells what it was. */
+/** In a mirror that was filled later, the sale may have its status back, and no data shows which it was. */
 const onlySeenDismissed = `
   o.status = 'chargeback_dismissed' and not exists (
     select from mirror.versions v
@@ -18,7 +18,7 @@ const disputed = `
 export const chargebacks: readonly Invariant[] = [
   {
     // Observed only: the interface does not say whether a dismissal restores the sale's status, nor whether every
-    // chargeback shows on both order and sale.
+    // chargeback appears on both order and sale.
     name: "chargeback_match",
     severity: "critical",
     mode: "observe",
@@ -64,7 +64,7 @@ export const chargebacks: readonly Invariant[] = [
       group by o.id, o.currency, o.total`,
   },
   {
-    // A certain double loss, whatever the chargeback's amount, which the interface does not show.
+    // A certain double loss for any amount of the chargeback, which the interface does not show.
     name: "double_loss",
     severity: "critical",
     subject: "order",
@@ -77,7 +77,8 @@ export const chargebacks: readonly Invariant[] = [
         and (o.refunded >= o.total or o.last_refund_at >= c.opened_at)`,
   },
   {
-    // Observed only: a bank may take back no more than what was not refunded, and the interface does not show how much.
+    // Observed only: a bank may take back only the amount that was not refunded, and the interface does not show how
+    // much.
     name: "double_loss_partial",
     severity: "critical",
     mode: "observe",

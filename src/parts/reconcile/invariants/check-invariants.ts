@@ -155,11 +155,11 @@ export const allInvariants: readonly Invariant[] = [
   ...controlSums,
 ];
 
-/** If a fault is everywhere, a thousand breaches are evidence enough, and nobody can read more. */
+/** If a fault is everywhere, a thousand breaches are enough evidence. */
 const mostBreaches = 1_000;
 
 export interface BreachesFound {
-  /** Those with the most money at risk, at most `mostBreaches`. */
+  /** The breaches with the most money at risk, at most `mostBreaches`. */
   breaches: Breach[];
   /** The number of all breaches. */
   total: number;

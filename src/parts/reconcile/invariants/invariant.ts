@@ -6,7 +6,7 @@ export type InvariantSeverity = "critical" | "high" | "warning";
 /** `enforce`: a breach counts; `observe`: it is recorded but does not count; `off`: not checked. */
 export type InvariantMode = "enforce" | "observe" | "off";
 
-/** What a breach is about; `currency` and `day` for sums. */
+/** The subject of a breach; `currency` and `day` for sums. */
 export type InvariantSubject =
   "order" | "transaction" | "subscription" | "customer" | "chargeback" | "currency" | "day";
 
@@ -15,7 +15,7 @@ export interface Invariant {
   /** Stable: settings, findings and reports refer to it. */
   name: string;
   severity: InvariantSeverity;
-  /** What holds unless RECONCILE_IDENTITIES sets another; `enforce` where it is left out. */
+  /** The default mode, which RECONCILE_IDENTITIES may override; `enforce` where it is left out. */
   mode?: InvariantMode;
   subject: InvariantSubject;
   /** The rule, for people. */

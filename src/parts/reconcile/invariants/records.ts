@@ -1,7 +1,7 @@
 import { mirrorResources } from "../../../core/mirror/resources.ts";
 import type { Invariant } from "./invariant.ts";
 
-/** Where each resource's rows are read: from the facts where there are some, which leave out what is in flight. */
+/** The source of each resource's rows: its facts where there are some, which leave out objects in flight. */
 const rowsOf = new Map([
   ...mirrorResources.map(({ name, table }) => [name, `mirror.${table}`] as const),
   ["order", "order_facts"],

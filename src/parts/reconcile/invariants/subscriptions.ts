@@ -139,10 +139,7 @@ const periodEnd = (ahead: string): string => `
                                      extract(day from s.start_date at time zone 'UTC' + ${ahead})::int) as anchor) a
      ) at time zone 'UTC' end)`;
 
-/**
- * SQL for clocks of which one shows the day of any zone: that of UTC, the next one once it has begun anywhere, and the
- * one before as long as it is not over everywhere.
- */
+/** SQL for the clocks of UTC, the earliest zone and the latest zone: one of them shows the local day of any zone. */
 const clocks = "(values (interval '0'), (interval '14 hours'), (interval '-12 hours')) as clock(ahead)";
 
 export const subscriptionStates: readonly Invariant[] = [

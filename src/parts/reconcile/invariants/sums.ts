@@ -29,8 +29,8 @@ const byFlows = `
   ) flows group by 1`;
 
 /**
- * The daily sums that this run read from the service in closed slices, beside the mirror's sums within the same bounds,
- * by the rules of the report daily-control. A day with changes after the slice was read proves nothing.
+ * The daily sums that this run read from the service in closed slices, next to the mirror's sums within the same
+ * bounds, by the rules of the report daily-control. A day with changes after the slice was read proves nothing.
  */
 const days = `
   with read as (

@@ -7,16 +7,16 @@ import { boundText } from "../coverage/slice.ts";
 export interface CalendarMonth {
   /** `November 2026`. */
   name: string;
-  /** As the address names months; null where there is nothing to see. */
+  /** Months as written in the address; null where there is nothing to show. */
   earlier: string;
   later: string | null;
   resources: readonly Resource[];
   days: readonly CalendarDay[];
-  /** What nothing proves, of the month until now. */
+  /** The gaps in the month until now. */
   gaps: readonly Gap[];
-  /** What was created in the month since, in some list, is left to the next run; null: nothing is. */
+  /** From here on, objects created in the month are left to the next run in at least one list; null: in none. */
   awaitedFrom: Date | null;
-  /** But for the gaps, all of the month before is proved; null: nothing of it in some list. */
+  /** Apart from the gaps, the month is proved until here; null: at least one list has no proof in it. */
   provedUntil: Date | null;
   /** Service time. */
   isOver: boolean;
@@ -33,7 +33,7 @@ export interface CalendarDay {
 
 type Month = Pick<LocalTime, "year" | "month">;
 
-/** The month that an address names; that of `now` where it names none, or one to come. */
+/** The month that the address names; the month of `now` where it names none, or a future one. */
 export function monthOf(text: string | null, now: Date, timeZone: string): Month {
   const { year, month } = localTimeIn(timeZone)(now);
   const [, y, m] = /^([12]\d{3})-(0[1-9]|1[0-2])$/.exec(text ?? "") ?? [];
@@ -49,7 +49,7 @@ export const boundsOf = ({ year, month }: Month, timeZone: string): { from: Date
 });
 
 /**
- * What is proved of a month that has begun. `proofs` of the whole history, since how old a gap is no part of it says;
+ * The proofs of a month that has begun. `proofs` cover the whole history, since a part of a gap does not show its age;
  * `parts` that overlap the month, the newest read first. `now` is service time.
  */
 export function calendarOf(
@@ -99,7 +99,7 @@ export function calendarOf(
   };
 }
 
-/** What of gaps lies between two times. */
+/** Cuts gaps to the span between two times. */
 const cut = (gaps: readonly Gap[], start: string, until: string): Gap[] =>
   gaps.flatMap(({ resource, from, before }) => {
     const part = {

@@ -33,7 +33,7 @@ export const coverageRoutes: readonly Route[] = [
   },
 ];
 
-/** What may be said of the mirror now. Two statements. */
+/** The mirror's trust now. Two statements. */
 export async function readTrust({
   db,
   clock,

@@ -52,7 +52,7 @@ function renderGaps(month: CalendarMonth, timeZone: string): Html {
   </ul>`;
 }
 
-/** Says how far a month without gaps is proved. */
+/** States how far a month without gaps is proved. */
 function provedText({ name, provedUntil, awaitedFrom, isOver }: CalendarMonth, zone: string): Html {
   const next = awaitedFrom !== null && timeText(awaitedFrom, zone);
   if (provedUntil === null) {
@@ -113,7 +113,7 @@ const shownRuns = 3;
 
 const isToCome = ({ state: name }: ProvedDay): boolean => name === "ahead";
 
-/** When a run read it, the run's own page says. */
+/** The run's own page has the time of the read. */
 function renderDay(day: ProvedDay): Html {
   const { text, tone } = dayStates[day.state];
   if (isToCome(day)) return html`<span class="hint">${text}</span>`;

@@ -120,7 +120,7 @@ async function requireFinding(db: Knex, id = ""): Promise<FindingRow> {
   return found;
 }
 
-/** Whether there is something that only a visitor with `person:read` sees. */
+/** Whether parts of it are visible only with `person:read`. */
 const holdsMore = (finding: FindingRow): boolean =>
   JSON.stringify(withoutPersonalEvidence(finding)) !== JSON.stringify(finding);
 
@@ -132,7 +132,7 @@ function findingNow(now: unknown): Html {
   </p>`;
 }
 
-/** What cannot be read in the address is left out. One statement where it names a person. */
+/** Unreadable parameters are left out. One statement where the filter names a person. */
 async function filterOf(db: Knex, query: URLSearchParams, { session }: Visitor): Promise<FindingFilter> {
   const text = (name: string) => query.get(name)?.trim().slice(0, 255) ?? "";
   const one = <T extends string>(names: readonly T[], name: string): T | undefined =>

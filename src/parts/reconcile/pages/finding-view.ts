@@ -17,11 +17,11 @@ import { ageOf, atRiskOf, severityOf } from "./findings-view.ts";
 import { causeMeanings, classMeanings, findingTitle, stateTones } from "./words.ts";
 
 export interface FindingPage {
-  /** Without what may be personal where the visitor may not see it. */
+  /** Without personal data where the visitor may not see it. */
   finding: FindingRow;
-  /** Of the whole finding, as a decision on it names it. */
+  /** The version of the whole finding, which a decision on it names. */
   version: string;
-  /** Who looks after it, and notes. */
+  /** Assignee and notes. */
   caseForm: Html;
   mayWrite: boolean;
   mayHeal: boolean;
@@ -91,7 +91,6 @@ export function renderFinding(page: FindingPage): Html {
     ${renderDifferences(finding, seesPersons)} ${renderEvidence(finding)}${renderDecision(page)}${page.caseForm}`;
 }
 
-/** An id with the link to the page of its object. */
 export const objectId = (resource: string, id: string): Html =>
   isResource(resource) ? wholeObjectLink(resource, id) : copyableId(withoutControls(id));
 
@@ -100,7 +99,7 @@ export const comparePath = (resource: string, id: string): string =>
 
 const longestValue = 2_000;
 
-/** Of what a value is: amounts are shown with their currency. */
+/** The kind of a value: amounts are shown with their currency. */
 export interface ValueOf {
   resource: string | null;
   field: string;

@@ -146,6 +146,6 @@ function fieldsOf({ class: kind, differences }: FindingRow): string {
 export const atRiskOf = ({ amount_at_risk_minor: minor, currency }: FindingRow): Html | string =>
   minor === null ? "–" : money(minor, currency);
 
-/** How long it lasts, or lasted. */
+/** How long it has lasted. */
 export const ageOf = ({ first_seen: first, healed_at: healed }: FindingRow, now: Date): string =>
   durationText((healed ?? now).getTime() - first.getTime());

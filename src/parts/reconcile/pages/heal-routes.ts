@@ -21,7 +21,7 @@ import { comparePath } from "./finding-view.ts";
 import { framed } from "./frame.ts";
 import { type HealPage, healCommand, renderHeal, renderOutdated } from "./heal-view.ts";
 
-/** What reading from the service and writing what it shows needs beyond `PageDeps`. */
+/** The dependencies of reading from the service and healing, beyond `PageDeps`. */
 export interface HealTools {
   client: Pick<ServiceClient, "get">;
   random: Random;
@@ -35,7 +35,7 @@ export const healRoutes = (tools: () => Promise<HealTools>): readonly Route[] =>
   {
     method: "GET",
     path: "/reconciliation/heal/:resource/:id",
-    // Who may not heal sees what differs; who may not see persons sees of their data that it differs.
+    // A visitor who may not heal sees the differences; without `person:read`, personal data shows only that it differs.
     access: "status:read",
     async answer(deps, { params, visitor, actor }) {
       const object = objectOf(params);
@@ -87,7 +87,7 @@ function objectOf(params: Readonly<Record<string, string>>): ObjectKey {
   throw new PageError(404, `There is no such kind of object. Known are ${slicedResources.join(", ")}.`);
 }
 
-/** Reads both sides now. Throws `PageError` where the service does not answer, or shows nothing that can be written. */
+/** Reads both sides. Throws `PageError` where the service does not answer, or its answer cannot be written. */
 async function propose(
   { db, clock }: PageDeps,
   { client }: Pick<HealTools, "client">,
@@ -101,7 +101,7 @@ async function propose(
   }
 }
 
-/** What went wrong, for a person, where they can do something about it. */
+/** The fault in words for a person, where the person can do something about it. */
 function explained(err: unknown, isLate: boolean): unknown {
   if (isLate) {
     const message = `The service gave no usable answer within ${serviceTimeoutMs / 1_000} seconds, so nothing can be compared. Try again later.`;
@@ -141,7 +141,7 @@ async function pageOf(
   };
 }
 
-/** Which of the two sides are not as the form was decided on. */
+/** The sides that changed after the form was made. */
 function changedSince(form: URLSearchParams, proposal: HealProposal) {
   const [seenMirror, seenService] = versionOf(form).split(".");
   const [mirror, service] = versionToHeal(proposal).split(".");

@@ -16,12 +16,12 @@ import { findingTitle } from "./words.ts";
 
 export interface HealPage {
   proposal: HealProposal;
-  /** As a form names it. */
+  /** As sent with a form. */
   version: string;
   findings: readonly FindingRow[];
   mayHeal: boolean;
   seesPersons: boolean;
-  /** What was written into a form that was not accepted. */
+  /** The reason typed into a refused form. */
   reason: string;
   timeZone: string;
 }
@@ -89,7 +89,7 @@ export function renderHeal(page: HealPage): Html {
     ${renderFindings(page)} ${renderForm(page)}`;
 }
 
-/** Without the version, which is no field of the object: a heal gives the row a new date. */
+/** Leaves out the version, which is no field of the object: a heal gives the row a new date. */
 function shownDifferences(proposal: HealProposal, seesPersons: boolean): Difference[] {
   const differences = seesPersons ? proposal.wholeDifferences : impersonalDifferences(proposal.differences);
   return differences.filter(({ field }) => field !== "version");
@@ -147,7 +147,7 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
   </section>`;
 }
 
-/** What has changed since the form was made, above the proposal of now. */
+/** The changes after the form was made, above the present proposal. */
 export function renderOutdated({ mirror, service }: { mirror: boolean; service: boolean }): Html {
   const what = [...(mirror ? ["the mirror's row"] : []), ...(service ? ["what the service shows"] : [])];
   return html`<p>

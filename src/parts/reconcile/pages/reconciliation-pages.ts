@@ -13,11 +13,11 @@ import { amountsOf } from "./trust.ts";
 
 export interface ReconciliationTools {
   nextRun: NextRun;
-  /** Made when first needed: nobody may ever heal. */
+  /** Created when first needed: most visitors never heal. */
   heal(): Promise<HealTools>;
 }
 
-/** What is proved, what was found, and what is done about it. */
+/** Proofs, findings and heals. */
 export const reconciliationPages = ({ nextRun, heal }: ReconciliationTools): PageGroup => ({
   place: { path: "/reconciliation", name: "Reconciliation", access: "status:read" },
   routes: [...coverageRoutes, ...runRoutes(nextRun), ...findingRoutes, ...healRoutes(heal)],

@@ -25,12 +25,12 @@ export interface RunsPage {
   now: Date;
 }
 
-/** What is known of runs to come and of who does them. */
+/** Runs to come and the workers that take orders. */
 export interface Ordering {
   open: RunOrder | null;
   last: RunOrder | null;
   takers: OrderTakers;
-  /** Who reconciles now; null: nobody. */
+  /** The process that is reconciling; null: none. */
   holder: LeaseHolder | null;
   nextRunAt: Date;
 }
@@ -223,7 +223,7 @@ export interface RunPage {
   run: RunRow;
   slices: readonly RunSlice[];
   waiting: WaitingRechecks;
-  /** Who reconciles now; null: nobody, so that a run which has not ended was interrupted. */
+  /** The process that is reconciling; null: none, so a run without an end was interrupted. */
   holder: LeaseHolder | null;
   timeZone: string;
   now: Date;

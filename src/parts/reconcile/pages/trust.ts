@@ -9,7 +9,7 @@ import type { Tone } from "../../../app/dashboard/elements/state.ts";
 import { time, timeText } from "../../../app/dashboard/elements/time.ts";
 import { listName } from "./words.ts";
 
-/** A list with what may be said of it. */
+/** A list and its trust. */
 export interface ListTrust {
   resource: string;
   tone: Tone;
@@ -21,7 +21,7 @@ export interface Trust {
   tone: Tone;
   headline: Html;
   lists: readonly ListTrust[];
-  /** Why the mirror is not proved equal, each one sentence with where to look; empty where it is. */
+  /** The reasons why the mirror is not proved equal, each one sentence with a link; empty where it is. */
   reasons: readonly { text: string; path: string }[];
 }
 
@@ -36,7 +36,7 @@ export interface TrustFacts {
   timeZone: string;
 }
 
-/** What may be said of the mirror as a whole and of each list. It never says more than what reads have shown. */
+/** The trust in the mirror as a whole and in each list. It never claims more than reads have shown. */
 export function trustOf(facts: TrustFacts): Trust {
   const lists = facts.proofs.map((proof) => trustOfList(proof, facts));
   const { proofs } = facts;
@@ -50,7 +50,7 @@ export function trustOf(facts: TrustFacts): Trust {
   };
 }
 
-/** Lists of which the same is to be said share a sentence. */
+/** Lists with the same reason share a sentence. */
 function reasonsOf(
   lists: readonly { resource: string; reason: string | null }[],
   open: readonly OpenFindings[],
@@ -167,7 +167,7 @@ interface Drift {
   amounts: string[];
 }
 
-/** Differences that nobody accepted; of every list where `resource` is null. */
+/** Unacknowledged differences; of every list where `resource` is null. */
 function driftOf(open: readonly OpenFindings[], resource: string | null): Drift {
   const own = open.filter(
     (row) => row.isDrift && !row.isAcknowledged && (resource === null || (row.resource ?? "object") === resource),

@@ -9,7 +9,7 @@ export function listName(resource: string): string {
   return `${name.slice(0, 1).toUpperCase()}${name.slice(1)}s`;
 }
 
-/** What a class of findings means, in a sentence. A broken invariant is known by its own name and rule. */
+/** The meaning of a class of findings, in a sentence. A broken invariant is known by its own name and rule. */
 export const classMeanings: Readonly<Record<FindingClass, string>> = {
   missing_here: "The service has it, the mirror does not.",
   behind: "The mirror has an earlier state than the service.",
@@ -22,17 +22,17 @@ export const classMeanings: Readonly<Record<FindingClass, string>> = {
   unsupported_sort: "The service does not sort a list as it was asked to.",
 };
 
-/** As filters and lists name a class. */
+/** A class's name in filters and lists. */
 export const className = (name: FindingClass): string =>
   name === "identity" ? "broken rule" : name.replaceAll("_", " ");
 
-/** What a finding is about, in a few words. */
+/** The title of a finding, in a few words. */
 export function findingTitle({ class: kind, identity }: Pick<FindingRow, "class" | "identity">): string {
   if (identity !== null) return `rule ${withoutControls(identity)}`;
   return className(kind as FindingClass);
 }
 
-/** Why mirror and service came to differ. */
+/** Causes of a difference between mirror and service. */
 export const causeMeanings: Readonly<Record<string, string>> = {
   missed_webhook: "no webhook told of the change",
   late: "the webhook came late",
@@ -56,7 +56,7 @@ export const runTones: Readonly<Record<RunRow["state"], Tone>> = {
   abandoned: "warn",
 };
 
-/** What each kind of run does. */
+/** Descriptions of the kinds of runs. */
 export const kindMeanings: Readonly<Record<RunRow["kind"], string>> = {
   nightly: "what is new, what is open, and a part of the history, as every night",
   full: "everything from the first record on",

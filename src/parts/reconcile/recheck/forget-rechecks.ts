@@ -4,11 +4,12 @@ const keptDays = 60;
 const batchSize = 5_000;
 
 /**
- * Forgets the reads of open items, and of rows that no list shows, that were concluded two months ago: every night makes
- * many of them, and they leave nothing behind. No report as of any time changes by it. Such a read is no hole in a
- * proof, and while it was open its own run had not ended, and so did not count. Of those that a run did not come to, one
- * stays: it says that the run never counts. Whatever differed is kept for ever: while it was open, it was a hole in what
- * earlier runs had proved. One statement a batch, each a transaction of its own; idempotent. Returns the number of rows.
+ * Forgets the reads of open items, and of rows that no list shows, that were concluded two months ago: every night
+ * makes many of them, without a lasting effect. No report as of any time changes by it: such a read is no hole in a
+ * proof, and while it was open its own run had not ended, and so did not count. One of those that a run did not reach
+ * stays: it marks that the run never counts. Differing reads are never deleted: while they were open, they were holes
+ * in earlier runs' proofs. One statement a batch, each a transaction of its own; idempotent. Returns the number of
+ * rows.
  */
 export async function forgetRechecks(
   db: Knex,

@@ -4,7 +4,7 @@ import { sqlArray } from "../../../platform/postgres/values.ts";
 import type { UnreadableObject } from "../compare/decode-answer.ts";
 import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
-/** Why an object is read again by its id. */
+/** Reasons for reading an object again by its id. */
 export type RecheckReason =
   "young" | "mismatch" | "not_listed" | "open_item" | "out_of_time" | "not_embedded" | "thin" | "unreadable";
 
@@ -51,8 +51,8 @@ export async function addRechecks(
 }
 
 /**
- * Records objects that a page shows in an unreadable form as rechecks that are concluded already: nothing is proved at
- * their creation time. One statement; idempotent.
+ * Records objects that a page shows in an unreadable form as concluded rechecks: nothing is proved at their creation
+ * time. One statement; idempotent.
  */
 export async function addUnreadable(
   db: Knex,
@@ -110,7 +110,7 @@ export async function recheckUnlisted(
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
   );
-  // A prepared statement: it runs at every checkpoint, and planning it costs more than finding nothing.
+  // A prepared statement: it runs at every checkpoint, and planning it costs more than an empty result.
   const { rowCount } = await query.options({
     name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
   });
@@ -118,9 +118,8 @@ export async function recheckUnlisted(
 }
 
 /**
- * Takes over the rechecks left by runs that ended early, so that none is forgotten. Their objects stay unproved until
- * this run has read them. Open items and rows out of time are left out: this run finds its own. One statement;
- * idempotent.
+ * Takes over the rechecks left by runs that ended early, so that none is lost. Their objects stay unproved until this
+ * run has read them. Open items and rows out of time are left out: this run finds its own. One statement; idempotent.
  */
 export async function takeOverRechecks(db: Knex, run: number): Promise<void> {
   await db.raw(
@@ -176,7 +175,7 @@ export interface WaitingRechecks {
   lastDueAt: Date | null;
 }
 
-/** How many rechecks still wait, and until when. */
+/** The number of waiting rechecks, and until when they wait. */
 export async function waitingRechecks(db: Knex, run: number): Promise<WaitingRechecks> {
   const row = await db("reconcile.doubts")
     .where({ run, state: "waiting" })

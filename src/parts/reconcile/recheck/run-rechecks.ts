@@ -29,7 +29,7 @@ export interface RecheckContext extends ApplyContext {
   missingGraceMs: number;
   signal: AbortSignal;
   patience: Patience;
-  /** Tells how many objects are left to read, and for how long nothing is read meanwhile: it may be minutes. */
+  /** Reports the number of objects left to read, and the wait until the next read, which may be minutes. */
   onRechecks(left: number, waitMs: number): void;
 }
 

@@ -11,7 +11,7 @@ export interface TombstoneLimits {
   maxTombstoneShare: number;
 }
 
-/** How many objects may be absent in one run before a wrong key is the better explanation. */
+/** The number of absent objects in one run above which a wrong key is the better explanation. */
 export async function absenceLimit(
   db: Knex,
   run: number,
@@ -51,9 +51,9 @@ interface Absent {
 }
 
 /**
- * Concludes the objects that the service did not know twice, a grace apart. A customer can be deleted for good: it gets
- * a tombstone, found and healed. Nothing else can be deleted: the finding stays open. Needs a transaction; returns the
- * number of objects.
+ * Concludes the objects that the service did not know twice, a grace apart. A customer can be deleted permanently: it
+ * gets a tombstone, found and healed. No other object can be deleted: the finding stays open. Needs a transaction;
+ * returns the number of objects.
  */
 export async function concludeAbsent(
   trx: Knex.Transaction,

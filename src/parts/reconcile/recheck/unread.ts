@@ -7,7 +7,7 @@ import { walksEverything } from "../coverage/ledger.ts";
 import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.ts";
 import type { Run } from "../runs/runs.ts";
 
-/** Queues rechecks for objects that no slice of the run has shown, or can show. Nothing for a range. */
+/** Queues rechecks for objects that no slice of the run has shown, or can show. Does nothing for a range. */
 export async function recheckUnread(
   { db, serviceClock }: { db: Knex; serviceClock: Clock },
   { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
@@ -47,8 +47,8 @@ export async function recordReadOpenItems(
 }
 
 /**
- * Queues a recheck of every open item of the mirror that the run has not read. So it finds what is no longer in the
- * list of its old status and appears in no other. One statement; idempotent.
+ * Queues a recheck of every open item of the mirror that the run has not read. This finds items that left the list of
+ * their old status and appear in no other. One statement; idempotent.
  */
 async function recheckUnseenOpenItems(
   db: Knex,

@@ -11,15 +11,15 @@ export interface ReconcileResult {
   run: Run;
   totals: RunTotals;
   coverage: Coverage;
-  /** The run was read to its end, and nothing before T0 is left out. */
+  /** The run was read to its end, without a gap before T0. */
   complete: boolean;
-  /** Why the run could not do everything; null where it could. */
+  /** The reason why the run is incomplete; null where it is complete. */
   error: string | null;
-  /** Until when the service asks to be left alone, by the database's clock; null where it does not. */
+  /** The time until which the service asked for no calls, by the database's clock; null where it did not. */
   resumeAfter: Date | null;
 }
 
-/** Is told how a run ended, once that is stored. Opens its own transactions; throws nothing. */
+/** Receives the end of a run, once that is stored. Opens its own transactions; throws nothing. */
 export interface RunEndListener {
   runEnded(deps: { db: Knex; log: Log }, run: EndedRun): Promise<void>;
 }
@@ -28,7 +28,7 @@ export type EndedRun = Pick<Run, "id" | "kind" | "isInitialImport"> &
   Pick<ReconcileResult, "complete" | "error"> &
   RunTotals;
 
-/** Computes a run's totals and whether it is complete, ends it, and tells the listener. */
+/** Computes a run's totals and whether it is complete, ends it, and notifies the listener. */
 export async function finishReconciliation(
   { db, log, listener }: { db: Knex; log: Log; listener: RunEndListener },
   run: Run,
@@ -59,7 +59,10 @@ export async function finishReconciliation(
 const isProved = ({ slices, confirmed }: RunTotals, coverage: Coverage): boolean =>
   slices.failed === 0 && slices.pending === 0 && (confirmed["unsettled"] ?? 0) === 0 && coverage.complete;
 
-/** For a range: what was asked for, by this run alone. Otherwise everything before T0, by reads that still count. */
+/**
+ * For a range: the coverage of that range by this run alone. Otherwise of everything before T0, by reads that still
+ * count.
+ */
 async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   const { id, kind, t0 } = run;
   if (kind === "range") {
@@ -71,7 +74,7 @@ async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   return computeCoverage(intervals, { from: null, until: boundText(t0) });
 }
 
-/** What a run did, computed from its ledger, its rechecks and its findings. */
+/** A run's results, computed from its ledger, its rechecks and its findings. */
 export interface RunTotals {
   slices: { complete: number; skipped: number; failed: number; pending: number };
   pages: number;
@@ -85,11 +88,11 @@ export interface RunTotals {
   calls: number;
   /** Drift findings that this run healed, by class. */
   healed: Record<string, number>;
-  /** Drift findings open now, whichever run found them, without acknowledged ones. */
+  /** Open drift findings of all runs, without acknowledged ones. */
   left: Record<string, number>;
   /** Drift findings that a person has acknowledged: mirror and service still differ there. */
   acknowledged: Record<string, number>;
-  /** Of the findings left, in minor units by currency. */
+  /** At risk by the findings left, in minor units by currency. */
   amountAtRiskMinor: Record<string, bigint>;
   /** Open findings that are not drift: enforced invariants, the endpoint, an unsupported sort. */
   otherFindings: Record<string, number>;

@@ -21,7 +21,7 @@ export interface RunRow {
   totals: StoredTotals | null;
 }
 
-/** What a run did (`RunTotals`), as its row keeps it: amounts as text. */
+/** A run's results (`RunTotals`) as stored in its row: amounts as text. */
 export interface StoredTotals {
   slices: Record<string, number>;
   pages: number;
@@ -68,14 +68,14 @@ export interface RunSlice {
   resource: Resource;
   from: Date | null;
   before: Date | null;
-  /** Why the run reads it, for people. */
+  /** The reason for reading it, for people. */
   reason: string;
   state: "pending" | "complete" | "skipped" | "failed";
   pages: number;
   rows: number;
   readAt: Date | null;
   tally: LedgerSlice["tally"];
-  /** Why it is not proved. */
+  /** The reason why it is not proved. */
   note: string | null;
 }
 

@@ -25,7 +25,7 @@ const localMinute: Field<LocalMinute> = {
 
 interface OrderInput {
   kind: OrderedKind;
-  /** This and the next: of a range. */
+  /** `from` and `to`: for a range. */
   from: LocalMinute | null;
   to: LocalMinute | null;
   reportOnly: boolean;
@@ -65,7 +65,7 @@ export const ordering: Act<{ db: Knex; timeZone: string }, OrderInput, OrderTake
   },
 };
 
-/** No run begins for the order. */
+/** Ends an order before its run begins. */
 export const withdrawing: Act<{ db: Knex }, { order: string }, null> = {
   name: "run.withdrawn",
   permission: "reconcile:run",
@@ -85,7 +85,7 @@ export const withdrawing: Act<{ db: Knex }, { order: string }, null> = {
     }),
 };
 
-/** Why an order that has ended is not taken back. */
+/** Why an order that has ended cannot be withdrawn. */
 const ends = {
   done: "The run of this order has ended, so it was not taken back.",
   failed: "The run of this order has failed, so there is nothing to take back.",

@@ -7,11 +7,11 @@ import { type NamedProcess, hasEnded, thisProcess } from "../../../platform/proc
 /** The lease of the one run at work: a row of `reconcile.leases`. */
 const leaseName = "reconciliation";
 
-/** A pause of the process, or of the database, that is shorter than this costs a run nothing. */
+/** A run survives a pause of the process, or of the database, that is shorter than this. */
 const defaultLengthMs = 10_000;
 /** The holder renews its lease so many times in its length. */
 const renewals = 5;
-/** How often a second process looks whether a holder that it cannot see is renewing. */
+/** Interval at which a second process checks whether an invisible holder is renewing. */
 const pollMs = 500;
 /** A process that is stopped within a transaction keeps the next one waiting for no longer than this. */
 const defaultIdleMs = 30_000;
@@ -24,7 +24,7 @@ export interface LeaseHolder extends NamedProcess {
   isOver: boolean;
 }
 
-/** What a run has while it holds the lease. */
+/** A run's access to the lease it holds. */
 export interface HeldLease {
   /** The database to write through (`fenced`). */
   db: Knex;
@@ -32,7 +32,7 @@ export interface HeldLease {
   signal: AbortSignal;
 }
 
-/** Another process may be reconciling by now. Nothing was written since. */
+/** Another process may be reconciling. No write followed the loss. */
 export class LeaseLostError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 }
@@ -46,7 +46,7 @@ export interface LeaseOptions {
 
 /**
  * Runs `work` unless another process is reconciling this database. A holder that is alive renews; one whose process has
- * ended on this machine is replaced at once, any other when its lease has ended. Keeps no session state and no
+ * ended on this machine is replaced immediately, any other when its lease has ended. Keeps no session state and no
  * connection. When the lease is lost, the signal aborts, and `LeaseLostError` is thrown if `work` fails after that.
  */
 export async function withRunLease<T>(
@@ -65,7 +65,7 @@ export async function withRunLease<T>(
       value: await work({ db: fenced(db, held, { lost, idleMs }), signal: lost.signal }),
     };
   } catch (error) {
-    // Whatever failed since failed because of it.
+    // Every later failure is a consequence of the loss.
     throw lost.signal.aborted ? lost.signal.reason : error;
   } finally {
     await renewing.stop();
@@ -84,8 +84,8 @@ export async function readRunLease(db: Knex): Promise<LeaseHolder | null> {
 }
 
 /**
- * What tells one holding of the lease from all others. The token alone does not: a standby that is promoted may lack
- * the last lease, and its database gives the same token once more.
+ * Identifies one holding of the lease. The token alone does not: a standby that is promoted may lack the last lease,
+ * and its database gives the same token once more.
  */
 interface Holding {
   token: number;
@@ -119,8 +119,8 @@ async function readRow(db: Knex): Promise<LeaseRow> {
 }
 
 /**
- * Takes the lease, or names the process that has it. Whether a holder elsewhere is alive shows by its next renewal, so
- * that may take a moment.
+ * Takes the lease, or names the process that has it. A holder elsewhere proves to be alive by its next renewal, so this
+ * may take some seconds.
  */
 async function acquire(
   db: Knex,
@@ -179,7 +179,10 @@ async function take(db: Knex, lengthMs: number, ended: Holding | null): Promise<
   return row === undefined ? null : { ...row, token: Number(row.token) };
 }
 
-/** False where another process has taken the lease since. An ended lease that nobody took goes on. One statement. */
+/**
+ * False where another process has taken the lease since. An expired lease that no other process took continues. One
+ * statement.
+ */
 async function renew(db: Knex, held: Holding, lengthMs: number): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.leases set expires_at = clock_timestamp() + make_interval(secs => :seconds) where ${isHolding}`,
@@ -200,7 +203,7 @@ interface Keeping {
 
 /**
  * Renews the lease on a timer, until stopped. Gives it up where that fails for its length. Rounds of the timer are
- * counted, not time: to a process that was stopped itself, its next renewal says whether it was replaced.
+ * counted, not time: a process that was itself stopped finds out by its next renewal whether it was replaced.
  */
 function keepRenewing(
   { db, log }: { db: Knex; log: Log },
@@ -239,7 +242,7 @@ const unreachable = (lengthMs: number): LeaseLostError =>
       "may reconcile by now. Nothing is lost: the same command resumes the run.",
   );
 
-/** Another process has taken the lease since, or the database no longer knows of it. */
+/** Another process has taken the lease since, or the database has lost it. */
 const whyLost = (held: Holding, row: LeaseRow): LeaseLostError =>
   row.token < held.token ? forgotten() : replaced(row);
 

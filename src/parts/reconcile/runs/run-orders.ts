@@ -2,10 +2,10 @@ import type { Knex } from "knex";
 import { thisProcess } from "../../../platform/process-table.ts";
 import type { RunKind } from "./runs.ts";
 
-/** A run that a person wants now. Times are the database's. */
+/** A run that a person ordered. Times are the database's. */
 export interface RunOrder {
   id: number;
-  /** Of the run that does it: its key keeps an order to one run, however many workers look. */
+  /** Key of the order's run: it keeps an order to one run with any number of workers. */
   runKey: string;
   kind: OrderedKind;
   rangeFrom: Date | null;
@@ -16,7 +16,7 @@ export interface RunOrder {
   /** Null while it is open. */
   endedAt: Date | null;
   outcome: OrderOutcome | null;
-  /** Why it failed. */
+  /** The reason for its failure. */
   error: string | null;
 }
 
@@ -43,7 +43,7 @@ export async function orderRun(db: Knex, order: NewOrder): Promise<RunOrder | nu
   return row === undefined ? null : toOrder(row);
 }
 
-/** The order that no worker has done yet; null where there is none. One statement. */
+/** The pending order; null where there is none. One statement. */
 export async function openOrder(db: Knex): Promise<RunOrder | null> {
   const row = await db("reconcile.run_orders").whereNull("ended_at").first<OrderRow | undefined>();
   return row === undefined ? null : toOrder(row);
@@ -69,24 +69,25 @@ export async function endOrder(
 }
 
 /**
- * Whether an order may still be begun. Call it in the transaction that opens its run: until that ends, nobody can take
- * the order back.
+ * Whether an order may still be begun. Call it in the transaction that opens its run: until that ends, the order cannot
+ * be withdrawn.
  */
 export async function takeOrder(trx: Knex.Transaction, id: number): Promise<boolean> {
   const open = await trx("reconcile.run_orders").where({ id }).whereNull("ended_at").forUpdate().first("id");
   return open !== undefined;
 }
 
-/** What became of an order that somebody wanted to take back. */
+/** The outcome of a withdrawal. */
 export type Withdrawal =
   | { outcome: "withdrawn" }
   /** A worker was faster. */
   | { outcome: "begun"; run: number }
   | { outcome: "ended"; as: OrderOutcome };
 
-/** Takes an order back, unless a run has begun for it. Null where there is no such order. Needs a transaction. */
+/** Withdraws an order, unless a run has begun for it. Null where there is no such order. Needs a transaction. */
 export async function withdrawOrder(trx: Knex.Transaction, id: number): Promise<Withdrawal | null> {
-  // Who opens the run holds this lock (`takeOrder`), so the next statement sees a run that was being opened.
+  // The process that opens the run holds this lock (`takeOrder`), so the next statement sees a run that was being
+  // opened.
   const order = await trx("reconcile.run_orders")
     .where({ id })
     .forUpdate()
@@ -99,11 +100,11 @@ export async function withdrawOrder(trx: Knex.Transaction, id: number): Promise<
   return { outcome: "withdrawn" };
 }
 
-/** How often a worker says that it is there to take orders, and how long that counts. */
+/** Interval of a worker's heartbeats, and how long one counts. */
 export const beatEveryMs = 15_000;
 const aliveForMs = 4 * beatEveryMs;
 
-/** Says that this process takes orders, and forgets those that ended without a word. One statement. */
+/** Records that this process takes orders, and forgets processes that ended silently. One statement. */
 export async function beat(db: Knex): Promise<void> {
   const { host, pid } = thisProcess();
   await db.raw(
@@ -117,20 +118,20 @@ export async function beat(db: Knex): Promise<void> {
   );
 }
 
-/** Says that this process takes no more orders. */
+/** Records that this process takes no more orders. */
 export async function leave(db: Knex): Promise<void> {
   const { host, pid } = thisProcess();
   await db("reconcile.order_takers").where({ host, pid }).delete();
 }
 
 export interface OrderTakers {
-  /** How many workers are there now. */
+  /** Number of workers that take orders. */
   alive: number;
-  /** When the last one was; null: there has been none. */
+  /** The last heartbeat of any; null: there has been none. */
   lastSeenAt: Date | null;
 }
 
-/** Whether a worker runs that takes orders. One statement. */
+/** Whether a worker that takes orders is running. One statement. */
 export async function orderTakers(db: Knex): Promise<OrderTakers> {
   const { rows } = await db.raw<{ rows: { alive: number; last: Date | null }[] }>(
     `select max(seen_at) as last,

@@ -24,7 +24,7 @@ export interface Run {
 }
 
 export type NewRun = Omit<Run, "id" | "state"> & {
-  /** Its reads count for this many nightly runs, plus a day to spare. */
+  /** Its reads count for this many nightly runs, plus one day of reserve. */
   rotationNights: number;
 };
 
@@ -149,7 +149,7 @@ export async function findInterrupted(
   return row === undefined ? null : toRun(row);
 }
 
-/** Abandons the other runs that never ended: nobody will resume them. Call it under the lease. One statement. */
+/** Abandons the other runs that never ended: none will be resumed. Call it under the lease. One statement. */
 export async function abandonOthers(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs")
     .where("state", "running")
@@ -165,7 +165,10 @@ export async function reopenRun(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs").where("id", runId).update({ state: "running", error: null, resume_after: null });
 }
 
-/** By the database's clock, until when the service asks to be left alone, as `reconcile.runs.resume_after` says it. */
+/**
+ * The time until which the service asked for no calls, by the database's clock, as `reconcile.runs.resume_after` stores
+ * it.
+ */
 const resumeAfter = (db: Knex, ms: number | null): Knex.Raw | null =>
   ms === null ? null : db.raw("clock_timestamp() + make_interval(secs => ?)", [ms / 1_000]);
 
@@ -177,8 +180,8 @@ export async function putOffRun(db: Knex, runKey: string, ms: number): Promise<v
 }
 
 /**
- * Whether the service asked the last run to come later: null where it did not. `isOver` once that time has come; no wait
- * is longer than the client believes, whatever became of the clock. One statement.
+ * Until when the service put off the last run; null where it did not. `isOver` once that time has come; no wait is
+ * longer than the client accepts, even after the clock was changed. One statement.
  */
 export async function lastPutOff(db: Knex): Promise<{ until: Date; isOver: boolean } | null> {
   const { rows } = await db.raw<{ rows: { until: Date | null; is_over: boolean }[] }>(
@@ -193,7 +196,7 @@ export async function lastPutOff(db: Knex): Promise<{ until: Date; isOver: boole
 
 /**
  * Ends a run. `isComplete` is called within the transaction, once the run counts as ended, since its own reads are part
- * of the coverage. Opens its own transaction; returns whether the run is complete, and when the service may be asked
+ * of the coverage. Opens its own transaction; returns whether the run is complete, and when the service accepts calls
  * again.
  */
 export async function finishRun(
@@ -233,8 +236,8 @@ export async function finishRun(
 }
 
 /**
- * Deletes the notes of which open items were read, of runs that are not resumed any more. A resumed run would read each
- * of the items again without them.
+ * Deletes the lists of open items read by runs that will not be resumed. A resumed run would read each of the items
+ * again without them.
  */
 async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   await trx.raw(
@@ -264,8 +267,8 @@ export function nightlyKey(due: Date, timeZone: string): string {
 }
 
 /**
- * The key of the newest nightly run that began, if it is at work or can be resumed; null otherwise. An attempt at which
- * the service refused the first call is no run to look at: the one before it may be waiting.
+ * The key of the newest nightly run that began, if it is running or can be resumed; null otherwise. An attempt whose
+ * first call the service refused is skipped: the one before it may be waiting.
  */
 export async function resumableNightlyKey(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
@@ -280,8 +283,8 @@ export async function resumableNightlyKey(db: Knex): Promise<string | null> {
 }
 
 /**
- * The start of the last run that answers for everything, by this machine's clock; null when there was none. A run that
- * is at work or interrupted counts: it will be resumed. One that never began does not: its night is still to be done.
+ * The start of the last run that covers everything, by this machine's clock; null when there was none. A running or
+ * interrupted run counts: it will be resumed. One that never began does not: its night is still open.
  */
 export async function lastFullAnswerStart(db: Knex): Promise<Date | null> {
   const row = await db("reconcile.runs")

@@ -59,8 +59,8 @@ const resumedWithinMs = dayMs;
 
 /**
  * Resumes the interrupted run with the same request, or opens a new one with its plan. A run with its own key never
- * resumes another. Call it under the lease. Throws `UsageError` for a range of which nothing can be known, and what
- * `before` throws, which is called in the transaction that opens a new run.
+ * resumes another. Call it under the lease. Throws `UsageError` for a range that lies in the future, and what `before`
+ * throws, which is called in the transaction that opens a new run.
  */
 export async function resumeOrStart(
   db: Knex,
@@ -80,7 +80,7 @@ export async function resumeOrStart(
       return interrupted;
     }
   }
-  // A report-only run imports nothing: what is missing stays missing.
+  // A report-only run imports nothing: missing objects stay missing.
   const isInitialImport = !reportOnly && (await isFirstImport(db, wanted));
   const slices = await makePlan(db, settings, wanted);
   const newKey = runKey ?? `${kind}:${boundText(date)}:${crypto.randomUUID()}`;
@@ -96,8 +96,8 @@ export async function resumeOrStart(
 const always = "9999-12-31T23:59:59.999999Z";
 
 /**
- * Whether a run is the initial import: once everything was read, an object missing here was missed. So is one after an
- * initial import that was not finished, as long as no event has come.
+ * Whether a run is the initial import: after a complete one, an object missing here was missed. A run after an
+ * unfinished initial import counts as initial as well, as long as no event has arrived.
  */
 async function isFirstImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
@@ -106,8 +106,8 @@ async function isFirstImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): 
 }
 
 /**
- * Until when missing objects count as imported and not as drift, since no webhook can have announced them. In a mirror
- * filled by events alone, that is the time of the first event. Null: every object should be here. Fixed form.
+ * The time until which missing objects count as imported and not as drift, since no webhook can have announced them. In
+ * a mirror filled by events alone, that is the time of the first event. Null: every object should be here. Fixed form.
  */
 export async function importedUntil(
   db: Knex,

@@ -14,7 +14,7 @@ export type ShownObjects = Pick<ShownRange, "after" | "before" | "shownIds">;
 /** The part of a slice that a page covers. */
 export interface PageSpan {
   checkpoint: Checkpoint;
-  /** The creation times within which the page shows everything; null where it adds nothing to compare with. */
+  /** The creation times within which the page shows everything; null where it adds none to compare with. */
   range: ShownObjects | null;
   /** The slice ends with this page. */
   isEnd: boolean;
@@ -74,7 +74,9 @@ export function joinedRanges(
   return { after: older.after, before: newer.before, shownIds };
 }
 
-/** From the end of the page before (inclusive: its last time was left to this page) to the end of this one. */
+/**
+ * The span from the end of the previous page (inclusive: its last time was left to this page) to the end of this one.
+ */
 function spanOf(
   { direction, createdFrom, createdBefore }: Walked,
   { start, end }: { start: string | null; end: string | null },

@@ -24,9 +24,9 @@ export interface WalkProgress {
   expectedRows: number;
   /** Objects that wait for their recheck. */
   doubtful: number;
-  /** Until the last of them is due, or until the service may be asked again; 0 while there is something to read. */
+  /** Until the last of them is due, or until the service accepts calls again; 0 while there is something to read. */
   waitMs: number;
-  /** Why the service has to be waited for; null where it has not. */
+  /** The reason for waiting for the service; null where there is no wait. */
   waitReason: string | null;
 }
 

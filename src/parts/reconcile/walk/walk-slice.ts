@@ -37,7 +37,7 @@ export interface WalkContext extends ApplyContext {
   cause: string;
   pageSize: number;
   pagesPerCheckpoint: number;
-  /** Open items created since then are noted as read; null where everything is read anyway. */
+  /** Open items created since then are recorded as read; null where everything is read anyway. */
   failedSince: Date | null;
   /** IANA name; sets the day boundaries of the control sums. */
   timeZone: string;
@@ -113,7 +113,7 @@ interface Walk {
   /** The number of pages that the ledger has recorded. */
   stored: number;
   progress: PageProgress;
-  /** Of the pages that the ledger has not recorded yet, as are `read` and `shown`. */
+  /** Sums of the pages that the ledger has not recorded yet, as are `read` and `shown`. */
   sums: SummedTransaction[];
   /** The objects shown, where open items are noted; empty elsewhere. */
   read: ObjectKey[];
@@ -208,7 +208,9 @@ async function noteUnlisted(
   await recheckUnlisted(trx, { run, noticedAt: date }, { resource, slice: number, ...shown });
 }
 
-/** Notes the open items that were read, so that only the others are read by id; nothing where everything is read. */
+/**
+ * Records the open items that were read, so that only the others are read by id; does nothing where everything is read.
+ */
 async function noteOpenItems(
   trx: Knex.Transaction,
   { run, failedSince }: NoteContext,
