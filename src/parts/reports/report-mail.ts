@@ -62,7 +62,7 @@ export async function reportMailTasks(
 /** Longer than from one mail of a month to the next. */
 const longestPauseMs = 32 * 86_400_000;
 
-/** As `ReportsRoom.presumeMailed`. Does nothing where no mails are configured. */
+/** Marks reports as mailed after a restore. Does nothing where no mails are configured. */
 export async function presumeReportsMailed(
   trx: Knex.Transaction,
   { config }: Pick<Runtime, "config">,

@@ -21,7 +21,6 @@ export interface ReportDeps {
   /** Reports are read from it. Absent or null: from the primary. */
   standby?: ReportsStandby | null;
   clock: Clock;
-  /** IANA name. */
   timeZone: string;
   region: NetworkRegion;
   write: Write;
@@ -60,7 +59,7 @@ function assertFormat(report: Report, format: Format): void {
   );
 }
 
-/** The same for who draws the page: the facts, and the first rows. Throws what `writeReport` throws. */
+/** The same for a page that renders itself: the facts, and the first rows. Throws what `writeReport` throws. */
 export async function readDocument(
   deps: Omit<ReportDeps, "write">,
   request: Omit<ReportRequest, "format">,
@@ -113,7 +112,7 @@ async function makeReport(
   return readAndRender({ ...deps, standby: null }, asked);
 }
 
-/** `standby` says how far `db` is, if it is one. */
+/** `standby`: how far `db` is, if it is one. */
 async function readAndRender(
   { db, standby, timeZone, region, write }: Reading,
   { request, days, rendering: renderingOf }: Asked,
@@ -153,7 +152,7 @@ interface Reading extends Omit<ReportDeps, "standby" | "clock"> {
   standby: StandbyRead | null;
 }
 
-/** What is live on a standby is as of its replay. */
+/** Live data on a standby is as of its replay. */
 const ofStandby = (read: ReportFacts, standby: StandbyRead): ReportFacts => ({
   ...read,
   ...(read.isLive ? { asOf: standby.replayedUntil } : {}),

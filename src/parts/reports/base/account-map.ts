@@ -12,14 +12,14 @@ const account = z
     error: `Write ${wantedText(accountName)}`,
   });
 const accountMap = z.strictObject({
-  /** What the processor owes: sales are debited, refunds and chargebacks credited. */
+  /** The processor's debt: sales are debited, refunds and chargebacks credited. */
   clearing: account,
   sales: account,
   refunds: account,
   chargebacks: account,
 });
 
-/** Which account of the ledger each side of a movement is booked to. */
+/** The ledger account for each side of a movement. */
 export type AccountMap = z.infer<typeof accountMap>;
 
 export const defaultAccounts: AccountMap = {
@@ -44,7 +44,7 @@ export async function readAccountMap(path: string): Promise<AccountMap> {
   throw new UsageError(`The account map ${path} is wrong. ${found.problem}. ${wanted}`);
 }
 
-/** The map, or the first thing that is wrong with it. */
+/** The map, or its first fault. */
 export function checkAccountMap(value: unknown): { accounts: AccountMap } | { problem: string } {
   const parsed = accountMap.safeParse(value);
   if (parsed.success) return { accounts: parsed.data };

@@ -3,14 +3,14 @@ import { type Exponents, amountText } from "./currencies.ts";
 /** A row by column name. A closed month may have been frozen with other columns than those of today. */
 export type RowByColumn = Readonly<Record<string, string | null>>;
 
-/** What a bar or a part of a column stands for. Each tone has its own colour and fill. */
+/** The meaning of a bar or a part of a column. Each tone has its own colour and fill. */
 export type Tone = "base" | "gain" | "loss" | "other";
 
 /** Bars along a common axis, one below the other: shares of a whole, or the steps from one balance to the next. */
 export interface BarFigure {
   kind: "bars";
   title: string;
-  /** What the figure shows, in a sentence, for readers who cannot see it. */
+  /** A sentence that describes the figure for readers who cannot see it. */
   describes: string;
   bars: readonly Bar[];
 }
@@ -20,7 +20,7 @@ export interface Bar {
   /** Where the bar begins and ends on the axis. */
   from: number;
   to: number;
-  /** The exact value, as printed beside the bar. */
+  /** The exact value, as printed next to the bar. */
   value: string;
   tone: Tone;
 }
@@ -35,7 +35,7 @@ export interface ColumnFigure {
   columns: readonly Column[];
   /** Lines across all columns. */
   thresholds: readonly { value: number; label: string }[];
-  /** What each tone means; empty if there is only one. */
+  /** The meaning of each tone; empty if there is only one. */
   legend: readonly { tone: Tone; label: string }[];
 }
 

@@ -9,7 +9,6 @@ export interface Days {
 
 /** Whole days of one time zone as `[fromUtc, toUtc)`. A day may have 23, 24 or 25 hours. */
 export interface Period extends Days {
-  /** IANA name. */
   timeZone: string;
   fromUtc: string;
   toUtc: string;
@@ -74,9 +73,9 @@ export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Pro
 }
 
 /**
- * How old a time must be before a report can be made as of it. `recorded_at` is set when a row is written, and a
- * transaction that writes is cut off after 30 s (`transactionMs` in mirror/write/apply.ts). So a minute later nothing
- * can be added to the history of that time, and a repeat gives the same bytes.
+ * The age that a time must have before a report can be made as of it. `recorded_at` is set when a row is written, and a
+ * writing transaction is cut off after 30 s (`transactionMs` in mirror/write/apply.ts). So a minute later the history
+ * of that time is final, and a repeat gives the same bytes.
  */
 export const historyFixedAfterSeconds = 60;
 

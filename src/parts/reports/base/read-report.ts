@@ -15,7 +15,7 @@ const rowsAtOnce = 5_000;
 /**
  * Reads a report: gives its rows to `take` in batches, then returns the facts about them. Needs a repeatable read
  * transaction tuned by `tuneForReports`, such as `readingTransaction` opens, so that everything is read at one moment.
- * Memory stays flat whatever the number of rows.
+ * Memory use does not depend on the number of rows.
  */
 export async function readReport(trx: Knex.Transaction, question: ReportQuery, take: TakeRows): Promise<ReportFacts> {
   const { report, period, asOf, currency } = question;
@@ -86,7 +86,7 @@ async function* fetchedAhead(trx: Knex.Transaction): AsyncGenerator<Row[], void,
       yield rows;
     }
   } finally {
-    // Nobody else uses the connection before it has answered.
+    // The connection must have answered before it is used again.
     await coming.catch(() => {});
   }
 }
@@ -98,7 +98,7 @@ async function fetchRows(trx: Knex.Transaction): Promise<Row[]> {
   return rows;
 }
 
-/** Every cell is text: the driver need not look for a parser. */
+/** Every cell is text, so the driver needs no parsers. */
 const asText = { getTypeParser: () => (text: string) => text };
 
 /** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since what was not read may differ as well. */
@@ -109,7 +109,7 @@ async function timeOf(trx: Knex.Transaction): Promise<string> {
   return rows[0]?.at.toISOString() ?? "";
 }
 
-/** Which report to read, and for what period, time, currency and settings. */
+/** The report, its period, time, currency and settings. */
 export interface ReportQuery {
   report: Report;
   period: Period;

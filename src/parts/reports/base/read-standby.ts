@@ -50,7 +50,7 @@ export async function readFromStandby<T>(
     } catch (error) {
       if (!isRecoveryConflict(error) && !isConnectionEnded(error)) throw error;
       if (attempt === 2 || hasWritten) throw cancelled(error);
-      // What the report was in the way of is replayed meanwhile.
+      // The standby replays the changes that the report held up.
       await sleep(beforeRepeatMs);
     }
   }
@@ -63,7 +63,7 @@ const pairOf = (primary: Knex, standby: Knex): Pair => ({
   standby: { db: standby, variable },
 });
 
-/** How far the standby is, whether a report may be read from it or not. Throws what `readReplay` throws. */
+/** Reads how far the standby is, even if no report may be read from it. Throws what `readReplay` throws. */
 export const readStandby = (primary: Knex, standby: Knex): Promise<Replay> => readReplay(pairOf(primary, standby));
 
 async function readLiveReplay(pair: Pair, maxLagSeconds: number): Promise<Replay> {
@@ -80,8 +80,8 @@ async function readLiveReplay(pair: Pair, maxLagSeconds: number): Promise<Replay
 const waits = { times: 30, ms: 100 } as const;
 
 /**
- * Waits shortly until the standby has all that the history of a time can still get: what was begun by then, and is
- * committed within the limit of a transaction that writes.
+ * Waits shortly until the standby has replayed everything that can still enter the history of a time: transactions that
+ * had begun by then and are committed within the time limit for writers.
  */
 async function waitForReplay(pair: Pair, asOf: Date): Promise<Replay> {
   assertHistoryFixed(asOf, await latestAsOf(pair.primary.db));
@@ -104,8 +104,8 @@ async function waitForReplay(pair: Pair, asOf: Date): Promise<Replay> {
 const fixedBefore = ({ until }: Replay): Date => new Date(until.getTime() - historyFixedAfterSeconds * 1_000);
 
 /**
- * Whether the server ended the connection. A standby does so where it finds a transaction in its way between two
- * statements. The driver tells by its text alone.
+ * Whether the server ended the connection. A standby does so to an idle transaction that holds up the replay. The
+ * driver reports it by text only.
  */
 const isConnectionEnded = (error: unknown): boolean =>
   error instanceof Error && errorCode(error) === undefined && /\bconnection\b/i.test(error.message);
@@ -120,7 +120,7 @@ const cancelled = (cause: unknown): UnreachableError =>
   );
 
 /**
- * Throws `ConfigurationError` for a standby in the place of the primary: what it lacks could not be told. One
+ * Throws `ConfigurationError` for a standby in the place of the primary: its lag could not be determined. One
  * statement.
  */
 export async function assertPrimary(db: Knex): Promise<void> {

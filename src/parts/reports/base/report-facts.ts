@@ -7,20 +7,19 @@ import { type Unknown, unknownLine } from "./unknown-values.ts";
 /** The frozen month that rows come from. */
 export interface FrozenMonth {
   month: string;
-  /** The number of the close. */
   id: string;
   closedAt: string;
   /** Null if an earlier version closed the month. */
   closedBy: string | null;
-  /** Absent where whoever closed the month prepared it, too. */
+  /** Absent where one person prepared and closed the month. */
   preparedBy?: string;
-  /** Why it was closed without a PASS; null if it passed. */
+  /** The reason for closing without a PASS; null if it passed. */
   reason: string | null;
   /** The seal of the whole close, as `close` printed it. */
   sha256: string;
 }
 
-/** How far the standby was that the rows were read from. */
+/** How far the standby was from which the rows were read. */
 export interface StandbyRead {
   /** ISO 8601. It had everything that was committed on the primary before. */
   replayedUntil: string;
@@ -36,19 +35,19 @@ export interface ReportFacts {
   /** The time that the rows are as of. With `isLive` it is the time of the read, and a repeat may differ. */
   asOf: string;
   isLive: boolean;
-  /** Where the rows were read; absent for the primary. */
+  /** The standby that was read; absent for the primary. */
   standby?: StandbyRead;
   currency: string | null;
   close: FrozenMonth | null;
   proof: Proof;
-  /** What the figures are without; absent where all is known. */
+  /** Unknown values that the figures leave out; absent where all are known. */
   unknown?: readonly Unknown[];
   rows: number;
-  /** Of the column names and the rows, one JSON array a line. */
+  /** Hash of the column names and the rows, one JSON array a line. */
   sha256: string;
 }
 
-/** What no report can show: fees and payouts are not in the service's interface. */
+/** Facts that no report can show: fees and payouts are not in the service's interface. */
 const notShown = "Gross amounts: the service does not report fees and payouts.";
 
 /** The facts as lines, in the same order for every format. */
@@ -90,7 +89,7 @@ function asOfLine({ asOf, isLive, standby }: Pick<ReportFacts, "asOf" | "isLive"
   return `${asOf} (${since}: a repeat may differ)`;
 }
 
-/** Where the rows were read, in a phrase. */
+/** The phrase for the place from which the rows were read. */
 export function standbyLine({ replayedUntil, lagMs, lagBytes }: StandbyRead): string {
   if (lagBytes === 0) return `a standby that had all of the primary at ${replayedUntil}`;
   return `a standby, ${behind({ lagMs, lagBytes })}: it had what was committed before ${replayedUntil}`;
@@ -106,7 +105,7 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
   return `${coveragePercent} % of the time up to the end of the period is proved, ${from}; ${run}`;
 }
 
-/** How `resultLine` begins while a period goes on and is proved as far as it says. */
+/** Start of `resultLine` while a period has not ended but is proved so far. */
 export const soFar = "SO FAR";
 
 /** The verdict in a sentence, and what to do about it. */
@@ -132,10 +131,10 @@ export function resultLine({ proof, period, asOf }: Pick<ReportFacts, "proof" | 
 
 export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";
 
-/** What reconciliation has proved up to the end of a period. */
+/** The proof of a period by reconciliation, up to its end. */
 export interface Proof {
   verdict: Verdict;
-  /** How much of the time up to the end of the period is proved, for the resource with the least. */
+  /** The proved share of the time up to the end of the period, for the resource with the least. */
   coveragePercent: string;
   /** Everything created before this time is proved; null if not even the first record is. */
   readUntil: string | null;

@@ -1,7 +1,7 @@
 import type { MakeFigures } from "./figure.ts";
 
 /**
- * What a cell holds. `money` is in minor units of the row's `currency`, `day` and `month` are in the report's time
+ * The kind of a cell. `money` is in minor units of the row's `currency`, `day` and `month` are in the report's time
  * zone, `time` is UTC.
  */
 export type ColumnKind = "text" | "day" | "month" | "time" | "count" | "money" | "percent" | "number";
@@ -13,7 +13,7 @@ export interface Column {
   readonly isSummed?: true;
 }
 
-/** One report: which function of schema `reports` computes it, and how its rows are shown. */
+/** One report: the function of schema `reports` that computes it, and the display of its rows. */
 export interface Report {
   readonly name: string;
   /** The question that it answers, in one line. */
@@ -29,7 +29,7 @@ export interface Report {
   readonly takesAccounts?: true;
   /** The report applies the card networks' thresholds: the last parameter of its function is the acquirer's region. */
   readonly takesRegion?: true;
-  /** Rows may hold what tells who somebody is, such as the text of a note: on the dashboard it takes `month:read`. */
+  /** Rows may identify persons, for example by the text of a note: on the dashboard the report takes `month:read`. */
   readonly hasPersonalData?: true;
   /**
    * `reports.<source>_unknown(p_from, p_to, p_zone, p_as_of)` counts what the figures do not know, as `what` and `n`

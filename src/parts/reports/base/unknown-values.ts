@@ -3,15 +3,15 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { Period } from "./period.ts";
 import type { Report, Row } from "./report.ts";
 
-/** How many things of a kind the figures do not know something of: `what` is `sale.amount`, say. */
+/** The number of things with an unknown value; `what` is the kind and the field, such as `sale.amount`. */
 export interface Unknown {
   what: string;
   n: number;
 }
 
 /**
- * What the figures of a report do not know, from its function `reports.<source>_unknown`, if it has one. Needs the
- * transaction that reads the rows. One statement.
+ * The unknown values of a report, from its function `reports.<source>_unknown`, if it has one. Needs the transaction
+ * that reads the rows. One statement.
  */
 export async function readUnknown(
   trx: Knex.Transaction,
@@ -27,8 +27,8 @@ export async function readUnknown(
 }
 
 /**
- * Counts rows without a card brand, and those without an amount or a currency, of reports that do not tell by themselves
- * what is not known.
+ * Counts rows without a card brand, and those without an amount or a currency, of reports that do not count unknown
+ * values themselves.
  */
 export function countUnknownCells({ columns, tellsUnknown }: Pick<Report, "columns" | "tellsUnknown">) {
   const amounts = columns.flatMap(({ kind, isSummed }, n) =>
@@ -52,7 +52,7 @@ export function countUnknownCells({ columns, tellsUnknown }: Pick<Report, "colum
   };
 }
 
-/** What that does to the figures. */
+/** The effect on the figures. */
 const fields: Readonly<Record<string, string>> = {
   amount: "without a known amount (in no sum of money)",
   currency: "without a known currency (in no sum of a currency)",
@@ -69,7 +69,7 @@ const fields: Readonly<Record<string, string>> = {
   one_currency: "with another currency than before (a contraction in the one, an expansion in the other)",
 };
 
-/** What is not known, in a phrase for each. */
+/** The unknown values, in a phrase for each. */
 export const unknownLine = (unknown: readonly Unknown[]): string =>
   unknown
     .map(({ what, n }) => {

@@ -12,7 +12,7 @@ import {
 } from "../close/hindrance.ts";
 import type { Preparation } from "../close/prepare-month.ts";
 
-/** Why a month is not closed, with the commands that help. */
+/** The reasons why a month cannot be closed, each with the command that helps. */
 export const refusalText = (why: CloseRefusal): string =>
   [
     ...refusalLines(why, lineOf),
@@ -21,7 +21,7 @@ export const refusalText = (why: CloseRefusal): string =>
       : [`--force "REASON" closes it anyway and prints the reason on every report of it.`]),
   ].join("\n");
 
-/** The same act, whose refusal says which commands help. */
+/** The same act, with refusals that name the commands that help. */
 export const withCommands = <Deps, Input, Done>(act: Act<Deps, Input, Done>): Act<Deps, Input, Done> => ({
   ...act,
   run: (deps, call) =>
@@ -61,7 +61,7 @@ function commandsFor(hindrance: Hindrance): string[] {
   }
 }
 
-/** What a run is asked for to read these parts. */
+/** The range of a run that reads these parts. */
 function rangeOf(parts: readonly UnreadPart[]): string {
   const froms = parts.map(({ from_utc: from }) => from ?? "").sort();
   const last = parts
@@ -71,7 +71,7 @@ function rangeOf(parts: readonly UnreadPart[]): string {
   return froms[0] === "" ? "--full" : `--from ${froms[0]} --to ${last}`;
 }
 
-/** What a month that two people close takes first. */
+/** The refusal to close a month that needs two people before one has prepared it. */
 export const notPrepared = (month: string): ActRefused =>
   new ActRefused(
     "hindered",
@@ -80,8 +80,8 @@ export const notPrepared = (month: string): ActRefused =>
   );
 
 /**
- * What a command that closes alone passes over, for its user to read before; null where nothing is. `standing`: what
- * somebody prepared.
+ * The steps that a one-person close skips, for its user to read first; null where there are none. `standing`: an
+ * existing preparation.
  */
 export function whatIsSkipped(
   setting: FourEyes,

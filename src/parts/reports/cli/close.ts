@@ -159,7 +159,7 @@ const closeDeps = async (runtime: Runtime): Promise<CloseDeps> => ({
 const accountsIn = async (file: unknown): Promise<AccountMap> =>
   typeof file === "string" ? readAccountMap(file) : defaultAccounts;
 
-/** What was prepared is closed, so nothing of it can be said otherwise. */
+/** A prepared close takes its facts from the preparation, so these options are refused. */
 function assertOnlyApproves({ force, accounts }: CloseOptions): void {
   if (force === undefined && accounts === undefined) return;
   throw new UsageError(
@@ -167,7 +167,7 @@ function assertOnlyApproves({ force, accounts }: CloseOptions): void {
   );
 }
 
-/** What another person prepared, after it was shown and the question answered. */
+/** Another person's preparation, after it was shown and confirmed. */
 async function shownPreparation(
   context: CliContext,
   {

@@ -8,8 +8,8 @@ import { type ReportFacts, factLines } from "../base/report-facts.ts";
 export interface ReportOutput {
   write(chunk: string | Uint8Array): Promise<void>;
   /**
-   * Completes the output. `beside` are the facts, for a format that has no place for them. They go to
-   * `<file>.about.json`, or to standard error, so that the rows can be imported as they are.
+   * Completes the output. `beside`: the facts, for a format that has no place for them. They go to `<file>.about.json`,
+   * or to standard error, so that the rows can be imported as they are.
    */
   keep(beside: ReportFacts | null, stderr: NodeJS.WritableStream): Promise<void>;
   /** Removes what was written. */

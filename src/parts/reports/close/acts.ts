@@ -22,21 +22,21 @@ export const monthField: Field<string> = {
   longest: 7,
 };
 
-/** Why a month is closed although it is not proved. It is printed on the month's reports. */
+/** The reason for closing a month that is not proved. It is printed on the month's reports. */
 export const closeReason = optional(text(longLine));
 
-/** What preparing and closing depend on. */
+/** Dependencies of preparing and closing. */
 export interface CloseDeps {
-  /** Statements may take minutes. */
+  /** A pool whose statements may take minutes. */
   db: Knex;
   timeZone: string;
   region: NetworkRegion;
   tell?: TellProgress | undefined;
-  /** In the act's transaction: throws if this person may no longer do it. Absent: permissions do not change. */
+  /** Called in the act's transaction: throws if the person has lost the right. Absent: permissions do not change. */
   assertAllowed?: (trx: Knex.Transaction) => Promise<void>;
 }
 
-/** What acts on a preparation are decided on. */
+/** The version of a preparation, for acts on it. */
 export const versionOfPreparation = (standing: Pick<Preparation, "id"> | null): string => String(standing?.id ?? 0);
 
 const signerOf = ({ actor }: ActCall<unknown>): Signer => ({
@@ -73,7 +73,7 @@ export const preparing: Act<
   },
 };
 
-/** Takes a preparation back. */
+/** Withdraws a preparation. */
 export const withdrawing: Act<{ db: Knex }, { month: string }, Preparation> = {
   name: "month.withdrawn",
   permission: "month:prepare",
@@ -94,7 +94,7 @@ export const withdrawing: Act<{ db: Knex }, { month: string }, Preparation> = {
     }),
 };
 
-/** Closes exactly what was prepared. */
+/** Closes exactly the prepared month. */
 export const closing: Act<CloseDeps & { fourEyes: boolean }, { month: string }, Close> = {
   name: "month.closed",
   permission: "month:close",
@@ -116,7 +116,7 @@ export const closing: Act<CloseDeps & { fourEyes: boolean }, { month: string }, 
   },
 };
 
-/** Closes a month that nobody prepared: one person does both. `shown`: exactly that is frozen, or nothing. */
+/** Closes an unprepared month: one person does both. `shown`: exactly that is frozen, or nothing. */
 export const closingAlone: Act<
   CloseDeps & { accounts: AccountMap; shown: ClosePreview | undefined },
   { month: string; reason: string | null },

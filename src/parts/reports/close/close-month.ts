@@ -19,36 +19,35 @@ import { assertClosable, whyNotProved } from "./refusal.ts";
 import { assertUnbroken, closeFactColumns, memberProblems, readIntactCloses } from "./verify.ts";
 
 export interface CloseRequest {
-  /** `YYYY-MM`. */
   month: string;
   timeZone: string;
   accounts: AccountMap;
   /** The acquirer's region; default: global. */
   region?: NetworkRegion;
-  /** Why the month is closed even if it is not proved; null: such a close is refused. */
+  /** The reason for closing a month that is not proved; null: such a close is refused. */
   reason: string | null;
-  /** Who closes the month. */
+  /** The person who closes the month. */
   by: string;
-  /** Who prepared it for them; absent: they did so themselves. */
+  /** The person who prepared it; absent: the same one. */
   preparedBy?: string;
 }
 
-/** Told before each report is read, which may take seconds. */
+/** Called before each report is read, which may take seconds. */
 export type TellProgress = (next: { report: string; done: number; of: number }) => void;
 
-/** What else belongs to a close. */
+/** Further steps of a close. */
 export interface CloseSteps {
   tell?: TellProgress | undefined;
-  /** In the transaction of the close, under its lock and before all else. What it throws refuses the close. */
+  /** Called in the transaction of the close, under its lock, as its first step. If it throws, the close is refused. */
   before?: (trx: Knex.Transaction) => Promise<void>;
-  /** In that transaction, after the seal: no close without it. */
+  /** Called in that transaction, after the seal; if it throws, the close fails. */
   after?: (trx: Knex.Transaction, close: Close) => Promise<void>;
 }
 
 /** The movements of one kind and currency that are booked in a month. */
 export interface Booked {
   currency: string;
-  /** Such as `sale`. */
+  /** For example `sale`. */
   kind: string;
   isLate: boolean;
   movements: string;
@@ -56,7 +55,7 @@ export interface Booked {
   amount: string;
 }
 
-/** What a close would freeze, and whether it would be refused. */
+/** The content of a close, and whether it would be refused. */
 export interface ClosePreview {
   month: string;
   asOf: string;
@@ -65,7 +64,7 @@ export interface ClosePreview {
   by: string;
   reports: readonly ReportFacts[];
   booked: readonly Booked[];
-  /** Why the close would be refused; null if it would not. */
+  /** The reason why the close would be refused; null if it would not. */
   refusal: CloseRefusal | null;
 }
 
@@ -85,8 +84,8 @@ export interface Close {
 }
 
 /**
- * Shows what `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `CloseRefused` if the month cannot be
- * closed at all, `BrokenSealError` if an earlier close was changed.
+ * Shows the rows that `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `CloseRefused` if the month
+ * cannot be closed at all, `BrokenSealError` if an earlier close was changed.
  */
 export async function previewClose(
   db: Knex,
@@ -106,8 +105,8 @@ export async function previewClose(
 
 /**
  * Freezes a month: the rows of every report as of a minute ago, the booked movements and the evidence, all under one
- * hash that also covers the close before. Opens its own transaction. Months are closed in order, each only once. Throws
- * `CloseRefused` if the month may not be closed, `BrokenSealError` if an earlier close was changed.
+ * hash that also covers the previous close. Opens its own transaction. Months are closed in order, each only once.
+ * Throws `CloseRefused` if the month may not be closed, `BrokenSealError` if an earlier close was changed.
  *
  * @param shown the preview that a person agreed to: exactly that is frozen, or nothing
  */
@@ -145,9 +144,9 @@ export async function closeMonth(
   );
 }
 
-/** What was to be frozen is not what somebody agreed to. */
+/** The close would differ from the one that a person agreed to. */
 export class ChangedSinceShown extends ActRefused {
-  /** A sentence each. */
+  /** One sentence each. */
   readonly changes: readonly string[];
 
   constructor(month: string, changes: readonly string[]) {
@@ -160,7 +159,7 @@ export class ChangedSinceShown extends ActRefused {
   }
 }
 
-/** How the reports differ from those that were shown, a sentence each. */
+/** The differences between these reports and those that were shown, a sentence each. */
 function reportChanges(shown: readonly ReportFacts[], found: readonly ReportFacts[]): string[] {
   const after = new Map(found.map((about) => [about.report, about]));
   const changes = shown.flatMap(({ report, sha256, rows, proof: { verdict } }) => {
@@ -310,7 +309,7 @@ async function freezeMovements(trx: Knex.Transaction, close: string, { asOf, toU
   );
 }
 
-/** What is booked in a month, by currency and kind, as of a time. One statement. */
+/** The movements booked in a month, summed by currency and kind, as of a time. One statement. */
 export async function sumBooked(trx: Knex.Transaction, { asOf, toUtc }: Until): Promise<Booked[]> {
   const { rows } = await trx.raw<{ rows: Booked[] }>(
     `select m.currency, m.kind, m.is_late as "isLate", count(*)::text as movements, sum(m.amount)::text as amount

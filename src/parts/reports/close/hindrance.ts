@@ -2,9 +2,9 @@ import { counted, someOf } from "../../../platform/readable-text.ts";
 import { ActRefused } from "../../../app/people/act.ts";
 import type { Verdict } from "../base/report-facts.ts";
 
-/** What keeps a month from being closed, by the check that is not fulfilled, in the order in which they are made. */
+/** The obstacles to closing a month, named by the failed check, in the order of the checks. */
 export type Hindrance =
-  /** It is not over. */
+  /** The month has not ended. */
   | {
       check: "over";
       month: string;
@@ -13,15 +13,15 @@ export type Hindrance =
       closableFrom: string;
       now: string;
     }
-  /** It is closed, or not the next to be closed. */
+  /** It is already closed, or it is not the next one. */
   | { check: "order"; month: string; closedThrough: string; next: string }
-  /** Its days would be cut otherwise than those of the last closed month. */
+  /** Its days would have other bounds than those of the last closed month. */
   | { check: "zone"; closedThrough: string; was: string; is: string }
   /** The last close was made less than a minute ago. */
   | { check: "apart"; month: string; closedThrough: string; seconds: number }
   /** `parts` were not read; `isHole`: but for objects that could not be read. */
   | { check: "read"; parts: readonly UnreadPart[]; isHole: boolean }
-  /** Changes to older sales were not read since then; null: never. */
+  /** Changes to older sales were last read at that time; null: never. */
   | { check: "changes"; since: string | null }
   /** These findings block it, the oldest first; `open`: how many. */
   | { check: "findings"; open: string; findings: readonly OpenFinding[] }
@@ -34,14 +34,14 @@ export type Hindrance =
       fromUtc: string;
       toUtc: string;
     }
-  /** It is proved now, and was not a minute ago. */
+  /** It is proved now, but was not a minute ago. */
   | { check: "minute"; month: string; asOf: string; seconds: number }
-  /** It is not proved, and none of the above says why. */
+  /** It is not proved, for none of the reasons above. */
   | { check: "verdict"; verdict: Verdict };
 
 export type CloseCheck = Hindrance["check"];
 
-/** What no fresh slice of a resource proves. */
+/** Parts of a resource without a fresh slice that proves them. */
 export interface UnreadPart {
   resource: string;
   /** Days of the report's zone; `from_day` is null from the first record on. */
@@ -49,7 +49,7 @@ export interface UnreadPart {
   to_day: string;
   from_utc: string | null;
   to_utc: string;
-  /** It was read, but for an object that could not be read: no nightly run lists it again before its turn. */
+  /** It was read, except for an object that could not be read: no nightly run lists it again before its turn. */
   isHole: boolean;
 }
 
@@ -61,16 +61,15 @@ export interface OpenFinding {
   since: string;
 }
 
-/** Why a month is not closed. */
+/** The refusal to close a month, with its reasons. */
 export interface CloseRefusal {
-  /** `YYYY-MM`. */
   month: string;
   /** Reports by verdict other than PASS. Not empty: a reason closes the month although it is not proved. */
   verdicts: readonly { verdict: Verdict; reports: readonly string[]; isAll: boolean }[];
   hindrances: readonly Hindrance[];
 }
 
-/** A month may not be closed, so nothing was frozen. */
+/** A month cannot be closed, so nothing was frozen. */
 export class CloseRefused extends ActRefused {
   readonly why: CloseRefusal;
 
@@ -80,7 +79,7 @@ export class CloseRefused extends ActRefused {
   }
 }
 
-/** The refusal in lines. A door gives `lineOf` to say more about a hindrance. */
+/** The refusal in lines. A command or page passes `lineOf` to add its own advice. */
 export function refusalLines(
   { month, verdicts, hindrances }: CloseRefusal,
   lineOf: (hindrance: Hindrance) => string = sentenceOf,
@@ -94,7 +93,7 @@ export function refusalLines(
 
 const shownAtMost = 5;
 
-/** What is wrong, and what to do, as far as that is the same at every door. */
+/** The fault and the remedy, as far as commands and pages share the words. */
 export function sentenceOf(hindrance: Hindrance): string {
   switch (hindrance.check) {
     case "over": {

@@ -4,19 +4,17 @@ import { counted } from "../../../platform/readable-text.ts";
 /** The facts of a close, as text and in this order. Times are UTC with microseconds. */
 export interface CloseFacts {
   snapshot: string;
-  /** `YYYY-MM`. */
   month: string;
-  /** IANA name. */
   time_zone: string;
   from: string;
   to: string;
   as_of: string;
   closed_at: string;
   closed_by: string | null;
-  /** Who prepared the month for another to close; null: one person did both. */
+  /** The person who prepared the month for another to close; null: one person did both. */
   prepared_by: string | null;
   verdict: string;
-  /** Why it was closed without a PASS; null if it passed. */
+  /** The reason for closing without a PASS; null if it passed. */
   reason: string | null;
   /** The seal of the close before it; null for the first close. */
   previous_sha256: string | null;
@@ -39,7 +37,7 @@ const factNames = [
 
 /** A part of what a close froze, as lines of text. */
 export interface Member {
-  /** Such as `reports/month-end/rows` or `movements`. */
+  /** For example `reports/month-end/rows` or `movements`. */
   name: string;
   lines: number;
   /** Hash of its lines, each with its line break. */
@@ -54,7 +52,7 @@ export interface BrokenMember {
 }
 
 /**
- * What is sealed: the facts of a close, and each member with its hash, so that a difference can be located.
+ * The sealed content: the facts of a close, and each member with its hash, so that a difference can be located.
  * docs/finance.md describes the format; docs/verify-close.mjs reads it without this program.
  */
 export interface Manifest {
@@ -62,7 +60,7 @@ export interface Manifest {
   members: readonly Member[];
 }
 
-/** The first version has no `prepared_by`, and is still what is written where there is none. */
+/** The first version has no `prepared_by`, and is still written where there is none. */
 const [oneName, twoNames] = [1, 2] as const;
 
 /** One JSON array a line. */

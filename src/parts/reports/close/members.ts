@@ -8,7 +8,7 @@ export type TakeLines = (lines: readonly string[]) => Promise<void> | void;
 /** A row was removed, inserted or moved. */
 class MisnumberedError extends Error {}
 
-/** A part of a close that is read line by line, in little memory whatever its size. */
+/** A part of a close that is read line by line, in little memory at any size. */
 export interface MemberSource {
   name: string;
   /** Throws `MisnumberedError` if the rows are not numbered as they were frozen. */
@@ -89,7 +89,7 @@ export function evidenceMember(db: Knex, close: string, kind: EvidenceKind): Mem
   };
 }
 
-/** SQL for a time as text in UTC: all digits that the database keeps, whatever the session's settings. */
+/** SQL for a time as text in UTC: all digits that the database keeps, under any session settings. */
 export const utcText = (time: string): string => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 const linesAtOnce = 5_000;
@@ -152,10 +152,10 @@ export async function digestOf(
 }
 
 /**
- * Freezes the evidence of a close, as of its time: which slices of the service's lists were read, and by which runs;
- * the findings that were not healed before the month, who acknowledged them, and the hash of the note that says why;
- * and the decimals that amounts are printed with. The evidence has no values of objects and no text that a person
- * wrote, so an erasure has nothing to redact. Needs the transaction of the close.
+ * Freezes the evidence of a close, as of its time: the slices of the service's lists that were read, with their runs;
+ * the findings that were not healed before the month, with the person who acknowledged each and the hash of the note;
+ * and the decimals that amounts are printed with. The evidence has no values of objects and no people's texts, so an
+ * erasure has nothing to redact. Needs the transaction of the close.
  */
 export async function freezeEvidence(
   trx: Knex.Transaction,
@@ -202,8 +202,8 @@ const runsQuery = `
     or r.id = (select max(l.run) from reconcile.run_states l where l.state <> 'running' and l.recorded_at <= as_of.at)`;
 
 /**
- * Of a note only its hash is kept, and fields that are not columns of the mirror are not named: either may contain a
- * person's data, and a close is kept for ever.
+ * Only the hash of a note is kept, and fields that are not columns of the mirror are not named: either may contain
+ * personal data, and a close is never deleted.
  */
 const findingsQuery = `
   with known_fields as (

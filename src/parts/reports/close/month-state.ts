@@ -5,9 +5,8 @@ import { type CloseCheck, type Hindrance, sentenceOf } from "./hindrance.ts";
 import { findHindrances, monthAfter } from "./refusal.ts";
 import { BrokenSealError, type StoredClose, readCloses, readIntactCloses } from "./verify.ts";
 
-/** Where a month stands on its way to be closed. */
+/** The state of a month on its way to a close. */
 export interface MonthState {
-  /** `YYYY-MM`. */
   month: string;
   period: Period;
   /** Null while it is open. */
@@ -19,9 +18,9 @@ export interface MonthState {
 
 export interface MonthCheck {
   check: Exclude<CloseCheck, "verdict"> | "seals";
-  /** Null: not known yet. */
+  /** Null: unknown so far. */
   isMet: boolean | null;
-  /** What is wrong, and what to do; null where nothing is. */
+  /** The fault and the remedy; null where the check is met. */
   says: string | null;
 }
 
@@ -60,7 +59,7 @@ async function findBrokenSeal(db: Knex): Promise<string | null> {
   }
 }
 
-/** As they are looked at: the first ones end the rest. */
+/** In order: a failed check ends the rest. */
 const decisive = ["over", "order", "zone", "apart"] as const;
 const others = ["read", "changes", "findings", "minute"] as const;
 
@@ -70,7 +69,7 @@ function checksOf(
 ): MonthCheck[] {
   const says = new Map<MonthCheck["check"], string>();
   for (const hindrance of hindrances) {
-    // A verdict that nothing else explains comes of what was read.
+    // A verdict without another explanation comes from the reads.
     const check = hindrance.check === "verdict" ? "read" : hindrance.check;
     const before = says.get(check);
     says.set(check, [...(before === undefined ? [] : [before]), sentenceOf(hindrance)].join(" "));
@@ -87,7 +86,7 @@ function checksOf(
   });
   const seals: MonthCheck = { check: "seals", isMet: brokenSeal === null, says: brokenSeal };
   const rest = others.map(checkOf);
-  // Where lists have gaps, what they show of older sales is not looked at.
+  // Where lists have gaps, their changes to older sales are not checked.
   if (says.has("read")) {
     for (const each of rest) if (each.check === "changes") each.isMet = null;
   }

@@ -23,18 +23,17 @@ import {
   sumBooked,
 } from "./close-month.ts";
 
-/** Who prepares or approves. */
+/** The person who prepares or approves. */
 export interface Signer {
-  /** As the close will state it. */
+  /** As the close will record it. */
   name: string;
-  /** Of the account that was signed in; null: a command, which was given the name alone. */
+  /** The signed-in account; null: a command, which only has the name. */
   accountId: number | null;
 }
 
-/** A month that somebody prepared for another to close: exactly this is frozen, or nothing. */
+/** A month prepared by one person for another to close: exactly this is frozen, or nothing. */
 export interface Preparation {
   id: number;
-  /** `YYYY-MM`. */
   month: string;
   timeZone: string;
   /** ISO 8601. */
@@ -56,9 +55,9 @@ export interface PrepareRequest extends Omit<CloseRequest, "by" | "preparedBy"> 
 
 interface PrepareSteps {
   tell?: TellProgress | undefined;
-  /** The number of the preparation that this one is to take the place of; null: there is none. Absent: whichever. */
+  /** The number of the preparation that this one replaces; null: there is none. Absent: any. */
   replaces?: number | null;
-  /** In the transaction that writes it. */
+  /** Called in the transaction that writes it. */
   record?: (trx: Knex.Transaction, preparation: Preparation) => Promise<void>;
 }
 
@@ -81,7 +80,7 @@ export async function prepareMonth(
     return markOfBooked(trx, { asOf, toUtc });
   });
   return inTransaction(db, async (trx) => {
-    // Two who prepare at once do so one after the other, and the second ends what the first has made.
+    // Two concurrent preparations run one after the other, and the second ends the first.
     await trx.raw("lock table reports.preparations in share row exclusive mode");
     const earlier = await findPreparation(trx, month);
     if (replaces !== undefined && (earlier?.id ?? null) !== replaces) {
@@ -112,7 +111,7 @@ export async function prepareMonth(
   });
 }
 
-/** The preparation of a month that stands: it has no end, and the month is not closed. Null: none. One statement. */
+/** The standing preparation of a month: it has no end, and the month is not closed. Null: none. One statement. */
 export async function findPreparation(db: Knex, month: string): Promise<Preparation | null> {
   const { rows } = await db.raw<{ rows: StoredPreparation[] }>(
     `select p.id, to_char(p.month, 'YYYY-MM') as month, p.time_zone, p.as_of, p.prepared_at, p.prepared_by,
@@ -185,32 +184,32 @@ async function endPreparation(
   return ended.length > 0;
 }
 
-/** Whether two signers are one person, as far as that can be told. */
+/** Whether two signers are one person, as far as the data shows. */
 export const isSamePerson = (one: Signer, other: Signer): boolean =>
   (one.accountId !== null && one.accountId === other.accountId) || comparable(one.name) === comparable(other.name);
 
 const comparable = (name: string): string => name.normalize("NFKC").trim().replaceAll(/\s+/gu, " ").toLowerCase();
 
 export interface Approval {
-  /** Read by `findPreparation`. */
+  /** From `findPreparation`. */
   preparation: Preparation;
   by: Signer;
-  /** As the settings say now. */
+  /** The present setting. */
   timeZone: string;
   region: NetworkRegion;
-  /** Whether the one who prepared the month may close it as well. */
+  /** Whether the month needs another person than the one who prepared it. */
   fourEyes: boolean;
 }
 
 interface ApproveSteps {
   tell?: TellProgress | undefined;
-  /** In the transaction of the close, before anything is read. What it throws refuses the close. */
+  /** Called in the transaction of the close, before it reads. If it throws, the close is refused. */
   check?: (trx: Knex.Transaction) => Promise<void>;
-  /** In the same transaction, after the seal. */
+  /** Called in the same transaction, after the seal. */
   record?: (trx: Knex.Transaction, close: Close) => Promise<void>;
 }
 
-/** Why this person may not close what was prepared; null if they may. */
+/** The reason why this person may not close the preparation; null if they may. */
 export function whyNotApprove({
   preparation,
   by,
@@ -232,10 +231,10 @@ export function whyNotApprove({
 }
 
 /**
- * Closes a month that was prepared, as of the time of its preparation. All is computed again: the reports as of that
- * time must be those that were prepared, and what is booked in the month and its verdict must be the same as of now.
- * Opens its own transaction. Throws `ChangedSinceShown` otherwise, `ActRefused` where the preparation stands no more or
- * this person may not close it, and what `closeMonth` throws.
+ * Closes a month that was prepared, as of the time of its preparation. Computes everything again: the reports as of
+ * that time must equal the prepared ones, and the month's bookings and verdict must be the same as of now. Opens its
+ * own transaction. Throws `ChangedSinceShown` otherwise, `ActRefused` where the preparation was ended or this person
+ * may not close it, and what `closeMonth` throws.
  */
 export async function approveMonth(
   db: Knex,
@@ -266,7 +265,7 @@ export async function approveMonth(
         const [closed] = await trx("reports.closes")
           .where({ month: `${month}-01` })
           .pluck("id");
-        // That it is closed already is what `closeMonth` says.
+        // `closeMonth` reports that it is already closed.
         if (closed === undefined) throw gone();
       },
       async after(trx, close) {
@@ -282,8 +281,8 @@ export async function approveMonth(
 }
 
 /**
- * Throws `ChangedSinceShown` if what is known by now would book other movements in the month, or give it another
- * verdict. What reports say of a later time, such as what is past due by now, may change: the close is as of then.
+ * Throws `ChangedSinceShown` if later knowledge books other movements in the month, or changes its verdict. Report rows
+ * about a later time, such as the amounts past due now, may change: the close is as of then.
  */
 async function assertAsPrepared(trx: Knex.Transaction, approval: Approval): Promise<void> {
   const { preparation, timeZone } = approval;
@@ -314,7 +313,7 @@ const verdictOfAll = (reports: readonly ReportFacts[]): Verdict =>
   reports.find(({ report }) => allReports.find(({ name }) => name === report)?.failsOn === undefined)?.proof.verdict ??
   "INCOMPLETE";
 
-/** Where sums differ, a sentence each. */
+/** Differences between sums, a sentence each. */
 function bookedChanges(before: readonly Booked[], after: readonly Booked[]): string[] {
   const key = ({ currency, kind, isLate }: Booked) => `${currency} ${kind}${isLate ? ", late" : ""}`;
   const [old, found] = [before, after].map((all) => new Map(all.map((each) => [key(each), each])));

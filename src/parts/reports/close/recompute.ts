@@ -7,17 +7,17 @@ import { allReports } from "../catalogue/all.ts";
 import type { CloseFacts } from "./manifest.ts";
 import { readCloses } from "./verify.ts";
 
-/** A report's columns that were computed and the hash of its rows, or why it was not computed. */
+/** A report's computed columns and the hash of its rows, or why it was not computed. */
 export type Recomputed = { columns: readonly string[]; sha256: string } | { why: string };
 
 /**
- * The reports of the last closed months, computed again as of their close by the functions that this database has: from
- * the mirror as it is here, which may be a part of one. A release before had other columns, so only those that both have
- * are computed. Only a report that is neither in this database nor frozen has no entry. To be compared with what the
- * same database said before its functions changed: neither is what was frozen, unless the mirror is whole.
+ * The reports of the last closed months, computed again as of their close by this database's functions from its mirror,
+ * which may be partial. An earlier release had other columns, so only those that both have are computed. Only a report
+ * that is neither in this database nor frozen has no entry. Compare the result with the same database's result before
+ * its functions changed: neither equals the frozen rows, unless the mirror is complete.
  *
  * @param months the most that are computed, the latest first
- * @param before what the same database said before; then the same columns are computed
+ * @param before the earlier result of the same database; then the same columns are computed
  */
 export async function recomputeClosedMonths(
   db: Knex,
@@ -67,7 +67,7 @@ async function commonColumns(db: Knex, { source, columns }: Report): Promise<str
   return rows.map(({ name }) => name);
 }
 
-/** Of the rows in any order. Further parameters of the function keep their defaults. One statement. */
+/** The rows are hashed in any order. Further parameters of the function keep their defaults. One statement. */
 async function hashOf(
   trx: Knex.Transaction,
   { source }: Report,

@@ -26,7 +26,7 @@ export async function assertClosable(db: Knex, month: string, period: Period, as
   if (hindrance !== null) throw new CloseRefused({ month, verdicts: [], hindrances: [hindrance] });
 }
 
-/** Why a month cannot be closed at all, proved or not; null if it can. One statement. */
+/** The obstacle that no proof can remove; null if there is none. One statement. */
 async function findHindrance(
   db: Knex,
   month: string,
@@ -54,7 +54,6 @@ async function findHindrance(
   return null;
 }
 
-/** `YYYY-MM`. */
 export function monthAfter(month: string): string {
   const [year, number] = month.split("-").map(Number);
   return new Date(Date.UTC(year ?? 0, number ?? 1, 1)).toISOString().slice(0, 7);
@@ -70,7 +69,7 @@ interface Unproved {
   differing: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Why a month is not proved: which reports, which days, which findings. */
+/** The reasons why a month is not proved: the reports, the days, the findings. */
 export async function whyNotProved(db: Knex, unproved: Unproved): Promise<CloseRefusal> {
   const { month, period, asOf, abouts, differing } = unproved;
   const seconds = await secondsUntilProved(db, period, asOf);
@@ -85,7 +84,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<CloseR
   return { month, verdicts: verdictsOf(abouts), hindrances: [...found, ...ofDays, ...minute] };
 }
 
-/** What was not read, and what was found, as far as that can be told without the reports' rows. */
+/** Unread parts and findings, as far as they are known without the reports' rows. */
 async function unprovedHindrances(
   db: Knex,
   { period, asOf, openFindings: open }: Pick<Unproved, "period" | "asOf"> & { openFindings: string },
@@ -107,8 +106,8 @@ async function unprovedHindrances(
 }
 
 /**
- * What keeps a month from being closed as of `at`, as far as that can be told in a moment: whether the sums of each day
- * are the service's (`days`) takes the reports themselves. Empty if nothing does. A few statements.
+ * The obstacles to closing a month as of `at` that can be found quickly: only the reports themselves compare the sums
+ * of each day with the service's (`days`). Empty if there are none. A few statements.
  */
 export async function findHindrances(db: Knex, month: string, period: Period, at: Date): Promise<Hindrance[]> {
   const first = await findHindrance(db, month, period, at);
@@ -137,8 +136,8 @@ function verdictsOf(abouts: readonly ReportFacts[]): CloseRefusal["verdicts"] {
 }
 
 /**
- * Seconds until what was recorded since the cut-off proves the month; null if waiting does not help, because the month
- * is not proved now either, or nothing was recorded since.
+ * Seconds until the records after the cut-off prove the month; null if waiting does not help, because the month is not
+ * proved now either, or there are no such records.
  */
 async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promise<number | null> {
   const now = await readProof(db, period, null);

@@ -14,7 +14,7 @@ import {
 } from "./manifest.ts";
 import { digestOf, rowsMember, storedMembers, utcText } from "./members.ts";
 
-/** What the seal of a close covers. `rows` and `results` come from earlier versions. */
+/** The scope of a close's seal. `rows` and `results` come from earlier versions. */
 export type SealScope = "rows" | "results" | "everything";
 
 /** A row of `reports.closes`. */
@@ -32,12 +32,12 @@ export interface CloseCheck {
   snapshot: string;
   closedAt: string;
   closedBy: string | null;
-  /** Null: whoever closed the month prepared it, too. */
+  /** Null: one person prepared and closed the month. */
   preparedBy: string | null;
   verdict: string;
   covers: SealScope;
   sha256: string;
-  /** One sentence each; empty if the close is what was sealed. */
+  /** One sentence each; empty if the close matches its seal. */
   problems: string[];
 }
 
@@ -93,7 +93,7 @@ function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
 }
 
 /**
- * Problems in what a close froze.
+ * Problems in the frozen members of a close.
  *
  * @param wanted chooses the members to verify; the others may even be missing
  */
@@ -162,7 +162,7 @@ async function tablesWithOrphans(db: Knex, tables: readonly (typeof frozenTables
   return rows.map(({ name }) => `reports.${name} has rows of a close or a report that is missing`);
 }
 
-/** Verifies every close, the oldest first, and looks for rows that belong to none. Reads everything that is frozen. */
+/** Verifies every close, the oldest first, and searches for rows that belong to none. Reads all frozen rows. */
 export async function verifyCloses(db: Knex): Promise<{ closes: CloseCheck[]; problems: string[] }> {
   return db.transaction(
     async (trx) => {
@@ -189,13 +189,13 @@ export async function verifyCloses(db: Knex): Promise<{ closes: CloseCheck[]; pr
   );
 }
 
-/** Whether the manifest matches its seal, so that what is frozen can be compared with it. */
+/** Whether the manifest matches its seal, so that frozen rows can be compared with it. */
 const isManifestSound = ({ covers, manifest, sha256 }: StoredClose): boolean =>
   covers !== "everything" || (manifest !== null && sha256Of(manifest) === sha256);
 
 /**
- * Reads the closes and verifies that each row is what was sealed and links to the close before it. It reads none of
- * the frozen rows, so it is cheap. Throws `BrokenSealError`.
+ * Reads the closes and verifies that each row matches its seal and links to the previous close. It reads none of the
+ * frozen rows, so it is cheap. Throws `BrokenSealError`.
  */
 export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   const closes = await readCloses(db);
@@ -206,7 +206,7 @@ export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   return closes;
 }
 
-/** What a difference from a seal means, and what to do. */
+/** The meaning of a difference from a seal, and the remedy. */
 export const brokenSealAdvice =
   "The database no longer holds what was sealed: schema reports was changed without Tallyhook. Restore it from a backup.";
 
@@ -224,11 +224,9 @@ export function assertUnbroken(month: string | null, problems: readonly string[]
 
 type SignedReport = Pick<ReportFacts, "report" | "period" | "proof" | "rows" | "sha256">;
 
-/** What a close of an earlier version states about its month. */
+/** The facts in a close of an earlier version. */
 interface Stated {
-  /** `YYYY-MM`. */
   month: string;
-  /** IANA name. */
   timeZone: string;
   /** ISO 8601 with milliseconds. */
   asOf: string;

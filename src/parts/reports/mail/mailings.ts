@@ -68,7 +68,7 @@ export interface Mailing extends MailedPeriod {
 const leaseMinutes = 15;
 /** The pause between attempts starts at one minute and doubles up to this. */
 const longestPauseMinutes = 60;
-/** How long a mail server may be down before a mail is given up. */
+/** How long a mail server may be down before a mail is abandoned. */
 const givenUpAfterHours = 48;
 
 /** Orders the mail of a period; false if it was ordered before. Idempotent. */
@@ -90,7 +90,7 @@ export async function hasEverMailed(db: Knex): Promise<boolean> {
   return (await db("reports.mailings").first("key")) !== undefined;
 }
 
-/** Takes a due mailing and leases it, so that no other worker takes it meanwhile; null if none is due. */
+/** Takes a due mailing and leases it, so that no other worker takes it; null if none is due. */
 export async function takeDueMailing(db: Knex): Promise<Mailing | null> {
   const { rows } = await db.raw<{ rows: Mailing[] }>(
     `update reports.mailings set attempts = attempts + 1, next_attempt_at = now() + make_interval(mins => ?)

@@ -205,7 +205,7 @@ function whyNotClose(
   return whyNotApprove({ preparation, by, fourEyes })?.message ?? null;
 }
 
-/** What work on a month depends on. It is done on a pool of its own. */
+/** Dependencies of work on a month. It runs on a pool of its own. */
 const workDeps = async (
   { region, closingDb }: ReportDesk,
   { timeZone }: PageDeps,
@@ -218,7 +218,7 @@ const workDeps = async (
   assertAllowed: (trx) => assertStillAllowed(trx, request, permission),
 });
 
-/** A close takes minutes, in which somebody may have been disabled or lost a role. */
+/** A close takes minutes, in which the person may be disabled or lose a role. */
 async function assertStillAllowed(
   trx: Knex.Transaction,
   { actor }: PageRequest,
@@ -232,8 +232,8 @@ async function assertStillAllowed(
 }
 
 /**
- * The same act, waited for with patience. It goes on afterwards, and its page says how it ended. What is refused within
- * that time is a page that says why.
+ * The same act in the background: the request waits for it a limited time. The work continues afterwards, and its page
+ * reports the end. A refusal within that time becomes a page with the reason.
  */
 function withPatience<Deps extends CloseDeps, Input extends { month: string }, Done>(
   { work }: ReportDesk,
@@ -292,7 +292,7 @@ function accountsOrPage(form: URLSearchParams) {
   }
 }
 
-/** Where a month stands, in few words. */
+/** The state of a month, in few words. */
 export function headlineOf({ close, preparation, checks }: MonthState): {
   headline: string;
   tone: Tone;

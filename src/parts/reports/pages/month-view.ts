@@ -20,7 +20,7 @@ import { addressOf, renderAccounts, verdict } from "./report-view.ts";
 export interface MonthPage {
   state: MonthState;
   work: Work | null;
-  /** What is said of the last work on it that failed. */
+  /** The failure of the last work on it. */
   failure: (Omit<Failure, "error"> & { says: Html }) | null;
   mayPrepare: boolean;
   /** Null: the visitor may close what is prepared. Else why not. */
@@ -82,7 +82,7 @@ const labels: Readonly<Record<MonthCheck["check"], string>> = {
   days: "The sums of each day are the service's",
 };
 
-/** Where somebody does something about it. */
+/** The page for each check's remedy. */
 const places: Partial<Readonly<Record<MonthCheck["check"], { path: string; name: string }>>> = {
   seals: { path: "/reports/close/verify", name: "Verify every seal" },
   read: { path: "/reconciliation", name: "Reconciliation" },

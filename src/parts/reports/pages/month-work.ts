@@ -2,10 +2,10 @@ import type { Clock } from "../../../platform/clock.ts";
 import type { Log } from "../../../platform/log.ts";
 import type { TellProgress } from "../close/close-month.ts";
 
-/** What is done to a month, in the words of a page. */
+/** The page's words for work on a month. */
 export type Doing = "preparing" | "closing";
 
-/** Work on a month that goes on, whoever waits for it. */
+/** Work on a month, which continues even if no request waits. */
 export interface Work {
   doing: Doing;
   month: string;
@@ -23,14 +23,14 @@ export interface Failure {
   error: unknown;
 }
 
-/** One at a time in this process; the database's locks do the same for all of them. */
+/** One piece of work at a time in this process; the database's locks do the same across processes. */
 export interface MonthWork {
   running(): Work | null;
-  /** Of the last work on a month; null after a success, or where its page told it. */
+  /** Failure of the last work on a month; null after a success, or where its page reported it. */
   failure(month: string): Failure | null;
   /**
-   * Begins to work, and waits for a moment. Throws what the work throws within it; later that is a `failure`. Returns
-   * "busy" where other work goes on.
+   * Starts the work, and waits for a limited time. Rethrows a failure within it; a later one becomes `failure`. Returns
+   * "busy" while other work is running.
    */
   begin(
     work: Pick<Work, "doing" | "month" | "by">,

@@ -4,22 +4,22 @@ import type { ReportsStandby } from "../base/read-standby.ts";
 import type { MonthWork } from "./month-work.ts";
 import type { Turns } from "./turns.ts";
 
-/** What the pages of reports need besides what every page is given. */
+/** Dependencies of the report pages, in addition to those of every page. */
 export interface ReportDesk {
   /**
    * A pool of its own for reports, whose statements may take a minute: never the dashboard's, which other pages need.
-   * Opened when it is first asked for.
+   * Opened at the first use.
    */
   readingDb(): Promise<Knex>;
   /** One connection for preparing and closing months, whose statements may take ten minutes. */
   closingDb(): Promise<Knex>;
-  /** As `tallyhook report` has it; null: reports are read from the primary. */
+  /** From the same setting as `tallyhook report`; null: reports are read from the primary. */
   standby: ReportsStandby | null;
   region: NetworkRegion;
-  /** Whether a month is closed by another person than the one who prepared it. */
+  /** Whether a month must be closed by another person than the one who prepared it. */
   fourEyes: boolean;
-  /** Who reads reports now. */
+  /** The readers of reports. */
   turns: Turns;
-  /** Who prepares or closes a month now. */
+  /** The work on months. */
   work: MonthWork;
 }

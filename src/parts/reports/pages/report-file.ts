@@ -5,8 +5,8 @@ import type { Readable } from "node:stream";
 import type { Write } from "../render/rendering.ts";
 
 /**
- * Has a file written whole before any of it is sent: what fails on the way reaches nobody as a file that looks whole,
- * and a slow browser holds up no transaction. The file has no name any more while it is read, so nothing stays behind.
+ * Writes a file completely before sending any of it: a failure never sends a file that looks complete, and a slow
+ * browser holds up no transaction. The file is unlinked before it is read, so none is left over.
  */
 export async function writeWhole(make: (write: Write) => Promise<unknown>): Promise<Readable> {
   const folder = await mkdtemp(join(tmpdir(), "tallyhook-report-"));

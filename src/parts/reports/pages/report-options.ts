@@ -15,11 +15,11 @@ export const accountNames = Object.keys(defaultAccounts) as (keyof AccountMap)[]
 /** Accounts have a field each: a path, as the command takes one, would name a file of the server. */
 export const accountField = (name: string): string => `account-${name}`;
 
-/** Whether an address asks for the report itself, or for its form. */
+/** Whether an address requests the report itself, or its form. */
 export const isAsked = (query: URLSearchParams): boolean =>
   [...optionNames, ...accountNames.map(accountField)].some((name) => query.has(name));
 
-/** What the command would make of the same options. Throws its `UsageError`. */
+/** The request that the command would make of the same options. Throws its `UsageError`. */
 export function requestOf(report: Report, query: URLSearchParams): Omit<ReportRequest, "format"> {
   const [from, to, asOf, currency] = optionNames.map((name) => given(query, name));
   const at = asOf === undefined ? undefined : readInstant(asOf);
@@ -45,7 +45,7 @@ function given(query: URLSearchParams, name: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
-/** The command that prints the same. */
+/** The command that prints the same report. */
 export function commandOf(report: string, query: URLSearchParams): string {
   const options = optionNames.flatMap((name) => {
     const text = given(query, name);

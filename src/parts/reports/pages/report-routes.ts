@@ -135,7 +135,7 @@ function requireReport({ params, visitor }: PageRequest): Report {
   return report;
 }
 
-/** What is no month or day is not recorded: it may be anything. */
+/** Invalid months and days are not recorded: they may be any text. */
 function dayIn(query: URLSearchParams, name: string): string | null {
   const given = query.get(name) ?? "";
   return /^\d{4}-\d{2}(?:-\d{2})?$/.test(given) ? given : null;
@@ -159,7 +159,7 @@ async function recordReading({ db }: PageDeps, { actor, query }: PageRequest, re
 const addressAgain = ({ params, query }: PageRequest): string =>
   `/reports/${encodeURIComponent(params["name"] ?? "")}?${query.toString()}`;
 
-/** What somebody sees for whom there is no place. */
+/** The page for a visitor without a free place. */
 export function busyPage(turns: readonly Turn[], address: string, { clock }: Pick<PageDeps, "clock">): PageAnswer {
   const now = clock.now().getTime();
   return {
@@ -179,7 +179,7 @@ export function busyPage(turns: readonly Turn[], address: string, { clock }: Pic
 
 const statementTimedOut = "57014";
 
-/** What people can do something about, as a page; anything else as it is. */
+/** Turns errors that people can fix into a page; returns others unchanged. */
 export function reportFailure(error: unknown): unknown {
   if (errorCode(error) === statementTimedOut) {
     return new PageError(

@@ -46,7 +46,7 @@ export interface ReportForm {
   report: Report;
   query: URLSearchParams;
   timeZone: string;
-  /** Said where the options are wrong. */
+  /** Shown where the options are wrong. */
   problem: string | null;
 }
 

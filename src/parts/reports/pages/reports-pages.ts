@@ -17,7 +17,7 @@ export const reportsPages = (desk: ReportDesk): PageGroup => ({
   summary: { access: "report:read", read: readSummary },
 });
 
-/** Where the next month to close stands; the last closed one while that is not over. */
+/** The state of the next month to close; the last closed one while that has not ended. */
 async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCard> {
   const month = await nextMonth(db, dayIn(timeZone, clock.now()));
   const state = await readMonthState(db, month, timeZone);

@@ -1,12 +1,12 @@
 import type { Clock } from "../../../platform/clock.ts";
 
-/** What is being made. */
+/** A report being made. */
 export interface Turn {
   what: string;
   since: Date;
 }
 
-/** A few at once; who comes later waits for a while, and then is told who is before them. */
+/** A few at a time; a later request waits for a while, and then gets a page that names the requests before it. */
 export interface Turns {
   take<T>(what: string, work: () => Promise<T>): Promise<{ done: T } | { busy: readonly Turn[] }>;
 }
@@ -19,7 +19,7 @@ export function createTurns(
   let free = atOnce;
   const waiting: (() => void)[] = [];
 
-  /** Resolves to false where nobody has finished in time. */
+  /** Resolves to false where no place became free in time. */
   const waitForTurn = (): Promise<boolean> =>
     new Promise((resolve) => {
       const called = () => {
@@ -43,7 +43,7 @@ export function createTurns(
         return { done: await work() };
       } finally {
         taken.delete(turn);
-        // Whoever waits is given the place itself, so that nobody who comes at this moment takes it.
+        // The place goes directly to the next waiting request, so that no newcomer takes it.
         const next = waiting.shift();
         if (next === undefined) free += 1;
         else next();

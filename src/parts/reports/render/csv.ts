@@ -13,8 +13,8 @@ export const defuse = (cell: Cell, kind: ColumnKind): string => {
 };
 
 /**
- * Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. Of
- * the journal, a line has an amount on its own side alone, and the currency as the code of ISO 4217.
+ * Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. A
+ * journal line has an amount on one side only, and the currency's ISO 4217 code.
  */
 export function renderCsv({ report, columns, exponents, write }: RenderingInput): Rendering {
   const cellOf = (cell: Cell, { name, kind }: Column, minor: Cell): string => {

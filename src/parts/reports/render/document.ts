@@ -5,7 +5,7 @@ import type { ReportFacts } from "../base/report-facts.ts";
 import type { Column, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
 
-/** A report as a page shows it, whoever draws the page. */
+/** A report as shown on a page, independent of the page's layout. */
 export interface ReportDocument {
   about: ReportFacts;
   columns: readonly Column[];
@@ -46,7 +46,7 @@ export function collectDocument(
   };
 }
 
-/** What stands above a column. */
+/** The head of a column. */
 export function headText({ name, kind }: Column): string {
   const unit = kind === "time" ? " (UTC)" : kind === "percent" && !name.includes("percent") ? " %" : "";
   return `${name.replaceAll("_", " ")}${unit}`;
@@ -63,6 +63,6 @@ function print(cell: string, kind: Column["kind"]): string {
 
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** What people call a report. */
+/** A report's title. */
 export const titleOf = (report: string): string =>
   report === "mrr" ? "Monthly recurring revenue" : capital(report.replaceAll("-", " "));

@@ -13,7 +13,7 @@ export interface RenderingInput {
   write: Write;
 }
 
-/** Takes the rows as they come, then the facts about them: one pass, whatever the number of rows. */
+/** Takes the rows as they come, then the facts about them: one pass over any number of rows. */
 export interface Rendering {
   rows(rows: readonly Row[]): Promise<void>;
   end(about: ReportFacts): Promise<void>;

@@ -8,10 +8,10 @@ import type { RowByColumn } from "../base/figure.ts";
 import type { Row } from "../base/report.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 
-/** How a program of plain-text accounting wants its file. */
+/** The file syntax of a program of plain-text accounting. */
 interface Dialect {
   program: string;
-  /** What an account may be called there. */
+  /** Allowed account names. */
   account: RegExp;
   accounts: string;
   head: (entry: { day: string; isFinal: boolean; number: string }) => string;
@@ -98,7 +98,7 @@ function posting(row: RowByColumn, dialect: Dialect, exponents: Exponents): stri
 
 const capitalized = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** The currency as a commodity that every program takes. A text that is no code is told from others by its hash. */
+/** The currency as a commodity that every program takes. A text that is no code gets a hash. */
 function codeOf(row: RowByColumn): string {
   const code = (row["currency"] ?? "").toUpperCase();
   if (/^[A-Z][A-Z0-9]{1,14}$/.test(code)) return code;

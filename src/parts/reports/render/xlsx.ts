@@ -160,7 +160,10 @@ const valueXml = (value: string | number, style: CellStyle, ref: string, isBold:
 const textXml = (text: string, ref: string, isBold: boolean): string =>
   `<c r="${ref}" s="${styleNumber("text", isBold)}" t="inlineStr"><is><t xml:space="preserve">${escapeXml(withoutControls(text))}</t></is></c>`;
 
-/** Also escapes what looks like a spreadsheet's escape (ECMA-376, 22.9.2.19), and replaces what XML does not allow. */
+/**
+ * Also escapes texts that look like a spreadsheet's escape (ECMA-376, 22.9.2.19), and replaces characters that XML does
+ * not allow.
+ */
 const escapeXml = (text: string): string =>
   text
     .toWellFormed()
@@ -174,7 +177,7 @@ const escapeXml = (text: string): string =>
 const columnLetters = (n: number): string =>
   (n >= 26 ? columnLetters(Math.floor(n / 26) - 1) : "") + String.fromCharCode(65 + (n % 26));
 
-/** How a cell is shown. `money0` to `money4` have that many decimals; other currencies are shown in minor units. */
+/** The format of a cell. `money0` to `money4` have that many decimals; other currencies are shown in minor units. */
 export type CellStyle =
   "text" | "count" | "number" | "percent" | "day" | "month" | "time" | "minorUnits" | `money${0 | 1 | 2 | 3 | 4}`;
 
@@ -186,8 +189,8 @@ const numberFormats: Readonly<Record<CellStyle, string>> = {
   percent: "0.00",
   day: "yyyy-mm-dd",
   month: "yyyy-mm",
-  // Without milliseconds, the last moment of a day would be rounded into the next day. The zone stands in each cell,
-  // since a day beside it is one of the report's zone. The quotes are escaped because this is part of an XML attribute.
+  // Without milliseconds, the last moment of a day would be rounded into the next day. The zone is in each cell, since
+  // a day next to it is one of the report's zone. The quotes are escaped because this is part of an XML attribute.
   time: "yyyy-mm-dd hh:mm:ss.000&quot; UTC&quot;",
   minorUnits: "#,##0&quot; minor units&quot;",
   money0: "#,##0",
@@ -205,7 +208,6 @@ const firstId = 164;
 const styleNumber = (style: CellStyle, isBold: boolean): number =>
   styleNames.indexOf(style) + (isBold ? styleNames.length : 0);
 
-/** `xl/styles.xml`. */
 const stylesXml = ((): string => {
   const numbered = styleNames.map(
     (name, n) => `<numFmt numFmtId="${firstId + n}" formatCode="${numberFormats[name]}"/>`,
@@ -242,7 +244,6 @@ function workbookXml(sheets: readonly string[]): string {
   return `${xmlHead}<workbook xmlns="${sheetNamespace}" xmlns:r="${office}"><sheets>${listed.join("")}</sheets></workbook>`;
 }
 
-/** `xl/_rels/workbook.xml.rels`. */
 function workbookRelationsXml(sheets: readonly string[]): string {
   const listed = sheets.map(
     (_, n) => `<Relationship Id="rId${n + 1}" Type="${office}/worksheet" Target="worksheets/sheet${n + 1}.xml"/>`,

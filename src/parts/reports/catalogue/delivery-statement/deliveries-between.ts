@@ -2,8 +2,8 @@ import type { Knex } from "knex";
 import { readingTransaction } from "../../base/read-report.ts";
 
 /**
- * The sums of the delivery statement of a span of time, as the mirror has it now. Takes seconds on a large database:
- * give it a pool whose statements end in time. Opens its own transaction.
+ * The delivery statement's sums over a span of time, from the mirror's present state. Takes seconds on a large
+ * database: use a pool with a statement time-out. Opens its own transaction.
  */
 export const deliveriesBetween = (
   db: Knex,

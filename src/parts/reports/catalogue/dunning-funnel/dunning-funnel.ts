@@ -40,7 +40,7 @@ const ends: readonly { column: string; amount?: string; label: string; tone: Ton
   { column: "lost", amount: "lost_amount", label: "Lost", tone: "loss" },
 ];
 
-/** How the declined renewals of all weeks left dunning, step by step down to none; one figure for each currency. */
+/** The declined renewals of all weeks by the step at which they left dunning; one figure for each currency. */
 function dunningSteps(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const entered = sumOf(own, "entered");

@@ -5,7 +5,7 @@ import type { RowByColumn } from "../../base/figure.ts";
 import { renderFigures } from "../../render/svg-figures.ts";
 import { dunningFunnel } from "./dunning-funnel.ts";
 
-/** What became of the renewals of one currency that were first declined in a month. Amounts are minor units. */
+/** Outcomes of the renewals of one currency that were first declined in a month. Amounts are minor units. */
 interface CurrencyFunnel {
   currency: string | null;
   declined: { count: number; minor: bigint };

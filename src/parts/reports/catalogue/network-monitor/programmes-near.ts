@@ -10,9 +10,10 @@ interface Row {
 }
 
 /**
- * The programmes of the card networks of which `share` is reached in the month of `at`, by the report network-monitor:
- * the disputes, the number of them at which the programme applies, and the percent of settled sales (null where there
- * are none). `isOver`: every threshold is reached; in some regions an amount is one of them. One statement.
+ * The card networks' programmes whose threshold is reached to a share of `share` in the month of `at`, by the report
+ * network-monitor: the disputes, the number of disputes at which the programme applies, and the percent of settled
+ * sales (null where there are none). `isOver`: every threshold is reached; in some regions an amount is one of them.
+ * One statement.
  */
 export async function programmesNear(
   db: Knex,

@@ -20,7 +20,7 @@ export const pastDueAging: Report = {
 
 const ages = ["0-7", "8-14", "15-30", "31-60", "61+"];
 
-/** What is past due, by age in days; one figure for each currency. */
+/** Past-due amounts by age in days; one figure for each currency. */
 function aging(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byAge = new Map(groupBy(own, "days_past_due"));
