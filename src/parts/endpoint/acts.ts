@@ -9,7 +9,7 @@ import { findOwnEndpoint, forgetEndpoint, listEndpoints, listKnownEndpoints, unk
 import type { EndpointTools, ObtainedSecret } from "./obtain-secret.ts";
 import { rotateSecret, sendTestEvent } from "./own-endpoint.ts";
 
-/** The longest time that a former secret signs besides the new one. */
+/** The longest time that a former secret signs together with the new one. */
 const mostGraceHours = 24 * 30;
 
 type ReadingTools = Omit<EndpointTools, "encryption">;
@@ -18,7 +18,7 @@ const endpointField: Field<string | null> = optional(reference);
 
 /** The service signs with a new secret, which is stored. An interrupted rotation is completed instead. */
 export const rotating: Act<
-  /** Without `encryption` no secret can be stored. */
+  /** Without `encryption` a secret cannot be stored. */
   ReadingTools & { encryption: EndpointTools["encryption"] | null },
   { endpoint: string | null; graceHours: number | null },
   ObtainedSecret
@@ -56,7 +56,7 @@ export const recordStored =
       after: { secret: secretId },
     });
 
-/** The service sends an event. `eventId`: null where the service does not say which. */
+/** Has the service send a test event. `eventId`: null where the service does not name it. */
 export const testing: Act<
   ReadingTools,
   { endpoint: string | null },
@@ -113,7 +113,7 @@ export async function findToRemove(tools: Pick<ReadingTools, "db" | "client">, i
   return { known, there };
 }
 
-/** What a decision about an endpoint rests on. `secretId`: that of the secret stored for it. */
+/** The version of an endpoint for decisions about it. `secretId`: the secret stored for it. */
 export function versionOfEndpoint(
   endpoint: WebhookEndpoint,
   secretId: string | null,

@@ -35,7 +35,7 @@ const callOf = (row: CallRow): EndpointCall => ({
   createdAt: row.created_at,
 });
 
-/** The call that was begun and not completed. There is at most one. */
+/** The call that began but was not completed. There is at most one. */
 export async function findOpenCall(db: Knex): Promise<EndpointCall | null> {
   const row = await db<CallRow>("reconcile.endpoint_calls").whereNull("settled_at").first();
   return row === undefined ? null : callOf(row);

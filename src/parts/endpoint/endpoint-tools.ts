@@ -4,13 +4,15 @@ import { webhookUrl } from "./endpoints.ts";
 import type { EndpointTools } from "./obtain-secret.ts";
 import type { Runtime } from "../../app/runtime.ts";
 
-/** What looks after the endpoint. Throws `ConfigurationError` without an encryption key: a secret would be lost. */
+/**
+ * Dependencies of managing the endpoint. Throws `ConfigurationError` without an encryption key: a secret would be lost.
+ */
 export const endpointToolsOf = async (runtime: Runtime, db: Knex): Promise<EndpointTools> => ({
   ...readingToolsOf(runtime, db),
   encryption: await runtime.encryption(),
 });
 
-/** What looks at the endpoint. `service`: where it is; absent: as the settings say. */
+/** Dependencies of reading the endpoint. `service`: its location; absent: from the settings. */
 export function readingToolsOf(
   runtime: Runtime,
   db: Knex,

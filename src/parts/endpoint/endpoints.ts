@@ -15,8 +15,8 @@ export const unknownEndpoint = (id: string): ActRefused =>
   new ActRefused("unknown", `The account has no endpoint "${id}".`);
 
 /**
- * The endpoints of this deployment among those of its account: those that were registered from here, and those with its
- * address, whoever made them.
+ * The endpoints of this deployment among those of its account: those registered from here, and those with its address,
+ * from any origin.
  */
 export function ownEndpoints(
   all: readonly WebhookEndpoint[],

@@ -21,9 +21,9 @@ export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
 const callLock = 7_255_011_951;
 
 /**
- * Runs what may begin a call or finish one, while nobody else does: a call that another process still waits for looks
- * like one that a crash interrupted. The lock ends with its connection, so none is left over. Throws `UsageError` while
- * another one runs.
+ * Runs work that may begin or finish a call, exclusively: a call that another process still waits for looks like one
+ * that a crash interrupted. The lock ends with its connection, so none is left over. Throws `UsageError` while another
+ * one runs.
  */
 export function withCallLock<T>({ db }: EndpointTools, work: () => Promise<T>): Promise<T> {
   return inTransaction(db, async (trx) => {
@@ -111,7 +111,7 @@ export interface EndpointTools {
   newKey(): string;
   /** The webhook address of this deployment; null when no setting gives it. */
   url: string | null;
-  /** Records what is stored, in the transaction that stores it; absent: nobody does. */
+  /** Records the stored secret, in the transaction that stores it; absent: no record. */
   record?: (
     trx: Knex.Transaction,
     stored: {

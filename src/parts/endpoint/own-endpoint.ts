@@ -50,10 +50,12 @@ async function rotate(
   });
 }
 
-/** The interface does not document this answer, so it is checked: only the event's id tells which event to wait for. */
+/**
+ * The interface does not document this answer, so it is checked: only the event's id identifies the event to wait for.
+ */
 const answerSchema = z.object({ event_id: z.string() });
 
-/** Has the service send an event. Returns its id; null where the service does not say. Throws a `ServiceError`. */
+/** Has the service send an event. Returns its id; null where the service does not name it. Throws a `ServiceError`. */
 export async function sendTestEvent(
   { client, newKey }: Pick<EndpointTools, "client" | "newKey">,
   endpointId: string,

@@ -13,7 +13,7 @@ export interface WatchDependencies {
 }
 
 export interface EndpointReport {
-  /** Those of this deployment (`ownEndpoints`). */
+  /** Those of `ownEndpoints`. */
   endpoints: WebhookEndpoint[];
   problems: EndpointProblem[];
   /** The service's clock. */
@@ -57,8 +57,8 @@ export async function watchEndpoint(
     severity,
     resource: "webhook_endpoint",
     objectId: subject,
-    // Reconciliation reads what the endpoint failed to send. The finding says nothing of the time before it was
-    // detected.
+    // Reconciliation reads the events that the endpoint failed to send. The finding does not cover the time before it
+    // was detected.
     objectAt: report.date.toISOString(),
     differences: [],
     amountAtRiskMinor: null,
@@ -92,7 +92,7 @@ export interface EndpointProblem {
 }
 
 export interface EndpointFacts {
-  /** Those of this deployment (`ownEndpoints`). */
+  /** Those of `ownEndpoints`. */
   endpoints: readonly WebhookEndpoint[];
   /** The address that it serves: by its settings, or the one that was registered last. */
   url: string;

@@ -14,7 +14,7 @@ import { time } from "../../../app/dashboard/elements/time.ts";
 export interface ChargebackPage {
   chargeback: Chargeback;
   facts: Pick<DisputeFacts, "transactions" | "timeline">;
-  /** Null for whoever may not see who the customer is. */
+  /** Null for a visitor who may not see customers' names. */
   person: (CustomerName & { card: string | null }) | null;
   now: Date;
   timeZone: string;

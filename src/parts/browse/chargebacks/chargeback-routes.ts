@@ -30,15 +30,15 @@ import { renderEndedChargebacks } from "./ended-view.ts";
 import { type Ratios, renderOpenChargebacks, shownChargebacks } from "./list-view.ts";
 import { chargebackSummary } from "./summary.ts";
 
-/** What the pages need beside the mirror. */
+/** Dependencies of the pages in addition to the mirror. */
 export interface ChargebackParts {
-  /** How near this month's chargebacks are to the networks' thresholds; absent without reports. */
+  /** The ratio of this month's chargebacks to the networks' thresholds; absent without reports. */
   ratios?(db: Knex, now: Date, timeZone: string): Promise<Ratios>;
 }
 
 const path = "/chargebacks/:id";
 const pageSize = 50;
-/** A page looks through so many open chargebacks, and so many that ended. */
+/** The most open chargebacks, and the most ended ones, that a page reads. */
 const lookThrough = 1_000;
 const yearMs = 365 * 86_400_000;
 
@@ -211,7 +211,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
 
 const cursorText = ({ notedAt, key }: OpenCursor): string => `${notedAt}.${key}`;
 
-/** What cannot be read in the address is left out: the list then begins at its beginning. */
+/** Unreadable parameters are left out: the list then begins at its start. */
 function cursorOf(text: string | null): OpenCursor | undefined {
   const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text ?? "") ?? [];
   return notedAt === undefined || key === undefined || !isWireId(key) ? undefined : { notedAt, key };
@@ -237,7 +237,7 @@ async function makeEvidence(deps: PageDeps, request: PageRequest) {
   return { chargeback, evidence, body };
 }
 
-/** Before the answer: no evidence leaves without its record. */
+/** Called before the answer: every evidence sent has its record. */
 const recordEvidence = (
   { db }: PageDeps,
   { actor }: PageRequest,

@@ -11,15 +11,14 @@ import { time } from "../../../app/dashboard/elements/time.ts";
 import { amountOf, chargebackLink } from "./list-view.ts";
 
 export interface EndedPage {
-  /** Of the last twelve months, the last ended first. */
   ended: readonly Chargeback[];
-  /** There may be more: the `lookThrough` that were shown last were looked through. */
+  /** There may be more: only the last `lookThrough` were read. */
   isCut: boolean;
   lookThrough: number;
   timeZone: string;
 }
 
-/** More are counted and not listed. */
+/** Further ones are counted but not listed. */
 const mostListed = 50;
 
 export function renderEndedChargebacks(page: EndedPage): Html {
@@ -59,7 +58,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
     }`;
 }
 
-/** By the card's network and currency: the service gives no reason to go by. */
+/** By the card's network and currency: the service gives no reason. */
 function renderSums(ended: readonly Chargeback[]): Html {
   const groups = new Map<string, Chargeback[]>();
   for (const each of ended) {

@@ -86,7 +86,7 @@ const renderItems = ({ order }: Evidence): Html =>
     { caption: "Items", empty: html`The mirror does not have the items of this order.` },
   );
 
-/** A caption, with what is missing of its list. */
+/** A caption that names the missing part of its list. */
 const captionOf = (caption: string, { cut }: Evidence, list: CutList): string =>
   cut.includes(list) ? `${caption}: the first ${mostRows[list]}, there are more` : caption;
 
@@ -182,7 +182,7 @@ caption{text-align:left;font-weight:700}th,td{border-bottom:1px solid #ccc;paddi
 .number{text-align:right}dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 24px}dt{color:#555}dd{margin:0;overflow-wrap:anywhere}
 .hint{color:#555}ul{list-style:none;padding:0}`;
 
-/** The page as a file that stands alone: nothing in it is loaded, and nothing runs. */
+/** The page as a self-contained file: it loads nothing and runs no script. */
 export const evidencePage = (title: string, body: Html): string =>
   html`<!doctype html>
     <html lang="en">

@@ -7,7 +7,7 @@ import { withoutFormula } from "../../../platform/formula.ts";
 import { amountWithoutCode } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 
-/** What a merchant sends the bank. The same facts give the same evidence, whenever it is made. */
+/** The evidence that a merchant sends the bank. The same facts give the same evidence at any time. */
 export interface Evidence extends Omit<DisputeFacts, "earlier"> {
   chargeback: Chargeback;
   earlier: readonly ComparedOrder[];
@@ -45,7 +45,7 @@ export function evidenceOf(chargeback: Chargeback, facts: DisputeFacts): Evidenc
   return { ...facts, chargeback, earlier };
 }
 
-/** Where it is, without who lives there. */
+/** The place of an address, without the person. */
 const addressKey = (address: Address): string =>
   ["address_line1", "address_line2", "city", "state", "postal_code", "country"]
     .map((name) => (address[name] ?? "").toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, ""))

@@ -14,7 +14,7 @@ import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 
-/** How near the chargebacks of a month are to a threshold of a card network. */
+/** A month's chargebacks in relation to a threshold of a card network. */
 export interface Ratio {
   brand: string;
   programme: string;
@@ -34,17 +34,17 @@ export interface ChargebackFilter {
 export type Ratios = readonly Ratio[] | "unknown" | "computing" | null;
 
 export interface ListPage {
-  /** Of this page. */
+  /** The chargebacks of this page. */
   open: readonly Chargeback[];
   /** Where the next page begins; null where there is none. */
   next: string | null;
   /** All that match, for the sums; null on a page after the first. */
   summed: readonly OpenChargeback[] | null;
-  /** There are more than `lookThrough`: those were looked through, the oldest. */
+  /** There are more than `lookThrough`: only the oldest were read. */
   isMore: boolean;
   lookThrough: number;
   cases: ReadonlyMap<string, Case>;
-  /** Empty for whoever may not see who customers are. */
+  /** Empty for a visitor who may not see customers' names. */
   names: ReadonlyMap<string, CustomerName>;
   filter: ChargebackFilter;
   query: URLSearchParams;

@@ -4,10 +4,10 @@ import { counted, durationText } from "../../../platform/readable-text.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
 import type { Summary } from "../../../app/dashboard/page-group.ts";
 
-/** More are not counted. */
+/** Further ones are not counted. */
 const mostCounted = 1_000;
 
-/** What home says of chargebacks: how many are to answer, and which nobody has. */
+/** The home card of chargebacks: how many need an answer, and which are unassigned. */
 export const chargebackSummary: Summary = {
   access: "status:read",
   async read({ db, serviceClock }) {

@@ -1,11 +1,11 @@
 import type { RejectionReason } from "../../../core/receiver/counters.ts";
 
-/** How the receivers answered, as `receiver.answers_by_minute` has it. */
+/** The receivers' answers, from `receiver.answers_by_minute`. */
 export type Answers = ReadonlyMap<string, number>;
 
 type Refusal = RejectionReason | "unavailable" | "failed";
 
-/** What each refusal means, and who has to do something. */
+/** The meaning of each refusal, and who has to act. */
 const meanings: Readonly<Record<Refusal, string>> = {
   no_match: "The signature was made with no secret that is stored here.",
   stale: "The signature is right, and older than the window allows: late, or sent again by somebody.",
@@ -43,7 +43,7 @@ export const refusalsOf = (day: Answers, week: Answers): Refused[] =>
     }))
     .sort((a, b) => b.inAWeek - a.inAWeek || (a.reason < b.reason ? -1 : 1));
 
-/** Of one answer or all refusals. */
+/** The number of one answer, or of all refusals. */
 export const timesOf = (answers: Answers, reason: "accepted" | "duplicate" | "refused"): number =>
   reason === "refused"
     ? [...answers].reduce((sum, [name, n]) => (name === "accepted" || name === "duplicate" ? sum : sum + n), 0)

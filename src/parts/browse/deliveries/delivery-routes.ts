@@ -12,7 +12,7 @@ import { renderDeliveries } from "./delivery-view.ts";
 import type { StatementFound } from "./statement.ts";
 
 const dayMs = 86_400_000;
-/** After so many hours without use a secret may be safe to retire, as on the command line. */
+/** A secret may be safe to retire after so many hours without use, as on the command line. */
 const quietHours = 48;
 
 export interface DeliveryTools {
@@ -21,7 +21,7 @@ export interface DeliveryTools {
   statement: ((db: Knex, now: Date) => Promise<StatementFound>) | null;
 }
 
-/** How webhooks arrive here: how many, how late, and with which secrets. */
+/** Incoming webhooks: their number, delay and secrets. */
 export function deliveryPages(tools: DeliveryTools): PageGroup {
   const lags = createSlowReads<"week", Lag>(slowMs.sums);
   return {
@@ -60,7 +60,6 @@ export function deliveryPages(tools: DeliveryTools): PageGroup {
   };
 }
 
-/** One statement. */
 async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard> {
   const now = clock.now();
   const answers = await countAnswers(db, {

@@ -99,7 +99,7 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
 /** So many of the events were as fast or faster. */
 const partNames = { p50: "half", p95: "95 %", p99: "99 %" } as const;
 
-/** Below a second in milliseconds. */
+/** In milliseconds below a second. */
 function lagText(ms: number | null): string {
   if (ms === null) return "–";
   if (ms < 0) return `−${lagText(-ms)}`;

@@ -1,4 +1,4 @@
-/** What the service had to announce in a span of time, and what of it came. */
+/** Events due from the service in a span of time, and their receipt. */
 interface Statement {
   from: Date;
   until: Date;
@@ -8,5 +8,5 @@ interface Statement {
   missed: number;
 }
 
-/** `too slow`: only the report can say it. `computing`: a page that is loaded later has it. */
+/** `too slow`: only the report can compute it. `computing`: a later load of the page has it. */
 export type StatementFound = Statement | "too slow" | "computing";

@@ -18,7 +18,7 @@ import { type BoardCard, type BoardFilter, boardSorts, declineGroups } from "./b
 
 export interface BoardPage {
   cards: readonly BoardCard[];
-  /** Of the customers of the cards that are shown; empty for whoever may not see who they are. */
+  /** Of the customers on the cards; empty for a visitor who may not see names. */
   names: ReadonlyMap<string, CustomerName>;
   filter: BoardFilter;
   query: URLSearchParams;
@@ -26,7 +26,7 @@ export interface BoardPage {
   currencies: readonly string[];
   /** There are more renewals than the board reads. */
   isCut: boolean;
-  /** How old the funnel and what was recovered are. */
+  /** Age of the funnel and the recovered amounts. */
   ageMs: number;
   own: number;
   /** The service's time, by which it retries; and the wall clock, by which cases rest. */
@@ -44,7 +44,7 @@ export const stageNames: Readonly<Record<DunningStage, string>> = {
   recovered: "Recovered this month",
 };
 
-/** How many cards a column shows; one that stands alone shows more. */
+/** The most cards in a column; a single column shows more. */
 const cardsOf = (filter: BoardFilter): number => (filter.stage === null ? 12 : 200);
 
 /** The cards that are shown: whose customers have to be known. */
@@ -125,7 +125,7 @@ function renderCard({ names, now, wallNow, own, timeZone }: BoardPage, card: Boa
   </li>`;
 }
 
-/** What a renewal is called: its order's number, or its id. */
+/** The name of a renewal: its order's number, or its id. */
 const orderName = ({ orderNumber, orderId }: Pick<BoardCard, "orderId" | "orderNumber">): Html =>
   orderNumber === null || orderNumber.trim() === "" ? shortId(orderId) : html`Order ${outside(orderNumber)}`;
 

@@ -18,7 +18,7 @@ import { isResting } from "../../../app/dashboard/elements/case.ts";
 export interface BoardCard extends DeclinedRenewal {
   stage: DunningStage;
   group: DeclineGroup;
-  /** What to do; null where it is paid. */
+  /** The request to people; null where it is paid. */
   request: DeclineRequest | "collect" | null;
   current: Case;
 }
@@ -85,7 +85,7 @@ const orders: Readonly<Record<BoardFilter["sort"], (a: BoardCard, b: BoardCard) 
   newest: (a, b) => (b.lastDeclinedAt?.getTime() ?? 0) - (a.lastDeclinedAt?.getTime() ?? 0) || byRetry(a, b),
 };
 
-/** What cannot be read in the address is left out. */
+/** Unreadable parameters are left out. */
 export function filterOf(query: URLSearchParams): BoardFilter {
   const one = <T extends string>(name: string, known: readonly T[]): T | null =>
     known.find((each) => each === query.get(name)) ?? null;

@@ -21,7 +21,7 @@ import { dunningSummary } from "./summary.ts";
 
 const path = "/dunning/:id";
 
-/** Renewals that were declined: who has them, what to do, and what became of them. */
+/** Declined renewals: assignees, requests and outcomes. */
 export function dunningPages(parts: DunningParts): PageGroup {
   const recovered = createSlowReads<"month", DeclinedRenewal[]>(slowMs.sums);
   const funnels = createSlowReads<string, Funnel | null>(slowMs.sums);
@@ -35,7 +35,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const filter = filterOf(query);
         const month = monthIn(query.get("month"), serviceClock.now(), timeZone);
         const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
-        // What is over is kept where it is slow; who is to pay is read each time.
+        // Past figures are cached where they are slow; unpaid renewals are read each time.
         const [unpaid, paid, funnel] = await Promise.all([
           readUnpaid(deps),
           recovered(deps, "month", () => readRecovered(deps)),

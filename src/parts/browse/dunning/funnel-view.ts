@@ -3,7 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { money } from "../../../app/dashboard/elements/money.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
-/** Of the declines of a month, such as `2026-11`. */
+/** The declines of a month, such as `2026-11`. */
 export function renderFunnel({ currencies, figures }: Funnel, month: string, query: URLSearchParams): Html {
   return html`<section class="funnel" aria-labelledby="funnel">
     <h2 id="funnel">What became of the declines of ${month}</h2>

@@ -7,30 +7,30 @@ import { beginningOfDay, localTimeIn } from "../../../platform/local-time.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
 import { type BoardCard, cardOf } from "./board.ts";
 
-/** What the pages need beside the mirror. */
+/** Dependencies of the pages in addition to the mirror. */
 export interface DunningParts {
   settings(): Promise<DunningSettings>;
-  /** What became of the declines of a month, such as `2026-11`; absent without reports. */
+  /** Outcomes of the declines of a month, such as `2026-11`; absent without reports. */
   funnel?(db: Knex, month: string, timeZone: string): Promise<Funnel>;
 }
 
-/** How many renewals the board reads; more is a fault that no board helps with. */
+/** The most renewals that the board reads; more is a fault beyond any board. */
 const mostRenewals = 5_000;
 
 type When = Pick<PageDeps, "db" | "serviceClock" | "timeZone">;
 
-/** What is unpaid now, by what the mirror has. One statement. */
+/** Renewals unpaid now, from the mirror. One statement. */
 export const readUnpaid = ({ db, serviceClock }: Pick<When, "db" | "serviceClock">) =>
   unpaidRenewals(db, { now: serviceClock.now(), limit: mostRenewals + 1 });
 
-/** What was paid after all this month. One statement, which looks at all sales of the month. */
+/** Renewals recovered this month. One statement, which reads all sales of the month. */
 export const readRecovered = ({ db, serviceClock, timeZone }: When) =>
   recoveredRenewals(db, {
     since: beginningOfMonth(serviceClock.now(), timeZone),
     limit: mostRenewals + 1,
   });
 
-/** Cards of these renewals, with who looks after them now. One statement. */
+/** Cards of these renewals, with their assignees. One statement. */
 export async function readCards(
   { db, serviceClock }: Pick<PageDeps, "db" | "serviceClock">,
   settings: DunningSettings,

@@ -17,16 +17,15 @@ import { retryOf, stageNames, todo } from "./board-view.ts";
 
 export interface RenewalPage {
   card: BoardCard;
-  /** What the service did with it: the board, or the end. */
+  /** Its outcome so far: on the board, or ended. */
   state: "in progress" | "recovered" | "lost";
-  /** All that is known of its attempts; null where nothing is. */
+  /** The history of its attempts; null where there is none. */
   history: DeclinedOrder | null;
-  /** Null for whoever may not see who the customer is. */
+  /** Null for a visitor who may not see customers' names. */
   person: (CustomerName & { card: string | null }) | null;
   settings: DunningSettings;
   now: Date;
   timeZone: string;
-  /** The form of the case. */
   caseForm: Html;
 }
 

@@ -5,7 +5,7 @@ import type { Summary } from "../../../app/dashboard/page-group.ts";
 import type { BoardCard } from "./board.ts";
 import { type DunningParts, readCards, readUnpaid } from "./read-board.ts";
 
-/** What home says of dunning: the amount at stake, what the service retries today, and what nobody looks after. */
+/** The home card of dunning: the amount at stake, today's retries, and unassigned renewals. */
 export const dunningSummary = (parts: DunningParts): Summary => ({
   access: "status:read",
   async read(deps) {

@@ -13,17 +13,17 @@ import {
 } from "../../../core/inbox/retention.ts";
 import type { EventSearch } from "../../../core/inbox/search-events.ts";
 
-/** Which events are put back. */
+/** The events to replay. */
 interface Replay {
-  /** Those that somebody named or chose, by their numbers: each has to have its bytes. */
+  /** Chosen or named by number: each must still have its bytes. */
   named: readonly number[];
-  /** What a search found: what has no bytes any more stays as it is. */
+  /** Found by a search: events without bytes stay as they are. */
   found: { filter: EventSearch; seqs: readonly number[] } | null;
 }
 
 interface Replayed {
   seqs: number[];
-  /** How many of what was found stayed as they are. */
+  /** Number of found events that stayed as they are. */
   left: number;
 }
 
@@ -32,7 +32,7 @@ const mostRecorded = 200;
 
 /**
  * Events are applied again. One that was named alone is the subject of its record, `event.replayed`; several are one
- * `events.replayed`. A page is decided on `decidedOnEvents` of those that were chosen, or on `decidedOnFound`.
+ * `events.replayed`. A page's version is `decidedOnEvents` of the chosen ones, or `decidedOnFound`.
  */
 export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" | "run"> = {
   permission: "event:replay",
@@ -73,7 +73,7 @@ function assertAsShown(now: readonly ReplayedEvent[], { named, found }: Replay, 
     throw outdated(named.length === 1 ? `Event ${named[0]}` : "One of these events", now);
   }
   const { filter, seqs } = found;
-  // Somebody else has put them back, or a worker got on, since they were found.
+  // They were replayed by another person, or changed by a worker, since they were found.
   const isOther = filter.state !== undefined && now.some(({ state }) => state !== filter.state);
   if (isOther || seqs.length === 0 || decidedOn !== decidedOnFound(seqs)) {
     throw outdated(`What the filter finds (now ${counted(seqs.length, "event")})`);

@@ -113,7 +113,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   context.stdout.write(`${tableText(columns, rows)}${legend}All events: ${totals.join(", ")}.\n`);
 }
 
-/** What each state means, and what to do. */
+/** The meaning of each state, and the remedy. */
 const stateMeanings: Readonly<Record<EventState, string>> = {
   received: "stored and acknowledged; a worker applies it within moments",
   applied: "it changed the mirror, or ordered a refetch",
@@ -266,13 +266,13 @@ function parseState(text: string): EventState {
   return state;
 }
 
-/** How many of the newest events are read again because they may still match. */
+/** The most events, of the newest, that are read again because they may still match. */
 const maxUndecided = 20_000;
 
 /**
  * Prints the newest events, oldest first, and then each new one, one a line, until the signal. With a state or an
  * object in the filter, an event is printed once a worker has given it that state or found its object, also one that
- * was there before. Waits while the database is unreachable. Nothing is lost meanwhile: the inbox has every event.
+ * was there before. Waits while the database is unreachable, without missing an event: the inbox has them all.
  */
 export async function followEvents(
   output: Pick<CliContext, "stdout" | "stderr">,
@@ -281,7 +281,7 @@ export async function followEvents(
   { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
 ): Promise<void> {
   const arrivals = await watchArrivals(db);
-  // Read before the newest, so that one which a worker completes meanwhile is in one of the two.
+  // Read before the newest, so that an event completed between the two reads is in one of them.
   const open = await listOpenEvents(db, maxUndecided);
   const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));
   const first = newest.toReversed();
@@ -318,7 +318,7 @@ const mayMatchLater = (row: EventRow, filter: EventFilter): boolean =>
 
 /**
  * Whether the mirror holds U+FFFD in place of text of this body, because `jsonb` refuses NUL and lone surrogates. Null
- * if the bytes were pruned. False for a body that is not JSON: nothing of it is in the mirror.
+ * if the bytes were pruned. False for a body that is not JSON: the mirror has no part of it.
  */
 export function hasReplacedText(raw: Buffer | null): boolean | null {
   if (raw === null) return null;

@@ -9,15 +9,14 @@ import { type EventsBySeq, moment, sourceOf } from "./source.ts";
 import { groupWords } from "./words.ts";
 
 export interface BlameSection {
-  /** In the order in which they are shown. */
   fields: readonly FieldBlame[];
   events: EventsBySeq;
   style: ValueStyle;
-  /** What the object is called, in small letters. */
+  /** The object's name in small letters. */
   noun: string;
 }
 
-/** Why each field is as it is: the state that won it, since when, and the states that lost. */
+/** The origin of each field's value: the state that won, since when, and the states that lost. */
 export function renderBlame({ fields, events, style, noun }: BlameSection): Html {
   const { timeZone } = style;
   return html`<section id="blame" class="blame">
@@ -95,7 +94,7 @@ function renderRival(field: string, { state, value, loss }: Rival, of: RivalStyl
   ${moment(state.updatedAt, style.timeZone)}: ${lossSentence(loss, { noun, group: state.group }, style.timeZone)}`;
 }
 
-/** Why a state lost, to be read after a colon. */
+/** The reason why a state lost, worded to follow a colon. */
 export function lossSentence(
   { why, to, isLate }: Loss,
   { noun, group }: { noun: string; group: string },

@@ -5,10 +5,10 @@ import { time } from "../../../app/dashboard/elements/time.ts";
 
 export type FailedEvent = Awaited<ReturnType<typeof failedEventsOf>>[number];
 
-/** So many are named one by one; read one more, to know of others. */
+/** The most that are listed one by one; one more is read to know of others. */
 export const mostFailed = 3;
 
-/** What an object lacks because an event of it could not be applied: one line an event, then where others are. */
+/** The failed events of an object, whose content it lacks: one line an event, then a link to the others. */
 export function failedLines(events: readonly FailedEvent[], id: string, timeZone: string): Html[] {
   const lines = events
     .slice(0, mostFailed)

@@ -5,13 +5,13 @@ import { money } from "../../../app/dashboard/elements/money.ts";
 import { outside } from "../../../app/dashboard/elements/outside.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 
-/** How the values of an object's fields are shown. */
+/** The display of field values. */
 export interface ValueStyle {
   currency: string | null;
   timeZone: string;
-  /** Whether the visitor may see who the object is about. */
+  /** Whether the visitor may see personal data. */
   showsPersons: boolean;
-  /** Whether the visitor may read what people wrote. */
+  /** Whether the visitor may read people's texts. */
   readsTexts: boolean;
 }
 

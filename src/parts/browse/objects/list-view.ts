@@ -31,15 +31,15 @@ export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): H
 
 export interface FoundPage {
   found: PageOf<ListedObject | CardOrder>;
-  /** What was searched; null where it is personal. */
+  /** The searched text; null where it is personal. */
   text: string | null;
-  /** What the form for the older ones sends. */
+  /** The query that the form for older results sends. */
   query: string;
   mayFindPersons: boolean;
   timeZone: string;
 }
 
-/** What a search found: several, or nothing. */
+/** A search's results: several, or none. */
 export function renderFound(page: FoundPage): Html {
   const { found, text, query, timeZone, mayFindPersons } = page;
   return html`${renderSearch({ mayFindPersons })}
@@ -98,14 +98,14 @@ export function renderObjects(
 const whatOf = (resource: string, type: string | null): Html | string =>
   type === null ? (nouns[resource] ?? resource) : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
 
-/** A status in words; nothing where there is none. */
+/** A status in words; empty without one. */
 export function statusBadge(resource: string, status: string | null): Html | string {
   if (status === null) return "";
   const { word, tone } = statusWords(resource, status);
   return state(word, tone);
 }
 
-/** What changed last, to begin with. */
+/** Recent changes, as a start. */
 export function renderRecent(changes: readonly Change[], timeZone: string): Html {
   return table<Change>(
     [

@@ -31,9 +31,9 @@ export interface RelatedList {
 export interface ObjectPage {
   object: KnownObject;
   fields: readonly FieldBlame[];
-  /** Columns that a hand has edited. */
+  /** Manually edited columns. */
   edited: readonly string[];
-  /** Null: the visitor may not know, or there is nobody. */
+  /** Null: hidden from the visitor, or no customer. */
   person: CustomerName | null;
   related: readonly RelatedList[];
   chargebacks: readonly StoredChargeback[];
@@ -43,7 +43,7 @@ export interface ObjectPage {
   style: ValueStyle;
   past: PastChoice;
   blame: BlameSection;
-  /** Null: of the past, which has none of its own. */
+  /** Null for a past state, which has none of its own. */
   timeline: TimelineSection | null;
 }
 
@@ -192,7 +192,7 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
 
 const mostItems = 20;
 
-/** What was ordered: how many of what. */
+/** The ordered items with their quantities. */
 function itemsOf(items: unknown): Html[] {
   if (!Array.isArray(items)) return [];
   return items.flatMap((item: unknown) => {
@@ -277,5 +277,5 @@ export function renderChargeback(chargeback: StoredChargeback, timeZone: string)
   </section>`;
 }
 
-/** A noun for an object's page. */
+/** The title of an object's page. */
 export const titleOf = (resource: string, name: string): string => `${nouns[resource] ?? resource} ${name}`;

@@ -4,13 +4,13 @@ import { type Html, html } from "../../../platform/html.ts";
 import { PageError } from "../../../app/dashboard/route.ts";
 import { moment } from "./source.ts";
 
-/** A moment after which more was known of the object than before; fixed form. */
+/** A moment at which an object's history grew; fixed form. */
 export type Stop = string;
 
 /** States of one transaction are recorded within less, and become known together. */
 const togetherMs = 1_000;
 
-/** The moments at which something was learned of an object, the oldest first. */
+/** The moments at which an object's history grew, the oldest first. */
 export function stopsOf({ states }: Pick<KnownObject, "states">): Stop[] {
   const inOrder = states.toSorted((a, b) => (a.recordedAt < b.recordedAt ? -1 : 1));
   const stops: { at: Stop; fromMs: number }[] = [];
@@ -24,8 +24,8 @@ export function stopsOf({ states }: Pick<KnownObject, "states">): Stop[] {
 }
 
 /**
- * The time that is asked for, fixed form; null for the present. `stop`: the number of a moment, from 1; `as-of`: a time,
- * UTC where it names no zone. Throws `PageError`.
+ * The requested time, fixed form; null for the present. `stop`: the number of a moment, from 1; `as-of`: a time, UTC
+ * where it names no zone. Throws `PageError`.
  */
 export function pastOf(query: URLSearchParams, stops: readonly Stop[]): string | null {
   const stop = query.get("stop");
@@ -94,7 +94,7 @@ export function renderPastChoice({ path, stops, at, timeZone }: PastChoice): Htm
   </section>`;
 }
 
-/** Says that what follows is past. */
+/** The notice that the page shows the past. */
 export const renderPastNotice = (path: string, at: string, timeZone: string): Html =>
   html`<p class="problem past" role="note">
     This is the past: what was known at ${moment(at, timeZone)}. Later states are left out.

@@ -85,14 +85,14 @@ export async function readObjectPage(
 
 type Db = PageDeps["db"];
 
-/** What was known of an object at a time. */
+/** An object as it was known at a time. */
 const knownAt = (object: KnownObject, at: string): KnownObject => ({
   ...object,
   states: object.states.filter(({ recordedAt }) => recordedAt <= at),
   refused: object.refused.filter(({ recordedAt }) => recordedAt <= at),
 });
 
-/** What the books rest on first, then as the object has it. */
+/** Fields that the books depend on first, then the object's order. */
 function inReadingOrder({ resource }: ObjectKey, fields: readonly FieldBlame[]): FieldBlame[] {
   const first = ["status", ...bookedFields(resourceNamed(resource))];
   const placeOf = ({ field }: FieldBlame): number => {
@@ -176,7 +176,7 @@ function together(states: readonly KnownState[], older: readonly KnownState[]): 
   return [...states, ...older.filter((state) => !known.has(keyOf(state)))];
 }
 
-/** One more than a page of each group, so that the last has something to be compared with. */
+/** One more than a page of each group, so that the last has a state to compare with. */
 async function olderStates(
   db: Db,
   object: KnownObject,
@@ -188,8 +188,8 @@ async function olderStates(
 }
 
 /**
- * States of before a time, the newest first, with what each changed against the next lower version of its group. States
- * of one time are on one page, so that a time is enough to go on from.
+ * States from before a time, the newest first, each with its changes against the next lower version of its group.
+ * States of one time are on one page, so that the next page can begin at a time.
  */
 function timelinePage(
   states: readonly KnownState[],

@@ -8,16 +8,16 @@ import {
   findByOrderNumber,
 } from "../../../core/mirror/look-up.ts";
 
-/** What somebody looks for: what they typed is an address, may be a card's end, or is a number or an id. */
+/** A parsed search: the typed text is an address, may be a card's end, or is a number or an id. */
 export interface SearchText {
   text: string;
-  /** With what stands around it: an id may begin or end with such a mark. */
+  /** With the surrounding marks: an id may begin or end with one. */
   typed: string;
   /** A personal search takes person:read and is recorded. */
   personal: "e-mail address" | "last four digits" | null;
 }
 
-/** What a paste brings along on either side: blanks, marks of quotation, the ends of a sentence. */
+/** Characters around a pasted text: blanks, quotation marks, the ends of a sentence. */
 const opening = /[\s"'`“”‘’«»<(]/u;
 const closing = /[\s"'`“”‘’«»>),.;]/u;
 
@@ -44,14 +44,14 @@ export interface SearchOptions {
   limit: number;
 }
 
-/** Without `mayFindPersons`, four digits are an order number only, and an address finds nobody. */
+/** Without `mayFindPersons`, four digits are an order number only, and an address finds no customer. */
 export async function search(
   db: Knex,
   { text, typed, personal }: SearchText,
   { mayFindPersons, after, limit }: SearchOptions,
 ): Promise<(ListedObject | CardOrder)[]> {
   if (typed === "") return [];
-  // Marks alone: nothing else is called so.
+  // Only marks: no other field has such a value.
   if (text === "") return findById(db, typed);
   if (personal === "e-mail address") return mayFindPersons ? findByEmail(db, text, limit) : [];
   const byName =

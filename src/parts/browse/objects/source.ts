@@ -4,10 +4,10 @@ import { type Html, html } from "../../../platform/html.ts";
 import { outside } from "../../../app/dashboard/elements/outside.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 
-/** What the inbox still knows of events, by their numbers. */
+/** The inbox's data about events, by their numbers. */
 export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;
 
-/** Where a state came from, with a link where that has a page. */
+/** The source of a state, with a link where it has a page. */
 export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsBySeq): Html {
   const seq = eventOf(cause);
   if (seq !== null) {

@@ -15,7 +15,7 @@ import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
 /** A state, and what it changed against the one before it. */
 export interface TimelineEntry {
   state: KnownState;
-  /** Whether it is the first that is known of its group. */
+  /** Whether it is the first known one of its group. */
   isFirst: boolean;
   changes: readonly FieldChange[];
   /** Null: it lost no contest. */
@@ -26,7 +26,7 @@ export interface TimelineEntry {
 
 export interface TimelineSection {
   entries: readonly TimelineEntry[];
-  /** What `before` is for older states; null where there are none. */
+  /** The value of `before` for older states; null where there are none. */
   older: string | null;
   refused: readonly { state: RefusedState; loss: Loss }[];
   heals: readonly Heal[];
@@ -37,7 +37,7 @@ export interface TimelineSection {
   query: URLSearchParams;
 }
 
-/** Every state that is known, by its own time, the newest first. */
+/** Every known state by its own time, the newest first. */
 export function renderTimeline(section: TimelineSection): Html {
   const { entries, older, heals, refused, path, query, style } = section;
   const isFirstPage = !query.has("before");
@@ -109,7 +109,7 @@ function renderArrival(entries: readonly TimelineEntry[], section: TimelineSecti
   </li>`;
 }
 
-/** Where one group of fields has changed, the others that came along only have another time. */
+/** Leaves out groups that only got another time together with a group that changed. */
 function worthTelling(entries: readonly TimelineEntry[]): readonly TimelineEntry[] {
   const told = entries.filter(
     ({ changes, loss }) => loss !== null || changes.some(({ field }) => field !== "updated_at"),

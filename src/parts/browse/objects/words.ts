@@ -1,6 +1,6 @@
 import type { Tone } from "../../../app/dashboard/elements/state.ts";
 
-/** What an object is called. */
+/** The nouns for objects. */
 export const nouns: Readonly<Record<string, string>> = {
   order: "Order",
   transaction: "Transaction",
@@ -12,7 +12,7 @@ export const nouns: Readonly<Record<string, string>> = {
 interface StatusWords {
   word: string;
   tone: Tone;
-  /** What somebody may tell the customer, or what comes next. */
+  /** The meaning for the customer, or the next step. */
   means: string;
 }
 
@@ -68,6 +68,6 @@ const groupNames: Readonly<Record<string, string>> = {
   "customer.absence": "no longer known to the service",
 };
 
-/** What a group of fields is, where it is not the object itself; null where it is. */
+/** The words for a group of fields, where it is not the object itself; null where it is. */
 export const groupWords = (group: string): string | null =>
   Object.hasOwn(groupNames, group) ? (groupNames[group] ?? null) : null;

@@ -164,7 +164,10 @@ export async function registerOwnEndpoint(context: CliContext, options: Register
   );
 }
 
-/** What is said of the account's other endpoints. One that an earlier deployment left gets each event, and answers none. */
+/**
+ * The text about the account's other endpoints. One that an earlier deployment left behind gets each event, and never
+ * answers.
+ */
 async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[]> {
   const known = await listKnownEndpoints(tools.db);
   const { endpoints } = await listEndpoints(tools);
@@ -261,7 +264,6 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
   }
 }
 
-/** A test needs no key. */
 interface TestTools extends ReturnType<typeof readingToolsOf> {
   waitSeconds: number;
 }

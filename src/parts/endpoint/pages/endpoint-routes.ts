@@ -49,7 +49,7 @@ const show = (open: OpenTools): Route => ({
   },
 });
 
-/** What the service says now; a text where it does not answer. */
+/** The service's present answer; a text where there is none. */
 async function readSeen(tools: ReadingTools): Promise<Seen | string> {
   try {
     const report = await inspectEndpoint(tools, tools.url);
@@ -125,7 +125,7 @@ const sendTest = (open: OpenTools): Route =>
     }),
   });
 
-/** What the service refuses, and what it does not answer, is said on a page. */
+/** Turns the service's refusals and silence into pages. */
 const withService = <Deps, Input, Done>(act: Act<Deps, Input, Done>): Act<Deps, Input, Done> => ({
   ...act,
   run: (deps, call) =>
@@ -136,7 +136,7 @@ const withService = <Deps, Input, Done>(act: Act<Deps, Input, Done>): Act<Deps, 
     }),
 });
 
-/** Of what is stored here: home does not wait for the service. Three statements. */
+/** Reads only stored data: home does not wait for the service. Three statements. */
 async function readEndpointSummary({ db }: PageDeps): Promise<SummaryCard> {
   const known = await listKnownEndpoints(db);
   const [lost, openCall] = [await findLostSecrets(db), await findOpenCall(db)];

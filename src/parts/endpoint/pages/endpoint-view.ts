@@ -121,7 +121,7 @@ export interface RotationPage {
   timeZone: string;
 }
 
-/** What a rotation does, and the button for it. */
+/** The effect of a rotation, with its button. */
 export function renderRotation({ seen, openCall, timeZone }: RotationPage): Html {
   const { endpoint, secretId } = seen;
   return html`<section class="card">

@@ -7,7 +7,7 @@ import { outside } from "../../../../app/dashboard/elements/outside.ts";
 import { severityState } from "../../../../app/dashboard/elements/state.ts";
 import { table } from "../../../../app/dashboard/elements/table.ts";
 
-/** What people were told, as far as a page needs it. */
+/** An alert as far as a page needs it. */
 export interface ToldAlert {
   id: number;
   rule: string;
@@ -28,7 +28,7 @@ export const objectLink = (resource: string | null, id: string | null): Html | s
     ? "–"
     : html`<a href="${objectPath(resource, id)}">${resource}</a> ${copyableId(id)}`;
 
-/** A table under its heading, or the heading with a word that there is nothing. */
+/** A table under its heading, or the heading with a word for an empty table. */
 const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html): Html =>
   isEmpty
     ? html`<section>
@@ -70,7 +70,7 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
     { caption, empty },
   );
 
-/** Alerts that were told, or would be: those have no pages. */
+/** Alerts that were sent, or would be: the latter have no pages. */
 export const renderAlerts = (alerts: readonly ToldAlert[], list: ListOf & { isPreview?: boolean }): Html =>
   headed(list, alerts.length === 0, () => alertsTable(alerts, list));
 

@@ -11,7 +11,7 @@ interface Shown {
   timeZone: string;
 }
 
-/** What an event changed, state by state. */
+/** The effects of an event, state by state. */
 export function renderEffects(effects: readonly StateEffect[], shown: Shown): Html {
   return html`<section class="stack">
     <h2>What it changed</h2>

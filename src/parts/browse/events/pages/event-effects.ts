@@ -11,12 +11,12 @@ import {
 import { groupNamed } from "../../../../core/mirror/resources.ts";
 import { statesOfEvent } from "../../../../core/worker/event-states.ts";
 
-/** What became of one state that an event shows. */
+/** The outcome of one state that an event shows. */
 export interface StateEffect {
   resource: string;
   id: string;
   group: string;
-  /** The service's time of the state. */
+  /** The state's time at the service. */
   updatedAt: Date;
   /**
    * `changed`: it was the newest. `late`: `against` stood already. `known`: `against` had shown the same. `absent`: the
@@ -24,19 +24,19 @@ export interface StateEffect {
    */
   verdict: "changed" | "late" | "known" | "absent";
   against: HistoryState | null;
-  /** What stands now in its place, if it is another one. */
+  /** The state that replaced it, if any. */
   replacedBy: HistoryState | null;
-  /** Against the state before it. */
+  /** Compared with the state before it. */
   changes: readonly FieldChange[];
   isFirst: boolean;
 }
 
-/** A page shows no more states: an order embeds a transaction for each of its charges. */
+/** The most states on a page: an order embeds a transaction for each of its charges. */
 const mostStates = 40;
 
 /**
- * What an event changed, state by state, and against what it was stale. From its bytes; where they were pruned, from
- * what the history says that it was the first to show. Two statements.
+ * The effects of an event, state by state, with the newer states where it was stale. Reads its bytes; where they were
+ * pruned, the states that the history first saw in it. Two statements.
  */
 export async function readEffects(
   db: Knex,

@@ -10,13 +10,13 @@ export const filterNames = ["state", "type", "object", "id", "from", "until"] as
 
 export interface EventFilter {
   search: EventSearch;
-  /** What the address says that cannot be read, each a sentence. */
+  /** Unreadable parameters, each in a sentence. */
   problems: readonly string[];
 }
 
 const longest = 255;
 
-/** Reads the filters of an address. What cannot be read is said: a list without it would show something else. */
+/** Reads the filters of an address. Unreadable ones are reported: a list without them would show other events. */
 export function readFilter(query: URLSearchParams, timeZone: string): EventFilter {
   const problems: string[] = [];
   const search: EventSearch = {};
@@ -92,7 +92,7 @@ export function listCommand({ state, type, resourceId, eventId }: EventSearch): 
   return tallyhook(`events list${options.join("")}`);
 }
 
-/** What a search asks for, in words; null: everything. */
+/** A search in words; null: everything. */
 export function filterText(search: EventSearch, timeText: (at: Date) => string): string | null {
   const { state, type, resourceId, eventId, receivedFrom, receivedUntil } = search;
   const parts = [

@@ -18,10 +18,10 @@ import { replayRoutes } from "./replay-routes.ts";
 import { readEventSummary } from "./summary.ts";
 
 const pageSize = 50;
-/** A page looks through so many events for what no index finds; the next one goes on from there. */
+/** The most events that a page reads for conditions without an index; the next page continues from there. */
 const lookThrough = 10_000;
 
-/** What the service announced, and what became of it. */
+/** The service's events and their outcomes. */
 export const eventPages = (tools: EventTools): PageGroup => ({
   place: { path: "/events", name: "Events", access: "status:read" },
   routes: [list, show(tools), ...replayRoutes(tools)],
@@ -97,7 +97,7 @@ const show = (tools: EventTools): Route => ({
   },
 });
 
-/** Of the first time that it was applied and of the last: a replay has transactions of its own. */
+/** The times at which it was first and last applied: a replay has transactions of its own. */
 const appliedAt = ({ objectKnownAt, settledAt }: EventWork): Date[] =>
   [objectKnownAt, settledAt].filter(
     (at, n, all): at is Date => at !== null && (n === 0 || at.getTime() !== all[0]?.getTime()),

@@ -7,7 +7,7 @@ import type { PreviewResult } from "../../../../core/worker/preview-event.ts";
 import { pageErrorOf } from "../../../../app/dashboard/act-route.ts";
 import type { ToldAlert } from "./consequences.ts";
 
-/** What a replay would have told. */
+/** The alerts that a replay would send. */
 export interface ToldByPreview {
   changes: readonly Change[];
   /** Null: this deployment has no alerts. */
@@ -16,7 +16,7 @@ export interface ToldByPreview {
 
 export interface EventTools {
   places: Readonly<EnvelopePaths>;
-  /** What a transaction that began at a time told of an event; null: this deployment has no alerts. */
+  /** The alerts of an event from a transaction that began at a time; null: this deployment has no alerts. */
   alertsAt:
     ((db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }) => Promise<readonly ToldAlert[]>) | null;
   preview(db: Knex, seq: number): Promise<PreviewResult<ToldByPreview>>;

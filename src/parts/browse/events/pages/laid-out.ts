@@ -7,8 +7,8 @@ const mostCharacters = 1_000_000;
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * JSON with each value on a line of its own. Numbers stay as they are written, since reading them might change them; so
- * does what is no JSON. One pass over the text: whoever sends an event decides how many values it has.
+ * JSON with each value on a line of its own. Numbers keep their spelling, since parsing might change them; so does a
+ * text that is no JSON. One pass over the text: an event's sender decides how many values it has.
  */
 export function laidOut(text: string): string {
   if (!isJson(text)) return text;

@@ -16,7 +16,7 @@ export interface EventsPage {
   events: PageOf<EventRow>;
   query: URLSearchParams;
   problems: readonly string[];
-  /** The event at which the search stopped, since it had looked through as many as a page may; null: at the end. */
+  /** The event at which the search stopped, having read as many as a page may; null: at the end. */
   stop: EventRow | null;
   mayReplay: boolean;
   timeZone: string;

@@ -1,6 +1,6 @@
 import { tallyhook } from "../../../../platform/command-line.ts";
 
-/** What the classes of the database's error codes mean to whoever mends the cause. */
+/** The meaning of the database's error classes for the person who fixes the cause. */
 const meanings: Readonly<Record<string, string>> = {
   "22": "A value in it does not fit the mirror's column.",
   "23": "A rule of the mirror's tables refused it: a constraint, or a trigger that somebody added.",
@@ -10,8 +10,8 @@ const meanings: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a reason says in words, where it is an error of the database; null otherwise. What the database itself said may
- * quote somebody's data, so that it is kept nowhere.
+ * A reason in words, where it is an error of the database; null otherwise. The database's own message may quote
+ * personal data, so it is not stored.
  */
 export function reasonInWords(reason: string | null): string | null {
   const [, kind = ""] = /database error ([0-9A-Z]{2})[0-9A-Z]{3}/.exec(reason ?? "") ?? [];

@@ -15,7 +15,7 @@ import { filterNames, filterText, listCommand, readFilter } from "./event-filter
 import { type EventTools, requireEvent } from "./event-tools.ts";
 import { renderEventNow, renderFoundConfirm, renderPreview, renderSelection } from "./replay-views.ts";
 
-/** How events are put back: one after a preview, those that somebody chose, and all that a filter finds. */
+/** Replays: one event after a preview, chosen events, and all that a filter finds. */
 export const replayRoutes = (tools: EventTools): Route[] => [preview(tools), replayOne, confirm, replayMany];
 
 const preview = (tools: EventTools): Route => ({
@@ -76,7 +76,7 @@ async function putBack(
   });
 }
 
-/** As many as a page shows, and some more. */
+/** As many as a page shows, with a reserve. */
 const mostChosen = 200;
 
 const confirm: Route = {
@@ -115,7 +115,7 @@ const confirm: Route = {
   },
 };
 
-/** A confirmation that is older says nothing of what the filter finds now. */
+/** An older confirmation no longer describes the filter's results. */
 const confirmedWithinMs = 10 * 60_000;
 
 const replayMany: Route = {
@@ -171,7 +171,7 @@ async function chosenEvents(db: Parameters<typeof listEventsOf>[0], given: reado
   throw new PageError(404, "One of these events is not there any more. Look at the list again.");
 }
 
-/** Throws `PageError` for one that cannot be read, and for none: that would be every event ever. */
+/** Throws `PageError` for an unreadable filter, and for an empty one: that would be every event ever. */
 function requireFilter(given: URLSearchParams, timeZone: string): EventSearch {
   const { search, problems } = readFilter(given, timeZone);
   if (problems.length > 0) throw new PageError(400, problems.join(" "));

@@ -24,7 +24,7 @@ export interface PreviewPage {
   timeZone: string;
 }
 
-/** What a replay would do, and the button that does it. */
+/** The preview of a replay, with its button. */
 export function renderPreview(page: PreviewPage): Html {
   const { event, version, result } = page;
   return html`<p class="lead">
@@ -133,7 +133,7 @@ function renderApplied(
     </section>`;
 }
 
-/** How events are now, for somebody who decided on an earlier state. */
+/** The present state of events, for a person who decided on an earlier one. */
 export const renderEventNow = (events: readonly ReplayedEvent[], timeZone: string): Html =>
   html`<ul>
       ${events
@@ -150,13 +150,13 @@ export const renderEventNow = (events: readonly ReplayedEvent[], timeZone: strin
 
 export interface SelectionPage {
   events: readonly EventRow[];
-  /** How many of the chosen ones have no bytes any more. */
+  /** Number of chosen events without bytes. */
   left: number;
   version: string;
   timeZone: string;
 }
 
-/** Events that somebody chose, before they are put back. */
+/** Chosen events before their replay. */
 export function renderSelection({ events, left, version, timeZone }: SelectionPage): Html {
   return html`<p class="lead">
       A worker applies them again within seconds. What the mirror knows already changes nothing.
@@ -199,12 +199,12 @@ export interface FoundPage {
   found: Replayable;
   states: readonly { state: EventRow["state"]; n: number }[];
   filter: string;
-  /** The filter, for the form. */
+  /** The form's fields for the filter. */
   fields: readonly { name: string; value: string }[];
   askedAt: Date;
 }
 
-/** What a filter finds, before all of it is put back. */
+/** A filter's results before their replay. */
 export function renderFoundConfirm({ found, states, filter, fields, askedAt }: FoundPage): Html {
   const { seqs, isMore } = found;
   const back = html`<a

@@ -6,7 +6,7 @@ import type { SummaryCard } from "../../../../app/dashboard/page-group.ts";
 import type { PageDeps } from "../../../../app/dashboard/route.ts";
 
 const dayMs = 86_400_000;
-/** A worker takes seconds. */
+/** A worker needs seconds. */
 const lateAfterMs = 60_000;
 
 /** The receivers and the inbox at a glance. Three statements. */
