@@ -24,13 +24,13 @@ export interface SandboxOptions {
   /** 0 picks a free port. */
   port: number;
   host?: string;
-  /** Host names that the sandbox answers to, besides those of loopback and `host`. */
+  /** Host names that the sandbox answers to in addition to loopback and `host`. */
   allowHosts?: readonly string[];
   /** The same seed and the same calls give the same ids, amounts and events. */
   seed?: number | string;
   log: Log;
   wallClock?: Clock;
-  /** The file that keeps the state across restarts. Without it, nothing is kept. */
+  /** The file that keeps the state across restarts. Without it, the state is lost. */
   stateFile?: string;
 }
 
@@ -141,7 +141,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   };
 }
 
-/** How long the sandbox was stopped. A running clock catches up by that; a manual clock has not moved: 0. */
+/** How long the sandbox was stopped. A running clock catches up by this time; a manual clock has not moved: 0. */
 function timeStopped({ clock }: StateDump, wallClock: Clock): number {
   if (clock.mode === "manual") return 0;
   return Math.max(0, wallClock.now().getTime() - clock.wall_ms);

@@ -89,7 +89,7 @@ function hostname(text: string): string {
   throw new UsageError(`--allow-host must be a host name without scheme and port, not ${JSON.stringify(text)}.`);
 }
 
-/** What a person needs first: the address, the keys, and one line for each first step. */
+/** A newcomer's first lines: the address, the keys, and one line for each first step. */
 function welcome(url: string, stateFile: string | undefined): string {
   const json = "-H 'content-type: application/json'";
   const api = `-H 'authorization: Bearer ${testKey}' ${json}`;

@@ -1,9 +1,9 @@
 import type { ChangeKind } from "../../../core/mirror/changes/kinds.ts";
 import type { Deed, Shop } from "./trigger-shop.ts";
 
-/** How the sandbox is brought to make a change of a kind. */
+/** A way to make the sandbox produce a change of a kind. */
 export interface Scenario {
-  /** For the help. */
+  /** Shown in help. */
   does: string;
   /** The last step is the one that makes the change. */
   run(stage: Stage): Promise<unknown>;
@@ -14,8 +14,8 @@ export interface Stage {
   /** Minor units of a partial refund. */
   amount: number | undefined;
   /**
-   * Does something and waits until the feed has its change. Each step waits, since the mirror may apply events together:
-   * of states that follow each other at once only the last is a change.
+   * Runs a step and waits until the feed has its change. Each step waits, since the mirror may apply events together:
+   * of states in quick succession only the last is a change.
    */
   step<D extends Deed>(kind: ChangeKind, run: () => Promise<D>): Promise<D>;
   /** Redacts a customer of this stage, here and not at the sandbox. */

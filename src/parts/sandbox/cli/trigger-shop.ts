@@ -17,9 +17,9 @@ import type { SandboxCalls } from "./demo/sandbox-calls.ts";
 
 /** Something that was done at the sandbox. */
 export interface Deed {
-  /** Of the object that it was done to. */
+  /** The id of the changed object. */
   id: string;
-  /** What was done, with its ids, for a person. */
+  /** The deed with its ids, for a person. */
   says: string;
 }
 
@@ -45,7 +45,7 @@ const address = {
   country: "US",
 };
 
-/** What a client of the service, its portal and the banks do, at the sandbox. Each customer, order, … is a new one. */
+/** Deeds of a client of the service, its portal and the banks, at the sandbox. Each uses a new customer, order, …. */
 export function createShop({ client, control, signal, warn }: Tools) {
   async function send<E extends WriteEndpoint>(endpoint: E, call: WriteCall<E>): Promise<z.output<E["answer"]>> {
     const options: WriteOptions = { idempotencyKey: randomUUID(), signal };
@@ -111,7 +111,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
         plan_id: planId,
         payment_method_id: cardId,
         billing_cycle: day.cycle,
-        // Bounded, so that it is not billed for ever when the clock is moved again.
+        // Bounded, so that it is not billed endlessly when the clock is moved again.
         billing_cycles: cycles,
       },
     });
@@ -129,7 +129,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
     return { id, says: `changed the address of subscription ${id}` };
   }
 
-  /** What the merchant does in the portal, for which the API has no call: the next event shows it. */
+  /** Changes that a merchant makes in the portal, for which the API has no call: the next event shows them. */
   async function changeInPortal(id: string, set: Readonly<Record<string, string>>, says: string): Promise<Deed> {
     await control("POST", "/silent", { resource: "subscriptions", id, set });
     await changeAddress(id);
@@ -158,7 +158,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
       return { id, says: `retried order ${id}: ${paidOrNot(made)}` };
     },
 
-    /** What banks and portals do to an order; the API has no call for it. */
+    /** Changes of an order by banks and portals; the API has no call for them. */
     async moveOrder(
       id: string,
       move: "chargeback" | "chargeback_accept" | "chargeback_dismiss" | "void",

@@ -78,7 +78,7 @@ async function trigger(context: CliContext, kind: ChangeKind, { amount, json }: 
   context.stdout.write(`${JSON.stringify({ kind, steps: told })}\n`);
 }
 
-/** A step of a scenario, and the change by which the feed told it. */
+/** A step of a scenario, and its change in the feed. */
 export interface ToldStep {
   did: string;
   change: Change;
@@ -91,14 +91,14 @@ interface Run {
   say(text: string): void;
   /** Announces what will be done to the whole sandbox. */
   warn(text: string): void;
-  /** How long a change may take from the sandbox's answer on. */
+  /** How long a change may take after the sandbox's answer. */
   limitSeconds?: number;
 }
 
 /**
- * Plays a scenario at the sandbox of the settings, and waits after each step until the feed tells of it. Receiver and
- * worker must run. Throws `UsageError` if the settings name another service, and `UnreachableError` if the sandbox does
- * not answer or a change does not come.
+ * Plays a scenario at the sandbox of the settings, and waits after each step until the feed has its change. Receiver
+ * and worker must run. Throws `UsageError` if the settings name another service, and `UnreachableError` if the sandbox
+ * does not answer or a change does not come.
  */
 export async function runScenario(
   runtime: Runtime,
@@ -138,7 +138,7 @@ export async function runScenario(
   return steps;
 }
 
-/** For commands that do harm: never at a service that may be real. Throws `UsageError`. */
+/** Refuses harmful commands at a service that may be real. Throws `UsageError`. */
 export function assertSandbox({ service }: Pick<Config, "service">, command: string, does: string): void {
   if (service.kind === "sandbox") return;
   throw new UsageError(
@@ -194,7 +194,7 @@ async function untilTold(
   }
 }
 
-/** For a person: where on the way to the feed the change may be held up. */
+/** For a person: the place on the way to the feed where the change may be stuck. */
 async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<string> {
   const { endpoints } = await control<{ endpoints: unknown[] }>("GET", "");
   if (endpoints.length === 0) {

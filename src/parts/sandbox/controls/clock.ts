@@ -68,7 +68,7 @@ const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> =
     runFor(space, "active", ({ next_billing_date }) => isDue(next_billing_date, nowIso), billIfDue),
   dunning: (space, nowIso) =>
     runFor(space, "past_due", ({ next_retry_at }) => isDue(next_retry_at, nowIso), retryIfDue),
-  // Only live sales wait for it, and only if `live_settlement_days` is set: test sales are confirmed at once.
+  // Only live sales wait for it, and only if `live_settlement_days` is set: test sales are confirmed immediately.
   settlement: (space) =>
     [...space.transactions.inGroup("status", "pending"), ...space.transactions.inGroup("status", "in_progress")].filter(
       ({ id }) => settleIfDue(space, id),

@@ -11,7 +11,7 @@ import type { Merchant, State } from "../engine/state.ts";
 import { isLoopbackHost } from "../../../platform/http/loopback.ts";
 import { readJsonObject, validate } from "../http/read-request.ts";
 
-/** What controls act on. */
+/** Dependencies of the controls. */
 export interface ControlDeps {
   log: Log;
   wallClock: Clock;
@@ -73,14 +73,14 @@ export const seed = z.union([z.int(), z.string().max(200)]).transform(String);
 export const mode = z.enum(["test", "live"]).default("test");
 export const modeQuery = z.object({ mode });
 
-/** How many of the latest entries a log shows. */
+/** The number of latest entries that a log shows. */
 export const latest = z
   .string()
   .regex(/^\d{1,6}$/)
   .transform(Number)
   .default(1000);
 
-/** Where a control acts: by default the first merchant's test environment. */
+/** The environment of a control: by default the first merchant's test environment. */
 export const place = { merchant: z.string().max(100).default(firstMerchant), mode };
 
 export function merchantNamed(state: Pick<State, "merchants">, id: string): Merchant {

@@ -85,7 +85,7 @@ function changeSilently(
   return changed;
 }
 
-/** What a subscription shows of the plan that it is moved to. */
+/** A subscription's fields from the plan that it is moved to. */
 function planShown(
   space: Space,
   { plan_id }: Readonly<Record<string, unknown>>,

@@ -44,8 +44,8 @@ const page = `<!doctype html>
 `;
 
 /**
- * Makes "Try it out" work at once: it uses the key that always exists, and replaces the shown idempotency key with a
- * fresh one for each call.
+ * Makes "Try it out" work without set-up: it uses the key that always exists, and replaces the shown idempotency key
+ * with a fresh one for each call.
  */
 const startScript = `const ui = SwaggerUIBundle({
   url: "/openapi.json",

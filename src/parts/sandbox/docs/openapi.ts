@@ -237,9 +237,7 @@ const eventObjects: Readonly<Record<string, z.ZodType>> = {
   webhook_endpoint: webhookEndpointSchema,
 };
 
-/**
- * What the sandbox sends to webhook endpoints. The interface shows only the names; envelope and signature are assumed.
- */
+/** The sandbox's webhooks. The interface shows only the names; envelope and signature are assumed. */
 function webhooks(): NonNullable<ZodOpenApiObject["webhooks"]> {
   const chargebacks = Object.values(defaultSettings().chargeback_events);
   const types = [...knownEventTypes, ...chargebacks, "webhook_endpoint.test"].sort();

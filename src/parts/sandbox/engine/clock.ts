@@ -8,9 +8,7 @@ export interface Job {
   kind: "billing" | "dunning" | "completion" | "chargeback" | "settlement" | "delivery";
   merchant: string;
   mode: Mode;
-  /**
-   * The object it is about. The job reads the object's state when it runs, and does nothing if it no longer applies.
-   */
+  /** The job's object. The job reads the object's state when it runs, and does nothing if it no longer applies. */
   id: string;
 }
 
@@ -62,7 +60,7 @@ export interface SandboxClockDeps {
 
 /** The longest delay that `setTimeout` takes. */
 const longestTimerMs = 2 ** 31 - 1;
-/** How many jobs `advance`, `setNow` and `catchUp` run before the rest of the process gets a turn. */
+/** The number of jobs that `advance`, `setNow` and `catchUp` run before the rest of the process gets a turn. */
 const jobsPerTurn = 200;
 
 interface QueuedJob extends Job {
@@ -73,7 +71,7 @@ export function createSandboxClock(deps: SandboxClockDeps): SandboxClock {
   const isSooner = (a: QueuedJob, b: QueuedJob) => a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
   const jobs = createHeap<QueuedJob>(isSooner);
   // Deliveries have a queue of their own. Attempts do not affect the state, and generated traffic that covers months in
-  // a second must not use up the retries of a receiver that was away for a moment.
+  // a second must not use up the retries of a receiver that was briefly away.
   const deliveries = createHeap<QueuedJob>(isSooner);
   let nextSeq = 0;
   let offsetMs = 0;
@@ -152,7 +150,9 @@ export function createSandboxClock(deps: SandboxClockDeps): SandboxClock {
     return result;
   }
 
-  /** Moves the clock to `targetMs` and runs every job on the way at its own time. The clock is stopped meanwhile. */
+  /**
+   * Moves the clock to `targetMs` and runs every job on the way at its own time. The clock is stopped during the jump.
+   */
   async function jumpTo(targetMs: number): Promise<void> {
     fixedMs = Math.min(nowMs(), targetMs);
     jumpedToMs = targetMs;

@@ -5,7 +5,7 @@ import { type WebhookEndpointRecord, webhookEndpointBody } from "../resources/we
 import type { Mode } from "./keys.ts";
 
 /**
- * What an event is about: a snapshot, since records are never changed in place. `extra` holds fields that only the
+ * The object of an event: a snapshot, since records are never changed in place. `extra` holds fields that only the
  * event has.
  */
 export type EventSubject =
@@ -62,7 +62,7 @@ export interface EventLogDump {
   latest: EventRecord[];
 }
 
-/** How many entries of the event and delivery logs survive a restart. */
+/** The number of entries of the event and delivery logs that survive a restart. */
 export const dumpedLogEntries = 1000;
 
 const keptEvents = 50_000;
@@ -82,7 +82,7 @@ export function createEventLog(): EventLog {
 
 /** The last `capacity` entries of a stream. */
 export interface Ring<T> {
-  /** How many entries were ever pushed. */
+  /** The number of entries ever pushed. */
   readonly total: number;
   push(entry: T): void;
   /** Oldest first. */
@@ -146,7 +146,7 @@ function objectOf(subject: EventSubject, nowIso: string): Record<string, unknown
   }
 }
 
-/** Optional wherever they occur. The fault leaves out the first one present. */
+/** Optional in every object. The fault leaves out the first one present. */
 const optionalFields = ["metadata", "shipping_address", "description"] as const;
 
 function flawed(object: Record<string, unknown>, flaw: EventFlaw): Record<string, unknown> {

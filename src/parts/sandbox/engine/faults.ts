@@ -47,8 +47,8 @@ export const faultsSchema = z.strictObject({
       /** Held back until later deliveries of the endpoint were answered, or for `max_ms`. */
       reorder: fault({ max_ms: faultTiming(250) }),
       /**
-       * Altered after signing. `soon`: a good copy follows at once; `schedule`: a good copy follows by the retry
-       * schedule; `never`: none follows.
+       * Altered after signing. `soon`: a good copy follows soon; `schedule`: a good copy follows by the retry schedule;
+       * `never`: none follows.
        */
       corrupt: fault({ retry: z.enum(["soon", "schedule", "never"]).default("soon") }),
       /** An additional event of an unknown type, about the same object. */
@@ -181,7 +181,7 @@ export function drawApiFaults(random: Random, { api }: Faults): ApiFaultPlan {
   return { slowMs: isSlow ? slowMs : 0, before, after: cutAfter ? { kind: "cut" } : null };
 }
 
-/** The forced answer for an endpoint, whose remaining times are reduced by one. Null when none matches. */
+/** The forced answer for an endpoint, whose remaining count is reduced by one. Null when none matches. */
 export function takeForced(faults: Faults, { method, path }: Pick<Endpoint, "method" | "path">): ForcedAnswer | null {
   const { force } = faults.api;
   const fitting = force.find(

@@ -67,7 +67,6 @@ function canonicalJson(value: unknown): string {
   return `{${members.join(",")}}`;
 }
 
-/** How long the service remembers a key. */
 const lifetimeMs = 24 * 60 * 60 * 1000;
 
 export type IdempotencyLookup =

@@ -22,8 +22,8 @@ export interface IdsMark {
 }
 
 /**
- * One seeded stream for what calls create. Deliveries, faults and traffic draw from their own streams, so that their
- * timing cannot change an id.
+ * One seeded stream for objects that calls create. Deliveries, faults and traffic draw from their own streams, so that
+ * their timing cannot change an id.
  */
 export function createIds(seed: string): Ids {
   const random = seededRandom(`${seed}/ids`);

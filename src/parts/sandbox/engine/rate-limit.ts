@@ -15,7 +15,8 @@ export function rateCategory({ method, path }: Pick<Endpoint, "method" | "path">
 
 /**
  * Counts a request against the limit of its category and that of its merchant. Returns the `RateLimit-*` headers of the
- * limit with less left. Throws a 429 with `Retry-After` when one is used up; such a request counts against neither.
+ * limit with less remaining. Throws a 429 with `Retry-After` when one is used up; such a request counts against
+ * neither.
  */
 export function countRequest(
   windows: RateWindows,
@@ -75,7 +76,7 @@ export function retryAfter(atMs: number, nowMs: number, format: Limits["retry_af
   return new Date(Math.ceil(atMs / 1000) * 1000).toUTCString();
 }
 
-/** How many requests were made in the current window. */
+/** The number of requests in the current window. */
 export interface RateWindow {
   count: number;
   /** Milliseconds of the sandbox's clock. */

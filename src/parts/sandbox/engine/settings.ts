@@ -18,13 +18,13 @@ const rateLimits = z
   })
   .prefault({});
 
-/** How the sandbox behaves where the interface leaves something open. The names are those of `/_sandbox/switches`. */
+/** Choices where the interface leaves the behaviour open. The names are those of `/_sandbox/switches`. */
 export const settingsSchema = z.strictObject({
   /** Whether webhook endpoints may use http: on loopback only, anywhere, or nowhere. */
   allow_http_endpoints: z.union([z.literal("loopback"), z.boolean()]).default("loopback"),
   /** Whether two changes of an object within one millisecond get the same `updated_at`. */
   same_millisecond_ties: z.boolean().default(false),
-  /** What `order.created` shows: the order before the gateway answered, or after. */
+  /** The content of `order.created`: the order before the gateway answered, or after. */
   order_created_snapshot: z.enum(["pending", "final"]).default("pending"),
   /** Whether to send events for changes of a subscription's status for which the interface names none. */
   subscription_status_events: z.boolean().default(false),
@@ -53,14 +53,14 @@ export const settingsSchema = z.strictObject({
   signature_scheme: z.enum(signatureSchemeNames).default("svc"),
   /** False: the merchant has no gateway, so that no card can be charged or vaulted. */
   gateway_configured: z.boolean().default(true),
-  /** Wall time that the gateway takes to charge a new order, in milliseconds. The order is pending meanwhile. */
+  /** Wall time that the gateway takes to charge a new order, in milliseconds. The order is pending during that time. */
   gateway_delay_ms: z.int().min(0).max(60_000).default(0),
   /**
    * The gateway does not answer the charge of a new order. The order stays pending; a repeat with the same idempotency
    * key completes it once the gateway answers again.
    */
   gateway_times_out: z.boolean().default(false),
-  /** Business days until sales with a live key are confirmed; 0 is at once, as with a test key. */
+  /** Business days until sales with a live key are confirmed; 0: immediately, as with a test key. */
   live_settlement_days: z.int().min(0).max(3).default(0),
   /** The vault refuses to release a card. */
   gateway_keeps_cards: z.boolean().default(false),
@@ -69,7 +69,7 @@ export const settingsSchema = z.strictObject({
   /** Every charge of a stored card is declined with a demand to capture the card again. */
   card_replacement_required: z.boolean().default(false),
   rate_limits: rateLimits,
-  /** Deliveries in progress at once, per endpoint. */
+  /** The most concurrent deliveries to one endpoint. */
   delivery_concurrency: z.int().min(1).max(256).default(32),
 });
 

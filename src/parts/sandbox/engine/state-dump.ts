@@ -79,8 +79,8 @@ function dumpImage({ bytes, ...image }: ProductImageRecord): Json {
 }
 
 /**
- * The content of one environment, as values that are turned into text later. Records do not change meanwhile; what does
- * change (how often a card was used) is copied here.
+ * The content of one environment, as values that are turned into text later. Records do not change until then; values
+ * that do (how often a card was used) are copied here.
  */
 function dumpSpace(space: Space): Json {
   const tables = tablesOf(space).map(([name, table]): [string, Json] => {

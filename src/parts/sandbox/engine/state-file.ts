@@ -124,12 +124,13 @@ export interface StateFile {
 }
 
 /**
- * Keeps a state on disk: the whole state, at most once a second, when something changed. It is written beside the file,
- * synced and renamed over it, so that the file always holds one moment's state, even after `kill -9` or a power cut.
+ * Keeps a state on disk: the whole state, at most once a second, when something changed. It is written to a second
+ * file, synced and renamed over it, so that the file always holds one moment's state, even after `kill -9` or a power
+ * cut.
  */
 export function keepStateFile(deps: { path: string; log: Log; wallClock: Clock; state: () => State }): StateFile {
   const { path, log, wallClock, state } = deps;
-  /** Revisions tell the changes of one state apart. Another state, as after a reset, counts from the start. */
+  /** A revision identifies a change of one state. Another state, as after a reset, counts from the start. */
   let written: { state: State; revision: string } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;

@@ -34,7 +34,7 @@ interface Chance {
 export interface State {
   readonly seed: string;
   readonly time: SandboxClock;
-  /** By id. No merchant sees anything of another. */
+  /** By id. A merchant sees no data of another. */
   readonly merchants: Map<string, Merchant>;
   /** The spaces of the merchant that exists from the start. */
   readonly spaces: Merchant["spaces"];
@@ -50,9 +50,9 @@ export interface State {
   setFaults(faults: Faults): void;
   /** The random streams for faults and delivery ids. */
   readonly chance: Chance;
-  /** While true, changes within one millisecond may tie, as the setting `same_millisecond_ties` says. */
+  /** While true, changes within one millisecond may tie, if the setting `same_millisecond_ties` allows it. */
   mayTie: boolean;
-  /** Sends an event of the given type to one endpoint, whatever it subscribed to. */
+  /** Sends an event of the given type to one endpoint, regardless of its subscriptions. */
   sendTest(space: Space, endpointId: string, type: string): EventRecord;
   /** Call it for each request that may change something. */
   noteRequest(): void;
@@ -241,7 +241,7 @@ function runJob(space: Space, kind: Exclude<Job["kind"], "delivery">, id: string
 }
 
 /**
- * Opens the chargeback that test card 4000000000000259 causes, unless the order was voided or fully refunded meanwhile.
+ * Opens the chargeback that test card 4000000000000259 causes, unless the order was voided or fully refunded before.
  */
 function chargeBackIfCaptured(space: Space, orderId: string): void {
   const order = space.orders.get(orderId);

@@ -13,7 +13,7 @@ export interface AppDeps {
   isOwnHost: IsOwnHost;
   state: () => State;
   api: Router;
-  /** What the sandbox serves outside of `/v1`: gateway, capture, images, documentation. */
+  /** The sandbox's routes outside of `/v1`: gateway, capture, images, documentation. */
   beside: readonly Router[];
   controls: Router;
 }
@@ -74,7 +74,7 @@ async function dropRest({ req, res }: Context): Promise<void> {
   await finished(req, { signal: AbortSignal.timeout(dropWithinMs) }).catch(() => {});
 }
 
-/** Sends a damaged answer: nothing at all, or a proxy's page. */
+/** Sends a damaged answer: none at all, or a proxy's page. */
 function spoil(ctx: Context, kind: SpoiledAnswer["kind"]): void {
   if (kind === "html") {
     ctx.status = 502;

@@ -16,8 +16,8 @@ import { readJsonObject, readUpload, validate } from "./read-request.ts";
 type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null };
 
 /**
- * The work of an endpoint, given the space of the key and the request; `state` is for what lies beyond the space. The
- * clock stands still meanwhile, unless the work waits for the gateway (setting `gateway_delay_ms`).
+ * The work of an endpoint, given the space of the key and the request; `state` is for data beyond the space. The clock
+ * stands still during the work, unless the work waits for the gateway (setting `gateway_delay_ms`).
  */
 export type Handler<E extends Endpoint> = (space: Space, request: Request<E>, state: State) => Answer | Promise<Answer>;
 
@@ -60,7 +60,7 @@ async function serve(state: State, endpoint: Endpoint, handle: Handler<Endpoint>
   assertPermission(key, endpoint.permission);
   const space = state.merchants.get(key.merchant)?.spaces[key.mode];
   if (space === undefined) throw new Error(`no merchant ${key.merchant}`);
-  // The sandbox has one form of its resources. The version is checked and echoed, and changes nothing else.
+  // The sandbox has one form of its resources. The version is checked and echoed, and has no other effect.
   ctx.set("SVC-Version", effectiveVersion(space, ctx.get("SVC-Version")));
   const idempotency = idempotencyKey(headerOf(ctx, "x-svc-idempotency-key"), endpoint.idempotency);
   const sent = await bodyOfRequest(endpoint, ctx);
@@ -104,7 +104,7 @@ function assertPermission(key: ApiKey, permission: Permission): void {
 
 const keyShape = /^svc_(test|live)_sk_[A-Za-z0-9_-]+$/;
 
-/** The API key of a request. Throws an API error that says what is wrong with it. */
+/** The API key of a request. Throws an API error that names the fault. */
 function authenticate(
   keys: ReadonlyMap<string, ApiKey>,
   request: { authorization: string | undefined; remoteAddress: string; nowMs: number },

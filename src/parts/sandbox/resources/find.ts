@@ -50,7 +50,7 @@ export function find<N extends TableName>(
   throw new ApiError("environment_mismatch", `The ${nouns[table]} belongs to the other environment.`, param);
 }
 
-/** Who pays, and with which card: the checks that orders and subscriptions share. */
+/** The customer and the card: the checks that orders and subscriptions share. */
 export function chargeParties(
   state: State,
   space: Space,

@@ -16,7 +16,7 @@ export interface TrafficOptions {
   seed: string;
   /** How much sandbox time the traffic covers. */
   days: number;
-  /** Whether the traffic ends now instead of beginning now. Only for a sandbox in which nothing has happened yet. */
+  /** Whether the traffic ends now instead of beginning now. Only for a sandbox without any activity. */
   past: boolean;
   tieRate: number;
 }
@@ -32,8 +32,8 @@ const ordersPerCustomer = 3;
 /**
  * Generates a merchant's traffic: orders, subscriptions with their renewals and dunning, coupons, refunds, retries,
  * chargebacks, edits and deletions. The clock is stopped and moved through `days` of sandbox time, so that the same
- * seed after the same calls gives the same ids, amounts and events, whatever the speed of this machine. Resolves when
- * all is generated; deliveries may still be in progress.
+ * seed after the same calls gives the same ids, amounts and events at any speed of this machine. Resolves when all is
+ * generated; deliveries may still be in progress.
  */
 export async function generateTraffic(state: State, space: Space, wish: TrafficOptions): Promise<TrafficResult> {
   if (wish.past) beginEarlier(state, space, wish.days);

@@ -173,10 +173,7 @@ const promos: readonly PromoTerms[] = [
   { name: "FRIENDS-EU", amount: 150, minimum_amount: 800, currency: "eur", duration: "forever" },
 ];
 
-/**
- * Coupons that some of the traffic redeems. They draw from a stream of their own, so that they change prices and
- * nothing else.
- */
+/** Coupons that some of the traffic redeems. They draw from a stream of their own, so that they change only prices. */
 export interface Campaigns {
   /** Null when the purchase has no code, or one that does not apply. */
   forItems(customerId: string, items: readonly PricedItem[], currency: string): CouponQuote | null;

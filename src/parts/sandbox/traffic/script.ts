@@ -3,7 +3,7 @@ import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import { createHeap } from "../engine/heap.ts";
 
-/** What generated traffic acts with. */
+/** The tools of generated traffic. */
 export interface TrafficContext {
   readonly space: Space;
   readonly random: Random;
@@ -31,7 +31,7 @@ export interface TrafficCounts {
   customer_edits: number;
   customer_deletions: number;
   redemptions: number;
-  /** Steps that the service refused, such as the refund of an order that was charged back meanwhile. */
+  /** Steps that the service refused, such as the refund of an order that was charged back before. */
   refused: number;
 }
 

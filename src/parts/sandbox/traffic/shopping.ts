@@ -29,7 +29,7 @@ const decliningCards = [
 const retryRate = 0.5;
 const voidRate = 0.01;
 
-/** How many orders of each kind; the kinds together are at most `orders`. */
+/** The number of orders of each kind; the kinds together are at most `orders`. */
 export interface ShoppingOptions {
   orders: number;
   refunds: number;

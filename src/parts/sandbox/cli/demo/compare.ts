@@ -25,7 +25,7 @@ export interface ResourceComparison {
 
 type Values = Readonly<Record<string, string>>;
 
-/** Which columns must equal which fields of the service's object. Money first. */
+/** The columns that must equal fields of the service's object. Money first. */
 const compared = {
   orders: {
     money: ["subtotal", "discount_amount", "total"],
@@ -135,7 +135,7 @@ async function mirrorValues(
     const result: Record<string, string> = {};
     for (const field of [...money, ...text, ...number]) result[field] = printed(row[field]);
     for (const field of time) result[field] = instant(row[field]);
-    // A tombstone hides the object from reports, whichever column set it.
+    // A tombstone hides the object from reports, under either column.
     result["deleted"] = printed(row.deleted_at !== null);
     values.set(id, result);
   }

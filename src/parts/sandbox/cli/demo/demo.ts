@@ -29,7 +29,7 @@ export function registerDemo(program: Command, context: CliContext): void {
     });
 }
 
-/** Uses its own database and sandbox, whatever the settings are, and leaves nothing behind, even after Ctrl-C. */
+/** Uses its own database and sandbox, regardless of the settings, and removes all of it, even after Ctrl-C. */
 async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
   const log = createLog({ level: "error", name: "demo", destination: context.stderr });
   const say = (text: string) => {
@@ -52,7 +52,7 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
       SANDBOX_PORT: "0",
       LOG_LEVEL: "error",
     });
-    // Loaded on demand, since it is nearly all of the program: help needs none of it.
+    // Loaded on demand, since it is nearly the whole program, which help does not need.
     const { proveRecovery } = await import("./prove.ts");
     const runtime = createRuntime(loaded, log);
     try {

@@ -176,8 +176,8 @@ export interface DemoSummary {
 }
 
 /**
- * Why a run proves nothing, in a few words; empty if it proves the point. A run without losses, repeats, corrupted and
- * overtaken deliveries proves nothing.
+ * The reason why a run proves nothing, in a few words; empty if it proves the point. A run without losses, repeats,
+ * corrupted and overtaken deliveries proves nothing.
  */
 export function whyNotProved(summary: DemoSummary, dead: number): string {
   if (!summary.equal) return `${counted(summary.missing_after, "object differs", "objects differ")}`;

@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { programEntry } from "../../../../app/program-entry.ts";
 
-/** Processes of this program, with the settings of the game day and nothing of this process' environment. */
+/** Processes of this program, with the settings of the game day and without this process' environment. */
 export interface Commands {
-  /** Runs a command to its end. Throws where its exit code is none of these. */
+  /** Runs a command to its end. Throws where its exit code is not among `codes`. */
   run(words: readonly string[], options?: { input?: string; codes?: readonly number[] }): Promise<void>;
-  /** Starts one that goes on. */
+  /** Starts a process that keeps running. */
   start(words: readonly string[]): ChildProcess;
-  /** Ends all that still run, and waits for them: at once, or in order. */
+  /** Ends all running processes and waits for them: immediately, or in order. */
   close(signal?: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export function createCommands(cwd: string, environment: () => Readonly<Record<s
     },
     start(words) {
       const child = launch(words);
-      // What nobody reads would stop it in the end.
+      // An unread pipe would block it in the end.
       child.stdout?.resume();
       child.stderr?.resume();
       return child;

@@ -5,22 +5,21 @@ import type { Stage } from "./stage.ts";
 
 export interface Fault {
   name: string;
-  /** What happened, told when it is over. */
+  /** The fault in words, shown after the exercise. */
   says: string;
   /** The alert that has to fire. */
   rule: string;
-  /** The beginning of its key. */
   key: string;
   make(stage: Stage): Promise<unknown>;
-  /** For the team, one after the other. */
+  /** Hints for the team, one after the other. */
   hints: readonly string[];
-  /** What somebody outside does: a provider, who runs the machine. Absent: all is the team's. */
+  /** The repair by an outsider: a provider, or the machine's operator. Absent: the team does everything. */
   mend?(stage: Stage): Promise<unknown>;
-  /** What the team does then, by the commands of the runbook. */
+  /** The team's repair, by the commands of the runbook. */
   repair(stage: Stage): Promise<unknown>;
   /** Whether it is repaired, apart from the end of the alert. */
   isRepaired(stage: Stage): Promise<boolean>;
-  /** Where the alert ends only after a time by the database's clock: moves back what that has dated. */
+  /** Used where the alert ends only after a time by the database's clock: moves stored dates back. */
   passTime?(stage: Stage): Promise<unknown>;
   /** Leaves the system as it was, once the fault is over. */
   after?(stage: Stage): Promise<unknown>;
@@ -316,7 +315,7 @@ const endpointDisabled: Fault = {
   isRepaired: delivers,
 };
 
-/** In the order in which they are played. */
+/** In the order of play. */
 export const faults: readonly Fault[] = [
   secretRotated,
   workerStopped,

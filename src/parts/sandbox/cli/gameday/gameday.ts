@@ -45,7 +45,7 @@ function faultNamed(name: string): Fault {
   throw new InvalidArgumentError(`There is no such fault. There are: ${names}.`);
 }
 
-/** Uses a system of its own, whatever the settings are, and leaves nothing behind, even after Ctrl-C. */
+/** Uses a system of its own, regardless of the settings, and removes all of it, even after Ctrl-C. */
 async function play(context: CliContext, chosen: readonly Fault[], isCheck: boolean): Promise<void> {
   const loaded = context.loaded();
   const { config } = loaded;
@@ -60,7 +60,7 @@ async function play(context: CliContext, chosen: readonly Fault[], isCheck: bool
   );
   const say = (text: string): void => void context.stdout.write(`${text}\n`);
   say("Starting PostgreSQL, sandbox, receiver and worker …");
-  // Loaded on demand, since it is nearly all of the program: help needs none of it.
+  // Loaded on demand, since it is nearly the whole program, which help does not need.
   const { withStage } = await import("./stage.ts");
   const options = { signal: stop.signal, runbooksUrl: config.runbooksUrl };
   const played: Played[] = [];
@@ -70,7 +70,7 @@ async function play(context: CliContext, chosen: readonly Fault[], isCheck: bool
       else await practiseAll(context, stage, chosen, { say, played });
     });
   } catch (error) {
-    // What fails because of the signal is told as the signal.
+    // A failure that the signal caused is reported as the signal.
     throw stop.signal.aborted ? stop.signal.reason : error;
   }
   say(tableText(columns, played).trimEnd());
@@ -94,7 +94,7 @@ async function checkAll(stage: Stage, chosen: readonly Fault[], { say, played }:
   }
 }
 
-/** What leads commands in the second terminal to a real system, beside the database of the game day. */
+/** Variables that would point commands in the second terminal at a real system, instead of the game day's. */
 const leadElsewhere = "SVC_BASE_URL SVC_API_KEY SVC_WEBHOOK_SECRETS DATABASE_DIRECT_URL REPORTS_DATABASE_URL REDIS_URL";
 
 /** The second terminal reads the same `.env`. */

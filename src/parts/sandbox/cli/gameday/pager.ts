@@ -18,9 +18,9 @@ export interface Page {
   facts: readonly { label: string; value: string }[];
 }
 
-/** What a team carries: it takes the alerts as they are sent, over HTTP and signed. */
+/** The team's pager: it receives the alerts as they are sent, over HTTP and signed. */
 export interface Pager {
-  /** For the settings of the channel. */
+  /** Used in the settings of the channel. */
   url: string;
   secret: string;
   pages: readonly Page[];

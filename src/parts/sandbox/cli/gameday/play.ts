@@ -7,10 +7,10 @@ import type { Stage } from "./stage.ts";
 export interface Played {
   fault: Fault;
   alert: Page | null;
-  /** From the fault on; null: never. */
+  /** Milliseconds from the fault to the alert; null: it never fired. */
   firedMs: number | null;
   repairedMs: number | null;
-  /** Why it does not count; null: all as it should be. */
+  /** The reason why it does not count; null: it passed. */
   problem: string | null;
 }
 
@@ -39,7 +39,7 @@ async function begin(stage: Stage, fault: Fault): Promise<Begun> {
   return { startMs, from, alert, firedMs: alert === null ? null : sinceMs(startMs) };
 }
 
-/** The message by which its channels learn that the alert is over. */
+/** The message that reports the end of the alert to its channels. */
 const ended = (stage: Stage, fault: Fault, { alert, from }: Begun, withinMs: number): Promise<Page | null> =>
   stage.pager.wait(({ action, key }) => action === "resolve" && key === alert?.key, {
     from,
@@ -49,8 +49,8 @@ const ended = (stage: Stage, fault: Fault, { alert, from }: Begun, withinMs: num
   });
 
 /**
- * Makes a fault, waits for its alert, repairs it and waits for the end of the alert. What fails on the way is the fault's
- * problem: the others are played all the same.
+ * Makes a fault, waits for its alert, repairs it and waits for the end of the alert. A failure on the way is the
+ * fault's problem: the others are still played.
  */
 export async function check(stage: Stage, fault: Fault): Promise<Played> {
   try {

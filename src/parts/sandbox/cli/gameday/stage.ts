@@ -38,14 +38,14 @@ export interface Stage {
   /** The settings by which a second terminal reaches this system. */
   environment: Readonly<Record<string, string>>;
   folder: string;
-  /** By how much the receiver's clock is wrong. */
+  /** The error of the receiver's clock. */
   receiverSkew: { ms: number };
-  /** What the worker is told of the database's disk. */
+  /** The disk space that the worker is shown for the database. */
   disk: DiskSpace;
-  /** What the faults remember. */
+  /** Notes between the steps of a fault. */
   notes: Map<string, string>;
   signal: AbortSignal;
-  /** Stops the worker in order and starts it with these settings besides. */
+  /** Stops the worker in order and starts it with these additional settings. */
   restartWorker(settings?: Readonly<Record<string, string>>): Promise<void>;
   /** Waits until this holds. Throws at the limit: something hangs. */
   until(what: string, holds: () => Promise<boolean>): Promise<void>;
@@ -63,7 +63,7 @@ interface StageOptions {
   runbooksUrl: string | null;
 }
 
-/** Calls `play` with a running system, and removes everything afterwards, whatever happens. */
+/** Calls `play` with a running system, and removes everything afterwards, even after a failure. */
 export async function withStage<T>(
   { signal, runbooksUrl }: StageOptions,
   play: (stage: Stage) => Promise<T>,
@@ -231,7 +231,7 @@ const alertSettings = {
   rules: { signature_failures: { count: 5 } },
 };
 
-/** A missing heartbeat is believed only where somebody has watched for some minutes. */
+/** A missing heartbeat counts only after some minutes of observation. */
 async function watchSinceAnHour(db: Knex): Promise<void> {
   const [seen, since] = [wallClock.now(), new Date(wallClock.now().getTime() - 3_600_000)];
   await db("alerts.marks").insert({

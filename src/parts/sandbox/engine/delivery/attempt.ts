@@ -84,7 +84,7 @@ export function createAbsentHosts(): UnlessAbsent {
   };
 }
 
-/** A receiver that does not answer within this time has failed. Wall time, whatever the sandbox's clock says. */
+/** A receiver that does not answer within this time has failed. Wall time, independent of the sandbox's clock. */
 const answerTimeoutMs = 30_000;
 const connectTimeoutMs = 10_000;
 const maxConnectionsPerOrigin = 256;
@@ -101,8 +101,8 @@ export interface PostResult {
   status: number | null;
   error: string | null;
   /**
-   * No connection was made, so that nothing else could have been sent there at that moment. `host`: nor to any other
-   * port of that host, and trying takes time.
+   * No connection was made, so no other delivery could have been sent there then. `host`: nor to any other port of that
+   * host, and each attempt takes time.
    */
   unreachable?: "port" | "host";
 }

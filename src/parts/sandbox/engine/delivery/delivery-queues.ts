@@ -60,7 +60,7 @@ export function createDeliveryQueues({ send, concurrency }: DeliveryQueuesDeps):
   };
 }
 
-/** One sending of a delivery, and what still delays it. */
+/** One attempt of a delivery, and its remaining delay. */
 export interface Sending {
   delivery: Delivery;
   kind: AttemptKind;

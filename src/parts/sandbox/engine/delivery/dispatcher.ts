@@ -23,11 +23,11 @@ export interface Dispatcher {
   readonly counts: Readonly<DeliveryCounts>;
   /** To every endpoint subscribed to the type. */
   publish(event: EventRecord): void;
-  /** To one endpoint, whatever it subscribed to and without faults. */
+  /** To one endpoint, regardless of its subscriptions and without faults. */
   publishTo(event: EventRecord, endpoint: WebhookEndpointRecord): void;
   /** Runs a retry that fell due. */
   retry(deliveryId: string): void;
-  /** Sends a logged delivery once more, however it ended. Undefined when the log has none of that id. */
+  /** Sends a logged delivery once more, after any end. Undefined when the log lacks the id. */
   redeliver(deliveryId: string): Delivery | undefined;
   /** The latest deliveries, oldest first. */
   latest(): Delivery[];
@@ -230,7 +230,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 /** The next step after an attempt that was not accepted. */
 export type AfterRefusal =
   | { step: "nothing" }
-  /** A good copy follows the corrupted one at once. */
+  /** A good copy follows the corrupted one soon. */
   | { step: "soon" }
   | { step: "lost" }
   | { step: "failed" }

@@ -31,7 +31,6 @@ function upgradeApiVersion(space: Space, wanted: string): string | null {
   return previous;
 }
 
-/** The body of `GET /account`. */
 export function accountBody(space: Space): Record<string, unknown> {
   return { api_version: space.account.api_version, latest_api_version: latestVersion.version };
 }

@@ -194,7 +194,7 @@ function setArchived(space: Space, coupon: CouponRecord, archived: boolean): Cou
   return changed;
 }
 
-/** Renames the code of a promo coupon with the coupon, as long as nobody redeemed it. */
+/** Renames the code of a promo coupon with the coupon, unless it was redeemed. */
 function renameCode(space: Space, coupon: CouponRecord, name: string): void {
   const [code] = space.couponCodes.inGroup("coupon_id", coupon.id);
   const value = codeValue(name);

@@ -2,7 +2,7 @@ import type { couponDurations, couponKinds, couponScopes } from "../../../../cor
 
 export type CouponScope = (typeof couponScopes)[number];
 
-/** What a coupon takes off. Exactly one of `percentage` and `amount` is set. */
+/** The discount of a coupon. Exactly one of `percentage` and `amount` is set. */
 export interface DiscountTerms {
   /** 1 to 100, possibly fractional. */
   readonly percentage: number | null;
@@ -67,7 +67,7 @@ export function codeValue(sent: string): string {
   return sent.trim().toUpperCase();
 }
 
-/** Who redeemed what with which order. Never removed. */
+/** A redemption: the customer, the code and the order. Never removed. */
 export interface RedemptionRecord {
   readonly id: string;
   readonly coupon_id: string;
@@ -90,7 +90,6 @@ export interface AppliedCoupon extends DiscountTerms, DurationTerms {
   readonly discount_amount: number;
 }
 
-/** A coupon. */
 export function couponBody(coupon: CouponRecord): Record<string, unknown> {
   return { ...coupon };
 }

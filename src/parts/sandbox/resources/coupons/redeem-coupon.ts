@@ -154,9 +154,7 @@ export function previewCoupon(space: Space, sent: z.output<typeof couponPreviewI
   };
 }
 
-/**
- * What a code would be redeemed for. Rules about absent fields are not checked: a preview may know less than an order.
- */
+/** The use of a code. Rules about absent fields are not checked: a preview may know less than an order. */
 export interface CouponUse {
   /** Now, in ISO 8601 with milliseconds. */
   now: string;

@@ -67,7 +67,7 @@ const update = mounted(routes.updateCustomer, (space, { params, body }, state) =
 });
 
 const remove = mounted(routes.deleteCustomer, (space, { params }, state) => {
-  // Deleting again succeeds, even if nothing is left of the customer.
+  // Deleting again succeeds, even if the customer is gone.
   if (!space.hardDeleted.customers.includes(params.id)) {
     deleteCustomer(space, find(state, space, "customers", params.id));
   }

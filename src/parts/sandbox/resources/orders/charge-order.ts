@@ -101,7 +101,7 @@ function orderItem(space: Space, item: PricedItem): OrderItemRecord {
   };
 }
 
-/** How often an order's card was charged. */
+/** The number of charges of an order's card. */
 export function attemptsOf(order: OrderRecord): number {
   return order.transactions.filter((transaction) => transaction.type === "sale").length;
 }
@@ -116,8 +116,8 @@ export function chargedCard(space: Space, order: OrderRecord): PaymentMethodReco
 
 /**
  * Submits a sale for a pending or failed order and stores the outcome: `succeeded`, or `failed` with code and reason.
- * Each attempt is a transaction of its own. If a coupon leaves nothing to pay, the order succeeds without the gateway.
- * Sends no event: only the caller knows why the order was charged.
+ * Each attempt is a transaction of its own. If a coupon leaves an amount of zero, the order succeeds without the
+ * gateway. Sends no event: only the caller knows why the order was charged.
  */
 export function chargeOrder(
   space: Space,
@@ -211,9 +211,9 @@ export function announceOutcome(
 }
 
 /*
- * The live service confirms a sale after 1 to 3 business days, a sandbox at once. The setting `live_settlement_days`
- * shows the former: a sale is `pending`, `in_progress` from the next midnight, when its batch is closed, then
- * `succeeded`. The order counts as paid throughout. The interface names no event for it.
+ * The live service confirms a sale after 1 to 3 business days, a sandbox immediately. The setting
+ * `live_settlement_days` shows the former: a sale is `pending`, `in_progress` from the next midnight, when its batch is
+ * closed, then `succeeded`. The order counts as paid throughout. The interface names no event for it.
  */
 
 /** Whether this environment confirms sales later than it makes them. */

@@ -8,8 +8,8 @@ import { type OrderRecord, type OrderStatus, decideRefund, refundedAmount, statu
 
 /**
  * Charges a failed order again with its own card, or repeats a failed refund. For a subscription's order the cycle is
- * updated too, so that the billing job does not charge it again. Refused once the subscription has ended: nothing is
- * sold after that.
+ * updated too, so that the billing job does not charge it again. Refused once the subscription has ended: it sells no
+ * more after that.
  */
 export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   if (order.status === "refund_failed") return retryRefund(space, order);

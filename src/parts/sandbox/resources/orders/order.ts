@@ -137,7 +137,7 @@ export function decideRefund(order: OrderRecord, asked: number | undefined): Ref
   const remaining = order.total - refundedAmount(order);
   if (!isRefundable(order.status)) return { ok: false, reason: "status", remaining };
   const amount = asked ?? remaining;
-  // A free order has nothing to refund.
+  // A free order has no amount to refund.
   if (amount > remaining || remaining === 0) return { ok: false, reason: "exceeds_remaining", remaining };
   return { ok: true, amount };
 }

@@ -82,7 +82,7 @@ export interface RawCard {
   exp_year: number;
 }
 
-/** Refuses what needs a gateway while the merchant has none (setting `gateway_configured`). */
+/** Refuses calls that need a gateway while the merchant has none (setting `gateway_configured`). */
 export function assertGateway(space: Pick<Space, "settings">): void {
   if (space.settings().gateway_configured) return;
   throw new ApiError("merchant_not_configured", "The merchant has no gateway.");
@@ -93,7 +93,7 @@ export function isExpired({ exp_month, exp_year }: RawCard, now: Date): boolean 
   return Date.UTC(exp_year, exp_month, 1) <= now.getTime();
 }
 
-/** What the vault would keep of a card; null for a test card outside of the test environment. */
+/** The vault's record of a card; null for a test card outside of the test environment. */
 export function readableCard(space: Space, raw: RawCard): Omit<VaultedCard, "billing_id"> | null {
   if (space.mode === "live" && isTestCardNumber(raw.number)) return null;
   return cardOfNumber(raw.number, { month: raw.exp_month, year: raw.exp_year });

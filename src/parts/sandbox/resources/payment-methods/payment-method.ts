@@ -20,7 +20,6 @@ export interface PaymentMethodRecord {
   readonly used: { charges: number; refunds: number };
 }
 
-/** A card. */
 export function paymentMethodBody(card: PaymentMethodRecord): Record<string, unknown> {
   const { id, customer_id, is_default, created_at } = card;
   return { id, type: "card", card: card.card, customer_id, is_default, created_at };
@@ -42,7 +41,7 @@ interface Token {
   readonly expiresAtMs: number;
 }
 
-/** What a merchant's gateway holds in one environment. */
+/** A merchant's cards at the gateway in one environment. */
 export interface Vault {
   /** `customer_vault_id` → its billing ids, oldest first. */
   readonly customers: Map<string, readonly string[]>;

@@ -3,7 +3,7 @@ import type { VaultedCard } from "./payment-method.ts";
 
 export type FailureCode = (typeof failureCodes)[number];
 
-/** What a gateway answers to a charge or a refund; null is an approval. */
+/** A gateway's answer to a charge or a refund; null is an approval. */
 export type Outcome = { code: FailureCode; reason: string } | null;
 
 export interface TestCard {
@@ -63,9 +63,9 @@ function sequence(last4: string, charges: readonly Outcome[]): TestCard {
 }
 
 /**
- * Tokens that stand for test cards. The service names `card_visa`, `card_visa_declined` and `card_insufficient_funds`.
- * The other names are the sandbox's: one for every published test number, one for every other failure code, and cards
- * whose outcome changes from charge to charge.
+ * Tokens of test cards. The service names `card_visa`, `card_visa_declined` and `card_insufficient_funds`. The other
+ * names are the sandbox's: one for every published test number, one for every other failure code, and cards whose
+ * outcome changes from charge to charge.
  */
 export const testCards: Readonly<Record<string, TestCard>> = {
   card_visa: card("visa", "4111111111111111"),
@@ -149,7 +149,7 @@ export function isTestCardNumber(number: string): boolean {
 }
 
 /**
- * What the vault keeps of a card: everything but its number. Charges of a number that is not a published test card
+ * The vault's record of a card: everything but its number. Charges of a number that is not a published test card
  * succeed, those of other providers' test sets too.
  */
 export function cardOfNumber(number: string, expiry: { month: number; year: number }): Omit<VaultedCard, "billing_id"> {

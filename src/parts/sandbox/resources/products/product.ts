@@ -26,7 +26,6 @@ export interface ProductImageRecord {
   readonly bytes: Buffer;
 }
 
-/** A product. */
 export function productBody(product: ProductRecord): Record<string, unknown> {
   return { ...product };
 }

@@ -27,7 +27,7 @@ export interface NewSubscription {
 }
 
 /**
- * Creates a subscription and charges its first cycle at once: it is `active`, or `failed` and never retried
+ * Creates a subscription and charges its first cycle immediately: it is `active`, or `failed` and never retried
  * automatically. Returns the subscription as created: one with a single cycle is completed right after.
  */
 export function createSubscription(space: Space, input: NewSubscription): SubscriptionRecord {
@@ -157,7 +157,7 @@ function rescheduled(
   };
 }
 
-/** Cancels a subscription at once. It cannot be reactivated. */
+/** Cancels a subscription immediately. It cannot be reactivated. */
 export function cancelSubscription(space: Space, subscription: SubscriptionRecord): SubscriptionRecord {
   if (subscription.status === "canceled") {
     throw new ApiError("already_canceled", "The subscription is already canceled.");

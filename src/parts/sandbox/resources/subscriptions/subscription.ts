@@ -92,7 +92,7 @@ export type PeriodFields = Pick<
 
 /**
  * The position of a subscription once `cycle` is paid: period, cycle and next billing date advance together. With its
- * last cycle paid it is completed; past its end date nothing more is billed.
+ * last cycle paid it is completed; past its end date it bills no more.
  */
 export function periodsAfterPayment(
   subscription: Pick<SubscriptionRecord, "billing_cycle" | "total_billing_cycles" | "end_date" | "schedule">,
@@ -116,7 +116,7 @@ export function periodsAfterPayment(
   };
 }
 
-/** How often a subscription bills, resolved: a month-based cycle always has its day. */
+/** A resolved billing interval: a month-based cycle always has its day. */
 export interface BillingCycle {
   interval: "day" | "month";
   interval_count: number;

@@ -19,7 +19,7 @@ export interface TeamMemberRecord {
   readonly phone_number: string | null;
   readonly status: (typeof teamMemberStatuses)[number];
   readonly role: { readonly id: string; readonly name: string };
-  /** Whether the address has an account, which it gets when an invitation is accepted. Not shown. */
+  /** Whether the address has an account, which it gets when an invitation is accepted. Not part of answers. */
   readonly has_account: boolean;
   readonly created_at: string;
   readonly updated_at: string;
@@ -41,7 +41,6 @@ export function roleBody(role: RoleRecord, expand: readonly "permissions"[] = []
   return expand.includes("permissions") ? { ...body, permissions } : body;
 }
 
-/** A team member. */
 export function teamMemberBody(member: TeamMemberRecord): Record<string, unknown> {
   const { has_account: _hasAccount, ...body } = member;
   return body;

@@ -17,7 +17,7 @@ export interface TransactionRecord {
   readonly customer_id: string;
   readonly order_id: string | null;
   readonly payment_method: CardSummary | null;
-  /** Null where there was nothing to charge and no processor was asked. */
+  /** Null where there was no amount to charge and no processor was called. */
   readonly processor_transaction_id: string | null;
   readonly authorization_code: string | null;
   readonly attempt_count: number;
@@ -29,7 +29,6 @@ export interface TransactionRecord {
   readonly updated_at: string;
 }
 
-/** A transaction. */
 export function transactionBody(transaction: TransactionRecord): Record<string, unknown> {
   return {
     id: transaction.id,

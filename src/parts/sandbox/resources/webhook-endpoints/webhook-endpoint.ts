@@ -47,7 +47,7 @@ export function liveSecrets(endpoint: WebhookEndpointRecord, nowIso: string): st
 
 export type UrlCheck = "ok" | "malformed" | "insecure";
 
-/** Which webhook URLs are accepted: https, and http where the setting `allow_http_endpoints` permits it. */
+/** Checks a webhook URL: https, and http where the setting `allow_http_endpoints` permits it. */
 export function checkWebhookUrl(text: string, allowHttp: Settings["allow_http_endpoints"]): UrlCheck {
   if (!URL.canParse(text)) return "malformed";
   const url = new URL(text);
