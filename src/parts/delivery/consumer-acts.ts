@@ -6,11 +6,11 @@ import { readConsumer, removeConsumer } from "./consumers.ts";
 
 interface Deps {
   db: Knex;
-  /** Whether it is the place of something that is removed together with it. */
+  /** Whether the place belongs to a thing that is removed together with it. */
   isOwned(consumer: string): boolean;
 }
 
-/** The feed keeps nothing for it any more. */
+/** After this the feed keeps no changes for it. */
 export const removingConsumer: Act<Deps, { consumer: string }, null> = {
   name: "consumer.removed",
   permission: "handler:write",

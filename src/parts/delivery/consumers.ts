@@ -11,13 +11,13 @@ export interface Consumer {
   createdAt: Date;
 }
 
-/** Where a new consumer begins: with what comes next, with the oldest change there is, or at a time. */
+/** The start of a new consumer: the next change, the oldest change, or a time. */
 export type Start = "now" | "beginning" | Date;
 
 /**
- * Creates a consumer, or returns the one of that name as it is. From a time on: nothing recorded then or later is left
- * out, and changes of the minute before may come first. The feed keeps what a consumer has not read: remove one that is
- * not needed any more. Idempotent.
+ * Creates a consumer, or returns the existing one unchanged. A start at a time includes every change recorded from then
+ * on, and maybe some of the minute before. The feed keeps changes until the consumer has read them: remove one that is
+ * no longer needed. Idempotent.
  */
 export async function createConsumer(
   db: Knex,
@@ -40,7 +40,7 @@ function positionOf(db: Knex, start: Start): Promise<number> | number {
   return start === "now" ? readableUntil(db) : positionAt(db, start);
 }
 
-/** Null where there is none of that name. One statement. */
+/** Null for an unknown name. One statement. */
 export async function readConsumer(db: Knex, name: string): Promise<Consumer | null> {
   const row = await db<ConsumerRow>("feed.consumers").where({ name }).first<ConsumerRow | undefined>(columns);
   return row === undefined ? null : consumerOf(row);
@@ -54,9 +54,9 @@ export interface Move {
 }
 
 /**
- * Moves a consumer forward. Returns false, and moves nothing, where its position is not `from` any more: another process
- * reads under the same name, or it was removed. In the transaction of what was done with the changes, each takes effect
- * once. Throws `RangeError` for a move that does not go forward. One statement.
+ * Moves a consumer forward. Returns false, without a move, where its position is no longer `from`: another process
+ * reads under the same name, or it was removed. In the transaction of the changes' effects, each takes effect once.
+ * Throws `RangeError` for a move that does not go forward. One statement.
  */
 export async function moveConsumer(db: Knex, { name, from, to }: Move): Promise<boolean> {
   if (!(to > from)) throw new RangeError(`a consumer moves forward only: not from ${from} to ${to}`);
@@ -67,8 +67,8 @@ export async function moveConsumer(db: Knex, { name, from, to }: Move): Promise<
 }
 
 /**
- * Notes how far a reader has come that keeps its position elsewhere, and locks it there. Makes the consumer where there
- * is none. Needs the transaction that handled the changes. One statement.
+ * Records the position of a reader that keeps it elsewhere, and locks it. Creates a missing consumer. Needs the
+ * transaction that handled the changes. One statement.
  */
 export async function keepPosition(
   trx: Knex.Transaction,
@@ -82,7 +82,7 @@ export async function keepPosition(
 }
 
 /**
- * Removes a consumer, so that nothing is kept for it any more. Returns how far it had read; null where there was none.
+ * Removes a consumer, so that the feed keeps no changes for it. Returns its last position; null where there was none.
  * Idempotent. One statement.
  */
 export async function removeConsumer(db: Knex, name: string): Promise<number | null> {

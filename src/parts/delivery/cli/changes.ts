@@ -22,7 +22,7 @@ import { registerConsumers } from "./consumers.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 
-/** Where to begin: after a number, at a time, or with the oldest change that is kept. */
+/** The start: after a number, at a time, or at the oldest change that is kept. */
 type Since = { after: number } | { time: Date };
 
 interface ChangesOptions {
@@ -118,7 +118,7 @@ async function startOf(db: Knex, since: Since): Promise<{ after: number } & Pick
 
 /**
  * Prints the newest changes, or all since a number or a time, and then each new one, until the signal. Waits while the
- * database is unreachable; nothing is left out meanwhile.
+ * database is unreachable, without missing a change.
  */
 export async function followChanges(
   output: Pick<CliContext, "stdout" | "stderr">,

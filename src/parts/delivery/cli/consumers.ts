@@ -83,7 +83,10 @@ async function list(context: CliContext, json: boolean): Promise<void> {
   context.stdout.write(tableText(columns, consumers));
 }
 
-/** What removes a handler or a destination together with its place in the feed; null for a consumer of its own. */
+/**
+ * The command that removes a handler or a destination together with its place in the feed; null for a consumer of its
+ * own.
+ */
 function ownerCommand(consumer: string): string | null {
   const { handlers, forward } = optionalRooms;
   const { handlerOf, destinationOf } = { ...handlers?.questions, ...forward?.questions };

@@ -4,11 +4,11 @@ import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type OpenRunRow, mostHeldUp } from "../dispatch/open-runs.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 
-/** What tables call recipients of one kind, and what they are given. */
+/** The words that tables use for recipients of one kind, and for their items. */
 export interface TableWords {
   /** The first word of the commands. */
   command: string;
-  /** What one of them is given: "change". */
+  /** The name of one item: "change". */
   item: string;
   items: string;
   /** The state of one that is not defined here. */
@@ -17,10 +17,10 @@ export interface TableWords {
   ownErrors: Readonly<Record<string, string>>;
 }
 
-/** Of a recipient, whether it is defined here; null where the definitions cannot be read. */
+/** `isDefined`: whether the recipient is defined here; null where the definitions cannot be read. */
 export type ListedRecipient = HandlerRow & { isDefined: boolean | null };
 
-/** What `list` prints: those that have run here, and those that are defined and no process ran yet. */
+/** The output of `list`: recipients that have run here, and defined ones that have not run yet. */
 export function recipientList(
   words: TableWords,
   rows: readonly ListedRecipient[],
@@ -63,7 +63,7 @@ function notesOn({ command, item, items }: TableWords, row: ListedRecipient): st
   ];
 }
 
-/** What `show` prints of a recipient, and of what it has not done and whose turn it is. */
+/** The output of `show`: a recipient, its open runs, and the next step of each. */
 export function recipientPage(words: TableWords, row: HandlerRow, runs: readonly OpenRunRow[]): string {
   const lines = Object.entries(row).map(([field, value]) => {
     const isCount = field === "waiting" || field === "dead";

@@ -15,32 +15,34 @@ import { wholeNumber } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type TableWords, countText, recipientList, recipientPage } from "./recipient-tables.ts";
 
-/** What commands say of recipients of one kind. */
+/** The words of the commands for recipients of one kind. */
 export interface RecipientWords extends TableWords {
-  /** Such as "handler". */
+  /** For example "handler". */
   noun: string;
   /** The option for the number of what it is given: "--change". */
   numberOption: string;
-  /** What is lost with one that is removed: "its place in the feed". */
+  /** What is lost when one is removed: "its place in the feed". */
   place: string;
-  /** Who begins a new one: "a worker". */
+  /** The process that starts a new one: "a worker". */
   starter: string;
   /** Follow `remove` while it runs, and where it is still defined. */
   howToStop: string;
   stillDefined: string;
-  /** The key in JSON that says whether it is defined. */
+  /** The JSON key for whether it is defined. */
   definedKey: string;
-  /** Said where there are none. */
+  /** Shown where there are none. */
   none: string;
 }
 
 /** One kind of recipient of the dispatch. */
 export interface RecipientKind {
   words: RecipientWords;
-  /** Under which the dispatch would know it, and back; undefined and null for one of another kind. */
+  /** Converts to the dispatch's name and back; undefined and null for another kind. */
   recipientOf(name: string): string | undefined;
   nameOf(recipient: string): string | null;
-  /** Those that a worker with these settings would run. Throws `ConfigurationError` where nothing can be read. */
+  /**
+   * The recipients that a worker with these settings would run. Throws `ConfigurationError` where they cannot be read.
+   */
   defined(): Promise<Defined>;
 }
 
@@ -204,7 +206,7 @@ const withRecipients = <T>({ context, kind }: Deps, work: (db: Knex) => Promise<
 async function list(deps: Deps, json: boolean): Promise<void> {
   const { kind, context } = deps;
   const { noun, definedKey, none } = kind.words;
-  // What the database says is of use also where a definition is broken.
+  // The database's data is useful even where a definition is broken.
   const { names, problem } = await kind.defined().catch((error: unknown) => {
     if (error instanceof ConfigurationError) return { names: [] as string[], problem: error.message };
     throw error;
@@ -256,7 +258,7 @@ async function findKnown({ kind }: Deps, db: Knex, name: string): Promise<string
   throw new UsageError(`${noRecipient(recipient).message} ${await whereToLook(kind, db, name)}`);
 }
 
-/** What helps with a name or a number that is not known. */
+/** Advice for an unknown name or number. */
 async function whereToLook(kind: RecipientKind, db: Knex, name: string): Promise<string> {
   const { command, starter } = kind.words;
   const known = (await handlerNames(db)).flatMap((row) => kind.nameOf(row.name) ?? []);
@@ -279,13 +281,13 @@ const definedNames = (kind: RecipientKind): Promise<readonly string[]> =>
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** What is said of a name that is not among those that are defined here. */
+/** The message for a name that is not defined here. */
 export function namesNear(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   return nearest === null ? `There is ${someOf(known, 10)}.` : `Did you mean "${nearest}"?`;
 }
 
-/** The change of that number, for a test. Throws `UsageError` where the feed has none. */
+/** The change with that number, for a test. Throws `UsageError` where the feed lacks it. */
 export async function readOneChange(db: Knex, seq: number): Promise<Change> {
   const [change] = (await readChanges(db, { after: seq - 1, limit: 1 })).changes;
   if (change?.seq === seq) return change;

@@ -19,7 +19,7 @@ import {
 } from "./manage-handlers.ts";
 import { type DeadRuns, type OpenRunRow, lockRun, readDead } from "./open-runs.ts";
 
-/** What people call a recipient: the names of another kind than handlers have that kind before a colon. */
+/** A recipient's name for people: all kinds but handlers have the kind and a colon in front. */
 const calledName = (recipient: string): string => recipient.slice(recipient.indexOf(":") + 1);
 
 export const noRecipient = (recipient: string): ActRefused =>
@@ -42,7 +42,7 @@ const subjectOf = (recipient: string) => ({ kind: recipientSubject.kind, id: rec
 const recipientField: Field<string> = { ...reference, wanted: "a name as the list shows it" };
 const runNumber = wholeNumber(1, 999_999_999_999_999);
 
-/** It begins nothing more until it is resumed. The reason is not in the record: people write in it. */
+/** It starts no more runs until it is resumed. The reason is not in the record, since it is free text. */
 export const pausing = actOn(recipientSubject, "recipient", {
   name: "handler.paused",
   permission: "handler:write",
@@ -53,7 +53,7 @@ export const pausing = actOn(recipientSubject, "recipient", {
   },
 });
 
-/** It goes on, whoever paused it, and tries at once what has failed. */
+/** It continues, after a pause of any origin, and immediately retries failed runs. */
 export const resuming = actOn(recipientSubject, "recipient", {
   name: "handler.resumed",
   permission: "handler:write",
@@ -64,7 +64,7 @@ export const resuming = actOn(recipientSubject, "recipient", {
   },
 });
 
-/** One run, or all that are dead, get all their attempts again. */
+/** One run, or all that are dead, get a new set of attempts. */
 export const retrying: Act<
   { db: Knex },
   { recipient: string; seq: number | null; all: boolean },
@@ -98,7 +98,7 @@ export const retrying: Act<
   },
 };
 
-/** One run is given up for good, so that later ones of its object go on. */
+/** One run is skipped permanently, so that later ones of its object continue. */
 export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, null> = {
   name: "handler.skipped",
   permission: "handler:write",
@@ -114,17 +114,17 @@ export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, nul
     }),
 };
 
-/** What retrying and skipping a run is decided on. */
+/** The version for retrying and skipping a run. */
 export const versionOfRun = ({
   state,
   attempts,
   failed_at: at,
 }: Pick<OpenRunRow, "state" | "attempts" | "failed_at">): string => `${state} ${attempts} ${at?.toISOString() ?? "-"}`;
 
-/** What retrying all that are dead is decided on. */
+/** The version for retrying all dead runs. */
 export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
 
-/** What is lost with a run. */
+/** The facts of a run that are lost with it. */
 const runFacts = ({ seq, kind, resource, id, state, attempts }: OpenRunRow) => ({
   seq,
   kind,
@@ -160,7 +160,7 @@ async function assertDead(trx: Knex.Transaction, recipient: string, decidedOn: s
   if (decidedOn !== versionOfDead(dead)) throw outdated("What is dead", dead);
 }
 
-/** Why a run can be neither retried nor skipped now. */
+/** The obstacle to retrying or skipping a run. */
 async function held(trx: Knex.Transaction, recipient: string, run: OpenRunRow): Promise<ActRefused> {
   const before = await changeBefore(trx, recipient, run);
   return new ActRefused(
@@ -171,7 +171,9 @@ async function held(trx: Knex.Transaction, recipient: string, run: OpenRunRow): 
   );
 }
 
-/** Its place is forgotten, and what waits for it. A process that still has it begins it again at its next start. */
+/**
+ * Its place is forgotten, and so are its waiting runs. A process that still has it starts it again at its next start.
+ */
 export const removing: Act<{ db: Knex }, { recipient: string }, null> = {
   name: "handler.removed",
   permission: "handler:write",
@@ -187,7 +189,7 @@ export const removing: Act<{ db: Knex }, { recipient: string }, null> = {
     }),
 };
 
-/** What would be thrown away. Throws `ActRefused` where there is nothing, and where a process is at work on it. */
+/** The remains that would be deleted. Throws `ActRefused` where there are none, and while a process works on it. */
 export async function requireRemains(db: Knex, recipient: string): Promise<HandlerRemains> {
   const remains = await readRemains(db, recipient);
   if (remains === null) throw noRecipient(recipient);

@@ -8,9 +8,9 @@ export interface HeldRecipient {
 }
 
 /**
- * Keeps handlers and destinations from doing again what the lost system has done since the backup. What waited becomes
- * dead, for a person to retry or skip; what was not looked at yet is not wanted. Those that a person had paused stay as
- * they are. Needs a transaction, while no process runs them.
+ * Keeps handlers and destinations from doing again what the lost system has done since the backup. Waiting runs become
+ * dead, for a person to retry or skip; unread changes are skipped. Recipients paused by a person stay paused. Needs a
+ * transaction, while no process runs them.
  */
 export async function holdRuns(trx: Knex.Transaction): Promise<HeldRecipient[]> {
   const { rows } = await trx.raw<{ rows: { name: string; held: string }[] }>(

@@ -13,7 +13,7 @@ import type { HandledObject } from "./read-objects.ts";
 import { AttemptFailed } from "./recipient.ts";
 
 export interface AttemptDeps {
-  /** For handlers alone, so that one that keeps connections holds up nothing else. */
+  /** Only for handlers, so that one that keeps connections holds up no other work. */
   handlersDb: Knex;
   client: ServiceClient;
   log: Log;
@@ -71,7 +71,7 @@ export async function attemptRun(
     try {
       await call(trx);
     } catch (error) {
-      // While its call goes on, the connection may be busy; what the call does there is rolled back.
+      // While its call is running, the connection may be busy; the call's writes there are rolled back.
       if (!(error instanceof DeadlineExceeded) && (await hasEnded(trx, idempotencyKey))) {
         throw endedItself(error);
       }
@@ -81,11 +81,11 @@ export async function attemptRun(
     await finish(trx);
     isFinished = true;
   });
-  // A commit by Knex resolves the transaction, whatever follows it.
+  // A commit by Knex resolves the transaction, regardless of later statements.
   if (!isFinished) throw endedItself();
 }
 
-/** What it has written stands, and would be written again. */
+/** Its writes are committed, and would be repeated. */
 const endedItself = (cause?: unknown): AttemptFailed =>
   new AttemptFailed(
     "the handler ended its transaction itself: what it wrote may stand, so it is not run again. Leave commit and rollback " +
@@ -112,7 +112,7 @@ async function beginAttempt(
   });
 }
 
-/** Whether the attempt's transaction is over, by Knex or by SQL, though another one may have begun since. */
+/** Whether the attempt's transaction has ended, by Knex or by SQL, even if another one has begun since. */
 async function hasEnded(trx: Knex.Transaction, mark: string): Promise<boolean> {
   if (trx.isCompleted()) return true;
   try {
@@ -129,7 +129,7 @@ async function hasEnded(trx: Knex.Transaction, mark: string): Promise<boolean> {
 
 const abortedTransaction = "25P02";
 
-/** A handler that goes on after its deadline is not waited for. */
+/** Does not wait for a handler that continues after its deadline. */
 async function withinDeadline(deadlineMs: number, work: (signal: AbortSignal) => Promise<void> | void): Promise<void> {
   const deadline = new AbortController();
   const exceeded = new Promise<never>((_, reject) => {
@@ -149,7 +149,7 @@ async function withinDeadline(deadlineMs: number, work: (signal: AbortSignal) =>
 }
 
 export class DeadlineExceeded extends TallyhookError {
-  /** What goes on, until the handler ends it. */
+  /** The handler's call, which may outlast the deadline. */
   readonly call: Promise<void>;
 
   constructor(deadlineMs: number, call: Promise<void>) {
@@ -167,7 +167,7 @@ class ThrewNoError extends TallyhookError {
   }
 }
 
-/** Touches nothing inside of an object: it may throw again. */
+/** Reads no property of an object: that may throw again. */
 function shownThrown(thrown: unknown): string {
   if (typeof thrown === "string") return `the text ${JSON.stringify(thrown.slice(0, 200))}`;
   if (typeof thrown === "object" && thrown !== null) return "an object";
@@ -189,7 +189,7 @@ class ObjectNotSeen extends TallyhookError {
   }
 }
 
-/** A UUID v4 in form, the same at every attempt: `scope` tells apart what must not be taken for a repeat. */
+/** A UUID v4 in form, the same at every attempt: `scope` separates deliveries that are no repeats of each other. */
 export function idempotencyKeyOf(
   handler: string,
   { seq, resource, id, kind }: Pick<Change, "seq" | "resource" | "id" | "kind">,

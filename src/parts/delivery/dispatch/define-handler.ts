@@ -22,7 +22,7 @@ type WireSubscription = z.output<typeof subscriptionSchema>;
 type Without<T, K> = { [P in keyof T as P extends K ? never : P]: T[P] };
 
 /**
- * An order without its transactions, which are objects of their own. `items` are null where the mirror was never shown
+ * An order without its transactions, which are objects of their own. `items` are null where the mirror has never seen
  * them; `attempt_count` and `next_retry_at` are those of its last declined attempt up to then, null without one.
  */
 export type Order = Without<WireOrder, "transactions">;
@@ -48,13 +48,13 @@ export type HandledChange<K extends ChangeKind, R extends keyof Objects> = Chang
   kind: Extract<K, `${R}.${string}`>;
 };
 
-/** What every handler is given besides the change and its object. */
+/** Tools of every handler, in addition to the change and its object. */
 interface Tools {
-  /** A UUID of this handler and this change, the same at each attempt. Pass it on to whoever takes one. */
+  /** A UUID of this handler and this change, the same at each attempt. Pass it to every system that accepts one. */
   idempotencyKey: string;
   /** Calls the service, at the pace that all of Tallyhook shares. */
   client: ServiceClient;
-  /** What `client` can call: `client.get(endpoints.getOrder, { params: { id } })`. */
+  /** Endpoints for `client`: `client.get(endpoints.getOrder, { params: { id } })`. */
   endpoints: typeof endpoints;
   /** The database. With `transactional`, the transaction that marks the change done: do not commit it. */
   db: Knex;
@@ -67,7 +67,7 @@ interface Tools {
   isTest: boolean;
 }
 
-/** What `run` is given: the change, and the object under the name of its resource, as it was after the change. */
+/** The input of `run`: the change, and the object under the name of its resource, as it was after the change. */
 export type RunInput<K extends ChangeKind> = {
   [R in ResourceOf<K>]: Tools & { change: HandledChange<K, R> } & Pick<Objects, R> & {
       [Other in Exclude<ResourceOf<K>, R>]?: undefined;
@@ -77,11 +77,11 @@ export type RunInput<K extends ChangeKind> = {
 export interface HandlerOptions<K extends ChangeKind> {
   /** Lower case letters, digits and hyphens. Its position in the feed is kept under it: another name starts over. */
   name: string;
-  /** The kinds of change that it wants. */
+  /** The kinds of change to receive. */
   on: readonly K[];
-  /** Where it begins when it runs for the first time: now (the default), at the first change, or at a time. */
+  /** The start of its first run: now (the default), at the first change, or at a time. */
   from?: "now" | "beginning" | (string & {});
-  /** Also what an import has brought, which is history. Default: false. */
+  /** Whether it also receives imported changes, which are history. Default: false. */
   includeImport?: boolean;
   /** How many objects it handles at a time in one process. Default: 10. */
   concurrency?: number;
@@ -112,16 +112,16 @@ const retryLater: unique symbol = Symbol.for("tallyhook.retry-later");
 const handlerMark: unique symbol = Symbol.for("tallyhook.handler");
 
 /**
- * What a handler throws to be run again after a time: a second at least, a day at most. Counts as no attempt, nor as a
+ * Thrown by a handler to be run again after a time: a second at least, a day at most. Counts as no attempt and no
  * failure, up to a thousand times for one change (`postponementOf`).
  */
 export class RetryLater extends Error {
   readonly [retryLater] = true;
   readonly afterMs: number;
-  /** The answer that says when to come back, and by which clock. */
+  /** The answer with the requested time, and the clock of that time. */
   readonly answer: { retryAfter: string | null; date: string | null } | null;
 
-  /** @param afterMs milliseconds, or an answer whose `Retry-After` is asked: a minute where it has none */
+  /** @param afterMs milliseconds, or an answer whose `Retry-After` is used: a minute where it has none */
   constructor(afterMs: number | { headers: { get(name: string): string | null } }) {
     const isAnswer = typeof afterMs === "object";
     super(isAnswer ? "to be run again when the answer says" : `to be run again in ${afterMs} ms`);
@@ -209,6 +209,6 @@ function problemOf({ path, message, code, ...issue }: z.core.$ZodIssue): string 
   return message.startsWith('"') ? `${field}: ${message.replace(/\.$/, "")}` : `${field} ${message}`;
 }
 
-/** Whether `defineHandler` made it, that of src/bin/handlers.js among them. */
+/** Whether `defineHandler` made it, also that of src/bin/handlers.js. */
 export const isMarked = (value: unknown): boolean =>
   typeof value === "object" && value !== null && handlerMark in value;

@@ -4,12 +4,12 @@ import { sqlArray } from "../../../platform/postgres/values.ts";
 import { lockPlanning } from "./plan-runs.ts";
 
 /**
- * Lets runs of these objects name the states that their changes name after an erasure; where the feed has dropped the
- * change, none, so that the object is taken as the mirror has it. Needs the erasure's transaction, after `eraseChanges`,
- * at READ COMMITTED. Idempotent.
+ * Makes runs of these objects name the same states as their changes after an erasure; where the feed has dropped the
+ * change, no state, so that the run uses the mirror's present object. Needs the erasure's transaction, after
+ * `eraseChanges`, at READ COMMITTED. Idempotent.
  */
 export async function eraseRuns(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
-  // Nobody plans a run from what was read before, and nobody removes some in another order.
+  // No process plans a run from an earlier read, and none removes runs in another order.
   const names = await trx("dispatch.handlers").orderBy("name").forUpdate().pluck<string[]>("name");
   for (const name of names) await lockPlanning(trx, name);
   await trx.raw(

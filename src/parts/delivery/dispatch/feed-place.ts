@@ -1,8 +1,8 @@
 const prefix = "handler:";
 
-/** Under which a handler is a consumer of the feed. */
+/** The name of a handler as a consumer of the feed. */
 export const consumerOf = (handler: string): string => prefix + handler;
 
-/** Which handler a consumer of the feed is; null for a reader of another kind. */
+/** The handler behind a consumer of the feed; null for another kind of reader. */
 export const handlerOf = (consumer: string): string | null =>
   consumer.startsWith(prefix) ? consumer.slice(prefix.length) : null;

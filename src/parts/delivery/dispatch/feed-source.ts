@@ -5,11 +5,11 @@ import type { Source } from "./recipient.ts";
 import type { ClaimedRun } from "./runs.ts";
 
 export interface FeedSourceOptions {
-  /** Of the recipient, under which the feed knows its position. */
+  /** The recipient's name, under which the feed keeps its position. */
   name: string;
   /** Null: all. */
   kinds: readonly string[] | null;
-  /** Also what an import has brought. */
+  /** Whether imported changes are included. */
   includeImport: boolean;
 }
 

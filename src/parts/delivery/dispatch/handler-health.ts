@@ -13,26 +13,26 @@ export interface DeadChange {
   holdsUp: number;
 }
 
-/** How a handler does, for who watches it. */
+/** The state of a handler, for its operators. */
 export interface HandlerHealth {
   name: string;
-  /** What it is given. */
+  /** The source of its runs. */
   source: SourceName;
   pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
   /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
   dead: number;
-  /** How often it has asked for another time (`RetryLater`). */
+  /** The number of its postponements (`RetryLater`). */
   postponed: number;
   /** When the first of them failed for the last time. */
   deadSince: Date | null;
   oldestDead: DeadChange | null;
-  /** All changes up to it were looked at. */
+  /** All changes up to this number were read. */
   position: number;
   /**
-   * When the oldest change that it has not looked at was recorded, or the oldest such event was received; null where it
-   * has looked at all that it can.
+   * When the oldest unread change was recorded, or the oldest unread event received; null where it has read everything
+   * readable.
    */
   unreadSince: Date | null;
   /** When the first of its waiting changes was due, or will be; null where none waits. */
@@ -40,8 +40,8 @@ export interface HandlerHealth {
 }
 
 /**
- * How all handlers do that ever ran here. Counts no further than `most`, and goes by indexes alone, so that it can be
- * asked often. One statement.
+ * The state of all handlers that ever ran here. Counts no further than `most`, and uses only indexes, so that it can be
+ * read often. One statement.
  */
 export async function readHandlersHealth(db: Knex, { most }: { most: number }): Promise<HandlerHealth[]> {
   const { rows } = await db.raw<{ rows: HealthRow[] }>(

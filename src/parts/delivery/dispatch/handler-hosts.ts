@@ -10,9 +10,9 @@ const longestReason = 1_000;
 /** Files of handlers that do not run, or end their process again and again, as their supervisor knows it. */
 export interface HostTrouble {
   files: string[];
-  /** The others have another process. */
+  /** These run in a process of their own. */
   isApart: boolean;
-  /** For how long it has been so. */
+  /** Duration of that state. */
   lastsMs: number;
   why: string;
 }
@@ -23,9 +23,9 @@ export interface DownHost {
   /** The other handlers run without them. */
   isApart: boolean;
   downSince: Date;
-  /** Why, where it has been so for longest. */
+  /** The reason in the longest case. */
   reason: string;
-  /** How many workers, or programs that run handlers alone, say so. */
+  /** The number of workers, or programs that only run handlers, that report it. */
   supervisors: number;
 }
 
@@ -57,7 +57,7 @@ export async function noteTroubles(db: Knex, supervisor: string, troubles: reado
   );
 }
 
-/** What has been down for at least so many minutes, the longest first. One statement, of a few rows. */
+/** Hosts that have been down for at least so many minutes, the longest first. One statement, of a few rows. */
 export async function readDownHosts(db: Knex, { afterMinutes }: { afterMinutes: number }): Promise<DownHost[]> {
   const { rows } = await db.raw<{ rows: DownHost[] }>(
     `select files, is_apart as "isApart", min(down_since) as "downSince",

@@ -10,11 +10,11 @@ import { notPaused } from "./runs.ts";
 /** Runs that wait or are dead are counted up to it: a million would take a second. */
 export const mostCounted = 100_000;
 
-/** A handler as people see it. */
+/** A handler as shown to people. */
 export interface HandlerRow {
   name: string;
   position: number;
-  /** Numbers of the feed that it has not looked at yet. Some were never used. */
+  /** The numbers of the feed that it has not read yet. Some were never used. */
   behind: number;
   paused_by: "person" | "failures" | "subscriber" | null;
   paused_at: Date | null;
@@ -24,7 +24,7 @@ export interface HandlerRow {
   dead: number;
   done: number;
   failed: number;
-  /** How often it has asked for another time (`RetryLater`). */
+  /** The number of its postponements (`RetryLater`). */
   postponed: number;
   last_done_at: Date | null;
   last_failed_at: Date | null;
@@ -61,7 +61,7 @@ export async function readHandlers(db: Knex, name?: string): Promise<HandlerRow[
   }));
 }
 
-/** All handlers that ever ran here, and who paused them. One statement. */
+/** All handlers that ever ran here, with the person who paused each. One statement. */
 export const handlerNames = (db: Knex): Promise<Pick<HandlerRow, "name" | "paused_by">[]> =>
   db("dispatch.handlers").orderBy("name").select<Pick<HandlerRow, "name" | "paused_by">[]>("name", "paused_by");
 
@@ -76,7 +76,10 @@ export async function lockHandler(trx: Knex.Transaction, name: string): Promise<
   return row ?? null;
 }
 
-/** Pauses a handler until a person resumes it. What it runs goes on. Returns false for an unknown one. Idempotent. */
+/**
+ * Pauses a handler until a person resumes it. Its runs in progress continue. Returns false for an unknown one.
+ * Idempotent.
+ */
 export async function pauseHandler(db: Knex, name: string, reason: string): Promise<boolean> {
   const changed = await db("dispatch.handlers")
     .where({ name })
@@ -90,8 +93,8 @@ export async function pauseHandler(db: Knex, name: string, reason: string): Prom
 }
 
 /**
- * Ends a pause, whoever began it, and makes due at once what waits for its next attempt. Returns false for an unknown
- * handler. Idempotent.
+ * Ends a pause of any origin, and makes runs that wait for their next attempt due immediately. Returns false for an
+ * unknown handler. Idempotent.
  */
 export async function resumeHandler(db: Knex, name: string): Promise<boolean> {
   return db.transaction(async (trx) => {
@@ -103,7 +106,7 @@ export async function resumeHandler(db: Knex, name: string): Promise<boolean> {
   });
 }
 
-/** Gives dead changes, or one that is not done, all their attempts again, at once. Returns how many. */
+/** Gives dead changes, or one that is not done, a new set of attempts, immediately. Returns their number. */
 export const retryRuns = (db: Knex, handler: string, which: { seq: number } | { state: "dead" }): Promise<number> =>
   makeDue(db, handler, which);
 
@@ -128,8 +131,8 @@ export async function changeBefore(
 }
 
 /**
- * Gives up a change for a handler for good, so that the later ones of its object go on. Returns false if it has no such
- * change, or runs it just now. One statement.
+ * Skips a change for a handler permanently, so that the later ones of its object continue. Returns false if it has no
+ * such change, or is running it. One statement.
  */
 export async function skipRun(db: Knex, handler: string, seq: number): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ removed: string[] }] }>(
@@ -139,16 +142,16 @@ export async function skipRun(db: Knex, handler: string, seq: number): Promise<b
   return rows[0].removed.length > 0;
 }
 
-/** What a handler leaves behind, and who may still use it. */
+/** A handler's remains, and the processes that may still use it. */
 export interface HandlerRemains {
-  /** Not counted further than `mostCounted`. */
+  /** Counted up to `mostCounted`. */
   waiting: number;
   dead: number;
-  /** Until when processes have claimed changes of it; null where none is being run. */
+  /** Until when processes have claimed changes of it; null where none is running. */
   runningUntil: Date | null;
 }
 
-/** What `removeHandler` would throw away; null where nothing is kept under that name. One statement. */
+/** The data that `removeHandler` would delete; null where there is none under that name. One statement. */
 export async function readRemains(db: Knex, name: string): Promise<HandlerRemains | null> {
   const { rows } = await db.raw<{
     rows: { is_known: boolean; waiting: string; dead: string; running_until: Date | null }[];
@@ -173,13 +176,13 @@ export async function readRemains(db: Knex, name: string): Promise<HandlerRemain
 }
 
 /**
- * Forgets a handler: its place in the feed, what waits, what is dead, and its counts. The feed keeps nothing for it any
- * more. A process that has its code makes it known again only at its next start, as a new one. What runs meanwhile ends
- * without being marked. Idempotent, in one transaction.
+ * Forgets a handler: its place in the feed, waiting and dead runs, and its counts. The feed keeps no more changes for
+ * it. A process with its code registers it again only at its next start, as a new one. Runs in progress end without
+ * being marked. Idempotent, in one transaction.
  */
 export async function removeHandler(db: Knex, name: string): Promise<void> {
   await inTransaction(db, async (trx) => {
-    // In the order of who plans: its row, then the lock without which nobody plans or removes its runs.
+    // In the planner's order: its row, then the lock for planning and removing its runs.
     await trx("dispatch.handlers").where({ name }).forUpdate().select("name");
     await lockPlanning(trx, name);
     await trx("dispatch.runs").where({ handler: name }).delete();

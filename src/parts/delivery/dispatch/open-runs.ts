@@ -9,7 +9,7 @@ export interface OpenRunRow {
   kind: string;
   state: "waiting" | "dead";
   attempts: number;
-  /** How often its handler has asked for another time. */
+  /** The number of the handler's postponements. */
   postponed: number;
   /** When it is tried again; null for a dead one, and while it runs. */
   due_at: Date | null;
@@ -61,7 +61,7 @@ export async function readOpenRuns(
 export const runStates = ["dead", "failed", "waiting"] as const;
 export type RunState = (typeof runStates)[number];
 
-/** By indexes that hold what is shown, each in its order. */
+/** Each uses the index that holds its rows in the order shown. */
 const listings: Readonly<Record<RunState, { holds: string; key: string }>> = {
   dead: { holds: "r.state = 'dead'", key: "r.seq" },
   failed: {
@@ -102,7 +102,7 @@ export async function listRuns(
   return rows.map((row) => ({ ...runOf(row), place: row.place }));
 }
 
-/** A run by its number; null where it was done or skipped, or never wanted. One statement. */
+/** A run by its number; null where it was done, skipped, or never planned. One statement. */
 export async function findRun(db: Knex, handler: string, seq: number): Promise<OpenRunRow | null> {
   const { rows } = await db.raw<{ rows: StoredRun[] }>(
     `select ${columns} from dispatch.runs r where r.handler = :handler and r.seq = :seq`,
@@ -113,7 +113,7 @@ export async function findRun(db: Knex, handler: string, seq: number): Promise<O
 }
 
 /**
- * The same, and it stays as it is until the transaction ends. Who removes runs locks in this order: first against
+ * The same, locked until the transaction ends. A transaction that removes runs locks in this order: first against
  * planning, then the run.
  */
 export async function lockRun(trx: Knex.Transaction, handler: string, seq: number): Promise<OpenRunRow | null> {
@@ -122,15 +122,15 @@ export async function lockRun(trx: Knex.Transaction, handler: string, seq: numbe
   return findRun(trx, handler, seq);
 }
 
-/** What is dead of a handler: what trying all of it again is decided on. */
+/** The dead runs of a handler: the version for retrying all of them. */
 export interface DeadRuns {
-  /** Not counted further than `most`. */
+  /** Counted up to `most`. */
   count: number;
   /** The number of the newest one; null where there is none. */
   newest: number | null;
 }
 
-/** By the index of the dead alone. One statement. */
+/** Uses only the index of dead runs. One statement. */
 export async function readDead(db: Knex, handler: string, { most }: { most: number }): Promise<DeadRuns> {
   const { rows } = await db.raw<{ rows: [{ count: string; newest: string | null }] }>(
     `select (select count(*) from (

@@ -1,6 +1,6 @@
 import { tallyhook } from "../../../platform/command-line.ts";
 
-/** Errors of ours, which are none of the merchant's code: what each means, and what to do. */
+/** Our own errors, not the merchant's: the meaning and remedy of each. */
 export const handlerErrors: Readonly<Record<string, string>> = {
   ObjectNotSeen:
     "the mirror has not seen the object yet. It is read from the service by itself, within seconds as a rule. If " +
@@ -15,7 +15,7 @@ export const handlerErrors: Readonly<Record<string, string>> = {
     "the process ended each time that it ran: killed, out of memory, or process.exit. The log before its restarts says why",
 };
 
-/** The same of destinations, where the answer of the other side is told otherwise. */
+/** The same for destinations, whose answers are reported differently. */
 export const deliveryErrors: Readonly<Record<string, string>> = {
   ProcessEndedWhileItRan:
     "the worker ended each time that it sent this: killed, or out of memory. Its log before the restarts says why",

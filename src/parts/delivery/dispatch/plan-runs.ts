@@ -11,8 +11,8 @@ const planLock = 7_256;
 const [pageSize, mostFirst] = [500, 1_000];
 
 /**
- * Makes a recipient known that was not before, at the place where it begins: `now` is that of "now", or null where the
- * source is at this moment. One that is known keeps its position, whatever its definition says. Idempotent.
+ * Registers a new recipient at its start: `now` is the position for "now", or null for the source's present end. A
+ * known one keeps its position, even if its definition changed. Idempotent.
  */
 export async function registerRecipient(
   db: Knex,
@@ -41,8 +41,8 @@ export async function registerRecipient(
 
 /**
  * Writes the runs of a recipient for the next rows of its source, and moves its position, in one transaction. One
- * process at a time does so for a recipient; another one skips it. Reads no further while many objects are due, or while
- * a person has paused the recipient. Returns whether it may be worthwhile to go on at once.
+ * process at a time does so for a recipient; another one skips it. Reads no further while many objects are due, or
+ * while a person has paused the recipient. Returns whether an immediate repeat may find more.
  */
 export async function planRuns(
   db: Knex,
@@ -61,8 +61,8 @@ export async function planRuns(
 const lockNotAvailable = "55P03";
 
 /**
- * Whoever removes runs holds the lock for an instant, and must hold up one recipient if its process was stopped
- * meanwhile. A process that is stopped while it plans loses its turn to others after the transaction's limit.
+ * A process that removes runs holds the lock for an instant, and if it is stopped in between it may hold up only one
+ * recipient. A process that is stopped while it plans loses its turn to others after the transaction's limit.
  */
 const planLimits: TransactionLimits = { statementMs: 20_000, lockMs: 250, transactionMs: 30_000 };
 
@@ -104,14 +104,14 @@ async function lockHandler(
   return rows[0];
 }
 
-/** Until the end of the transaction, nobody else plans or removes runs of the recipient. */
+/** Until the transaction ends, no other process plans or removes runs of the recipient. */
 export async function lockPlanning(trx: Knex.Transaction, name: string): Promise<void> {
   await trx.raw("select pg_advisory_xact_lock(?, hashtext(?))", [planLock, name]);
 }
 
 /**
- * The lock keeps runs from being removed meanwhile, and what is planned here from being missed by who removes the run
- * before it (remove-runs.sql).
+ * The lock prevents the removal of runs during planning, and makes new runs visible to the transaction that removes the
+ * run before them (remove-runs.sql).
  */
 async function insertRuns(trx: Knex.Transaction, handler: string, rows: readonly SourceRow[]): Promise<void> {
   await lockPlanning(trx, handler);

@@ -1,23 +1,23 @@
 import { parseHttpDate, parseRetryAfter } from "../../../platform/http/exchange.ts";
 import { isRetryLater } from "./define-handler.ts";
 
-/** What becomes of a run whose handler threw `RetryLater`. */
+/** The outcome of a run whose handler threw `RetryLater`. */
 export interface Postponement {
   delayMs: number;
-  /** It was put off so often that this time is an attempt. */
+  /** It was postponed so often that this time counts as an attempt. */
   isAttempt: boolean;
 }
 
 const [leastMs, mostMs] = [1_000, 86_400_000];
-/** The shortest wait grows by a second with each time, so that a handler that always asks for none is no busy loop. */
+/** The shortest wait grows by a second with each time, so that a handler that always requests none is no busy loop. */
 const longestLeastMs = 60_000;
 /** A change that is put off more often will hardly ever be done. At the shortest waits this takes 16 hours. */
 export const mostPostponements = 1_000;
 
 /**
- * How long a run waits whose handler threw `RetryLater`, `before` times having been put off already; null for anything
- * else, whatever was thrown, and for a `RetryLater` whose time is no number: that is a failed attempt. Never throws.
- * @param now by which a date in `Retry-After` counts where the answer has none of its own
+ * The wait of a run whose handler threw `RetryLater`, after `before` earlier postponements; null for any other thrown
+ * value, and for a `RetryLater` whose time is no number: that is a failed attempt. Never throws.
+ * @param now the reference for a date in `Retry-After` where the answer has none of its own
  */
 export function postponementOf(thrown: unknown, before: number, now: Date): Postponement | null {
   const askedMs = askedFor(thrown, now);

@@ -2,11 +2,14 @@ import type { Knex } from "knex";
 import { TallyhookError } from "../../../platform/errors.ts";
 import type { ClaimedRun } from "./runs.ts";
 
-/** Whom the engine gives what is new, an object's news one after the other: a handler, or a destination of forwarding. */
+/**
+ * A recipient of the dispatch, which gets the items of an object one after the other: a handler, or a destination of
+ * forwarding.
+ */
 export interface Recipient {
-  /** Its position is kept under it. */
+  /** Key of its position. */
   readonly name: string;
-  /** Where it begins when it runs for the first time: `now`, `beginning` or a time. */
+  /** The start of its first run: `now`, `beginning` or a time. */
   readonly from: string;
   /** How many objects it takes at a time in one process. */
   readonly concurrency: number;
@@ -19,32 +22,35 @@ export interface Recipient {
 /** The rows that runs are made of, by the name that `dispatch.handlers` keeps. */
 export type SourceName = "changes" | "webhooks";
 
-/** Numbered rows, of which a recipient gets those that it wants. Belongs to the recipient. */
+/** Numbered rows, filtered for one recipient. Belongs to the recipient. */
 export interface Source {
   readonly name: SourceName;
   /** The number up to which it can be read. One statement. */
   readableUntil(db: Knex): Promise<number>;
   /** A number before everything that is dated at that time or later; little that is older follows. */
   positionAt(db: Knex, time: Date): Promise<number>;
-  /** The next rows that are wanted. At READ COMMITTED. */
+  /** The next rows for the recipient. At READ COMMITTED. */
   read(db: Knex, page: SourcePage): Promise<SourceRows>;
-  /** Where the source keeps what its readers have not read: notes how far this one is. In the transaction that read. */
+  /**
+   * For a source that keeps rows until they are read: records this reader's position. Called in the transaction that
+   * read.
+   */
   keepPosition?(trx: Knex.Transaction, position: number): Promise<void>;
 }
 
 export interface SourcePage {
   after: number;
-  /** How many rows are looked at, at most. */
+  /** The most rows to read. */
   limit: number;
-  /** What is dated before it is not wanted. */
+  /** Rows dated earlier are left out. */
   startsAt: Date | null;
 }
 
 export interface SourceRows {
   rows: SourceRow[];
-  /** All up to it were looked at: the position from which to read on. */
+  /** All rows up to this number were read: continue from here. */
   position: number;
-  /** More can be read at once. */
+  /** More rows can be read now. */
   hasMore: boolean;
 }
 
@@ -54,11 +60,11 @@ export interface SourceRow {
   resource: string;
   id: string;
   kind: string;
-  /** What the run keeps of it, as JSON. */
+  /** The run's copy of the row, as JSON. */
   item: object;
 }
 
-/** How the runs of a kind of recipient are made and done. */
+/** Creates and executes the runs of one kind of recipient. */
 export interface Work<R extends Recipient> {
   sourceOf(recipient: R): Source;
   /** Makes ready for runs that were claimed, in their order. What it throws is no run's failure: they are put off. */
@@ -77,11 +83,11 @@ export interface Attempt {
 }
 
 export interface FailureFacts {
-  /** Not tried again earlier, by whatever run of the recipient. */
+  /** The earliest next attempt of any run of the recipient. */
   holdMs?: number | null;
-  /** Trying again cannot help: the run is dead at once. */
+  /** A repeat cannot help: the run is dead immediately. */
   isFinal?: boolean;
-  /** The recipient wants nothing more: it is paused until a person resumes it. */
+  /** The recipient accepts no more: it is paused until a person resumes it. */
   isRefusal?: boolean;
 }
 

@@ -4,33 +4,32 @@ import { sqlArray } from "../../../platform/postgres/values.ts";
 
 /** A run that this process has claimed: one row of a source for one recipient. */
 export interface ClaimedRun {
-  /** The recipient's name. */
   handler: string;
   seq: number;
-  /** What the source said of it (`SourceRow.item`). */
+  /** The source's copy of the row (`SourceRow.item`). */
   item: unknown;
-  /** The one that begins is the first. */
+  /** From 1, the attempt in progress included. */
   attempt: number;
-  /** How often its handler has asked for another time. */
+  /** The number of the handler's postponements. */
   postponed: number;
-  /** Grows with each claim: proves that nobody has claimed the run since. */
+  /** Grows with each claim: proves that no other process has claimed the run since. */
   token: number;
   /** The handler is paused, and this run tries whether it works again. */
   isProbe: boolean;
 }
 
-/** What a process wants of a handler's runs. */
+/** A process's request for runs of a handler. */
 export interface ClaimRequest {
   handler: string;
-  /** How many it has room for. */
+  /** Number of free places. */
   free: number;
-  /** How long nobody else gets them; by the database's clock. */
+  /** How long the claim excludes others; by the database's clock. */
   leaseMs: number;
 }
 
 /**
- * Claims the oldest runs that are due: of each object the first one only, and none of a handler that is paused. What a
- * process claimed that was killed can be claimed again when its lease has ended. One statement.
+ * Claims the oldest runs that are due: only the first one of each object, and none of a paused handler. The claims of a
+ * killed process are free again when their lease has ended. One statement.
  */
 export async function claimRuns(db: Knex, wanted: readonly ClaimRequest[]): Promise<ClaimedRun[]> {
   if (wanted.length === 0) return [];
@@ -57,7 +56,7 @@ export async function claimRuns(db: Knex, wanted: readonly ClaimRequest[]): Prom
   return rows.map(claimedRun);
 }
 
-/** How long a handler that failures have paused is left alone before one more run is tried. */
+/** How long a handler that was paused after failures rests before one more run is tried. */
 const probeEveryMs = 60_000;
 
 /**
@@ -86,7 +85,7 @@ export async function claimProbes(db: Knex, wanted: readonly Omit<ClaimRequest, 
   return rows.map(claimedRun);
 }
 
-/** While it is claimed a run is due when its lease has ended. */
+/** A claimed run is due when its lease has ended. */
 const claimed = (isProbe: "true" | "false"): string =>
   `update dispatch.runs r
    set token = r.token + 1, attempts = r.attempts + 1,
@@ -165,14 +164,14 @@ const countOf = (handler: string, runs: string, from = ""): string =>
   `insert into dispatch.counts as c (handler, done, last_done_at) select ${handler}, ${runs}, now() ${from}
    on conflict (handler) do update set done = c.done + excluded.done, last_done_at = excluded.last_done_at`;
 
-/** What becomes of a run that could not be done. */
+/** The outcome of a run that was not done. */
 export interface PutOff {
   /** Null: it is dead. */
   delayMs: number | null;
   error: string | null;
-  /** Whether it was an attempt that failed. Otherwise it is tried again as if it had not begun. */
+  /** Whether the attempt failed. Otherwise it is tried again as if it had not begun. */
   isFailure: boolean;
-  /** Its handler asked for another time, which is counted apart. */
+  /** Its handler postponed it, which is counted apart. */
   isPostponed: boolean;
 }
 
@@ -220,7 +219,7 @@ export async function putOffRun(
 /** The failures after which a handler is paused: so many objects in a row, without one that was done. */
 const mostFailing = 20;
 
-/** Pauses a handler that has done nothing while it failed for many objects. Returns whether it paused it. One statement. */
+/** Pauses a handler that failed for many objects without one success. Returns whether it paused it. One statement. */
 export async function pauseIfAllFail(db: Knex, handler: string, error: string): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update dispatch.handlers h
@@ -243,7 +242,7 @@ export async function pauseIfAllFail(db: Knex, handler: string, error: string): 
   return rowCount > 0;
 }
 
-/** Pauses a recipient that wants nothing more, until a person resumes it. Idempotent. */
+/** Pauses a recipient that accepts no more, until a person resumes it. Idempotent. */
 export async function pauseAfterRefusal(db: Knex, handler: string, error: string): Promise<boolean> {
   const changed = await db("dispatch.handlers")
     .where({ name: handler })
@@ -257,7 +256,7 @@ export async function pauseAfterRefusal(db: Knex, handler: string, error: string
   return changed > 0;
 }
 
-/** Ends a pause that failures have begun: a run was done. Idempotent. */
+/** Ends a pause after failures, since a run succeeded. Idempotent. */
 export async function resumeAfterSuccess(db: Knex, handler: string): Promise<boolean> {
   const changed = await db("dispatch.handlers")
     .where({ name: handler, paused_by: "failures" })

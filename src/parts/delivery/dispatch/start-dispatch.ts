@@ -40,12 +40,12 @@ export interface DispatchDeps {
   random: Random;
   /** The place of "now" for recipients that begin there; absent or null: where their source is at their first round. */
   now?: number | null;
-  /** Is told of a recipient right before an attempt of it, and before anything else can happen. */
+  /** Called with the recipient's name right before each attempt. */
   onBegin?: (name: string) => void;
 }
 
 export interface DispatchOptions {
-  /** Between two looks for what is new, and for runs that are due. */
+  /** Interval between two polls for new rows and due runs. */
   pollMs: number;
   /** Added to a recipient's deadline: the time to get a connection, and to mark a run done. */
   leaseMarginMs: number;
@@ -65,15 +65,15 @@ export interface RunningDispatch {
   running(): string[];
   /** The recipients of calls that go on though their deadlines are over: one for each call. */
   overdue(): string[];
-  /** Claims nothing more, and waits for the attempts in progress, until their deadlines at most. */
+  /** Claims no more runs, and waits for the attempts in progress, until their deadlines at most. */
   close(): Promise<void>;
 }
 
 const afterFailureMs = 1_000;
 
 /**
- * Gives recipients what is new in their sources until it is closed. Any number of processes may do so beside each other.
- * What a recipient gets of one object comes one after another, that of different objects side by side, each at least
+ * Delivers new rows of the sources to the recipients until it is closed. Any number of processes may run it together. A
+ * recipient gets the items of one object one after another and those of different objects in parallel, each at least
  * once.
  */
 export function startDispatch<R extends Recipient>(
@@ -86,12 +86,12 @@ export function startDispatch<R extends Recipient>(
   const closing = new AbortController();
   const byName = new Map(recipients.map((recipient) => [recipient.name, recipient]));
   const unregistered = new Set(recipients);
-  /** How many runs of each recipient are in progress here. */
+  /** The number of runs of each recipient in progress in this process. */
   const running = new Map<string, number>();
-  /** Until when a recipient wants to be left alone, by `performance.now()`. */
+  /** Until when a recipient rests, by `performance.now()`. */
   const heldUntilMs = new Map<string, number>();
   const attempts = new Set<Promise<void>>();
-  /** By the calls. */
+  /** Keyed by call. */
   const overdue = new Map<Promise<void>, string>();
   const completer = createCompleter(deps, () => loop.nudge());
   let places = new Map<string, HandlerPlace>();
@@ -187,7 +187,7 @@ export function startDispatch<R extends Recipient>(
       if (run.attempt > most && !run.isProbe) throw new ProcessEnded();
       await withinSpan(span, () => attempt.make((trx) => finishOwn(trx, run)));
       endSpan(span);
-      // Not within the span: what begins here goes on when it has ended.
+      // Outside the span: the work started here outlasts it.
       completer.add(run, { isRemoved: attempt.removesRun });
     } catch (error) {
       await withinSpan(span, () => executionFailed(run, most, error));
@@ -275,7 +275,7 @@ export function startDispatch<R extends Recipient>(
   };
 }
 
-/** A trace of its own, since a run may come long after what led to it, and again. */
+/** A trace of its own, since a run may come long after its cause, and repeatedly. */
 const startRunSpan = (run: ClaimedRun, { eventSeq }: Attempt) =>
   startSpan(`process ${run.handler}`, {
     kind: "consumer",
@@ -291,11 +291,11 @@ const startRunSpan = (run: ClaimedRun, { eventSeq }: Attempt) =>
     links: [eventSeq === null ? null : appliedContext(eventSeq)],
   });
 
-/** In words of ours, or the name of what was thrown: its message may quote personal data. */
+/** In our own words, or the name of the thrown error: its message may quote personal data. */
 const reasonOf = (error: unknown): string =>
   error instanceof AttemptFailed ? error.message : isRetryLater(error) ? "RetryLater" : safeReason(error);
 
-/** Said the first time, the tenth, and so on: a change may be put off a thousand times. */
+/** Logged the first time, the tenth, and so on: a change may be postponed a thousand times. */
 const isPowerOfTen = (times: number): boolean => Number.isInteger(Math.log10(times));
 
 const putOffText =
@@ -304,7 +304,7 @@ const putOffText =
 
 const takenOver = "a handler took so long that another process has its change now";
 
-/** Not the handler's failure: its transaction is rolled back, since the change is another process's now. */
+/** Not the handler's failure: its transaction is rolled back because another process has taken the change over. */
 class TakenOver extends Error {
   override readonly name = "TakenOver";
 }
@@ -351,9 +351,9 @@ interface Completer {
 
 /** Runs of one handler that are done. */
 interface DoneRuns {
-  /** To be removed. */
+  /** Runs to remove. */
   runs: ClaimedRun[];
-  /** How many are removed already. */
+  /** The number of removed runs. */
   removed: number;
   isProbed: boolean;
 }

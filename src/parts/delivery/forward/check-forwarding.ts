@@ -5,7 +5,7 @@ import type { Runtime } from "../../../app/runtime.ts";
 import { checkHost } from "../../../app/check-host.ts";
 import { type CheckResult, check, ok, warning } from "../../../app/check-result.ts";
 
-/** Checks settings, secrets and each destination's host; nothing where nothing is forwarded. Sends nothing. */
+/** Checks settings, secrets and each destination's host; does nothing where forwarding is off. Sends nothing. */
 export async function checkForwarding(runtime: Runtime): Promise<CheckResult[]> {
   if (runtime.config.forward.settingsFile === null) return [];
   let settings: ForwardSettings | null = null;

@@ -89,7 +89,7 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
   process.exitCode = exitCodes.differs;
 }
 
-/** What the run of that number would have. Throws `UsageError` where there is none. */
+/** The content of the run with that number. Throws `UsageError` for an unknown number. */
 async function readItem(db: Knex, { settings }: Destination, seq: number): Promise<unknown> {
   if (settings.send === "webhooks") {
     const [event] = (await readTried(db, { after: seq - 1, limit: 1 })).events;
@@ -104,7 +104,7 @@ const noEvent = (seq: number): UsageError =>
     `The inbox has no event ${seq} that a worker has tried. "${tallyhook("events list")}" has their numbers.`,
   );
 
-/** Under another id than that of the real delivery, which must not be taken for a repeat of it. */
+/** Has another id than the real delivery, which would otherwise look like a repeat of the test. */
 const asTest = ({ headers, ...delivery }: Delivery): Delivery => ({
   ...delivery,
   id: randomUUID(),

@@ -23,7 +23,7 @@ export interface Delivery {
   /** The same at each attempt: by it a subscriber knows a repeat. Fit for a header. */
   id: string;
   body: Buffer;
-  /** Besides those of Standard Webhooks. */
+  /** Sent in addition to those of Standard Webhooks. */
   headers: Readonly<Record<string, string>>;
 }
 
@@ -34,13 +34,13 @@ export interface DestinationDeps {
   secretOf: (variable: string) => string | null;
 }
 
-/** With the delays of the dispatch (5 s, doubled up to an hour, a quarter off on average): three days. */
+/** Three days with the delays of the dispatch (5 s, doubled up to an hour, a quarter off on average). */
 const attempts = 106;
 const maxAnswerBytes = 16_384;
 
 /**
- * Opens all destinations without contacting any. Throws one `ConfigurationError` that says of each whose secret is not
- * usable what to do. It shows no value of a variable.
+ * Opens all destinations without contacting any. Throws one `ConfigurationError` with the remedy for each unusable
+ * secret. It shows no value of a variable.
  */
 export function openDestinations(
   destinations: Readonly<Record<string, DestinationSettings>>,
@@ -114,7 +114,7 @@ function openDestination(
   };
 }
 
-/** What an answer means, as Standard Webhooks has it; null for success. */
+/** The meaning of an answer under Standard Webhooks; null for success. */
 function failureOf(host: string, answer: HttpAnswer, now: Date): AttemptFailed | null {
   const { status } = answer;
   if (status >= 200 && status < 300) return null;

@@ -43,8 +43,8 @@ interface Wanted {
 }
 
 /**
- * What is sent to destinations for runs, or why it cannot be sent, in the order of the runs. A few statements, however
- * many runs there are.
+ * The requests to destinations for runs, or why one cannot be sent, in the order of the runs. A few statements for any
+ * number of runs.
  */
 export async function readDeliveries(db: Knex, wanted: readonly Wanted[]): Promise<(Delivery | AttemptFailed)[]> {
   const found = new Map<Wanted, Delivery | AttemptFailed>([

@@ -10,10 +10,10 @@ import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { useOfKnex } from "../../../platform/postgres/pool-use.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 
-/** Connections of its own: what is sent holds up nothing else. */
+/** Connections of its own, so that forwarding holds up no other work. */
 const poolMax = 2;
 
-/** Null where nothing is forwarded. Throws `ConfigurationError` for wrong settings. */
+/** Null where forwarding is off. Throws `ConfigurationError` for wrong settings. */
 export function forwardSettings({ config }: Pick<Runtime, "config">): ForwardSettings | null {
   const { settingsFile } = config.forward;
   return settingsFile === null ? null : loadForwardSettings(settingsFile);
@@ -31,8 +31,8 @@ export const openOwnDestinations = (
   });
 
 /**
- * Forwards until the runtime ends; nothing without settings. Each destination has its place when this resolves. Throws
- * `ConfigurationError` for wrong settings.
+ * Forwards until the runtime ends; does nothing without settings. Each destination has its place when this resolves.
+ * Throws `ConfigurationError` for wrong settings.
  */
 export async function runForwarding(runtime: Runtime): Promise<void> {
   const settings = forwardSettings(runtime);
@@ -61,7 +61,7 @@ export async function runForwarding(runtime: Runtime): Promise<void> {
   log.info({ destinations: Object.keys(settings.destinations) }, "it is forwarded to destinations");
 }
 
-/** The position of one source means nothing in another. */
+/** A position in one source is meaningless in another. */
 async function assertSameSources(
   db: Knex,
   destinations: readonly Destination[],

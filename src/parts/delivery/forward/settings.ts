@@ -34,17 +34,18 @@ const start = z
   .string(startWords)
   .refine((text) => text === "now" || text === "beginning" || canonicalTimestamp(text) !== null, startWords);
 
-/** What every destination has. */
+/** Settings of every destination. */
 const common = {
-  /** Where it is. The host must be on the public internet and reached by https, unless `privateHosts` has it. */
+  /** The URL. The host must be on the public internet and reached by https, unless it is in `privateHosts`. */
   url: address,
-  /** Where its secret is, as Standard Webhooks has them: `whsec_` and base64. Several by comma, the newest first. */
+  /**
+   * The variable with the secret, in the form of Standard Webhooks: `whsec_` and base64. Several are separated by
+   * commas, the newest first.
+   */
   secretFrom: secretVariable("FORWARD_", "FORWARD_SETTINGS_FILE"),
-  /** Where it begins when it is new. */
+  /** The start of a new destination. */
   from: start.default("now"),
-  /** How many objects are sent at a time by one worker. */
   concurrency: wholeNumber(1, 50).default(5),
-  /** How long an attempt may take. */
   timeoutSeconds: wholeNumber(1, 30).default(15),
 };
 
@@ -53,7 +54,7 @@ const changes = settingsObject({
   ...common,
   /** Left out: all. */
   kinds: listOf(oneOf(changeKinds), '["order.refunded"]').optional(),
-  /** Also what an import has brought. */
+  /** Whether imported changes are included. */
   includeImport: yesOrNo.default(false),
   /** The object as it was after the change, which may hold personal data. */
   withObject: yesOrNo.default(true),

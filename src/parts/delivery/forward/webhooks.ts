@@ -4,7 +4,7 @@ import { type ReadEvent, eventPositionAt, readTried, triedUntil } from "../../..
 import { headerKeyOf } from "../../../platform/http/header-value.ts";
 import type { Delivery } from "./destination.ts";
 
-/** What a run keeps of an event; its bytes are read when they are sent. */
+/** A run's copy of an event; its bytes are read when they are sent. */
 interface EventItem {
   eventId: string;
   receivedAt: string;
@@ -36,7 +36,7 @@ export const eventItem = ({ eventId, receivedAt }: Pick<ReadEvent, "eventId" | "
   receivedAt: receivedAt.toISOString(),
 });
 
-/** The bytes as the inbox has them. */
+/** Sends the bytes as the inbox stores them. */
 export function webhookDelivery({ item }: Pick<ClaimedRun, "item">, body: Buffer): Delivery {
   const { eventId, receivedAt } = item as EventItem;
   return {

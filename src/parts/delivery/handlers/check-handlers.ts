@@ -4,7 +4,7 @@ import { counted, someOf, withoutControls } from "../../../platform/readable-tex
 import type { Runtime } from "../../../app/runtime.ts";
 import { type CheckResult, failed, ok, warning } from "../../../app/check-result.ts";
 
-/** Checks that the processes of handlers run, as those say who start them. */
+/** Checks that the processes of handlers run, from the reports of their supervisors. */
 export async function checkHandlers(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   return judgeHosts(await readDownHosts(await runtime.db(), { afterMinutes: 0 }));
 }

@@ -160,7 +160,7 @@ async function run(context: CliContext): Promise<void> {
   });
 }
 
-/** The worker has told of what the configuration warns of. */
+/** The worker has already printed the configuration's warnings. */
 const host = (context: CliContext): Promise<void> =>
   hostOwnHandlers((work, databaseUrl) =>
     context.withRuntime("handlers", work, {

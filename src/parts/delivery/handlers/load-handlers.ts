@@ -14,7 +14,7 @@ const extensions = [".ts", ".mts", ".js", ".mjs"];
 /** Declarations, tests, and examples that are off. */
 const left = /\.(?:d|test|example)\.[cm]?[jt]s$/;
 
-/** What is wrong with a handler's file, and what to do. */
+/** The fault of a handler's file, and the remedy. */
 export interface FileProblem {
   file: string;
   message: string;
@@ -74,7 +74,6 @@ export function takeNames(
   });
 }
 
-/** In words for people. */
 export function problemsText(problems: readonly FileProblem[]): string {
   const many = problems.length > 1 ? `${problems.length} handlers are` : "One handler is";
   const lines = problems.map(({ file, message }) => `  - ${shownPath(file)}: ${message}`);

@@ -41,7 +41,7 @@ export async function loadOwnHandlers(config: Pick<Config, "handlersDir">): Prom
   }
 }
 
-/** TypeScript from elsewhere is read whatever this program itself was started from. */
+/** TypeScript from elsewhere is read even if this program runs as JavaScript. */
 async function importFile(url: string): Promise<unknown> {
   if (url.startsWith(ownHandlers.href) || !/\.m?ts$/.test(url)) return import(url);
   const { tsImport } = await import("tsx/esm/api");
@@ -93,7 +93,7 @@ async function startHandlers(
   return dispatch;
 }
 
-/** What handlers are given. */
+/** The dependencies of handlers. */
 export async function attemptDeps(
   runtime: Runtime,
   handlers: readonly Handler[],

@@ -9,17 +9,17 @@ import { handlerFolders } from "./handler-folders.ts";
 import { programEntry } from "../../../app/program-entry.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 
-/** With what a worker takes, it fits into the gigabyte of a container. */
+/** Together with a worker, it fits into the gigabyte of a container. */
 const heapLimitMb = 256;
-/** Where the CPU is short, what applies events goes first. */
+/** Where the CPU is short, applying events goes first. */
 const niceness = 5;
 /** A process that was silent for a minute has ended. */
 const noteEveryMs = 10_000;
 
 /**
  * Runs the merchant's handlers until the runtime ends, in a process of their own. Null where there are none. Does not
- * wait until they are loaded; those that begin "now" begin where the feed is when this resolves. Nothing of the
- * merchant's is loaded here. Throws `ConfigurationError` for a folder that cannot be read.
+ * wait until they are loaded; those that begin "now" begin where the feed is when this resolves. No merchant's file is
+ * loaded here. Throws `ConfigurationError` for a folder that cannot be read.
  */
 export async function superviseOwnHandlers(
   runtime: Runtime,
@@ -46,7 +46,7 @@ export async function superviseOwnHandlers(
   return running;
 }
 
-/** Tells the database of processes and files that are down, until the runtime ends: alerts and pages ask there. */
+/** Records processes and files that are down in the database until the runtime ends: alerts and pages read it there. */
 async function noteOwnTroubles(runtime: Runtime, running: Pick<RunningHandlers, "troubles">): Promise<void> {
   const db = await runtime.db();
   const supervisor = `${process.pid}:${crypto.randomUUID()}`;

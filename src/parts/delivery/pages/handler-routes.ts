@@ -29,7 +29,7 @@ import { handlersSummary } from "./summary.ts";
 const pageSize = 50;
 const mostInHealth = 1_000;
 
-/** What the merchant's own code, and programs elsewhere, did with each change. Loads none of that code. */
+/** The effects of the merchant's own code, and of programs elsewhere, for each change. Loads none of that code. */
 export const handlerPagesFor = (kinds: RecipientKinds): PageGroup => ({
   place: { path: "/handlers", name: "Handlers", access: "status:read" },
   routes: [
@@ -145,7 +145,7 @@ const actDeps =
 const recipientNow = (now: unknown): Html =>
   html`<p>Now: ${recipientState(now as HandlerRow, { readsTexts: false })}</p>`;
 
-/** Records that somebody was shown the reason of a person's pause, where there is one. */
+/** Records that a visitor was shown a person's reason for a pause, where there is one. */
 async function recordReasonRead(
   db: Knex,
   { actor, visitor }: Pick<PageRequest, "actor" | "visitor">,
@@ -157,7 +157,7 @@ async function recordReasonRead(
   await inTransaction(db, (trx) => recordAct(trx, actor, { action: "notes.read", subject }));
 }
 
-/** Without a state the first of all, the dead first, as the command shows them. */
+/** Without a state, the first runs of all, the dead first, in the command's order. */
 async function readRuns(db: Knex, handler: string, query: URLSearchParams) {
   const state: RunState | undefined = runStates.find((known) => known === query.get("state"));
   const limit = pageSize + 1;

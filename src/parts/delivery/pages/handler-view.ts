@@ -18,7 +18,7 @@ export interface HandlerPage {
   row: HandlerRow;
   words: RecipientWords;
   health: HandlerHealth | null;
-  /** Who paused it on the dashboard; null where nobody did, or somebody on the command line. */
+  /** The person who paused it on the dashboard; null where it runs, or was paused on the command line. */
   pausedBy: string | null;
   runs: PageOf<OpenRunRow | ListedRun>;
   query: URLSearchParams;
@@ -188,7 +188,7 @@ export function runState({ state: is, is_running: isRunning, failed_at: failedAt
   return state(words, tone);
 }
 
-/** What the merchant's code has thrown can be anything; what ours means is said. */
+/** Errors of the merchant's code can be anything; our own are explained. */
 export function renderError(error: string | null, { ownErrors }: RecipientWords): Html | null {
   if (error === null) return null;
   const meaning = Object.hasOwn(ownErrors, error) ? ownErrors[error] : undefined;

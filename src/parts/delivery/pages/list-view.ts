@@ -20,7 +20,7 @@ export interface HandlersPage {
   recipients: readonly ListedRecipient[];
   /** Handlers that no process runs, or that end theirs. */
   down: readonly DownHost[];
-  /** Whether the visitor may read the reasons of people. */
+  /** Whether the visitor may read people's reasons. */
   readsTexts: boolean;
   now: Date;
   timeZone: string;
@@ -59,7 +59,7 @@ const downLine = ({ files, isApart, downSince, reason }: DownHost, timeZone: str
     <span class="hint">${outside(reason)}</span>
   </p>`;
 
-/** How far it is behind what is new. */
+/** The distance to the newest row. */
 export function behindText(
   { behind }: Pick<HandlerRow, "behind">,
   health: Pick<HandlerHealth, "unreadSince"> | null,

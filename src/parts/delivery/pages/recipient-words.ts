@@ -8,22 +8,22 @@ import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
 
 /** A handler or a destination, as pages call it. */
 export interface RecipientWords {
-  /** Without what the dispatch puts before it. */
+  /** Without the dispatch's prefix. */
   name: string;
   noun: "handler" | "destination";
   item: string;
   items: string;
-  /** Before which a command has `show`, `pause` and the like. */
+  /** The command in front of `show`, `pause` and the like. */
   command: string;
-  /** Errors of ours, and what to do. */
+  /** Our own errors, with remedies. */
   ownErrors: Readonly<Record<string, string>>;
 }
 
-/** Which of the dispatch's recipients there are pages of. */
+/** The kinds of recipients with pages. */
 export interface RecipientKinds {
   /** Absent where the room of handlers is not there. */
   hasHandlers?: true;
-  /** Which destination it is that the dispatch knows by a name; null for a handler. Absent without forwarding. */
+  /** The destination behind a dispatch name; null for a handler. Absent without forwarding. */
   destinationOf?(recipient: string): string | null;
 }
 
@@ -61,7 +61,7 @@ const pauses: Readonly<Record<NonNullable<HandlerRow["paused_by"]>, { words: str
   subscriber: { words: "paused: it wants nothing more", tone: "bad" },
 };
 
-/** The reason of a person is shown to who reads such texts. */
+/** A person's reason is shown to visitors who may read such texts. */
 export function recipientState(
   { paused_by: by, pause_reason: reason }: Pick<HandlerRow, "paused_by" | "pause_reason">,
   { readsTexts }: { readsTexts: boolean },

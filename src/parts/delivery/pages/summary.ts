@@ -5,10 +5,10 @@ import type { Summary, SummaryCard } from "../../../app/dashboard/page-group.ts"
 import { type RecipientKinds, type RecipientWords, countText, recipientWords } from "./recipient-words.ts";
 
 const most = 1_000;
-/** As the alert `handler_behind` has it where nothing else is set. */
+/** The default of the alert `handler_behind`. */
 const lateMs = 3_600_000;
 
-/** What home says of handlers and destinations. */
+/** The home card of handlers and destinations. */
 export const handlersSummary = (kinds: RecipientKinds): Summary => ({
   access: "status:read",
   async read({ db, clock }) {

@@ -1,19 +1,19 @@
-/** How a host has ended, as far as it can be seen from outside. */
+/** The end of a host, as observed from outside. */
 export interface HostEnd {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** Why it was killed by its supervisor, or ended by itself; null for neither. */
+  /** The reason why its supervisor killed it, or why it ended itself; null for neither. */
   known: string | null;
-  /** Of the heap's limit, when it gave the last sign of life. */
+  /** Share of the heap's limit at its last sign of life. */
   heapShare: number;
-  /** The file that it was loading. */
+  /** The file that was being loaded. */
   loading: string | null;
 }
 
 /** Beyond this an abort is that of V8, which has found no room for a further object. (The limit counts young ones twice.) */
 const nearlyFull = 0.6;
 
-/** Why a host has ended, in an operator's words. */
+/** The reason for a host's end, in an operator's words. */
 export function hostEndText({ loading, ...end }: HostEnd): string {
   const what = causeText(end);
   return loading === null ? what : `${what}, while it loaded ${loading}`;

@@ -10,14 +10,14 @@ export interface HostProcessDeps {
   /** Starts the process, with a channel. Called once for each. */
   spawn(): ChildProcess;
   start: HostStart;
-  /** Which of the handlers that it has loaded must not run, and why. */
+  /** Selects loaded handlers that must not run, with the reason. */
   refuse(handlers: readonly LoadedHandler[]): FileProblem[];
 }
 
 export interface HostLimits {
-  /** From the start to the first word, then for each file, and then to the first sign of life. */
+  /** The time limit from the start to the first message, then for each file, and then to the first sign of life. */
   loadMs: number;
-  /** Without a sign of life for longer, the host is said to be blocked. */
+  /** After this time without a sign of life the host counts as blocked. */
   silentMs: number;
   /** Beyond the longest deadline: a host that is blocked or does not stop is killed. */
   marginMs: number;
@@ -29,16 +29,16 @@ export interface EndedHost {
   running: string[];
   /** The files that may have ended it: the one that it was loading, or those of the running handlers. */
   suspects: string[];
-  /** It was killed since it took too long to load them. */
+  /** It was killed because loading took too long. */
   wasLate: boolean;
   /** Since it had loaded them; 0 where it had not. */
   ranMs: number;
 }
 
-/** What a host runs. */
+/** The handlers of a host. */
 export interface HostContent {
   handlers: LoadedHandler[];
-  /** Its other files. */
+  /** Problems of its other files. */
   problems: FileProblem[];
 }
 
@@ -87,7 +87,7 @@ export function startHostProcess(
   process.once("exit", killWithThis);
 
   const tell = (message: ToHost): void => {
-    // Whoever cannot be told has ended, or is ending.
+    // A host that cannot receive it has ended, or is ending.
     if (child.connected) child.send(message, () => {});
   };
 
@@ -114,7 +114,7 @@ export function startHostProcess(
     let timer: NodeJS.Timeout | undefined;
     const look = (): void => {
       const nowMs = performance.now();
-      // Where this process was itself held up, what the other one said meanwhile is still to be read.
+      // If this process was itself held up, messages from that time are still unread.
       missedMs += Math.min(nowMs - lastMs, 2 * beatMs);
       lastMs = nowMs;
       if (missedMs > silentMs && !isTold) {
@@ -150,7 +150,6 @@ export function startHostProcess(
   let becomesReady: (content: HostContent | null) => void = () => {};
   const ready = new Promise<HostContent | null>((resolve) => (becomesReady = resolve));
 
-  /** From its first sign of life on. */
   function watchFromNow(): void {
     if (content === null) return;
     clearTimeout(loadTimer);
@@ -183,7 +182,7 @@ export function startHostProcess(
         problems.push({ file: message.file, message: message.message });
         break;
       case "loaded":
-        // Only the host's own: a handler might say so to live for ever.
+        // Only the host's own sign of life counts: a handler could send one to stay alive.
         if (content !== null) return;
         loading = null;
         loadTimer.refresh();
@@ -246,7 +245,7 @@ export function startHostProcess(
 
 const notStarted = (error: unknown): string => `it could not be started (${errorCode(error) ?? "unknown error"})`;
 
-/** As where the machine has no memory left for a process. */
+/** For example where the machine has no memory left for a process. */
 const neverStarted = (error: unknown): HostProcess => ({
   ready: Promise.resolve(null),
   ended: Promise.resolve({
@@ -261,7 +260,7 @@ const neverStarted = (error: unknown): HostProcess => ({
   stop() {},
 });
 
-/** Resolves when all that the process said was read. Calls `onFailure` where there is no process at all. */
+/** Resolves when all messages of the process were read. Calls `onFailure` where there is no process at all. */
 const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>
   new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
     child.once("close", (code, signal) => resolve([code, signal]));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Between two signs of life of the host. */
+/** Interval between two signs of life of the host. */
 export const beatMs = 250;
 
 /** Longer ones are no names: what a handler writes into the channel costs the worker no more than reading it. */
@@ -8,7 +8,7 @@ const name = z.string().max(1_000);
 const names = z.array(name).max(10_000);
 const path = z.string().max(10_000);
 
-/** What the supervisor tells the host: the first is `start`. What the environment has is not among it. */
+/** Messages from the supervisor to the host: the first is `start`. Values of the environment are not included. */
 export const toHost = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("start"),
@@ -19,7 +19,7 @@ export const toHost = z.discriminatedUnion("type", [
     files: z.array(path),
     /** Null: the configured one. */
     service: z.object({ baseUrl: z.string(), apiKey: z.string() }).nullable(),
-    /** Where the feed was when the supervisor began: handlers begin there, however long loading takes. Null: now. */
+    /** The feed's position when the supervisor started: handlers start there, however long loading takes. Null: now. */
     now: z.int().nonnegative().nullable(),
   }),
   /** The answer to `loaded`: which of these files it runs. */
@@ -29,7 +29,7 @@ export const toHost = z.discriminatedUnion("type", [
 export type ToHost = z.output<typeof toHost>;
 export type HostStart = Extract<ToHost, { type: "start" }>;
 
-/** What the host tells the supervisor. A handler has the same channel, so anything may arrive. */
+/** Messages from the host to the supervisor. A handler has the same channel, so any message may arrive. */
 export const fromHost = z.discriminatedUnion("type", [
   z.object({ type: z.literal("loading"), file: path }),
   /** A file is not usable, in words for people. The host loads the others. */

@@ -14,18 +14,18 @@ import { type FromHost, type HostStart, beatMs, toHost } from "./messages.ts";
 export interface HostChannel {
   /** The first message. */
   readonly start: Promise<HostStart>;
-  /** The files that it runs, once it has told which ones it has loaded. */
+  /** The files to run, received after the host reported the loaded ones. */
   readonly run: Promise<string[]>;
   readonly stop: Promise<void>;
-  /** Resolves when it was sent; also when nobody can be told any more. */
+  /** Resolves when it was sent; also when the supervisor is gone. */
   tell(message: FromHost): Promise<void>;
   /** Lets the process end: the channel no longer keeps it. */
   release(): void;
 }
 
 /**
- * Opens the channel of this process, which ends at once when its supervisor is gone: whoever takes its place runs what
- * was running. Throws `UsageError` where no supervisor has started it.
+ * Opens the channel of this process, which ends immediately when its supervisor is gone: the next supervisor repeats
+ * the interrupted runs. Throws `UsageError` where no supervisor has started it.
  */
 export function openHostChannel(): HostChannel {
   if (process.send === undefined) {
@@ -65,8 +65,8 @@ export function openHostChannel(): HostChannel {
 }
 
 /**
- * A handler that never gives back the event loop keeps this process from learning that its supervisor was killed. A
- * thread notices it all the same.
+ * A handler that never releases the event loop keeps this process from noticing that its supervisor was killed. A
+ * thread notices it.
  */
 function endWithParent(parentPid: number): void {
   const watch = `
@@ -89,12 +89,12 @@ export interface HostDeps {
 
 /** More calls that go on after their deadlines keep more memory and connections than a new process costs. */
 const mostOverdue = 100;
-/** What an uncaught exception leaves is not to be trusted for longer; others' runs often end within it. */
+/** After an uncaught exception the process cannot be trusted for longer; other runs often end within this time. */
 const graceMs = 5_000;
 
 /**
- * Runs handlers in this process, until the supervisor stops it or it has to end by itself. Nothing of the merchant's is
- * loaded before, so that whatever a file does on its import is the host's own affair.
+ * Runs handlers in this process, until the supervisor stops it or it has to end itself. No merchant's file is loaded
+ * earlier, so that an import's side effects are limited to the host.
  */
 export async function runHost(deps: HostDeps): Promise<void> {
   const { log, channel } = deps;
@@ -132,7 +132,7 @@ export async function runHost(deps: HostDeps): Promise<void> {
   clearInterval(beats);
 }
 
-/** `end` begins the end of this process: why it ends by itself, or null where the supervisor says so. */
+/** `end` begins the end of this process: why it ends itself, or null where the supervisor stops it. */
 function createEnd({ channel }: HostDeps): { ended: Promise<void>; end(why: string | null): void } {
   let resolve: (why: string | null) => void = () => {};
   const asked = new Promise<string | null>((begin) => (resolve = begin));
@@ -144,7 +144,7 @@ function createEnd({ channel }: HostDeps): { ended: Promise<void>; end(why: stri
   return { ended, end: resolve };
 }
 
-/** The handlers that this host runs. Null: none, which the supervisor knows. */
+/** The handlers that this host runs. Null: none, and the supervisor was notified. */
 async function loadAndTell({ channel, load }: HostDeps): Promise<Handler[] | null> {
   const { loaded, problems } = await load((file) => void channel.tell({ type: "loading", file }));
   for (const { file, message } of problems) {
@@ -166,7 +166,7 @@ function watchProcess(
   { running, end }: { running: () => string[]; end: (why: string | null) => void },
 ): void {
   void channel.stop.then(() => end(null));
-  // A terminal's signals reach the supervisor as well, which then says what to do.
+  // A terminal's signals reach the supervisor as well, which then decides.
   for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   process.on("SIGTERM", () => end("it was asked to end by SIGTERM"));
   process.on("unhandledRejection", (err) => {

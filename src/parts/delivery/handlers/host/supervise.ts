@@ -26,7 +26,7 @@ export interface SuperviseOptions extends HostLimits {
   restart: RetryPolicy;
   /** A host that ran for longer has ended for the first time again. */
   wellAfterMs: number;
-  /** Below it an end that follows another one is a trouble that lasts, and is told. */
+  /** An end that follows another one sooner is a lasting trouble, and is reported. */
   calmAfterMs: number;
   /** Each takes some 100 MB. Beyond this, files that end their process, or are not usable, stay with the others. */
   mostProcesses: number;
@@ -44,11 +44,11 @@ const defaultOptions: SuperviseOptions = {
 };
 
 export interface RunningHandlers {
-  /** What was wrong with their files at the first start; null if nothing was, or it ended before that was known. */
+  /** The problem with their files at the first start; null if there was none, or it ended before that was known. */
   readonly problem: Promise<string | null>;
   /** Milliseconds since each of their processes last showed that it does not hang. */
   sinceProgressMs(): number;
-  /** What does not run as it should: processes that do not start or end again and again, and files that are not usable. */
+  /** Everything that does not run properly: processes that do not start or end again and again, and unusable files. */
   troubles(): HostTrouble[];
   /** Waits for the handlers that run, until their deadlines at most. Idempotent. */
   close(): Promise<void>;
@@ -59,7 +59,7 @@ interface Group {
   files: Set<string>;
   host: HostProcess | null;
   trouble: Trouble | null;
-  /** Those of its files that are not usable and stay, while the others run. */
+  /** Its unusable files that stay in it while the others run. */
   unusable: { files: string[]; sinceMs: number; why: string } | null;
 }
 
@@ -71,9 +71,9 @@ const newGroup = (files: readonly string[]): Group => ({
 });
 
 /**
- * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends. Files that are
- * not usable, and those that may have ended their process twice in a row, get another process, so that the others go
- * on. Nothing that handlers do ends the process that calls this, or keeps it waiting.
+ * Runs the handlers in a process of their own, which is started again, with backoff, whenever it ends. Unusable files,
+ * and files that may have ended their process twice in a row, get another process, so that the others continue. No
+ * handler can end the calling process or block it.
  */
 export function superviseHandlers(deps: SuperviseDeps, options: SuperviseOptions = defaultOptions): RunningHandlers {
   const { log, random, spawn } = deps;
@@ -117,7 +117,7 @@ export function superviseHandlers(deps: SuperviseDeps, options: SuperviseOptions
 
   const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
 
-  /** Whether there is anything to start. Files that come later join the first process, so that one waits for them. */
+  /** Whether there is a file to start. Later files join the first process, so that one waits for them. */
   async function hasFiles(group: Group): Promise<boolean> {
     for (;;) {
       await list();
@@ -179,7 +179,7 @@ export function superviseHandlers(deps: SuperviseDeps, options: SuperviseOptions
     }
   }
 
-  /** Those of its files that are not usable are tried in another process, if there may be one; it goes on with the others. */
+  /** Retries its unusable files in another process, if one is allowed; the group continues with the others. */
   function setApart(group: Group, problems: readonly FileProblem[]): void {
     group.unusable = null;
     if (problems.length === 0) return;

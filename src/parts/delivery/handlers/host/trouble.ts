@@ -1,12 +1,12 @@
 import type { EndedHost } from "./host-process.ts";
 
-/** What is known of a process that has ended. */
+/** The record of processes that have ended. */
 export interface Trouble {
-  /** The time of its first end of a row of them, by `performance.now()`. */
+  /** The time of the first end in a row, by `performance.now()`. */
   sinceMs: number;
-  /** Why it last ended. */
+  /** The reason of its last end. */
   why: string;
-  /** Its ends after it had begun to run handlers. */
+  /** The number of ends after it had begun to run handlers. */
   crashes: number;
 }
 
@@ -24,13 +24,13 @@ export function afterEnd(
   };
 }
 
-/** What kept it from its start is over once it runs; what ended it may come again. */
+/** A trouble at its start is over once it runs; one that ended it may recur. */
 export const onceItRuns = (trouble: Trouble | null): Trouble | null =>
   trouble === null || trouble.crashes === 0 ? null : trouble;
 
 /**
- * Whether people are to know: it does not run, or it has ended more than once and has not run for `calmMs` since. One
- * end by itself is over when it runs again. `ranMs` is null while it does not run.
+ * Whether it is reported: it does not run, or it has ended more than once and has not run for `calmMs` since. One end
+ * by itself is over when it runs again. `ranMs` is null while it does not run.
  */
 export const isTold = (trouble: Trouble | null, ranMs: number | null, calmMs: number): trouble is Trouble =>
   trouble !== null && (ranMs === null || (trouble.crashes > 1 && ranMs <= calmMs));
