@@ -16,7 +16,7 @@ interface Candidate {
   name: string;
   /** Several processes share the connections. */
   servers: readonly RunningServer[];
-  /** What it was sent. Candidates with one database share it. */
+  /** The deliveries sent so far. Candidates with one database share it. */
   sent: SentStream;
   /** Compares its database with what it answered, if it has one. */
   check: () => Promise<void>;
@@ -37,7 +37,7 @@ const floor = "floor: one, with JSON.parse and one INSERT";
 const receiverName = (backend: QueueBackend) => `receiver, durable, queue on ${backend}`;
 const twoReceiversName = (backend: QueueBackend) => `two receivers, durable, queue on ${backend}`;
 
-/** (a) How many deliveries a second are acknowledged durably, beside servers that store nothing. */
+/** (a) Deliveries acknowledged durably per second, compared with servers that store nothing. */
 export const accept: Benchmark = {
   name: "accept",
   title: "Deliveries acknowledged a second, 64 connections, closed loop",
@@ -143,7 +143,7 @@ async function stopAll(running: RunningServer[]): Promise<void> {
   for (const server of running.splice(0)) await server.process.stop();
 }
 
-/** What a durable receiver costs that does nothing else. */
+/** Measures a durable receiver that does nothing else. */
 async function startFloor(
   running: RunningServer[],
   clients: pg.Client[],

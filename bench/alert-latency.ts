@@ -14,13 +14,13 @@ import { spreadOf } from "./support/statistics.ts";
 import { withSystem } from "./support/system.ts";
 
 const perSecond = 100;
-/** Declines among the events. Each raises an alert of its own. */
+/** Declines among the events. Each raises an alert. */
 const declinesPerSecond = 10;
 const wantedP99Ms = 2_000;
 const allWithinMs = 30_000;
 
 /**
- * From the 2xx of a declined order, as its sender sees it, to its alert at a local HTTP channel. The load generator
+ * Measures from the 2xx of a declined order, at its sender, to its alert at a local HTTP channel. The load generator
  * sends the other events. Sender and channel are this process, so that one clock measures both.
  */
 export const alertLatency: Benchmark = {

@@ -60,7 +60,7 @@ export const applyLatency: Benchmark = {
   },
 };
 
-/** Of each event of a report, from its 2xx to the commit that applied it. */
+/** For each event of a report: the delay from its 2xx to the commit that applied it. */
 export async function delaysMs(client: Client, { acks }: Pick<LoadReport, "acks">): Promise<number[]> {
   const { rows } = await client.query<{ event_id: string; at_ms: number }>(
     `select r.event_id, (extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000)::float8 as at_ms

@@ -8,14 +8,14 @@ export interface BenchOptions {
   rounds: number;
   /** Length of the memory benchmark. Null: as long as one round of the others, at least 20 s. */
   minutes: number | null;
-  /** What the events are like. Null: what the benchmark does by itself. */
+  /** The kind of events. Null: the benchmark's own. */
   mix: Mix | null;
-  /** Of the grown database. */
+  /** Number of orders in the grown database. */
   orders: number;
-  /** On the grown database: reports and reconciliation alone. */
+  /** On the grown database: only reports and reconciliation. */
   readsOnly: boolean;
   profile: boolean;
-  /** Settings of PostgreSQL besides those of the embedded one. */
+  /** Settings of PostgreSQL in addition to the embedded server's. */
   settings: Readonly<Record<string, string>>;
   /** Waits until the machine is quiet, and repeats disturbed rounds. */
   patient: boolean;
@@ -23,7 +23,7 @@ export interface BenchOptions {
 
 export interface Target {
   what: string;
-  /** As text, such as "≥ 5,000/s". */
+  /** In words, such as "≥ 5,000/s". */
   wanted: string;
   measured: string;
   reached: boolean;

@@ -29,12 +29,12 @@ import { startDashboard, startReceiver, startWorker } from "./support/tallyhook.
 
 const eventsPerOrder = 5;
 const people = 20;
-/** Each looks at a page for so long, on average, before the next click. */
+/** The mean time on a page before the next click. */
 const looksMs = 2_000;
 const perSecond = 100;
 const wantedRatio = 1.1;
 
-/** How long pages take with a year of history, and what people who look at them cost the receiver. */
+/** How long pages take with a year of history, and how much their visitors cost the receiver. */
 export const dashboard: Benchmark = {
   name: "dashboard",
   isOnlyByName: true,
@@ -92,7 +92,7 @@ async function measure(
   }
 }
 
-/** Only for their routes: the pages are asked of the program as built. */
+/** Only for their routes: the pages come from the built program. */
 async function groupsOf(databaseUrl: string, db: Knex) {
   const log = createLog({ level: "silent", name: "bench" });
   const runtime = createRuntime(loadConfig({ DATABASE_URL: databaseUrl }), log);
@@ -149,13 +149,16 @@ async function withReceiver(
   }
 }
 
-/** People who look at one page after the other, each beginning with another, until they stop: how many they saw. */
+/**
+ * Visitors who open one page after the other, each from a different start, until they stop. Returns the number of
+ * pages.
+ */
 async function click(addresses: readonly string[], cookie: string, stop: AbortSignal): Promise<number> {
   let seen = 0;
   setMaxListeners(people, stop);
   const person = async (n: number): Promise<void> => {
     for (let at = n * 7; !stop.aborted; at++) {
-      // They do not begin at once: each has a moment of its own.
+      // They start one after another.
       const waits = at === n * 7 ? (looksMs * n) / people : looksMs;
       await sleep(waits, undefined, { signal: stop }).catch(() => {});
       if (stop.aborted) return;
@@ -177,7 +180,7 @@ const rowOf = ({ address, kind, times, cpuMs }: MeasuredPage) => ({
     .join(", "),
 });
 
-/** Of each kind the slowest, and how many pages miss their limit. */
+/** The slowest of each kind, and the number of pages over their limit. */
 export function pageTargets(pages: readonly MeasuredPage[]): Target[] {
   return (["page", "report"] as const).flatMap((kind) => {
     const of = pages.filter((page) => page.kind === kind && page.times.length > 0);

@@ -15,7 +15,7 @@ import { startWorker } from "./support/tallyhook.ts";
 
 /**
  * (b) How fast one worker applies a full inbox on an otherwise idle machine. With `--mix real`, it also reads objects
- * from their service meanwhile.
+ * from their service.
  */
 export const drain: Benchmark = {
   name: "drain",

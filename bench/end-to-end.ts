@@ -8,7 +8,7 @@ import { sampleMemory } from "./support/resident-memory.ts";
 import { median } from "./support/statistics.ts";
 import { withSystem } from "./support/system.ts";
 
-/** Of the plain mix. */
+/** For the plain mix. */
 const wantedPerSecond = 5_000;
 
 /** (b) Events accepted and applied a second, from the first request until none waits. */

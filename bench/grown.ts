@@ -17,7 +17,7 @@ const eventsPerSecond = 2_000;
 /** Several jobs: what the worker applies while it starts is not measured. */
 const leastEvents = 4_000;
 
-/** What an event costs on a database with a year of history, against the same event on an empty one. */
+/** The cost of an event on a database with a year of history, against the same event on an empty one. */
 export const grown: Benchmark = {
   name: "grown",
   isOnlyByName: true,

@@ -17,21 +17,23 @@ import { startWorker } from "./support/tallyhook.ts";
 import { buildWithoutFeed } from "./support/without-feed.ts";
 
 const perSecond = 100;
-/** What the plain mix tells of, about one change an event. */
+/** Kinds of change in the plain mix, about one change an event. */
 const kinds = `["order.created", "order.paid", "customer.created", "subscription.created"]`;
 
 /**
- * The merchant's own code on changes, in the real `tallyhook worker`, wherever that runs it. The queue is on PostgreSQL:
- * neither feed nor handlers use it. Four parts:
+ * The merchant's own code on changes, in the real `tallyhook worker`, wherever that runs it. The queue is on
+ * PostgreSQL: neither feed nor handlers use it. Four parts:
  *
- * - What the feed costs applying: CPU an event of worker and PostgreSQL, while a worker drains a full inbox, beside a
- *   build without the feed (support/without-feed.ts), in turns. CPU and not time, since other programs disturb it less.
+ * - The feed's cost for applying: CPU an event of worker and PostgreSQL, while a worker drains a full inbox, compared
+ *   with a
+ * build without the feed (support/without-feed.ts), in turns. CPU and not time, since other programs disturb it less.
  * - From the commit of a change to the start of `run`, at an even load. The server records the time of each commit
- *   (`track_commit_timestamp`), the handler notes when it begins: one machine's clock. One flush is not counted, as in
- *   apply-latency.
- * - Runs a second of handlers that do nothing, over a backlog, from the first run that is marked done.
- * - From the 2xx to the applied row, while a handler hangs, holds every connection that it can get, or burns CPU without
- *   a pause, beside no handler at all.
+ * (`track_commit_timestamp`), the handler notes when it begins: one machine's clock. One flush is not counted, as in
+ * apply-latency.
+ * - Runs a second of empty handlers, over a backlog, from the first run that is marked done.
+ * - From the 2xx to the applied row, while a handler hangs, holds every connection that it can get, or burns CPU
+ *   without
+ * a pause, compared with no handler.
  */
 export const handlers: Benchmark = {
   name: "handlers",
@@ -65,7 +67,7 @@ const feedCost: Part = async (stand, options, say) => {
   const names = Object.keys(builds) as (keyof typeof builds)[];
   const measured = new Map<string, Record<string, number>[]>(names.map((name) => [name, []]));
   for (let round = 1; round <= options.rounds; round++) {
-    // Who is first has the colder caches.
+    // The first of a round has the colder caches.
     for (const name of round % 2 === 0 ? names.toReversed() : names) {
       const micros = await stand.withDatabase("postgres", placement.all, (place) =>
         applyCost(stand, place, options, builds[name]),
@@ -172,7 +174,7 @@ const startDelay: Part = async (stand, options, say) => {
   };
 };
 
-/** Of each change that was handled since the notes began. */
+/** For each change that was handled since the notes began. */
 async function startDelays(client: pg.Client, file: string): Promise<number[]> {
   const started = (await readFile(file, "utf8"))
     .trim()

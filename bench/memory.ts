@@ -5,7 +5,7 @@ import { untilApplied, withSystem } from "./support/system.ts";
 
 const perSecond = 1_000;
 const wantedMegabytes = 200;
-/** A heap grows until it is collected: over a shorter time than this, growth means nothing. */
+/** A heap grows until it is collected: over a shorter time than this, growth is meaningless. */
 const minGrowthMinutes = 5;
 const wantedGrowthPerMinute = 1;
 

@@ -5,9 +5,9 @@ import type { Benchmark } from "./benchmark.ts";
 import { cpuMicroseconds, shareOfVerifying, verified, verify } from "./support/cpu-of-an-event.ts";
 
 /**
- * What metrics cost an event, in CPU time of this process: the receiver observes each answer, the worker each lag. All
- * else is read from counters that are kept anyway, or when somebody scrapes. Beside the least that an event costs, which
- * is to verify and to parse it. Needs no database.
+ * The cost of metrics per event, in CPU time of this process: the receiver observes each answer, the worker each lag.
+ * All other values are read from existing counters, or at a scrape. Compared with the least cost of an event, its
+ * verification and parsing. Needs no database.
  */
 export const metrics: Benchmark = {
   name: "metrics",

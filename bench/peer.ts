@@ -17,7 +17,7 @@ import { withSystem } from "./support/system.ts";
 import { type RunningServer, nodeArgs, startOtherServer } from "./support/tallyhook.ts";
 
 const wantedRatio = 2;
-/** Connections of the peer to its database, whatever the number of its processes. */
+/** Connections of the peer to its database, for any number of its processes. */
 const poolMax = 20;
 
 interface Candidate {
@@ -28,8 +28,8 @@ interface Candidate {
 }
 
 /**
- * The whole way of an event beside supabase's stripe sync engine, which applies a webhook before it answers and stores
- * no bytes, no history and no ids of events. Both have one PostgreSQL and take turns, round by round.
+ * The whole way of an event, compared with supabase's stripe sync engine, which applies a webhook before it answers and
+ * stores no bytes, no history and no ids of events. Both have one PostgreSQL and take turns, round by round.
  */
 export const peer: Benchmark = {
   name: "peer",

@@ -27,7 +27,7 @@ interface Measured {
   cost: number;
 }
 
-/** What an event costs when several receivers and workers share one database. */
+/** The cost of an event when several receivers and workers share one database. */
 export const processes: Benchmark = {
   name: "processes",
   title: "4 receivers and 4 workers beside 1 and 1, 64 connections in all, closed loop",
@@ -99,10 +99,10 @@ export const processes: Benchmark = {
   },
 };
 
-/** As many as there are receivers, and as many as there are receivers and workers. */
+/** The number of receivers, and of receivers and workers. */
 const floors = [1, 4, 8] as const;
 
-/** What a durable receiver without anything of ours costs (bench/servers/floor.ts), alone and beside others. */
+/** The cost of a durable receiver without any of our code (bench/servers/floor.ts), alone and with others. */
 async function measureFloors(
   stand: Stand,
   options: BenchOptions,
@@ -203,7 +203,7 @@ const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: B
           [`receiver${n}`]: receiver.process.pid,
           [`generator${n}`]: generator.process.pid,
         });
-        // All send states of the same order, none twice.
+        // All send states of the same order, each once.
         const hot = { ...hotStream, nextEvent: n * eventsApart };
         generators.push({ generator, port: receiver.port, hot });
       }

@@ -53,7 +53,7 @@ export const reconcile: Benchmark = {
   },
 };
 
-/** For runs that are large enough. */
+/** Only for runs that are large enough. */
 export function reconcileTargets(measured: readonly MeasuredRun[]): Target[] {
   const slowest = Math.min(...measured.map(({ perSecond }) => perSecond));
   const most = Math.max(...measured.map(({ megabytes }) => megabytes));
@@ -90,7 +90,7 @@ interface Mirror {
 }
 
 /**
- * One run over a mirror that holds the orders of a filled year, none of them changed since, and nothing else. Throws
+ * One run over a mirror that holds the orders of a filled year, none of them changed since, and no other object. Throws
  * unless all are equal.
  */
 export async function reconcileOrders(

@@ -29,7 +29,7 @@ export interface MeasuredReport {
 /** From the start of a report's transaction to its last row. */
 interface ReadCost {
   ms: number;
-  /** CPU time of PostgreSQL and of this process, in ms. On a busy machine it says more than the clock. */
+  /** CPU time of PostgreSQL and of this process, in ms. On a busy machine it is a better measure than the clock. */
   cpuMs: { postgres: number; node: number };
 }
 

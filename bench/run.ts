@@ -149,7 +149,7 @@ function positive(text: string): number {
   return value;
 }
 
-// What `endInAnyCase` does with errors is for those that nobody caught, and only until it has ended everything.
+// `endInAnyCase` handles only uncaught errors, and only until it has ended everything.
 try {
   await program.parseAsync();
 } catch (error) {

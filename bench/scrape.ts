@@ -12,19 +12,19 @@ import { median, spreadOf } from "./support/statistics.ts";
 
 const eventsPerOrder = 5;
 const scrapesPerRound = 20;
-/** As often as the database is read at most. */
+/** At most as often as the database is read. */
 const everyMs = 15_000;
 const wantedMs = 100;
 
 interface Round {
-  /** Of each scrape. */
+  /** One duration a scrape. */
   ms: number[];
-  /** Of one scrape, in CPU milliseconds. */
+  /** CPU milliseconds of one scrape. */
   postgres: number;
   own: number;
 }
 
-/** What one scrape that reads the database costs with a year of history, beside an empty database. */
+/** The cost of one scrape that reads the database, with a year of history and with an empty database. */
 export const scrape: Benchmark = {
   name: "scrape",
   isOnlyByName: true,

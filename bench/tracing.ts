@@ -21,9 +21,9 @@ const nowhere = { write: () => {} };
 const batchSize = 500;
 
 /**
- * What traces cost, in CPU time of this process: where none are made, the questions whether any are, and one more part
- * of a log line; where they are made, the spans themselves. Each beside the least that an event costs, which is to verify
- * and to parse it: a busy machine changes the times, and hardly what they are of each other. Needs no database.
+ * The cost of traces, in CPU time of this process: while tracing is off, the checks for it and one more part of a log
+ * line; while it is on, the spans themselves. Compared with the least cost of an event, its verification and parsing: a
+ * busy machine changes the times, but hardly their ratios. Needs no database.
  */
 export const tracing: Benchmark = {
   name: "tracing",

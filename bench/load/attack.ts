@@ -1,6 +1,6 @@
 /**
  * Hostile connections: a process with the kind, the port and the number of connections as arguments. It sends "ready"
- * to its parent when all have been opened once. It continues until it is told to end, and reconnects whenever it is
+ * to its parent when all have been opened once. It continues until its parent ends it, and reconnects whenever it is
  * disconnected.
  */
 import { type Socket, connect } from "node:net";

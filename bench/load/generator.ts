@@ -1,6 +1,6 @@
 /**
  * The load generator: a process that takes orders from its parent over IPC. It first makes and signs the requests of an
- * order, reports that it is ready, and sends them when told to.
+ * order, reports that it is ready, and sends them on command.
  */
 import { once } from "node:events";
 import { runClosedLoop } from "./closed-loop.ts";
@@ -17,7 +17,7 @@ async function told(): Promise<ToGenerator> {
   return message;
 }
 
-/** By the seed of the stream. */
+/** Keyed by the seed of the stream. */
 const acceptedOf = new Map<string, AcceptedEvents>();
 
 async function carryOut(order: LoadOrder): Promise<LoadReport> {

@@ -4,7 +4,7 @@ import type { OpenLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
 import { type AcceptedEvents, type Tally, createTally } from "./tally.ts";
 
-/** Number of requests prepared in advance. More are made whenever nothing is due. */
+/** Number of requests prepared in advance. More are prepared whenever none is due. */
 const readyRequests = 200;
 
 /** Sends on schedule, whether or not the server keeps up. Resolves when every answer has arrived. */

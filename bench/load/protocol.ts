@@ -1,6 +1,6 @@
 /**
- * `plain`: what a shop sends where nothing goes wrong. `real`: with repeats, disorder, declines and the rest of what
- * goes wrong. `stripe`: events of Stripe, like the plain ones, for the peer. `hot`: all about one order.
+ * `plain`: a shop's events without faults. `real`: with repeats, disorder, declines and all other faults. `stripe`:
+ * events of Stripe, like the plain ones, for the peer. `hot`: all about one order.
  */
 export type Mix = "plain" | "real" | "stripe" | "hot";
 
@@ -19,7 +19,7 @@ export interface SampleEvent {
   body: Buffer;
 }
 
-/** What the generator is told to do. */
+/** An order for the generator. */
 export interface LoadOrder {
   /** Several: the connections are spread over them. */
   port: number | readonly number[];
@@ -51,7 +51,7 @@ export interface OpenLoop {
 export interface LoadReport {
   /** Answered 200. */
   accepted: number;
-  /** How many of the accepted were the first delivery of their event that was answered 200, in the whole stream. */
+  /** Number of accepted deliveries that were the first of their event with a 200, in the whole stream. */
   distinct: number;
   /** Every other answer, by status. */
   refused: Record<string, number>;

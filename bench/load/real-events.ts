@@ -6,14 +6,14 @@ import { customer, numberOfId, objectId, order, saleOf, subscription } from "./s
  * The realistic mix. Of 100 deliveries, 10 are repeats, 20 bring an older state after a newer one, 8 are declines of
  * renewals with their dunning fields, 4 make two ties, 2 lack required fields, and the others are orders, renewals,
  * refunds, chargebacks and customers. Every object has a story, a few states in the order in which they happened. The
- * script below says in which order they are delivered, and how much later.
+ * script below has their order and delay of delivery.
  */
 
 /** The cycle of deliveries. Each number in it has the same part in every cycle. */
 const cycleLength = 100;
 /** Every tenth delivery repeats an earlier one. */
 const isRepeat = (n: number): boolean => modulo(n, 10) === 9;
-/** Half of the repeats come at once, the others at any later time. */
+/** Half of the repeats come immediately, the others at any later time. */
 const isLateRepeat = (n: number): boolean => modulo(n, 20) === 19;
 
 type Wire = Record<string, unknown>;
@@ -35,7 +35,7 @@ interface Story {
   /** The resource's path at the service. */
   path: "orders" | "subscriptions" | "customers";
   states: readonly State[];
-  /** What the service shows of the object. The last state where left out. */
+  /** The object at the service. Left out: the last state. */
   now?: (of: Subject) => Wire;
 }
 
@@ -55,7 +55,7 @@ const purchase: Story = {
   ],
 };
 
-/** Two contents with one `updated_at`: only a read tells which is the last. */
+/** Two contents with one `updated_at`: only a read shows which is the last. */
 const tie: Story = {
   path: "orders",
   states: [
@@ -185,7 +185,7 @@ type Delivery = readonly [state: number, cyclesLater: number];
 /** Far enough that both deliveries are rarely in one batch. */
 const later = 24;
 
-/** What each cycle begins, and how often. The deliveries add up to 90. */
+/** The stories that each cycle begins, and how often. The deliveries add up to 90. */
 const script: readonly { times: number; story: Story; deliveries: readonly Delivery[] }[] = [
   {
     times: 10,
@@ -308,7 +308,7 @@ interface Part {
   cyclesLater: number;
 }
 
-/** What is delivered at each place of a cycle. The places of one kind are spread over it. */
+/** The part for each place of a cycle. The places of one kind are spread over it. */
 const parts = ((): ReadonlyMap<number, Part> => {
   const places = Array.from({ length: cycleLength }, (_, n) => (n * 37) % cycleLength).filter(
     (place) => !isRepeat(place),
@@ -357,8 +357,8 @@ function repeatedBy({ seed }: EventStream, n: number): number {
 }
 
 /**
- * What the service shows of an object of the stream: `path` is that of its resource, such as `orders`. Undefined for
- * one that the stream does not have.
+ * An object of the stream at the service: `path` is its resource's, such as `orders`. Undefined for an object outside
+ * the stream.
  */
 export function currentObject(stream: EventStream, path: string, id: string): Wire | undefined {
   const number = numberOfId(id);

@@ -2,9 +2,9 @@ import { customer, objectId, order, saleOf, subscription } from "./sample-object
 import type { SampleEvent } from "./protocol.ts";
 
 /**
- * The plain mix: a stream of events as a shop sends them where nothing goes wrong, about 1.4 KB each. Of eight, three
- * open an order, three complete an earlier one with its sale included, one renews a subscription, and one is a new
- * customer. The same seed and number give the same event, and no two are equal.
+ * The plain mix: a shop's stream of events without faults, about 1.4 KB each. Of eight, three open an order, three
+ * complete an earlier one with its sale included, one renews a subscription, and one is a new customer. The same seed
+ * and number give the same event, and no two are equal.
  */
 export function sampleEvent(seed: string, n: number): SampleEvent {
   const id = objectId(seed, "event", n);

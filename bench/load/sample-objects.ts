@@ -137,8 +137,8 @@ const address = (seed: string, number: number) => ({
 const numberOffset = 2 ** 40;
 
 /**
- * An id as random as a UUID where an index compares it, because random keys are what makes indexes expensive. Its last
- * twelve digits are the object's number, so that a service can tell which object is asked for.
+ * An id as random as a UUID where an index compares it, because random keys make indexes expensive. Its last twelve
+ * digits are the object's number, so that a service can identify the requested object.
  */
 export function objectId(seed: string, kind: string, number: number): string {
   const hex = createHash("md5").update(`${seed}:${kind}:${number}`).digest("hex");

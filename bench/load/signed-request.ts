@@ -8,7 +8,7 @@ export const benchSecret = "whsec_for_benchmarks_only_0123456789";
 
 export interface SignedRequest {
   eventId: string;
-  /** Of the event: a repeat has that of the first delivery. */
+  /** The event's number: a repeat has that of the first delivery. */
   number: number;
   /** The whole HTTP/1.1 request as sent. */
   bytes: Buffer;

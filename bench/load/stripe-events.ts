@@ -8,11 +8,11 @@ import type { EventStream, SampleEvent } from "./protocol.ts";
  * for the others.
  */
 
-/** What an event makes of a row of the peer. */
+/** The peer's row of an event. */
 export interface StripeRow {
   table: "invoices" | "payment_intents" | "charges" | "subscriptions" | "customers";
   id: string;
-  /** The status that the row has from then on; null where the table has none that changes. */
+  /** The row's status from then on; null where the table has no changing status. */
   status: string | null;
 }
 
@@ -258,7 +258,7 @@ export function stripeEvent({ seed, sinceMs }: EventStream, n: number): SampleEv
   return { id, number: n, body: Buffer.from(JSON.stringify(event)) };
 }
 
-/** The row that the event shows. */
+/** The row for an event. */
 export function stripeRow({ seed }: Pick<EventStream, "seed">, n: number): StripeRow {
   const { table, prefix, numberOf, status } = shapes[n % shapes.length]!;
   return { table, id: idOf(seed, prefix, numberOf(n)), status };

@@ -1,6 +1,6 @@
 /**
- * Koa, raw-body and the HMAC, nothing stored: the upper bound with this framework. With `parse` as second argument it
- * also parses the event's id from the JSON, as the receiver must.
+ * Koa, raw-body and the HMAC, no storage: the upper bound with this framework. With `parse` as second argument it also
+ * parses the event's id from the JSON, as the receiver must.
  */
 import { createServer } from "node:http";
 import Koa from "koa";

@@ -1,7 +1,7 @@
 /**
- * The floor of a durable receiver: what `bare-koa` does with `parse`, and one INSERT of all that arrived meanwhile before
- * the answers. It keeps bytes, id, type and time in a table of its own and recognises repeats. No deadline, no limit of
- * memory, no split of a refused batch, no wake-up.
+ * The floor of a durable receiver: `bare-koa` with `parse`, and one INSERT of everything that arrived during the last
+ * one, before the answers. It keeps bytes, id, type and time in a table of its own and recognises repeats. No deadline,
+ * no limit of memory, no split of a refused batch, no wake-up.
  */
 import { hash } from "node:crypto";
 import { createServer } from "node:http";

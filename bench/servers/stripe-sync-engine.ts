@@ -1,6 +1,7 @@
 /**
- * The peer: supabase's stripe sync engine behind node:http, used as its README says. It migrates its database before it
- * listens. Its settings are in PEER, as JSON. Its own defaults are the fastest: no API calls, no related objects, no log.
+ * The peer: supabase's stripe sync engine behind node:http, used as in its README. It migrates its database before it
+ * listens. Its settings are in PEER, as JSON. Its own defaults are the fastest: no API calls, no related objects, no
+ * log.
  */
 import { subscribe } from "node:diagnostics_channel";
 import { createServer } from "node:http";
@@ -17,7 +18,7 @@ export interface PeerSettings {
   webhookSecret: string;
 }
 
-/** What the package exports, as far as it is used here. */
+/** The package's exports, as far as they are used here. */
 interface PeerPackage {
   StripeSync: new (config: {
     poolConfig: { connectionString: string; max: number };

@@ -4,7 +4,7 @@ import type { ClientBase } from "pg";
  * Empties tables and fills them within one transaction, without WAL (under `wal_level = minimal`), and builds their
  * indexes afterwards: several times as fast as row by row. The pages of indexes on ids are left as full as those of an
  * index that grew in random order. Partitions of the tables are included. Leaves the tables as they were if it fails.
- * For a superuser who is alone on the database.
+ * For a superuser, without other connections to the database.
  */
 export async function bulkLoad(
   client: ClientBase,
@@ -44,7 +44,7 @@ const randomFill = 68;
 interface Index {
   oid: number;
   name: string;
-  /** Its first column grows with time, so that its pages are left full. */
+  /** The first column grows with time, so its pages are left full. */
   isOrdered: boolean;
 }
 

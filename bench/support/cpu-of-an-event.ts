@@ -24,7 +24,7 @@ export function verify(): unknown {
   return parseEventBody(raw);
 }
 
-/** Each cost beside that of `verify`, which must be among them: a busy machine changes both alike. */
+/** Each cost compared with that of `verify`, which must be among them: a busy machine changes both alike. */
 export function shareOfVerifying(costs: ReadonlyMap<string, number>): Record<string, string>[] {
   const least = costs.get(verified) ?? Number.NaN;
   return [...costs].map(([what, cost]) => ({

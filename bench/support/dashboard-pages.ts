@@ -8,19 +8,19 @@ import { pagesAmong, sampleAddresses } from "../../test/dashboard/page-samples.t
 import { meterSeconds } from "./cpu-meter.ts";
 import { filledYear } from "./year.ts";
 
-/** What a page waits for: its own queries, a whole report, or an answer of the service. */
+/** The work that a page waits for: its own queries, a whole report, or an answer of the service. */
 export type PageKind = "page" | "report" | "service";
 
 export interface MeasuredPage {
   address: string;
   kind: PageKind;
-  /** From the request to the last byte, in ms, by all roles that may see it. */
+  /** From the request to the last byte, in ms, by all roles with access. */
   times: number[];
   /** For one request, in ms. */
   cpuMs: Readonly<Record<string, number>>;
 }
 
-/** The p95 that a page keeps. */
+/** The p95 limit of a page. */
 export const limitsMs = { page: 100, report: 5_000 } as const;
 
 /** NaN of none. */
@@ -65,7 +65,7 @@ export async function pagesOf(
   return pagesAmong(asked, (address) => fetch(`${dashboard.url}${address}`, { headers: headersOf(dashboard) }));
 }
 
-/** A session of somebody with these roles: the cookie to send. */
+/** Signs in a person with these roles and returns the cookie. */
 export async function signIn(db: Knex, roles: readonly Role[], now: Date): Promise<string> {
   return db.transaction(async (trx) => {
     const email = `${randomUUID()}@example.com`;
@@ -108,7 +108,7 @@ export async function measurePages(
     for (let n = 0; n < times; n++) {
       for (const cookie of seen) {
         const { status, ms } = await load(cookie);
-        // A page that its own time limit ended was at least so slow.
+        // A page that its own time limit ended took at least this long.
         if (status !== 200 && status !== 503) throw new Error(`${address} was answered ${status}`);
         taken.push(ms);
       }

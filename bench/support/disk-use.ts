@@ -1,17 +1,17 @@
 import type pg from "pg";
 
-/** Bytes of what one event leaves. */
+/** Bytes stored for one event. */
 export interface DiskUse {
   /** Tables and indexes. */
   inbox: number;
   mirror: number;
-  /** Those of all other schemas; on PostgreSQL, the queue is among them. */
+  /** All other schemas; on PostgreSQL, the queue is among them. */
   rest: number;
   /** Written into the log, which is kept only until it is archived or replicated. */
   wal: number;
 }
 
-/** Starts to measure; the function that it returns tells what each of so many events has left since. */
+/** Starts to measure; the returned function gives the bytes stored since then for each of so many events. */
 export async function meterDisk(client: pg.Client): Promise<(events: number) => Promise<DiskUse>> {
   const before = await readDisk(client);
   return async (events) => {

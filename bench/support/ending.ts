@@ -5,8 +5,8 @@ const signals = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
 
 /**
  * Closes what a run has started however it ends: PostgreSQL and the programs outlive this process otherwise. The
- * function that is returned does so at the end; a signal, an error that nobody caught, and a reader that is gone do so
- * as well and end the process. All processes of benchmarks are killed first.
+ * function that is returned does so at the end; a signal, an uncaught error, and a closed output do so as well and end
+ * the process. All processes of benchmarks are killed first.
  */
 export function endInAnyCase(close: () => Promise<void>): () => Promise<void> {
   let ending: Promise<void> | null = null;

@@ -31,7 +31,7 @@ export async function fillYear(client: ClientBase, orders: number, say: (line: s
   await step("runs", () => fillRuns(client));
 }
 
-/** The orders of such a year alone. */
+/** Fills only the orders of such a year. */
 export async function fillYearOfOrders(client: ClientBase, orders: number): Promise<void> {
   await client.query("set timezone = 'UTC'");
   await makeNumbers(client, orders);
@@ -145,7 +145,7 @@ async function fillCustomers(client: ClientBase, orders: number): Promise<void> 
   });
 }
 
-/** In the order of time, as events come. */
+/** In order of time, as events arrive. */
 async function fillHistory(client: ClientBase, orders: number): Promise<void> {
   await bulkLoad(client, ["mirror.versions"], async () => {
     await client.query(`

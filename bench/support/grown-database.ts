@@ -10,7 +10,7 @@ import { fillGrownInbox } from "./grown-inbox.ts";
 import { migrate } from "./migrate.ts";
 import { benchDirectory, projectRoot } from "./places.ts";
 
-/** How much a grown database holds. */
+/** Row counts of a grown database. */
 export interface Grown {
   orders: number;
   events: number;
@@ -25,9 +25,9 @@ export interface GrownServer {
   close(): Promise<void>;
 }
 
-/** Not removed after a run, as the directories of runs are. */
+/** Kept after a run, unlike the directories of runs. */
 const directory = join(benchDirectory, "grown");
-/** A server that is killed while it fills loses a database that nobody needs. */
+/** A server that is killed while it fills only loses a database that can be made again. */
 const fillSettings = {
   fsync: "off",
   full_page_writes: "off",
@@ -123,7 +123,7 @@ async function databases(url: string): Promise<string[]> {
 const drop = (url: string, name: string): Promise<unknown> =>
   withServer(url, (client) => client.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`));
 
-/** Of what a grown database is made by: the migrations, the fill and the size. */
+/** Identifies the sources of a grown database: the migrations, the fill and the size. */
 async function fingerprint(grown: Grown): Promise<string> {
   const migrations = join(projectRoot, "migrations");
   const files = (await readdir(migrations)).filter((name) => name.endsWith(".sql")).sort();

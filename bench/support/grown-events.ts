@@ -16,13 +16,13 @@ export function grownEvent(seed: string, n: number, orders: number): SampleEvent
 }
 
 interface OldOrder {
-  /** In the year, from 1 on. */
+  /** Within the year, from 1. */
   number: number;
-  /** As the service shows it before the event. */
+  /** Its state at the service before the event. */
   object: { total: number; currency: string; created_at: string };
 }
 
-/** Of 200 orders of the year, these last ones are paid and were never refunded or charged back. */
+/** The last ones of each 200 orders of the year are paid and were never refunded or charged back. */
 const [ofYear, firstPaid] = [200, 39];
 
 /** An order of the year that is paid, each as likely as any other. */

@@ -3,7 +3,7 @@ import { bulkLoad } from "./bulk-load.ts";
 import { idSql } from "./fill-year.ts";
 import { filledYear, yearStart } from "./year.ts";
 
-/** Of the newest events, the share whose bodies have their real size, 1.4 KB. Those of older ones have 200 bytes. */
+/** The share of the newest events whose bodies have their real size, 1.4 KB. Older ones have 200 bytes. */
 const fullBodies = 0.2;
 
 /**

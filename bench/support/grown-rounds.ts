@@ -10,17 +10,17 @@ import { placement } from "./pinning.ts";
 import { startReceiver, startWorker } from "./tallyhook.ts";
 
 export interface RoundPlace {
-  /** Of logs and profiles. */
+  /** For logs and profiles. */
   directory: string;
   postgresPid: number;
   profile: boolean;
 }
 
-/** Which events of the stream `grownEvent` a round sends. */
+/** The events of the stream `grownEvent` that a round sends. */
 export interface RoundEvents {
   first: number;
   count: number;
-  /** How many orders the grown database has. */
+  /** Number of orders in the grown database. */
   orders: number;
 }
 
@@ -159,7 +159,7 @@ async function stateOf(client: pg.Client, seq: number): Promise<string | undefin
   return rows[0]?.state;
 }
 
-/** Of the events from this one on: a range of the key, so that looking costs little on a large inbox. */
+/** Counts from this event on: a range of the key, so that a count costs little on a large inbox. */
 async function countCompleted(client: pg.Client, first: number): Promise<number> {
   const { rows } = await client.query<{ n: string }>(
     "select count(*) as n from inbox.events where seq >= $1 and state <> 'received'",
@@ -168,7 +168,7 @@ async function countCompleted(client: pg.Client, first: number): Promise<number>
   return Number(rows[0]?.n);
 }
 
-/** The result would mean nothing. */
+/** Throws if events failed: the result would be meaningless. */
 async function refuseFailures(client: pg.Client, first: number): Promise<void> {
   const { rows } = await client.query<{ state: string; reason: string }>(
     `select state, min(reason) as reason from inbox.events

@@ -2,13 +2,13 @@ import type { ClientBase } from "pg";
 import { idSql } from "./fill-year.ts";
 import { filledYear, yearStart } from "./year.ts";
 
-/** When the people of the benchmark look: the last day of the filled year. */
+/** The visitors' present: the last day of the filled year. */
 export const peopleLookAt = new Date(`${filledYear}-12-31T12:00:00Z`);
 
 /**
- * Adds to a grown database what a year leaves besides the mirror and the inbox: an alert for every fortieth order, with
- * its life and two messages; findings, of which one in fifty is not healed; dead events and failed ones; the answers of
- * a week; a handler with a backlog; people, what they did and what they look after.
+ * Adds a year's other data to a grown database: an alert for every fortieth order, with its history and two messages;
+ * findings, of which one in fifty is not healed; dead events and failed ones; the answers of a week; a handler with a
+ * backlog; people, with their acts and cases.
  */
 export async function fillTraces(
   client: ClientBase,

@@ -1,6 +1,6 @@
 import { median } from "./statistics.ts";
 
-/** What one event costs. */
+/** The cost of one event. */
 export interface Cost {
   /** CPU time of each program, in µs. */
   cpuMicros: Readonly<Record<string, number>>;
@@ -42,7 +42,7 @@ export function costsOf(rounds: readonly GrowthRound[], phase: Phase, moment: Mo
 }
 
 /**
- * How many times as much an event costs on the grown database: the median of the rounds' ratios, since both halves of
+ * The factor by which an event costs more on the grown database: the median of the rounds' ratios, since both halves of
  * a round met the same minute of the machine. `cost` is the CPU time of all programs together.
  */
 export function medianRatio(

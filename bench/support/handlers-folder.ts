@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { projectRoot } from "./places.ts";
 
-/** What `tallyhook/handlers` is in a deployment. */
+/** Stands in for `tallyhook/handlers` of a deployment. */
 const definition = pathToFileURL(join(projectRoot, "src/bin/handlers.js")).href;
 
 /**
- * Writes handlers into a folder, by their names, each as the fields of its definition in JavaScript. Returns what a
- * worker needs to run them.
+ * Writes handlers into a folder, by their names, each as the fields of its definition in JavaScript. Returns the
+ * settings with which a worker runs them.
  */
 export async function handlersFolder(
   directory: string,

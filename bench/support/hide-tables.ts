@@ -3,8 +3,8 @@ import type { ClientBase } from "pg";
 const hidden = ["transactions", "subscriptions", "customers"];
 
 /**
- * Runs the work on a mirror whose other tables than `orders` are empty: the service of the reconciliation lists nothing
- * else, and what the service does not list would be read object by object.
+ * Runs the work on a mirror whose other tables than `orders` are empty: the reconciliation's service lists only orders,
+ * and unlisted objects would be read one by one.
  */
 export async function hidingOtherTables<T>(client: ClientBase, work: () => Promise<T>): Promise<T> {
   for (const table of hidden) {

@@ -3,7 +3,7 @@ import type { CpuSet } from "./pinning.ts";
 import { type BenchProcess, nextMessage, startProcess } from "./processes.ts";
 import type { EventStream, FromGenerator, LoadOrder, LoadReport, Mix, ToGenerator } from "../load/protocol.ts";
 
-/** A stream and how much of it was sent. Whoever compares what is stored with what was answered has one a database. */
+/** A stream and how much of it was sent. A comparison of stored and answered events needs one for each database. */
 export interface SentStream {
   readonly stream: EventStream;
   nextEvent: number;
@@ -24,7 +24,7 @@ export function newStream(mix: Mix): SentStream {
 
 export interface LoadGenerator {
   readonly process: BenchProcess;
-  /** Its own stream, sent where an order names no other. */
+  /** Used where an order names no other. */
   readonly sent: SentStream;
   /** Prepares and sends one load; `onStart` is called in between. Throws if an event was refused. */
   run(
@@ -34,7 +34,7 @@ export interface LoadGenerator {
   stop(): Promise<void>;
 }
 
-/** Each delivery of a stream is sent once, whatever the number of orders. */
+/** Each delivery of a stream is sent once, for any number of orders. */
 export function startLoadGenerator(
   { connections = 64, ...place }: { directory: string; cpus: CpuSet; connections?: number },
   sent: SentStream = newStream("plain"),

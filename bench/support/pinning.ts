@@ -27,7 +27,7 @@ export function pinnedCommand(set: CpuSet, command: readonly string[]): string[]
 export function pinTree(pid: number, set: CpuSet): void {
   if (!canPin) return;
   for (const each of processTree(pid)) {
-    // A process that has ended meanwhile is skipped.
+    // A process that has ended by now is skipped.
     spawnSync("taskset", ["-a", "-p", "-c", set, String(each)], { stdio: "ignore" });
   }
 }

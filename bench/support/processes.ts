@@ -34,7 +34,7 @@ const stopWithinMs = 20_000;
 
 const running = new Set<ChildProcess>();
 
-/** Kills all running processes at once, for an interrupted benchmark. */
+/** Kills all running processes immediately, for an interrupted benchmark. */
 export function killProcesses(): void {
   for (const child of running) child.kill("SIGKILL");
 }

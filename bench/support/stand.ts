@@ -38,7 +38,7 @@ export interface DataPlace {
   readonly databaseUrl: string;
   /** Null: the queue is in the database. */
   readonly redisUrl: string | null;
-  /** By name, for the CPU meter. */
+  /** Keyed by name, for the CPU meter. */
   readonly pids: Readonly<Record<string, number>>;
 }
 

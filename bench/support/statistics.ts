@@ -2,7 +2,7 @@
 const quantile = (sorted: ArrayLike<number>, q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 
-/** For an even number of values the lower middle one, which was really measured. */
+/** For an even number of values the lower middle one, which is a measured one. */
 export function median(values: readonly number[]): number {
   return quantile(
     [...values].sort((a, b) => a - b),

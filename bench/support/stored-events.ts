@@ -15,9 +15,9 @@ const countedWithinMs = 10_000;
 const pollMs = 50;
 
 /**
- * Compares the inbox with what was answered 200 on the only stream that was sent to it: every event is stored once, every
- * repeat counted, and, where a worker runs, every event applied. Throws if anything differs, since a benchmark that
- * loses events measures nothing. To be called when no event waits.
+ * Compares the inbox with the deliveries answered 200 on its only stream: every event is stored once, every repeat
+ * counted, and, where a worker runs, every event applied. Throws if anything differs, since a benchmark that loses
+ * events measures nothing. Call it when no event waits.
  */
 export async function checkStored(
   client: pg.Client,

@@ -16,13 +16,13 @@ export interface System {
   worker: BenchProcess;
   /** The benchmark's own connection. */
   client: pg.Client;
-  /** By name, for the CPU meter. */
+  /** Keyed by name, for the CPU meter. */
   pids: Readonly<Record<string, number>>;
 }
 
 export interface SystemOptions extends Pick<BenchOptions, "profile"> {
   workerEnv?: Record<string, string>;
-  /** What the generator sends: the plain mix unless set. With the realistic one, the worker has its service. */
+  /** The generator's mix: plain unless set. With the realistic one, the worker has its service. */
   sends?: Mix;
 }
 
@@ -79,14 +79,14 @@ export const startService = (placed: Placed, stream: EventStream): Promise<Runni
     args: [JSON.stringify(stream)],
   });
 
-/** What a worker needs to read from that service. */
+/** The settings with which a worker reads from that service. */
 export const serviceEnvironment = ({ port }: RunningServer): Record<string, string> => ({
   SVC_BASE_URL: `http://127.0.0.1:${port}`,
   SVC_API_KEY: "svc_test_sk_bench",
 });
 
 const pollMs = 50;
-/** A refetch takes milliseconds. One that fails is repeated for ever. */
+/** A refetch takes milliseconds. One that fails is repeated endlessly. */
 const readWithinMs = 60_000;
 
 /** Waits until no refetch is open, so that all work of the events is done. */

@@ -112,8 +112,8 @@ async function environment(
 }
 
 /**
- * Accepts any answer but 503, since the compared servers support POST only. Stops the process if none comes in time:
- * nobody else knows of it yet.
+ * Accepts any answer but 503, since the compared servers support POST only. Stops the process if none comes in time,
+ * since no other code knows of it yet.
  */
 export async function untilAnswers(
   { died, stop }: BenchProcess,

@@ -5,7 +5,7 @@ import { benchDirectory } from "./places.ts";
 const built = join(benchDirectory, "build");
 const changed = join(benchDirectory, "build-without-feed");
 
-/** What is replaced in the statement that writes rows, so that it neither reads nor locks how they were before. */
+/** The replaced parts of the statement that writes rows, so that it neither reads nor locks the former rows. */
 const statementEdits: readonly (readonly [RegExp, string])[] = [
   [/, before as materialized \([\s\S]*?\), written as \(/, ", written as ("],
   [/ r\.id in \(select id from before\)/, " (select count(*) from recorded) >= 0"],

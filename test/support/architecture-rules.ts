@@ -7,16 +7,16 @@ export interface SourceFile {
   readonly text: string;
 }
 
-/** What a room may use of another: all of it, or the files that bear these names. */
+/** The parts of another room that a room may use: all of it, or the files with these names. */
 type Allowance = string;
 
-/** What every part may use. */
+/** Allowed to every part. */
 const below: readonly Allowance[] = ["platform/**", "core/**", "app/**", "parts/**", "main/**"];
 
 /**
- * The import table of docs/architecture.md: five floors, each of which sees those below it. `core` has rooms of its own,
- * and a part sees no other part. What is not named is forbidden, type imports included. Only what assembles the program
- * sees everybody.
+ * The import table of docs/architecture.md: five floors, each of which sees those below it. `core` has rooms of its
+ * own, and a part sees no other part. Every other import is forbidden, type imports included. Only `main`, which
+ * assembles the program, sees all.
  */
 export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   platform: [],
@@ -53,10 +53,10 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   bin: ["**"],
 };
 
-/** Names that say nothing of what a file does (docs: style). */
+/** Names that do not describe a file's content (docs: style). */
 const VAGUE_NAME = /^(?:utils?|helpers?|common|lib|managers?|misc|index)$/;
 
-/** What may stand only where it is listed: in code, so comments and strings do not count. */
+/** Code that is allowed only in the listed places; comments and strings do not count. */
 const CONFINED = [
   {
     what: "process.env",
@@ -79,7 +79,7 @@ const CONFINED = [
   },
 ] as const;
 
-/** `*` stands for a part of one name, `**` for any path. */
+/** `*` matches a part of one name, `**` any path. */
 function matches(pattern: string, path: string): boolean {
   const source = pattern
     .split(/(\*\*|\*)/)

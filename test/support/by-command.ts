@@ -1,4 +1,4 @@
-/** A person who runs a command, as functions take whoever decides something. */
+/** A person who runs a command, in the form of the functions' actor argument. */
 export const byCommand = (name: string) => ({
   accountId: null,
   name,

@@ -1,6 +1,6 @@
 import { chromiumAvailable, chromiumPath } from "./chromium.ts";
 
-/** Once a run, before any test: says that the suites in the browser are left out, or on CI that they may not be. */
+/** Once a run, before any test: reports that the suites in the browser are left out, or on CI that they may not be. */
 export function setup(): void {
   if (chromiumPath !== null) return;
   if (chromiumAvailable) {

@@ -17,14 +17,14 @@ export const chromiumPath: string | null = places.find((place) => existsSync(pla
 const shell = "/usr/bin/chromium-headless-shell";
 
 /**
- * What most tests take: the same engine without a browser's windows, at 40 % of the CPU. It keeps no page for the back
- * button. Where it is not installed, or CHROMIUM names a browser, it is the browser itself.
+ * The browser of most tests: the same engine without windows, at 40 % of the CPU. It keeps no page for the back button.
+ * Where it is not installed, or CHROMIUM names a browser, it is the browser itself.
  */
 export const headlessShellPath: string | null =
   process.env["CHROMIUM"] === undefined && existsSync(shell) ? shell : chromiumPath;
 
 /**
  * For `describe.skipIf(!chromiumAvailable)`. On CI it is true without a browser as well: there the suites have to fail,
- * not to vanish, since no other test sees what a browser does with the pages.
+ * not to vanish, since no other test covers a browser's handling of the pages.
  */
 export const chromiumAvailable = chromiumPath !== null || process.env["CI"] === "true";

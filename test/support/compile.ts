@@ -5,8 +5,8 @@ import { projectRoot } from "./project-root.ts";
 const compiler = join(projectRoot, "node_modules/.bin/tsc");
 
 /**
- * Returns what `tsc` prints, nothing when all is well. It takes little processor time, which the other tests need: on
- * several threads it ends sooner and takes twice as much, and its garbage collector, a third, is let work less.
+ * Returns the output of `tsc`, empty without errors. It saves processor time, which the other tests need: on several
+ * threads it would end sooner but use twice as much, and its garbage collector, a third of it, is set to run less.
  */
 export const compile = (args: readonly string[], cwd: string): Promise<string> =>
   printed(compiler, [...args, "--singleThreaded"], {

@@ -4,7 +4,7 @@ import { type RoleName, roleNames } from "../../src/main/cli/table-decisions.ts"
 import { lastMigration } from "../../src/platform/postgres/migrations.ts";
 import { withServer } from "./server-commands.ts";
 
-/** The roles of least privilege for a database. They belong to the whole server, so each user of this has names of its own. */
+/** The roles of least privilege for a database. They belong to the whole server, so each use has names of its own. */
 export interface DatabaseRoles {
   readonly prefix: string;
   nameOf(role: RoleName): string;
@@ -12,7 +12,7 @@ export interface DatabaseRoles {
   urlOf(role: RoleName): string;
   /** Runs the SQL once more. */
   grant(): Promise<void>;
-  /** Before the database is dropped. */
+  /** Call it before the database is dropped. */
   drop(): Promise<void>;
 }
 

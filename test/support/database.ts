@@ -6,14 +6,14 @@ import { testPooling } from "./pooling.ts";
 import { cloneDatabase, databaseUrl, withServer } from "./server-commands.ts";
 
 export interface TestDatabase {
-  /** By way of the run's pooler, where it has one. */
+  /** Through the run's pooler, where it has one. */
   url: string;
   /** Past it. */
   directUrl: string;
   /** The settings by which a program reaches it. */
   environment: Readonly<Record<string, string>>;
   db: Knex;
-  /** Closes `db` and drops the database, whoever else is still connected. */
+  /** Closes `db` and drops the database, even with other connections open. */
   destroy(): Promise<void>;
 }
 

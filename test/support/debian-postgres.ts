@@ -27,7 +27,7 @@ export const debianPostgresInstalled = programs !== null;
 export interface DebianPostgres {
   /** A migrated database of the primary, with the queue's schema. */
   readonly url: string;
-  /** What the primary logs, with SQLSTATEs. */
+  /** Log file of the primary, with SQLSTATEs. */
   readonly logFile: string;
   /** Holds the standby, for which every commit waits, where it is. */
   freezeStandby(): void;
@@ -40,10 +40,10 @@ export interface PlainServer {
   destroy(): Promise<void>;
 }
 
-/** A server of Debian's package with nothing in it. It has the pg_dump that its version needs. */
+/** An empty server of Debian's package. It has the pg_dump that its version needs. */
 export const startDebianServer = (): Promise<PlainServer> => startPlainServer(() => programs ?? "");
 
-/** A server with nothing in it. `programsIn` gets a folder and returns that of initdb and postgres. */
+/** An empty server. `programsIn` gets a folder and returns that of initdb and postgres. */
 export async function startPlainServer(
   programsIn: (directory: string) => Promise<string> | string,
 ): Promise<PlainServer> {

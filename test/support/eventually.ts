@@ -6,9 +6,8 @@ export interface EventuallyOptions {
 }
 
 /**
- * For what no signal tells of: asks again and again until the answer is neither `false`, `null` nor
- * `undefined`, and gives it back. An answer that throws counts as none. Rejects at the deadline, saying what
- * was waited for and how the last try failed.
+ * For conditions without a signal: polls until the answer is neither `false`, `null` nor `undefined`, and gives it
+ * back. An answer that throws counts as none. Rejects at the deadline with the condition and the last failure.
  */
 export async function eventually<T>(
   what: string,

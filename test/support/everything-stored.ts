@@ -50,7 +50,7 @@ async function valueOf(redis: Redis, key: string): Promise<unknown> {
 }
 
 /**
- * Those of the markers that a text holds in some form: as they are, in any capitals, encoded for URLs, in hex, base64 or as
+ * The markers that a text holds in some form: as they are, in any capitals, encoded for URLs, in hex, base64 or as
  * escapes. One pass for all of them: a search for each form of each marker took most of a file's time.
  */
 export function heldIn(text: string, markers: ReadonlySet<string>): string[] {
@@ -60,7 +60,7 @@ export function heldIn(text: string, markers: ReadonlySet<string>): string[] {
   return [...markers].filter((marker) => held.has(marker));
 }
 
-/** Wherever it stands in what was encoded, without the ends that depend on its neighbours. */
+/** The marker's base64 at any offset in the encoded text, without the ends that depend on its neighbours. */
 function base64Of(marker: string): string[] {
   const bytes = Buffer.from(marker);
   return [0, 1, 2].map((before) =>
@@ -78,10 +78,10 @@ function foldedForms(marker: string): string[] {
   return [marker, encodeURIComponent(marker), escaped, hex].map((form) => form.toLowerCase());
 }
 
-/** Forms by how they begin, so that a text is looked at once, whatever their number. */
+/** Forms by their first characters, so that a text is read once for any number of forms. */
 class FormIndex {
   readonly #byStart = new Map<string, { form: string; marker: string }[]>();
-  /** Which starts there may be, by their characters' sum of sorts: nearly every place of a text is ruled out by it. */
+  /** Possible starts, by a sum of their characters: it rules out nearly every place of a text. */
   readonly #maybe = new Uint8Array(1 << 16);
 
   constructor(formsOf: readonly (readonly [marker: string, forms: readonly string[]])[]) {

@@ -16,7 +16,7 @@ declare module "vitest" {
     serverUrl: string;
     /** A migrated database to clone; also the prefix of the names of the clones. */
     templateDatabase: string;
-    /** Whether this is `npm run torture`, which does in full what the everyday tests do a part of. */
+    /** Whether this is `npm run torture`, which runs the everyday tests' samples in full. */
     isTorture: boolean;
     /** Whether it is the short form of `npm run torture -- scale`, which CI runs. */
     isShort: boolean;
@@ -55,7 +55,7 @@ async function testServer(given: string | undefined): Promise<{ url: string; isO
     dataDir,
     log: createLog({ level: "silent", name: "test" }),
     database: "postgres",
-    // Speed: the run's data is worth nothing after a crash.
+    // Speed: the run's data is worthless after a crash.
     settings: {
       fsync: "off",
       full_page_writes: "off",
@@ -88,7 +88,7 @@ async function migrateTemplate(url: string): Promise<void> {
   }
 }
 
-/** What a test file did not drop itself, and the template. */
+/** Drops databases that a test file left behind, and the template. */
 async function dropAll(serverUrl: string, templateDatabase: string): Promise<void> {
   await withServer(serverUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(

@@ -17,7 +17,7 @@ export interface HolderReport {
 }
 
 export interface Holder extends HolderReport {
-  /** Its own process id, and that of its process group. */
+  /** Its process id and process group. */
   holderPid: number;
   /** Signals the whole group, as a terminal does. */
   signalGroup(signal: NodeJS.Signals): void;

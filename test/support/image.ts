@@ -7,7 +7,7 @@ import { projectRoot } from "./project-root.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** A directory with what the Dockerfile copies into its last stage and nothing else. */
+    /** A directory with exactly the files that the Dockerfile copies into its last stage. */
     image: string;
     /** The program's entry there: its start costs less than half of what a start of the sources does. */
     program: string;
@@ -47,7 +47,7 @@ async function layOut(image: string): Promise<void> {
   }
 }
 
-/** As `npm run build` does, but without looking at the types, which is the business of `npm run check`. */
+/** As `npm run build` does, but without type checks, which `npm run check` does. */
 async function build(outDir: string): Promise<void> {
   const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
   const copyFiles = [join("src", "bin", "copy-files.js"), outDir];

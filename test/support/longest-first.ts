@@ -4,8 +4,8 @@ import { type TestSpecification, BaseSequencer } from "vitest/node";
 const longest = /\/test\/(?:e2e|queue|deployment|bench|support)\//;
 
 /**
- * Long files first, so that none of them runs alone at the end. vitest orders by what the last run took; a fresh clone
- * has had none, and vitest would begin with the largest files, of which the longest are none.
+ * Long files first, so that none of them runs alone at the end. vitest orders by the last run's times; a fresh clone
+ * has none, and vitest would begin with the largest files, which are not the longest.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -7,18 +7,18 @@ import { SMTPServer, type SMTPServerSession } from "smtp-server";
 export interface ReceivedMail {
   from: string;
   to: string[];
-  /** Headers and body as they came. */
+  /** Headers and body as received. */
   source: string;
 }
 
 export interface MailServer {
-  /** With the user and password that the server asks for. */
+  /** Includes the user and password that the server requires. */
   url: string;
   /** Grows with every mail that was taken. */
   mails: ReceivedMail[];
   /** Resolves with the next mail that is taken. */
   next(): Promise<ReceivedMail>;
-  /** From now on every mail is refused with this code; null takes them again. */
+  /** Refuses every mail with this code from now on; null accepts them again. */
   refuseWith(code: number | null): void;
   close(): Promise<void>;
 }

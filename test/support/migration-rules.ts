@@ -2,8 +2,9 @@ import { isOnlineText } from "../../src/platform/postgres/migrations.ts";
 import { splitStatements } from "../../src/platform/postgres/sql-statements.ts";
 
 /**
- * What a new migration may not do while old processes run beside it, each with its line and what to do instead. A
- * comment "harmless: why" before or in a statement lets it pass; so does a table that the same file makes.
+ * Statements that a new migration must not have while old processes are running, each with its line and the
+ * alternative. A comment "harmless: why" before or in a statement lets it pass; so does a table that the same file
+ * makes.
  */
 export function migrationProblems(text: string): string[] {
   const isOnline = isOnlineText(text);
@@ -23,7 +24,7 @@ export function migrationProblems(text: string): string[] {
   });
 }
 
-/** In lower case, on one line, without comments and what stands between quotes. */
+/** In lower case, on one line, without comments and quoted texts. */
 const withoutTexts = (sql: string): string =>
   sql
     .replaceAll(/--[^\n]*|\/\*.*?\*\//gs, " ")
@@ -40,7 +41,7 @@ const tableOf = (sql: string): string | undefined =>
 
 type Rule = readonly [pattern: RegExp, why: string];
 
-/** Of whole statements, in a transaction. */
+/** Rules for whole statements, in a transaction. */
 const inTransaction: readonly Rule[] = [
   [
     /^(create|drop) (unique )?index concurrently|^reindex/,
@@ -69,7 +70,7 @@ const inTransaction: readonly Rule[] = [
   ],
 ];
 
-/** Of the actions of alter table, in a transaction. */
+/** Rules for actions of alter table, in a transaction. */
 const ofActions: readonly Rule[] = [
   [
     /^alter (column )?[\w"]+ (set data )?type\b/,

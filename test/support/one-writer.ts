@@ -1,7 +1,7 @@
 import type { SourceFile } from "./architecture-rules.ts";
 import { blankComments } from "./source-text.ts";
 
-/** How a statement begins that changes a table of the mirror, in SQL and as Knex builds it. */
+/** The start of a statement that changes a table of the mirror, in SQL and as Knex builds it. */
 const WRITES = [
   /\b(?:insert\s+into|merge\s+into|delete\s+from|update|truncate(?:\s+table)?|copy)\s+(?:only\s+)?"?mirror"?\s*\./gi,
   /\(\s*["'`]mirror\.[^"'`]*["'`]\s*\)[^;]*?\.\s*(?:insert|update|upsert|del|delete|truncate|increment|decrement)\s*\(/g,

@@ -20,14 +20,14 @@ export interface ReceivedSpan {
 export interface OtlpReceiver {
   url: string;
   spans: ReceivedSpan[];
-  /** Every request as it came. */
+  /** Every request as received. */
   requests: { path: string; headers: IncomingHttpHeaders; body: string }[];
-  /** Resolves with the spans once they are as wanted. */
+  /** Resolves with the spans once they are complete. */
   until(isComplete: (spans: readonly ReceivedSpan[]) => boolean): Promise<readonly ReceivedSpan[]>;
   close(): Promise<void>;
 }
 
-/** How it answers: properly, or with this status and text, or never. */
+/** The kind of its answers: proper, with this status and text, or none. */
 export type OtlpAnswer = "accepted" | "never" | { status: number; body: string };
 
 interface OtlpValue {

@@ -19,11 +19,11 @@ export interface OwnServer {
   /** A migrated database, with the queue's schema. The same over restarts. */
   readonly url: string;
   readonly dataDir: string;
-  /** kill -9 of the server and all its processes at once, as a crash of the machine; returns when it is gone. */
+  /** kill -9 of the server and all its processes together, as a crash of the machine; returns when it is gone. */
   kill(): Promise<void>;
   /** kill -9 of one process that serves a client: the server then ends all others and recovers by itself. */
   killBackend(random: () => number): Promise<void>;
-  /** Holds all its processes where they are: connections stay open and nothing answers. */
+  /** Stops all its processes: connections stay open without an answer. */
   pause(): void;
   resume(): void;
   /** Starts it again after `kill` or `stop`, with recovery. */
@@ -36,7 +36,7 @@ export interface OwnServer {
 
 const log = createLog({ level: "silent", name: "test" });
 
-/** A server for tests that kill it: fsync and synchronous_commit as in production unless `settings` say otherwise. */
+/** A server for tests that kill it: fsync and synchronous_commit as in production unless `settings` override them. */
 export async function startOwnServer(settings: Record<string, string> = {}): Promise<OwnServer> {
   const dataDir = await copyServer(await preparedServer());
   const start = () => startEmbeddedPostgres({ dataDir, log, settings });
@@ -109,7 +109,7 @@ async function preparedServer(): Promise<string> {
   return dataDir;
 }
 
-/** A data directory with what a stopped server has in its own, but for its port. */
+/** Copies a stopped server's data directory, except its port. */
 export async function copyServer(dataDir: string): Promise<string> {
   const copy = await makeDataDir();
   const [from, to] = [join(dataDir, "postgres"), join(copy, "postgres")];
@@ -118,7 +118,7 @@ export async function copyServer(dataDir: string): Promise<string> {
     promisify(execFile)("cp", [options, ...names.map((name) => join(from, name)), to]);
   // PostgreSQL does not run as root: the files keep the owner that they have.
   await cp("-a", ["cluster", "password"]);
-  // Nobody writes into the programs.
+  // The programs are never written to.
   const programs = (await readdir(from)).filter((name) => name.startsWith("binaries-"));
   await cp("-al", programs);
   return copy;

@@ -21,7 +21,7 @@ export interface PgBouncer {
 
 export type PgBouncerSettings = Readonly<Record<string, string | number>>;
 
-/** As most that are deployed are: it leaves out what connections bring. */
+/** Like most deployed ones: it ignores settings from connections. */
 const usual = {
   listen_addr: "127.0.0.1",
   unix_socket_dir: "",

@@ -8,7 +8,7 @@ import { type PlainServer, debianPostgresInstalled, startDebianServer, startPlai
 import { projectRoot } from "./project-root.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 
-/** Where `.ci/run` puts npm's packages of other versions, as `postgres-16`. */
+/** The folder where `.ci/run` puts npm's packages of other versions, as `postgres-16`. */
 const packages = join(projectRoot, ".data", "postgres", "node_modules");
 
 /** A migrated database on each version of PostgreSQL that is here: the run's own, Debian's, and npm's packages. */

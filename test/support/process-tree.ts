@@ -20,7 +20,7 @@ export function processesWith(text: string): number[] {
   return processes().flatMap(({ pid }) => (commandLine(pid)?.includes(text) ? [pid] : []));
 }
 
-/** Those that none of the others started: a child bears its parent's command line until it has one of its own. */
+/** Leaves out processes that another one started: a child has its parent's command line until it gets its own. */
 export function withoutChildren(pids: readonly number[]): number[] {
   const children = new Set(pids.flatMap(childrenOf));
   return pids.filter((pid) => !children.has(pid));
@@ -37,8 +37,8 @@ export function isGroupAlive(group: number): boolean {
 }
 
 /**
- * Ends a process and its children as a power cut does: none of them gets to react to the end of another. The
- * parent is stopped first, so that it starts no further child.
+ * Ends a process and its children as a power cut does: none of them can react to the end of another. The parent is
+ * stopped first, so that it starts no further child.
  */
 export function crash(pid: number): void {
   process.kill(pid, "SIGSTOP");

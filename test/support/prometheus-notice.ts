@@ -1,6 +1,6 @@
 import { prometheusAvailable, prometheusInstalled } from "./prometheus.ts";
 
-/** Once a run, before any test: says that rules and dashboard are not checked, or on CI that they have to be. */
+/** Once a run, before any test: reports that rules and dashboard are not checked, or on CI that they have to be. */
 export function setup(): void {
   if (prometheusInstalled) return;
   if (prometheusAvailable) {

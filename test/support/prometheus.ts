@@ -16,7 +16,7 @@ export const prometheusInstalled = ["prometheus", "promtool"].every(
  */
 export const prometheusAvailable = prometheusInstalled || process.env["CI"] === "true";
 
-/** What `promtool <args>` printed, both streams, and whether it was content. */
+/** The output of `promtool <args>`, both streams, and whether it succeeded. */
 export function promtool(...args: string[]): { isContent: boolean; output: string } {
   const { status, stdout, stderr, error } = spawnSync("promtool", args, { encoding: "utf8" });
   if (error !== undefined) throw error;
@@ -24,12 +24,12 @@ export function promtool(...args: string[]): { isContent: boolean; output: strin
 }
 
 export interface PrometheusServer {
-  /** What a query of its API answers, `/api/v1/` and so on left out. Throws where it answers an error. */
+  /** The answer to a query of its API, without `/api/v1/` and so on. Throws on an error. */
   ask<Data>(path: string, parameters?: Readonly<Record<string, string>>): Promise<Data>;
   stop(): Promise<void>;
 }
 
-/** A Prometheus of one's own on 127.0.0.1, with these files beside its `prometheus.yml`. */
+/** A Prometheus of its own on 127.0.0.1, with these files next to its `prometheus.yml`. */
 export async function startPrometheus(
   files: Readonly<Record<"prometheus.yml", string>> & Readonly<Record<string, string>>,
 ): Promise<PrometheusServer> {
@@ -80,7 +80,7 @@ export async function startPrometheus(
 
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
-/** In its own time, which it needs to write; by force where it hangs. */
+/** Ends it gracefully, since it has to write; by force where it hangs. */
 async function end(child: ChildProcess): Promise<void> {
   if (hasEnded(child)) return;
   const exited = once(child, "exit");

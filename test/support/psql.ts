@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 
 const versions = "/usr/lib/postgresql";
 
-/** In the path, or where Debian's package has it; null where it is not installed. The embedded PostgreSQL has none. */
+/** From the path, or from Debian's package; null where it is not installed. The embedded PostgreSQL has none. */
 const program: string | null =
   ["psql", ...installed()].find((file) => spawnSync(file, ["--version"]).status === 0) ?? null;
 
@@ -28,7 +28,7 @@ export interface Psql {
   close(): Promise<void>;
 }
 
-/** A psql that goes on from one script to the next, with its session and its variables. */
+/** A psql that keeps its session and its variables from one script to the next. */
 export function startPsql(url: string): Psql {
   const args = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--dbname", url];
   const child: ChildProcessWithoutNullStreams = spawn(program ?? "psql", [...args, "--set", "ON_ERROR_STOP=1"], {

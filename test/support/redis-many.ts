@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from "./redis.ts";
 
 const masterName = "tally-master";
 
-/** The slot of every key of the queue: that of its hash tag. */
+/** A key in the queue's slot: they all share its hash tag. */
 const queueKey = "{tallyhook}";
 
 /** A Redis that is more than one server. */
@@ -15,11 +15,11 @@ export interface ManyRedis {
   readonly url: string;
   /** Every server that keeps data. */
   readonly servers: readonly RedisServer[];
-  /** The server that has the queue now. Rejects while there is none. */
+  /** The server that has the queue. Rejects while there is none. */
   queueOwner(): Promise<RedisServer>;
   /** Resolves when another server than this one has the queue. */
   isTakenOver(from: RedisServer): Promise<void>;
-  /** What the server that has the queue says of it. Rejects while there is none. */
+  /** The traffic on the server that has the queue. Rejects while there is none. */
   queueTraffic(): Promise<QueueTraffic>;
   destroy(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export interface ManyRedis {
 export interface QueueTraffic {
   /** Wake-ups that were added, since ever. */
   added: number;
-  /** Of them not yet taken. */
+  /** Jobs not yet taken. */
   waiting: number;
   /** Connections that wait for a job: while there is none, one for each of a worker's two queues. */
   consumers: number;
@@ -41,7 +41,7 @@ export interface Watched extends ManyRedis {
   failOver(): Promise<void>;
 }
 
-/** Asks one server over a connection of its own. */
+/** Queries one server over a connection of its own. */
 export async function askRedis<T>(port: number, ask: (client: Redis) => Promise<T>, password?: string): Promise<T> {
   const client = new Redis(port, "127.0.0.1", {
     lazyConnect: true,
@@ -61,15 +61,15 @@ export async function askRedis<T>(port: number, ask: (client: Redis) => Promise<
   }
 }
 
-/** Replication begins at once; by default it waits for further replicas. */
+/** Replication begins immediately; by default it waits for further replicas. */
 const replicated = { "repl-diskless-sync-delay": "0", "repl-ping-replica-period": "1" };
 
 export interface WatchedOptions {
   replicas?: number;
   sentinels?: number;
-  /** After so long without an answer, the master counts as away. */
+  /** After this time without an answer the master counts as away. */
   downAfterMs?: number;
-  /** Of the servers; the Sentinels then have `sentinelPassword`. */
+  /** Password of the servers; the Sentinels then have `sentinelPassword`. */
   password?: string;
   sentinelPassword?: string;
 }
@@ -195,7 +195,7 @@ export const startRedisCluster = (options: ClusterOptions = {}): Promise<ManyRed
 
 interface ClusterOptions {
   masters?: number;
-  /** Of each master. */
+  /** Number for each master. */
   replicas?: number;
 }
 

@@ -3,7 +3,7 @@ import { pgbouncerInstalled } from "./pgbouncer.ts";
 import { systemdAnalyzes } from "./systemd-analyze.ts";
 import { redisAvailable, redisInstalled } from "./redis.ts";
 
-/** Once a run, before any test: says which suites are left out, or on CI that those with Redis may not be. */
+/** Once a run, before any test: reports which suites are left out, or on CI that those with Redis may not be. */
 export function setup(): void {
   if (!pgbouncerInstalled) {
     console.warn("pgbouncer is not installed: the tests behind it are skipped.");

@@ -22,13 +22,13 @@ export const redisAvailable = redisInstalled || process.env["CI"] === "true";
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
-  /** Ends the server in its own time and removes its files. Safe to call twice and after `kill9`. */
+  /** Ends the server gracefully and removes its files. Safe to call twice and after `kill9`. */
   stop(): Promise<void>;
-  /** Ends the server as a crash does: no farewell to clients, nothing written. */
+  /** Ends the server as a crash does: without closing connections or writing data. */
   kill9(): Promise<void>;
   /** Brings it back after `kill9` where it was, with its files. */
   restart(): Promise<void>;
-  /** Holds it where it is: connections stay open and nothing answers. */
+  /** Stops it: connections stay open without an answer. */
   pause(): void;
   resume(): void;
   /** Empties every database, as an operator's FLUSHALL does. */
@@ -38,7 +38,7 @@ export interface RedisServer {
 export interface RedisOptions {
   /** A fixed port, to bring a server back where an earlier one was. Default: a free one. */
   readonly port?: number;
-  /** Keep an append-only file, synced at every write. Default: nothing on disk. */
+  /** Keep an append-only file, synced at every write. Default: no file. */
   readonly appendOnly?: boolean;
   /** Further settings of the server. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -46,7 +46,7 @@ export interface RedisOptions {
   readonly sentinel?: string;
 }
 
-/** Resolves when the server says that it takes connections; rejects with its output if it ends. */
+/** Resolves when the server reports that it accepts connections; rejects with its output if it ends. */
 async function ready(child: ChildProcess, says: string): Promise<void> {
   const output: string[] = [];
   const lines = createInterface({ input: child.stdout! });
@@ -110,7 +110,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
   child.kill(signal);
-  // One that is paused ends once it goes on.
+  // A paused server ends once it continues.
   child.kill("SIGCONT");
   const timer = setTimeout(() => child.kill("SIGKILL"), STOP_WITHIN_MS);
   await exited;

@@ -8,7 +8,7 @@ import { eventually } from "./eventually.ts";
 import { processesWith, signalIfThere } from "./process-tree.ts";
 import { projectRoot } from "./project-root.ts";
 
-/** Far longer than a run's start takes on a machine that does much else: who waits longer hangs. */
+/** Far longer than a run's start takes on a busy machine: a longer wait means that it hangs. */
 const withinMs = 120_000;
 
 test.runIf(process.platform === "linux").each([

@@ -12,7 +12,7 @@ import { signalIfThere } from "./process-tree.ts";
 
 const prefix = "tallyhook-test-";
 const clearScript = fileURLToPath(new URL("clear-run.ts", import.meta.url));
-/** What is told to end may take so long, before it is killed. */
+/** How long a process may take to end before it is killed. */
 const graceMs = 5_000;
 const memory = "/dev/shm";
 /** Room for what a run has written at a time (some 350 MB were seen), and for what other programs keep there. */
@@ -31,7 +31,7 @@ export async function setup(project: Pick<TestProject, "tmpDir">): Promise<() =>
   // Other users' processes work in it too: it is to them what the system's directory is.
   await chmod(directory, 0o1777);
   const program = [process.execPath, "--import", "tsx", clearScript, directory, project.tmpDir];
-  // A session of its own, which Ctrl-C does not reach. It reads a line at a good end, and nothing at any other.
+  // A session of its own, which Ctrl-C does not reach. It reads a line at a normal end, and end of input at any other.
   const caretaker = spawn("/bin/sh", ["-c", 'read -r done || exec "$@"', "sh", ...program], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
@@ -83,7 +83,7 @@ export async function clearRun(directory: string, runnersDirectory?: string): Pr
   if (runnersDirectory !== undefined) await rm(runnersDirectory, { recursive: true, force: true });
 }
 
-/** The processes of a run bear its directory in their environments. Linux only: elsewhere none are found. */
+/** The processes of a run have its directory in their environments. Linux only: elsewhere none are found. */
 function processesOf(directory: string): number[] {
   if (process.platform !== "linux") return [];
   const mark = `TMPDIR=${directory}`;
@@ -101,7 +101,7 @@ function environmentOf(pid: number): string[] {
   }
 }
 
-/** What runs left behind whose caretaker was killed as well. */
+/** Removes the remains of runs whose caretaker was killed as well. */
 async function clearOrphans(place: string): Promise<void> {
   for (const name of await readdir(place)) {
     const [, owner] = new RegExp(`^${prefix}(\\d+)-\\w+$`).exec(name) ?? [];

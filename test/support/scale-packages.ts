@@ -3,8 +3,8 @@ import { pgbouncerInstalled } from "./pgbouncer.ts";
 import { redisInstalled } from "./redis.ts";
 
 /**
- * Whether Debian's packages are there that the short form of `npm run torture -- scale` takes. Says which are not; throws
- * on CI, which has installed them before.
+ * Whether the Debian packages for the short form of `npm run torture -- scale` are installed. Reports the missing ones;
+ * throws on CI, which installs them first.
  */
 export function hasScalePackages(): boolean {
   const missing = [

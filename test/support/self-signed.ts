@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
-/** A key and a certificate for a host that nobody has reason to trust. */
+/** A key and a certificate for a host, without a trusted issuer. */
 export function selfSigned(host: string): { key: Buffer; cert: Buffer } {
   const directory = mkdtempSync(join(tmpdir(), "tallyhook-tls-"));
   try {

@@ -20,8 +20,8 @@ export async function withServer<T>(serverUrl: string, work: (client: pg.Client)
 }
 
 /**
- * A copy of a database to which nobody is connected. By files, not by the write-ahead log: at the template's size, that
- * takes the server a tenth of the time, where its data are in memory.
+ * Copies a database without connections. By files, not by the write-ahead log: at the template's size, that takes the
+ * server a tenth of the time, where its data are in memory.
  */
 export async function cloneDatabase(serverUrl: string, name: string, template: string): Promise<void> {
   await withServer(serverUrl, (client) =>

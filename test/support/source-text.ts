@@ -1,4 +1,4 @@
-/** One import of a module, however it is written. */
+/** One import of a module, in any syntax. */
 export interface ImportedModule {
   /** The specifier as written; null when it is computed (`import(path)`). */
   readonly specifier: string | null;
@@ -16,7 +16,7 @@ const REGEX_MAY_FOLLOW_WORD = /\b(?:return|typeof|case|in|of|do|else|void|delete
  */
 export const blankNonCode = (text: string): string => blank(text, "all but code");
 
-/** The text with comments blanked, every character still in its place: what is left is code and what it says. */
+/** The text with comments blanked, every character still in its place: what is left is code and its strings. */
 export const blankComments = (text: string): string => blank(text, "comments");
 
 /**
@@ -25,7 +25,7 @@ export const blankComments = (text: string): string => blank(text, "comments");
  */
 function blank(text: string, what: "comments" | "all but code"): string {
   let out = "";
-  /** For each open template: how many braces are open inside its current `${`. */
+  /** For each open template, the number of braces open inside its current `${`. */
   const templates: number[] = [];
   let at = 0;
 

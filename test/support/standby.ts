@@ -14,15 +14,15 @@ export interface Standby {
   readonly url: string;
   /** Resolves when it has replayed all that the primary has written until now. */
   caughtUp(): Promise<void>;
-  /** What arrives is no longer replayed, until `resumeReplay`. */
+  /** Received WAL is no longer replayed, until `resumeReplay`. */
   pauseReplay(): Promise<void>;
   resumeReplay(): Promise<void>;
-  /** Holds all its processes where they are: it takes nothing from the primary. */
+  /** Stops all its processes: it receives no more from the primary. */
   freeze(): void;
   thaw(): void;
-  /** It takes nothing more from the primary, for good; returns when that has ended. */
+  /** It receives no more from the primary, permanently; returns when that has ended. */
   disconnect(): Promise<void>;
-  /** Makes it a primary, which then waits for nobody at a commit. */
+  /** Makes it a primary, whose commits then wait for no standby. */
   promote(): Promise<void>;
   /** Stops it and removes its data. Idempotent. */
   destroy(): Promise<void>;
@@ -37,7 +37,7 @@ export interface ReplicatedServer {
 export interface ReplicationOptions {
   /** A commit on the primary waits until the standby has it on disk. */
   isSynchronous?: boolean;
-  /** Of both servers. */
+  /** Settings of both servers. */
   settings?: Record<string, string>;
   ofStandby?: Record<string, string>;
 }
@@ -148,7 +148,7 @@ async function startStandby(primary: OwnServer, dataDir: string, settings: Recor
   };
 }
 
-/** Set on the primary alone, after the copy: the standby, once promoted, waits for nobody. */
+/** Set only on the primary, after the copy: the standby, once promoted, waits for no other. */
 export async function waitForStandby(url: string): Promise<void> {
   await withServer(url, async (client) => {
     await client.query(`alter system set synchronous_standby_names = '${standbyName}'`);

@@ -11,7 +11,7 @@ declare module "vitest" {
 /** Starts PgBouncer in transaction mode in front of the run's server. It follows `global-setup.ts`. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { serverUrl } = project.getProvidedContext();
-  // Nothing that is not a default but for room: clients meet other server connections all the time.
+  // All defaults except for sizes: clients meet other server connections all the time.
   const pooler = await startPgBouncer(serverUrl, "transaction", {
     ignore_startup_parameters: "",
     default_pool_size: 20,

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 
-/** The statements that knex sends while `work` goes on. */
+/** The statements that knex sends during `work`. */
 export async function statementsOf(db: Knex, work: () => Promise<unknown>): Promise<string[]> {
   const statements: string[] = [];
   const note = ({ sql }: { sql: string }): void => void statements.push(sql);

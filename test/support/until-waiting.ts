@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 
-/** Until so many sessions of this database wait for a lock: their process ids. */
+/** Waits until so many sessions of this database wait for a lock, and returns their process ids. */
 export async function untilWaiting(db: Knex, count = 1): Promise<number[]> {
   for (;;) {
     const { rows } = await db.raw<{ rows: { pid: number }[] }>(

@@ -4,7 +4,7 @@ import { type TestDatabase, createTestDatabase } from "./database.ts";
 /** A migrated database for the tests of a file: made before the first, dropped after the last. */
 export const useTestDatabase = (): TestDatabase => useDatabase(createTestDatabase);
 
-/** The same of a database that is made otherwise, with whatever it has besides. */
+/** The same for a database that is made otherwise, with its additional fields. */
 export function useDatabase<Made extends TestDatabase>(make: () => Promise<Made>): Made {
   let made: Made | undefined;
   const ready = (): Made => {
@@ -15,6 +15,6 @@ export function useDatabase<Made extends TestDatabase>(make: () => Promise<Made>
     made = await make();
   });
   afterAll(() => made?.destroy());
-  // Tests hold this from the beginning of their file, when nothing is made yet.
+  // Tests use this from the beginning of their file, before the database exists.
   return new Proxy({} as Made, { get: (_, name) => Reflect.get(ready(), name) });
 }
