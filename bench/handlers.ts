@@ -25,15 +25,14 @@ const kinds = `["order.created", "order.paid", "customer.created", "subscription
  * PostgreSQL: neither feed nor handlers use it. Four parts:
  *
  * - The feed's cost for applying: CPU an event of worker and PostgreSQL, while a worker drains a full inbox, compared
- *   with a
- * build without the feed (support/without-feed.ts), in turns. CPU and not time, since other programs disturb it less.
+ *   with a build without the feed (support/without-feed.ts), in turns. CPU and not time, since other programs disturb
+ *   it less.
  * - From the commit of a change to the start of `run`, at an even load. The server records the time of each commit
- * (`track_commit_timestamp`), the handler notes when it begins: one machine's clock. One flush is not counted, as in
- * apply-latency.
+ *   (`track_commit_timestamp`), the handler notes when it begins: one machine's clock. One flush is not counted, as in
+ *   apply-latency.
  * - Runs a second of empty handlers, over a backlog, from the first run that is marked done.
  * - From the 2xx to the applied row, while a handler hangs, holds every connection that it can get, or burns CPU
- *   without
- * a pause, compared with no handler.
+ *   without a pause, compared with no handler.
  */
 export const handlers: Benchmark = {
   name: "handlers",

@@ -32,13 +32,13 @@ export const alertSubject: ActSubject<AlertRow> = {
   version: ({ state, severity, stage }) => `${state} ${severity} ${stage}`,
 };
 
-/** The number of the alert with this number or key, written in one way alone; null where it can be none. */
+/** The number of the alert with this number or key, in its one spelling; null where it cannot be one. */
 export const alertNamed = async (db: Knex, given: string): Promise<number | null> =>
   /^[1-9]\d{0,14}$/.test(given) ? Number(given) : findAlertByKey(db, given);
 
 const noAlert = (given: string): ActRefused => new ActRefused("unknown", `There is no alert "${given}".`);
 
-/** It no longer escalates, and the channels that have it are notified of who works on it. */
+/** It no longer escalates, and its channels are notified of the person who works on it. */
 export const acknowledging = actOn(alertSubject, "alert", {
   name: "alert.acknowledged",
   permission: "alert:write",
@@ -97,7 +97,7 @@ export const resending: Act<
   },
 };
 
-/** What sending messages again is decided on. Empty where none was given up. */
+/** The version for sending messages again. Empty where none was abandoned. */
 export const versionOfFailed = (messages: readonly Pick<AlertDelivery, "id" | "state" | "attempts">[]): string =>
   messages.flatMap(({ id, state, attempts }) => (state === "failed" ? `${id}:${attempts}` : [])).join();
 
@@ -170,18 +170,18 @@ export const silencing: Act<{ db: Knex; settings: () => AlertSettings }, Silence
   },
 };
 
-/** What beginning a silence of a rule is decided on: those in force. */
+/** The version for a new silence of a rule: the silences in force. */
 export const versionOfSilences = (silences: readonly Pick<SilenceRow, "id" | "is_in_force">[]): string =>
   silences
     .flatMap(({ id, is_in_force: isInForce }) => (isInForce ? id : []))
     .toSorted()
     .join();
 
-/** What silencing an alert is decided on: a form that is sent twice silences once. */
+/** The version for silencing an alert: a form that is sent twice silences once. */
 export const versionToSilence = (alert: AlertRow, silences: readonly SilenceRow[]): string =>
   `${alertSubject.version(alert)} ${versionOfSilences(silences)}`;
 
-/** The alert and its silences, so that of two who silence it the second sees what the first one did. */
+/** The alert and its silences, locked so that the second of two concurrent silences sees the first. */
 async function alertToSilence(trx: Knex.Transaction, given: string, decidedOn: string | null): Promise<AlertRow> {
   const found = await requireRow(trx, alertSubject, given, null);
   const silences = await silencesSince(trx, found, found.opened_at);
@@ -201,7 +201,6 @@ async function assertSilences(trx: Knex.Transaction, decidedOn: string | null): 
   if (decidedOn !== versionOfSilences(silences)) throw outdated("What is silenced");
 }
 
-/** A silence, by its number. */
 export const silenceSubject: ActSubject<SilenceRow> = {
   kind: "silence",
   lock: (trx, given) => (/^\d{1,15}$/.test(given) ? lockSilence(trx, Number(given)) : Promise.resolve(null)),
@@ -209,7 +208,7 @@ export const silenceSubject: ActSubject<SilenceRow> = {
   version: ({ ends_at: endsAt, ended_at: endedAt }) => `${endsAt.toISOString()} ${endedAt?.toISOString() ?? ""}`,
 };
 
-/** What the silence holds back is sent. */
+/** The held-back messages are sent. */
 export const unsilencing = actOn(silenceSubject, "silence", {
   name: "silence.ended",
   permission: "alert:write",

@@ -3,16 +3,16 @@ import type { AlertContext } from "./alert-context.ts";
 import { whoTold } from "./presume-told.ts";
 import { lastBoundary } from "./rules/digests.ts";
 
-/** What was taken for told. */
+/** The messages presumed sent. */
 export interface PresumedTold {
   messages: number;
   digestItems: number;
 }
 
 /**
- * Takes for told what a database held back at the moment of its backup and the lost system has sent until it stopped:
- * messages that were due, items whose digest was, lists of storms, and steps of escalation. What was due later is still
- * sent. Needs a transaction; idempotent.
+ * After a restore: marks as sent what the lost system had already sent. That covers messages that were due, items of
+ * due digests, lists of storms, and steps of escalation. Messages due later are still sent. Needs a transaction;
+ * idempotent.
  */
 export async function presumeSent(
   trx: Knex.Transaction,

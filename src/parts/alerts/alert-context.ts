@@ -4,14 +4,14 @@ import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
 import type { Wording } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 
-/** What alerts need to know of the deployment, wherever they are raised. */
+/** The deployment's facts that alerts need, in any process that raises them. */
 export interface AlertContext {
   settings: AlertSettings;
   /** IANA name. The zone of messages, quiet hours and digests where the settings name none of their own. */
   timeZone: string;
   /** The region whose card-network thresholds apply: `CARD_NETWORK_REGION`. */
   networkRegion: string;
-  /** The dashboard's public address, without a slash at its end: messages link to the pages of their alerts. Null: none. */
+  /** The dashboard's public address, without a slash at its end: messages link to their alerts' pages. Null: none. */
   dashboardUrl: string | null;
   /** This machine's clock: quiet hours, digests. */
   clock: Clock;
@@ -19,16 +19,16 @@ export interface AlertContext {
   serviceClock: Clock;
 }
 
-/** How a fact was learned. */
+/** Source of a fact. */
 export type FoundBy = NewsSource | "sweep";
 
-/** What changed an alert: a source of facts, or a person. */
+/** Source of an alert's change: a source of facts, or a person. */
 export type ChangedBy = FoundBy | "person";
 
 export const zoneOf = ({ settings, timeZone }: Pick<AlertContext, "settings" | "timeZone">): string =>
   settings.timeZone ?? timeZone;
 
-/** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. */
+/** The wording of times in rules. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. */
 export function wordingOf(alertContext: AlertContext): Wording {
   const timeZone = zoneOf(alertContext);
   const read = localTimeIn(timeZone);

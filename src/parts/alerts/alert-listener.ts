@@ -17,7 +17,7 @@ interface ToldDeps {
   log: Log;
 }
 
-/** What worker and reconciliation tell becomes alerts. */
+/** Turns reports of worker and reconciliation into alerts. */
 export const alertListener = (alertContext: AlertContext): AlertListener => ({
   tellWithin: (log, transaction) => withIsolatedAlerts(log, alertContext, transaction),
   runEnded: (deps, run) => assessRun(deps, alertContext, run),

@@ -17,11 +17,10 @@ import { nameOf, storedAlerts } from "./store.ts";
 import { type FactTimeline, isNews, lastTransition, planChange } from "./timeline.ts";
 
 /**
- * Assesses everything that was written by what is known of it now, and writes the difference: alerts, their histories
- * and the messages to send. The result depends only on the set of known states, not on their order. Needs the
- * transaction that wrote the states, after the writing. Called through `withIsolatedAlerts`, so that a failure here
- * does not fail that transaction. Idempotent. Where nothing concerns an alert, it costs a pass over the states and one
- * small query.
+ * Assesses everything that was written by the present knowledge, and writes the difference: alerts, their histories and
+ * the messages to send. The result depends only on the set of known states, not on their order. Needs the transaction
+ * that wrote the states, after the writing. Called through `withIsolatedAlerts`, so that a failure here does not fail
+ * that transaction. Idempotent. Without an effect on alerts it costs a pass over the states and one small query.
  */
 export async function assess(
   trx: Knex.Transaction,
@@ -35,7 +34,7 @@ export async function assess(
   return assessAffected(trx, alertContext, affectedBy(states), foundBy);
 }
 
-/** Assesses the affected objects of a transaction by what is known of them now. Needs a transaction; idempotent. */
+/** Assesses the affected objects of a transaction by the present knowledge. Needs a transaction; idempotent. */
 export async function assessAffected(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -125,8 +124,8 @@ async function lockSubjects(
 const idsOfStored = ({ declinedOrders, disputed }: StoredSubjects): string[] => [...declinedOrders, ...disputed];
 
 /**
- * Locks the orders and subscriptions, so that workers that assess the same one take turns and each sees what the other
- * wrote. An order is also locked by its own id, since the other worker may not know its subscription yet. All subjects
+ * Locks the orders and subscriptions, so that workers that assess the same one take turns and each sees the other's
+ * writes. An order is also locked by its own id, since the other worker may not know its subscription yet. All subjects
  * share 1,024 locks, which bounds the locks of a batch. One statement.
  */
 async function lockInOrder(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {

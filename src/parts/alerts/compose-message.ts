@@ -10,9 +10,9 @@ import type { LinkTemplates } from "./settings.ts";
 import type { Transition, Subject } from "./timeline.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 
-/** What a message says about a customer. */
+/** A customer's facts in a message. */
 export interface CustomerInMessage {
-  /** The masked address, for the title; null where none is known. */
+  /** The masked address, for the title; null where it is unknown. */
   person: string | null;
   facts: readonly AlertFact[];
 }
@@ -24,15 +24,15 @@ export interface MessageParts {
   stage: Pick<Transition, "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts">;
   /** The alert's number, by which people acknowledge it. */
   alertId?: number;
-  /** When a condition was noticed, as text. Rules that know the customer say themselves when it happened. */
+  /** When a condition was noticed, as text. Rules that know the customer state the time of the event themselves. */
   noticed?: string;
-  /** The customer whom the alert is about. */
+  /** The alert's customer. */
   customer?: CustomerInMessage | null;
   links?: AlertMessage["links"];
   items?: readonly AlertItem[];
 }
 
-/** What one message to one channel says. */
+/** The content of one message to one channel. */
 export function composeMessage({
   key,
   occurrence,
@@ -71,8 +71,8 @@ export function composeMessage({
 }
 
 /**
- * When an alert was noticed, for its message. An alert that stands for one which failed has the time in UTC: the cause
- * may be the time zone itself.
+ * When an alert was noticed, for its message. An alert about a failed one has the time in UTC: the cause may be the
+ * time zone itself.
  */
 export const noticedText = (alertContext: AlertContext, { rule }: Pick<Transition, "rule">, at: Date): string =>
   rule === "alert_undescribed" ? at.toISOString() : wordingOf(alertContext).localTime(at);
@@ -84,14 +84,14 @@ const maxKeyLength = 160;
 const dedupKeyOf = (key: string, occurrence: number): string =>
   `${key.length <= maxKeyLength ? key : `${key.slice(0, 80)}:${hash("sha256", key, "hex").slice(0, 32)}`}#${occurrence}`;
 
-/** The link to an alert's page of the dashboard; none where that has no public address. */
+/** The link to an alert's page on the dashboard; none without a public address. */
 export const pageLink = (
   { dashboardUrl }: Pick<AlertContext, "dashboardUrl">,
   alertId: number,
 ): AlertMessage["links"] =>
   dashboardUrl === null ? [] : [{ label: "Alert", url: `${dashboardUrl}/alerts/${alertId}` }];
 
-/** Links to the pages of what an alert is about. An id fills one part of the path, whatever it contains. */
+/** Links to the pages of an alert's subject. An id fills one part of the path, with any content. */
 export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessage["links"] {
   const ids = [
     ["Order", templates.order, subject.orderId],
@@ -109,13 +109,13 @@ export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessag
 interface Sum {
   currency: string | null;
   amount: string | null;
-  /** How many amounts are not in it, as they are not known. */
+  /** Number of unknown amounts, which it leaves out. */
   unknown: number;
 }
 
 /**
  * A customer is not named once an erasure has begun. The erasure locks this table and so waits for its readers
- * (mirror/privacy/erased-people.ts): no message is written that the erasure does not see.
+ * (mirror/privacy/erased-people.ts): the erasure sees every message written.
  */
 const isNotErased = "not exists (select from mirror.erasures e where e.customer_id = c.id)";
 
@@ -127,7 +127,7 @@ interface Row {
 }
 
 /**
- * What a message says about customers, by id: the masked address, the total past due, and the lifetime payments (less
+ * Facts about customers for messages, by id: the masked address, the total past due, and the lifetime payments (less
  * refunds and lost chargebacks). Currencies are never added. One statement.
  */
 export async function customerFacts(db: Knex, ids: readonly string[]): Promise<Map<string, CustomerInMessage>> {
@@ -176,7 +176,7 @@ function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerInMessage
   };
 }
 
-/** How lists name customers, by id: `a…@e….com (cus_1)`. One statement. */
+/** Customers' names in lists, by id: `a…@e….com (cus_1)`. One statement. */
 export async function customerNames(db: Knex, ids: readonly string[]): Promise<Map<string, string>> {
   const { rows } = await db.raw<{ rows: { id: string; email: string | null }[] }>(
     `select c.id, c.email from mirror.customers c where c.id = any(?::text[]) and ${isNotErased}`,

@@ -18,10 +18,9 @@ interface EscalatedRow {
 }
 
 /**
- * Moves unacknowledged alerts to the next escalation step. Time counts from when the alert was due to be sent: what
- * waits for the end of quiet hours has reached nobody yet. After a silence it counts from its end. Alerts that a storm
- * holds back do not escalate one by one.
- * Needs a transaction; idempotent.
+ * Moves unacknowledged alerts to the next escalation step. Time counts from when the alert was due to be sent: a
+ * message that waits for the end of quiet hours has not arrived yet. After a silence it counts from its end. Alerts
+ * that a storm holds back do not escalate one by one. Needs a transaction; idempotent.
  */
 export async function escalate(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   for (const [index, step] of alertContext.settings.escalation.entries()) {
@@ -131,8 +130,8 @@ interface AlertToTake {
 }
 
 /**
- * Acknowledges an alert: it no longer escalates, and the channels that got it are told who acknowledged it. Opens its
- * own transaction. Repeating it changes nothing.
+ * Acknowledges an alert: it no longer escalates, and the channels that got it are notified of the acknowledger. Opens
+ * its own transaction. Repeating it changes nothing.
  */
 export async function acknowledgeAlert(
   { db, clock }: { db: Knex; clock: Clock },

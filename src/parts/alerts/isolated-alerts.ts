@@ -23,9 +23,9 @@ type WriteAlerts = (
  * Runs a transaction that changes data and writes its alerts, so that a failure of the alerts cannot fail the change.
  * Alerts are first written within the transaction without a savepoint, which costs nothing when all is well. If they
  * fail, the whole transaction runs a second time. Then they are written inside savepoints, in halves down to the one
- * object that cannot be described: that object gets an alert saying so, which the next sweep tries again
- * (`describeAgain`), and all others get theirs. `transaction` opens the transaction and must be repeatable. Throws errors unrelated to alerts, and those that
- * another transaction caused (`retryOnConflict`).
+ * object that cannot be described: that object gets an alert about the failure, which the next sweep tries again
+ * (`describeAgain`), and all others get theirs. `transaction` opens the transaction and must be repeatable. Throws
+ * errors unrelated to alerts, and those that another transaction caused (`retryOnConflict`).
  */
 export async function withIsolatedAlerts<T>(
   log: Log,
@@ -77,7 +77,7 @@ const tellAll: WriteAlerts = async (trx, alertContext, news, foundBy) => {
 
 /**
  * Raises each condition in a transaction of its own, so that one that cannot be described does not prevent the others.
- * `named` says what they are about. Returns whether all were described. Throws nothing; idempotent.
+ * `named`: their subjects. Returns whether all were described. Throws nothing; idempotent.
  */
 export async function raiseIsolated(
   deps: { db: Knex; log: Log },
@@ -95,7 +95,7 @@ export async function raiseIsolated(
   return areAllDescribed;
 }
 
-/** Runs `describe`. If it fails, raises an alert that says so. Returns whether it succeeded. Throws nothing. */
+/** Runs `describe`. If it fails, raises an alert about the failure. Returns whether it succeeded. Throws nothing. */
 export async function describedOrNamed(
   { db, log }: { db: Knex; log: Log },
   alertContext: AlertContext,
@@ -133,10 +133,10 @@ const budgetMs = 6_000;
 /** The time limits of each description. */
 const shortLimits: Limits = { statement: "2s", lock: "250ms" };
 
-/** The little that an alert says of an object that cannot be described. */
+/** The reduced facts of an object that cannot be described. */
 export type ObjectInBrief = Omit<UndescribedNews, "reason" | "failed">;
 
-/** One object or event, with the little that an alert says of it if it cannot be described. */
+/** One object or event, with reduced facts in case it cannot be described. */
 interface Piece extends Partial<News> {
   named: ObjectInBrief;
 }

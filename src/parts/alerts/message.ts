@@ -2,7 +2,7 @@
 export const alertSeverities = ["critical", "error", "warning", "info"] as const;
 export type AlertSeverity = (typeof alertSeverities)[number];
 
-/** What a message does to its incident, on channels that keep incidents. */
+/** The effect of a message on its incident, on channels that keep incidents. */
 export const alertActions = ["trigger", "acknowledge", "resolve"] as const;
 export type AlertAction = (typeof alertActions)[number];
 
@@ -15,13 +15,13 @@ export interface AlertFact {
 export interface AlertItem {
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** The alert that the item stands for. An erasure finds the item by it. */
+  /** The item's alert. An erasure finds the item by it. */
   readonly alertId?: number;
 }
 
 /**
- * What one message to one channel says. Plain text, in the order in which it is shown, already masked (e-mail addresses
- * masked, cards by their last four digits only). Each channel escapes it for its own markup.
+ * The content of one message to one channel. Plain text, in the order in which it is shown, already masked (e-mail
+ * addresses masked, cards by their last four digits only). Each channel escapes it for its own markup.
  */
 export interface AlertMessage {
   /** The alert: the key of its rule and its occurrence. All messages of the alert share it. */
@@ -35,7 +35,7 @@ export interface AlertMessage {
   /** One line: an amount or a count first, then the customer, never an id. */
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** What to do, or what matters after the end; empty where there is nothing to say. */
+  /** The remedy, or the consequence after the end; may be empty. */
   readonly advice: string;
   readonly links: readonly { readonly label: string; readonly url: string }[];
   /** When the reported thing happened: ISO 8601, UTC. */
@@ -45,8 +45,11 @@ export interface AlertMessage {
   readonly traceparent?: string;
 }
 
-/** A message as a channel shows it. What waits in the outbox has no address: the setting may change meanwhile. */
+/**
+ * A message as a channel shows it. A message in the outbox has no address, since the setting may change before it is
+ * sent.
+ */
 export interface SentMessage extends AlertMessage {
-  /** Where the section about its rule is: a URL, or a path in the program's folder. */
+  /** The place of its rule's section: a URL, or a path in the program's folder. */
   readonly runbook: string;
 }

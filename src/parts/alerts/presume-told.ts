@@ -3,21 +3,21 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { type Announcement, announce } from "./outbox/announce.ts";
 
-/** The detail of a transition in the history that people were told by another system, before this database was restored. */
+/** The detail of a transition that another system reported before this database was restored. */
 export const presumedTold = { presumed_told: true } as const;
 
 /** SQL condition on the detail of a transition. */
 export const isNotPresumedTold = (detail: string): string => `${detail}->>'presumed_told' is null`;
 
-/** Of a message that this database did not send. */
+/** Marks a message that this database did not send. */
 export const whoTold = "told before the restore, as far as is known";
 
 /** Above every step of escalation. */
 const afterLastStep = 32_767;
 
 /**
- * Notes messages as sent, and sends none: who was told of an alert also hears of its end. These alerts escalate no more.
- * Needs the transaction of the change; idempotent.
+ * Marks messages as sent without sending them: channels that got an alert also get its end. These alerts no longer
+ * escalate. Needs the transaction of the change; idempotent.
  */
 export async function presumeTold(
   trx: Knex.Transaction,

@@ -164,7 +164,7 @@ function endedTimeline(row: StoredCondition, stored: NewestAlert, { end, at }: C
 }
 
 /**
- * Brings stored alerts up to their timelines, adds to their histories, and queues their messages. Needs the transaction
+ * Brings stored alerts up to their timelines, extends their histories, and queues their messages. Needs the transaction
  * of the change that the timelines describe. Idempotent: a timeline that is already stored changes nothing.
  */
 export async function writeTimelines(

@@ -91,7 +91,7 @@ async function notedAlerts(trx: Knex.Transaction, named: (text: string) => boole
   return [...new Set(rows.flatMap(({ id, note }) => (named(note) ? [id] : [])))];
 }
 
-/** Of an alert's facts, only numbers and values that look like codes or ids stay. */
+/** Keeps only numbers and values that look like codes or ids among an alert's facts. */
 async function redactAlerts(trx: Knex.Transaction, alerts: readonly string[]): Promise<void> {
   await trx.raw(
     `update alerts.alerts a set facts = (select coalesce(jsonb_object_agg(f.key, case

@@ -7,23 +7,26 @@ import { stormFamilies } from "./storms/storms.ts";
 
 const dayMs = 86_400_000;
 
-/** How long who was told of an alert in a list is known after its end. */
+/** How long the lists that named an alert are kept after its end. */
 const itemsDays = 30;
-/** How long a message that was never sent is kept: `alerts resend` sends it after all. */
+/** How long a message that was never sent is kept: `alerts resend` can still send it. */
 const unsentDays = 365;
 /** Alerts that auditors and card networks may ask for after years. */
 const lastingRules: readonly RuleName[] = ["chargeback", "identity_broken"];
 const lastingDays = 3_653;
 const eventHoursDays = 100;
 
-/** Keys that name one object, run or value each. Of all others the newest alert stays, so that its number goes on. */
+/**
+ * Keys that name one object, run or value each. The newest alert of every other key stays, so that its numbering
+ * continues.
+ */
 const endlessKeys = [
   ...new Set(Object.values(stormFamilies).flatMap(({ keys }) => keys)),
   "drift:",
   "incomplete:",
   "future:",
 ];
-/** Alerts that may never end by themselves: an order that nobody pays, a value that is acknowledged. */
+/** Keys of alerts that may never end: an order that is never paid, a value that is acknowledged. */
 const openEndedKeys = [
   "decline:",
   "dunning:",
@@ -56,8 +59,8 @@ export interface AlertRetention {
 
 /**
  * Removes messages, entries of lists, and alerts with their histories when their time is over (docs/operations.md has
- * the times). Of a message whose alert still holds only the text goes: whoever got it is told of the end. Works in
- * batches, each a transaction of its own. Idempotent; does nothing while another worker does it.
+ * the times). A message of an open alert loses only its text: its channel still gets the end. Works in batches, each a
+ * transaction of its own. Idempotent; does nothing while another worker does it.
  */
 export async function pruneAlerts(db: Knex, retention: AlertRetention): Promise<RemovedRows> {
   const { now, settings, stopping } = retention;
@@ -108,7 +111,7 @@ const isLasting = (rule: string): boolean => lastingRules.some((name) => name ==
 
 interface Step {
   removed: RemovedRows;
-  /** There may be more to do. */
+  /** There may be more to remove. */
   more: boolean;
 }
 
@@ -124,9 +127,9 @@ async function pruneSilences(trx: Knex.Transaction, before: Date): Promise<Step>
   return { removed: { silences }, more: false };
 }
 
-/** What was looked at, in the order of the numbers. */
+/** The rows read, in the order of their numbers. */
 interface Batch {
-  /** How many of the next rows are old. */
+  /** The number of old rows among the next ones. */
   old: number;
   /** The number of the last old one. */
   last: string | null;
@@ -136,8 +139,8 @@ interface Batch {
 const removedText = "The text of this message was removed, since it is old";
 
 /**
- * Goes on through the outbox, from where the last call left off, up to the first message that is not old. Messages in
- * these states go; where the alert still holds, their texts do.
+ * Continues through the outbox from the last call's position, up to the first message that is not old. Removes messages
+ * in these states; of an open alert's messages, only the texts.
  */
 async function pruneMessages(
   trx: Knex.Transaction,
@@ -172,7 +175,7 @@ async function pruneMessages(
   });
 }
 
-/** Goes on through the ends of alerts, and forgets in which lists those stood that ended long enough ago. */
+/** Continues through the ends of alerts, and removes the list entries of alerts that ended long enough ago. */
 async function pruneItems(trx: Knex.Transaction, before: Date): Promise<Step> {
   return goOn(trx, "list-items", async (after) => {
     const { rows } = await trx.raw<{ rows: [Batch] }>(
@@ -204,7 +207,7 @@ async function pruneItems(trx: Knex.Transaction, before: Date): Promise<Step> {
   });
 }
 
-/** Takes the batch after the last row that was looked at, and notes how far it came. */
+/** Takes the batch after the last read row, and records the new position. */
 async function goOn(trx: Knex.Transaction, name: string, take: (after: string) => Promise<Batch>): Promise<Step> {
   const mark = `retention: ${name}`;
   const { after } = (await readWatermark<{ after: string }>(trx, mark)) ?? { after: "0" };
@@ -218,7 +221,7 @@ interface Old {
   before: Date;
 }
 
-/** Removes alerts that ended before that time, and were learned before it. */
+/** Removes alerts that ended, and were recorded, before that time. */
 async function removeEnded(trx: Knex.Transaction, { rules, before }: Old): Promise<Step> {
   return removeAlerts(
     trx,
@@ -229,7 +232,7 @@ async function removeEnded(trx: Knex.Transaction, { rules, before }: Old): Promi
   );
 }
 
-/** Removes alerts that need no end, and with which nothing happened since that time. */
+/** Removes alerts that need no end and did not change since that time. */
 async function removeOpenEnded(trx: Knex.Transaction, { rules, before }: Old): Promise<Step> {
   return removeAlerts(
     trx,

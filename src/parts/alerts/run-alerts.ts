@@ -34,7 +34,7 @@ export function alertSettings({ config }: Pick<Runtime, "config">): AlertSetting
   return known;
 }
 
-/** What raising alerts depends on. Throws `ConfigurationError` for wrong settings. */
+/** The dependencies of raising alerts. Throws `ConfigurationError` for wrong settings. */
 export const createAlertContext = (runtime: Pick<Runtime, "config" | "wallClock" | "serviceClock">): AlertContext => ({
   settings: alertSettings(runtime),
   timeZone: runtime.config.timeZone,
@@ -44,7 +44,7 @@ export const createAlertContext = (runtime: Pick<Runtime, "config" | "wallClock"
   serviceClock: runtime.serviceClock,
 });
 
-/** Makes alerts of what worker and reconciliation tell. Throws `ConfigurationError` for wrong settings. */
+/** Turns reports of worker and reconciliation into alerts. Throws `ConfigurationError` for wrong settings. */
 export const createListener = (runtime: Runtime): RunListener => alertListener(createAlertContext(runtime));
 
 /** All channels of this deployment. Connects to nothing. Throws `ConfigurationError`. */
@@ -53,7 +53,7 @@ export const openAlertChannels = (
   settings: AlertSettings,
 ): ReadonlyMap<string, Channel> => openChannels(settings.channels, alertChannelDeps(runtime, settings));
 
-/** What this deployment's channels depend on. */
+/** The dependencies of this deployment's channels. */
 export function alertChannelDeps(
   { config, secrets, wallClock }: Pick<Runtime, "config" | "secrets" | "wallClock">,
   settings: AlertSettings,
@@ -79,7 +79,7 @@ export async function runAlertSender(runtime: Runtime): Promise<void> {
   runtime.onClose(() => sender.close());
 }
 
-/** What a sweep asks of the rooms that are always there. */
+/** A sweep's readings from the rooms that every deployment has. */
 export const sweepQuestions = {
   lastFullAnswerStart,
   receivers: readReceivers,
@@ -92,7 +92,7 @@ export const sweepQuestions = {
 const sweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
-/** Of the embedded database: nothing here can see the disk of another one. */
+/** For the embedded database: the disk of another one is not visible here. */
 const databaseDiskOf = async ({ config }: Pick<Runtime, "config">): Promise<DiskSpace | null> =>
   config.database === "embedded" ? readDiskSpace(config.dataDir) : null;
 

@@ -2,8 +2,8 @@
 const runbooksFile = "docs/runbooks.md";
 
 /**
- * Where the section about a rule is: below the address of RUNBOOKS_URL, else as a path in the program's folder. Its
- * anchor is the rule's name.
+ * The place of a rule's section: below the address of RUNBOOKS_URL, else a path in the program's folder. Its anchor is
+ * the rule's name.
  */
 export const runbookOf = (rule: string, runbooksUrl: string | null): string =>
   `${runbooksUrl ?? runbooksFile}#${encodeURIComponent(rule)}`;

@@ -59,9 +59,9 @@ import {
 } from "./timeline.ts";
 import { describedEnd, undescribedCondition } from "./undescribed.ts";
 
-/** What a rule says about made-up facts. */
+/** A rule's message about made-up facts. */
 interface Sample {
-  /** What happened, in a few words. */
+  /** The event, in a few words. */
   what: string;
   key: string;
   subject: Subject;
@@ -73,7 +73,7 @@ interface Sample {
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 
-/** The number of no alert: acknowledging a sample, as its text suggests, acknowledges nothing. */
+/** Belongs to no alert: acknowledging a sample, as its text suggests, changes nothing. */
 const sampleAlert = 0;
 
 /** A made-up customer, masked as every address is. */
@@ -530,7 +530,7 @@ function samplesOf(what: string, timeline: Timeline): Sample[] {
   return stages.map((stage) => ({ what, key, subject, stage }));
 }
 
-/** What happened, what a rule says of it, and what it says when that is over. */
+/** The event, the rule's condition for it, and the end of the condition. */
 type Row = readonly [what: string, begins: Condition | readonly Condition[], ...ends: readonly End[]];
 
 /** The start of each condition, and for the last one of a row each of its ends. */
@@ -584,7 +584,7 @@ function digestSample(alertContext: AlertContext, at: Date): Omit<AlertMessage, 
 }
 
 export interface SampleMessage {
-  /** What happened, in a few words. */
+  /** The event, in a few words. */
   what: string;
   message: AlertMessage;
 }
@@ -596,11 +596,11 @@ export interface SampleOptions {
   at: Date;
   /** Every transition of every rule; otherwise one of each severity, the daily list, and an end. */
   all: boolean;
-  /** Also ends each sample that was begun, so that channels that keep incidents are left clean. */
+  /** Also ends each sample that began, so that channels that keep incidents are left clean. */
   endsAll: boolean;
 }
 
-/** What every rule says about made-up facts under the settings of this deployment, marked as tests. */
+/** Every rule's messages about made-up facts under the settings of this deployment, marked as tests. */
 export function sampleMessages(
   alertContext: AlertContext,
   { channel, run, at, all, endsAll }: SampleOptions,

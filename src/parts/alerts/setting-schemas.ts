@@ -1,4 +1,4 @@
 import { secretVariable } from "../../platform/setting-schemas.ts";
 
-/** Where a channel's secret is. */
+/** The variable with a channel's secret. */
 export const fromVariable = secretVariable("ALERT_", "ALERT_SETTINGS_FILE");

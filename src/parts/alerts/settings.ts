@@ -22,7 +22,7 @@ import type { ReadFile } from "../../platform/settings.ts";
 const severity = oneOf(alertSeverities);
 const channelNames = listOf(z.string(expected('the name of a channel, such as "log"')), '["log"]');
 
-/** What every rule has: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
+/** The settings of every rule: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
 const rule = <Thresholds extends z.core.$ZodLooseShape>(fallback: AlertSeverity, thresholds: Thresholds) =>
   settingsObject({
     enabled: yesOrNo.default(true),
@@ -47,7 +47,7 @@ const highAmountMinor = byName(
   '{ "EUR": 50000 }, in minor units',
 ).default({});
 
-/** Every rule with its thresholds. docs/operations.md says what each rule watches. */
+/** Every rule with its thresholds. docs/operations.md describes each rule. */
 const ruleSettings = settingsObject({
   /** A one-time order was declined. */
   decline: rule("warning", { highAmountMinor }),
@@ -89,7 +89,7 @@ const ruleSettings = settingsObject({
   handler_dead: rule("error", {}),
   /** A handler failed for all objects. */
   handler_paused: rule("critical", {}),
-  /** A handler has not begun for so long what was due. */
+  /** A handler has left due changes waiting for this long. */
   handler_behind: rule("error", { afterHours: count(1, 240, 1) }),
   /** The process that all handlers share has not run for so long, or ends again and again. */
   handler_host_down: rule("critical", { afterMinutes: count(0, 1_440, 1) }),
@@ -107,7 +107,7 @@ const ruleSettings = settingsObject({
     weeks: count(1, 12, 4),
   }),
   receiver_absent: rule("critical", { afterMinutes: count(1, 1_440, 2) }),
-  /** No backup has been verified for so long, where any was ever begun. */
+  /** No backup has been verified for this long, after any was begun. */
   backup_overdue: rule("error", { afterHours: count(1, 10_000, lateBackupHours) }),
   silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
   /** Declines at a multiple of their usual rate become one incident; single alerts are held back. */
@@ -226,7 +226,7 @@ export const loadAlertSettings = (file: string | null, readFile?: ReadFile): Ale
         ...contradictions(settings),
       ]);
 
-/** Every rule there is, whatever the settings of a deployment say of it. */
+/** Every rule, independent of a deployment's settings. */
 export const ruleNames = Object.keys(loadAlertSettings(null).rules) as RuleName[];
 
 /** Channel names that are used but not defined. */

@@ -1,15 +1,15 @@
 import type { Knex } from "knex";
 import { type AlertSeverity, alertSeverities } from "./message.ts";
 
-/** What a silence is about: all alerts of a rule, or those with one key. */
+/** The scope of a silence: all alerts of a rule, or those with one key. */
 export type Silenced = { rule: string } | { key: string };
 
-/** The longest silence. Whoever wants to hear nothing for longer turns the rule off in the settings. */
+/** The longest silence. For a longer one, turn the rule off in the settings. */
 export const mostSilentHours = 720;
 
 export interface SilenceRequest {
   of: Silenced;
-  /** What is more severe is sent all the same. */
+  /** More severe alerts are still sent. */
   upTo: AlertSeverity;
   /** From now on: 1 to `mostSilentHours`. */
   hours: number;
@@ -60,13 +60,13 @@ const columns = (db: Knex) => [
   db.raw(`(${inForce}) as is_in_force`),
 ];
 
-/** Not of the table, which only who may update every column of it can lock. */
+/** Not a lock of the table, which only a role with update rights on every column can take. */
 const silencesLock = "pg_advisory_xact_lock(7255, hashtext('silences'))";
 
 /**
- * Holds back the messages of some alerts for a time: those that are to be sent from now on. They stay in the outbox, and
- * what still holds when the silence ends is sent then. The alerts stay open, do not escalate meanwhile, and their ends
- * are told where people were told of them. Returns the silence's number. One statement.
+ * Holds back the future messages of some alerts for a time. They stay in the outbox, and those of alerts still open are
+ * sent when the silence ends. The alerts stay open, do not escalate during it, and their ends are sent where the alerts
+ * were. Returns the silence's number. One statement.
  */
 export async function beginSilence(db: Knex, { of, upTo, hours, by, reason }: SilenceRequest): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ id: string }] }>(
@@ -85,13 +85,19 @@ export async function beginSilence(db: Knex, { of, upTo, hours, by, reason }: Si
   return Number(rows[0].id);
 }
 
-/** Whoever decides on what is silenced now sees no silence begun beside it. Until the transaction ends; reading goes on. */
+/**
+ * Keeps other transactions from starting a silence until this one ends, for decisions about silences in force; reads
+ * continue.
+ */
 export const lockSilences = async (trx: Knex.Transaction): Promise<void> =>
   void (await trx.raw(`select ${silencesLock}`));
 
 export type EndedSilence = "ended" | "over" | "unknown";
 
-/** Ends a silence before its time: what it holds back is due at once. Needs a transaction. Repeating it changes nothing. */
+/**
+ * Ends a silence before its time: held-back messages are due immediately. Needs a transaction. Repeating it changes
+ * nothing.
+ */
 export async function endSilence(trx: Knex.Transaction, { id, by }: { id: number; by: string }): Promise<EndedSilence> {
   const changed = await trx("alerts.silences as s")
     .where({ id })
@@ -104,7 +110,7 @@ export async function endSilence(trx: Knex.Transaction, { id, by }: { id: number
   return "ended";
 }
 
-/** By its number; null where there is none. One statement. */
+/** Null for an unknown number. One statement. */
 export async function findSilence(db: Knex, id: number): Promise<SilenceRow | null> {
   const row = await db("alerts.silences as s").where({ id }).first<SilenceRow | undefined>(columns(db));
   return row ?? null;

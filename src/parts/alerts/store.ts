@@ -30,10 +30,10 @@ export async function newestAlerts(trx: Knex, keys: readonly string[]): Promise<
   return new Map(found.map((alert) => [alert.key, alert]));
 }
 
-/** An occurrence of a key, which is an alert of its own. */
+/** An occurrence of a key: one alert. */
 export type Occurrence = Pick<NewestAlert, "key" | "occurrence">;
 
-/** Names it in a map. */
+/** Its name in a map. */
 export const nameOf = ({ key, occurrence }: Occurrence): string => `${occurrence} ${key}`;
 
 /** The stored alerts among these, by `nameOf`, locked until the transaction ends. One statement. */
@@ -173,7 +173,7 @@ export interface AlertRow {
   acknowledged_note: string | null;
   facts: Record<string, unknown>;
   found_by: string;
-  /** Until when its messages wait; null where they do not, and once it is resolved. */
+  /** Until when its messages are silenced; null where they are not, and once it is resolved. */
   silenced_until: Date | null;
 }
 
@@ -244,13 +244,13 @@ export function listAlerts(
   return query.select<AlertRow[]>(columns(db));
 }
 
-/** How many alerts of a severity are not resolved. */
+/** The number of unresolved alerts of a severity. */
 export interface UnresolvedCount {
   severity: AlertSeverity;
   alerts: number;
-  /** Of them, those that nobody acknowledged. */
+  /** Unacknowledged ones among them. */
   open: number;
-  /** Of them, those whose messages wait for the end of a silence. */
+  /** Silenced ones among them. */
   silenced: number;
 }
 
@@ -311,7 +311,7 @@ export interface AlertDigest {
   told_at: Date | null;
 }
 
-/** How an alert was reported in a storm, besides its own messages: in which list of the incident, and when. */
+/** A storm's list with an alert that had no message of its own: which list of the incident, and when. */
 export interface StormListing {
   channel: string;
   stage: string;
@@ -333,7 +333,7 @@ export async function isAlert(db: Knex, id: number): Promise<boolean> {
   return (await db("alerts.alerts").where({ id }).first("id")) !== undefined;
 }
 
-/** One alert with its history and its messages, by its number; null where there is none. */
+/** One alert with its history and its messages; null for an unknown number. */
 export async function findAlert(db: Knex, id: number): Promise<AlertDetails | null> {
   const row = await db("alerts.alerts as a").where({ id }).first<AlertRow | undefined>(columns(db));
   if (row === undefined) return null;
@@ -369,7 +369,7 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
   return { ...row, history, messages, digests, stormListings };
 }
 
-/** An alert that stays as it is until the transaction ends; null where there is none. One statement. */
+/** An alert, locked until the transaction ends; null where there is none. One statement. */
 export async function lockAlert(trx: Knex.Transaction, id: number): Promise<AlertRow | null> {
   const row = await trx("alerts.alerts as a").where({ id }).forUpdate().first<AlertRow | undefined>(columns(trx));
   return row ?? null;

@@ -9,7 +9,7 @@ export interface Transition {
   /** Unique in its timeline, and the same whenever the same facts are known: `attempt:2`, `final`, `recovered`. */
   name: string;
   change: "opened" | "updated" | "resolved";
-  /** When it happened, at the service or here; never when it was learned. */
+  /** When it happened, at the service or here; never when it was recorded. */
   at: Date;
   rule: RuleName;
   severity: AlertSeverity;
@@ -18,7 +18,7 @@ export interface Transition {
   /** The same title in parts. A message puts the customer between them. */
   headline?: Headline;
   advice: string;
-  /** For the message only. */
+  /** Only for the message. */
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
@@ -50,16 +50,16 @@ export type Family =
   "declines" | "late-declines" | "dead" | "chargebacks" | "new-values" | "card-numbers" | "undescribed";
 
 /**
- * All transitions of one alert that follow from what is known now, whatever the order in which it was learned. Later
- * knowledge may replace one: what was canceled turns out to be paid. The timeline of a condition also depends on what
- * was sent before (`conditionTimeline`).
+ * All transitions of one alert that follow from the present knowledge, in any order of arrival. Later knowledge may
+ * replace one: a canceled order turns out to be paid. The timeline of a condition also depends on earlier messages
+ * (`conditionTimeline`).
  */
 export interface Timeline {
   key: string;
   subject: Subject;
   amountMinor: bigint | null;
   currency: string | null;
-  /** Stored with the alert. Contains nothing that identifies a person. */
+  /** Stored with the alert. Contains no personal data. */
   facts: Readonly<Record<string, string | number | boolean | null>>;
   family: Family | null;
   /** In order; at least one. */
@@ -67,8 +67,8 @@ export interface Timeline {
 }
 
 /**
- * A timeline of what happened at the service. What comes again is another occurrence of its key, and so an alert of its
- * own. Its number is that of its place among all that is known, so it does not depend on the order of arrival either.
+ * A timeline of events at the service. A repetition is another occurrence of its key, and so an alert of its own. Its
+ * number is its place among all known ones, so it does not depend on the order of arrival either.
  */
 export interface FactTimeline extends Timeline {
   /** From 1. */
@@ -77,7 +77,7 @@ export interface FactTimeline extends Timeline {
 
 export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition => stages.at(-1) ?? stages[0];
 
-/** The last transition before the end: it says what the alert is about, even when the alert is over. */
+/** The last transition before the end: it describes the alert, even when it is over. */
 export const lastActiveTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
 
@@ -94,16 +94,16 @@ export interface PlannedChange {
   occurrence: number;
   /** Transitions that the history lacks. */
   newStages: readonly Transition[];
-  /** What is to be sent: the end of the timeline where that is new. */
+  /** The transition to send: the end of the timeline where that is new. */
   announced: Transition | null;
-  /** It happened before the system stopped that this database was restored in place of: people were told then. */
+  /** It happened before the system stopped that this database replaces: that system sent its messages. */
   isTold?: boolean;
 }
 
 /**
- * Compares a timeline with what is stored of it. Only the newest transition is ever announced: an older one that is
- * learned late is superseded, so messages keep the order of the timeline whatever the order of arrival. Two things are
- * never announced: an alert that began and ended before it was learned, and a transition that only repeats an earlier
+ * Compares a timeline with its stored state. Only the newest transition is ever announced: an older one that arrives
+ * late is superseded, so messages keep the order of the timeline in any order of arrival. Two things are never
+ * announced: an alert that began and ended before it was recorded, and a transition that only repeats an earlier
  * request.
  */
 export function planChange(timeline: Timeline, stored: StoredAlert | null, occurrence = 1): PlannedChange {
@@ -119,8 +119,8 @@ export function planChange(timeline: Timeline, stored: StoredAlert | null, occur
 const newsMs = 48 * 3_600_000;
 
 /**
- * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history. Of that only
- * unresolved alerts are: those younger than 48 hours, chargebacks, and dunning with a known next retry.
+ * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history, of which only
+ * unresolved alerts are worth one: those younger than 48 hours, chargebacks, and dunning with a known next retry.
  */
 export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
@@ -133,7 +133,7 @@ export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean
   );
 }
 
-/** Something that is true now and will end. Each time is an alert of its own: an occurrence of the key. */
+/** A state that is true now and will end. Each repetition is an alert of its own: an occurrence of the key. */
 export interface Condition {
   key: string;
   rule: RuleName;
@@ -150,12 +150,12 @@ export interface Condition {
    */
   measures?: Readonly<Record<string, number>>;
   family?: Family;
-  /** It asks nobody for anything: the next digest is soon enough. */
+  /** It requires no action: the next digest is soon enough. */
   canWait?: boolean;
   at: Date;
 }
 
-/** What is stored of a condition that was already true. */
+/** The stored state of a condition that was already true. */
 export interface KnownCondition {
   openedAt: Date;
   facts: Readonly<Record<string, unknown>>;
@@ -189,8 +189,9 @@ const peakPrefix = "most ";
 const peakKey = (name: string): string => `${peakPrefix}${name}`;
 
 /**
- * How many times a condition was due to be sent again, and what to store to detect the next time. It is due when one of
- * its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as much counts once.
+ * The number of times that a condition was due to be sent again, and the values to store to detect the next time. It is
+ * due when one of its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as
+ * much counts once.
  */
 function growthOf(
   measures: Readonly<Record<string, number>>,

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { AlertSeverity } from "./message.ts";
 
-/** What was told of an alert: a change of its life. */
+/** A sent transition of an alert. */
 export interface ToldAlert {
   id: number;
   rule: string;
@@ -10,7 +10,7 @@ export interface ToldAlert {
   /** `opened`, `updated`, `resolved`, … */
   change: string;
   title: string | null;
-  /** Channels that a message of it goes to; empty where it only waits for a digest, or for nobody. */
+  /** Channels that a message of it goes to; empty where it only waits for a digest, or has no channel. */
   channels: string[];
 }
 
@@ -32,7 +32,10 @@ const told = (condition: string): string =>
 
 const toldOf = ({ id, ...row }: ToldRow): ToldAlert => ({ ...row, id: Number(id) });
 
-/** Called before a transaction writes, it returns what to call for the alerts that it told. Repeatable read only. */
+/**
+ * Called before a transaction writes, it returns the function that reads the alerts which the transaction sent.
+ * Repeatable read only.
+ */
 export async function watchTold(trx: Knex.Transaction): Promise<() => Promise<ToldAlert[]>> {
   const newest = await trx("alerts.history").max<{ id: string | null }[]>("id as id");
   const after = newest[0]?.id ?? 0;
@@ -43,8 +46,8 @@ export async function watchTold(trx: Knex.Transaction): Promise<() => Promise<To
 }
 
 /**
- * What a worker's transaction that began at this time told of an event and its objects: both have the database's time.
- * One statement.
+ * The alerts about an event and its objects from a worker's transaction that began at this time: both have the
+ * database's time. One statement.
  */
 export async function toldAt(
   db: Knex,

@@ -30,8 +30,8 @@ export interface UndescribedNews extends Omit<Undescribed, "failed"> {
 }
 
 /**
- * Opens an alert for each thing that could not be described. An alert that is already open keeps what failed before as
- * well. Needs a transaction; idempotent.
+ * Opens an alert for each thing that could not be described. An alert that is already open keeps its earlier failures
+ * as well. Needs a transaction; idempotent.
  */
 export async function reportUndescribed(
   trx: Knex.Transaction,
@@ -55,7 +55,7 @@ export async function reportUndescribed(
 
 const asText = (failed: FailedCauses): string => JSON.stringify(failed);
 
-/** What to describe again for an alert with these facts; nothing where an erasure has redacted it. */
+/** The failures to describe again for an alert with these facts; none where an erasure has redacted it. */
 function failedIn(facts: Readonly<Record<string, unknown>>): FailedCauses[] {
   const { failed } = facts;
   if (typeof failed !== "string" || failed === redacted) return [];
@@ -69,19 +69,19 @@ export interface Undescribed {
   id: string;
   /** The order number that people know. */
   orderNumber: string | null;
-  /** Minor units as they were shown; nothing is computed here. */
+  /** Minor units as they were shown, never computed here. */
   money: string | null;
   /** The command that shows the object. */
   command: string;
   /** Contains no values. */
   reason: string;
-  /** What to describe again, as JSON (`FailedCauses`); null where its source assesses it again by itself. */
+  /** The failures to describe again, as JSON (`FailedCauses`); null where the source repeats its assessment itself. */
   failed: string | null;
 }
 
 /**
- * Says that something needs attention, and where to look. It uses as little data as possible, so that what could not be
- * described cannot fail again.
+ * An alert that a named object needs attention. It uses as little data as possible, so that the object cannot make it
+ * fail again.
  */
 export function undescribedCondition(
   rules: AlertSettings["rules"],
@@ -135,10 +135,10 @@ interface Row {
 }
 
 /**
- * Tries the alerts again that could not be composed: exactly what failed, as the alert that stands for it has kept it.
- * It takes a few at a time in rotation, each inside a savepoint. A retry may succeed because the cause was momentary,
- * the data has changed, or another version runs by now. Success ends the alert that stood for the object. Returns
- * whether to continue at once: there is more, and all of these succeeded. Needs a transaction; idempotent.
+ * Retries alerts that could not be composed: exactly the failures stored with the alert that replaced them. It takes a
+ * few at a time in rotation, each inside a savepoint. A retry may succeed because the cause has passed, the data has
+ * changed, or another version is running. Success ends the replacement alert. Returns whether to continue immediately:
+ * there is more, and all of these succeeded. Needs a transaction; idempotent.
  */
 export async function describeAgain(trx: Knex.Transaction, alertContext: AlertContext): Promise<{ more: boolean }> {
   const { after } = (await readWatermark<{ after: string }>(trx, "undescribed")) ?? { after: "0" };
@@ -172,7 +172,7 @@ const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
 async function describe(trx: Knex.Transaction, alertContext: AlertContext, row: Row): Promise<void> {
   for (const failed of failedIn(row.facts)) await tellAgain(trx, alertContext, failed);
   const now = (await newestAlerts(trx, [row.key])).get(row.key);
-  // More of it has failed meanwhile. The next sweep describes that.
+  // More failures were added. The next sweep describes them.
   if (now === undefined || now.facts["failed"] !== row.facts["failed"]) return;
   const ended = { key: row.key, end: describedEnd, at: alertContext.serviceClock.now() };
   await clear(trx, alertContext, [ended], "sweep");
@@ -189,7 +189,7 @@ async function tellAgain(
   await reportDead(trx, alertContext, await stillDead(trx, dead));
 }
 
-/** The events that nobody has replayed since. */
+/** The dead events that were not replayed since. */
 async function stillDead(trx: Knex, dead: readonly DeadEvent[]): Promise<DeadEvent[]> {
   if (dead.length === 0) return [];
   const seqs = await trx("inbox.progress")

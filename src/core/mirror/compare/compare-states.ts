@@ -25,12 +25,12 @@ export const contentDiffers = "(content)";
  * Versions are compared by their time alone: a different time of reading is no difference. For orders, shortened (the
  * whole is in test/mirror/__sql__/orders.compare.sql):
  *
- * select r.id, t.id is not null as found,
- * case when r.version <> '' and t.id is not null then array_remove(array[
- * case when (t.version <> '' and t.total is distinct from r.total) then 'total' end, …
- * ]::text[], null) end as version_differing, …
- * from given r left join mirror.orders t on t.id = r.id
- * where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
+ *     select r.id, t.id is not null as found,
+ *       case when r.version <> '' and t.id is not null then array_remove(array[
+ *         case when (t.version <> '' and t.total is distinct from r.total) then 'total' end, …
+ *       ]::text[], null) end as version_differing, …
+ *     from given r left join mirror.orders t on t.id = r.id
+ *     where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
  */
 function compareStatement(resource: MirrorResource): CompareStatement {
   const groups = namedGroups(resource);

@@ -54,18 +54,18 @@ export type StateField = keyof typeof stateFields | keyof typeof historyFields;
  * only if some states were known already, a 'state' for each recorded one, with its `stateKey` in `id`. For orders,
  * shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
- * with blob as …, arrays as …, given as …,
- * recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
- * before as (select … from mirror.orders … for update),
- * made as (insert into mirror.orders … where r.id not in (select id from before) on conflict (id) do nothing …),
- * written as (
- * insert into mirror.orders as t (id, last_cause, version, total, …)
- * select r.id, r.last_cause, r.version, r.total, … from given r where r.id in (select id from before) …
- * on conflict (id) do update set
- * total = (case when excluded.version > t.version then excluded.total else t.total end), …
- * where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
- * )
- * select 'row' as what, … from made … written … union all select 'missed', … union all select 'count', …
+ *     with blob as …, arrays as …, given as …,
+ *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
+ *     before as (select … from mirror.orders … for update),
+ *     made as (insert into mirror.orders … where r.id not in (select id from before) on conflict (id) do nothing …),
+ *     written as (
+ *       insert into mirror.orders as t (id, last_cause, version, total, …)
+ *       select r.id, r.last_cause, r.version, r.total, … from given r where r.id in (select id from before) …
+ *       on conflict (id) do update set
+ *         total = (case when excluded.version > t.version then excluded.total else t.total end), …
+ *       where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
+ *     )
+ *     select 'row' as what, … from made … written … union all select 'missed', … union all select 'count', …
  */
 export function tableStatement(resource: MirrorResource): TableStatement {
   const groups = namedGroups(resource);

@@ -6,11 +6,11 @@ import type { Channel } from "./channel.ts";
 import type { DestinationGuard } from "../../../platform/http/destination-guard.ts";
 import { type HttpPost, createHttpPost } from "./http-post.ts";
 
-/** All there is to know of a kind of channel. One file holds it; `channelKinds` lists it. */
+/** Everything about a kind of channel. A kind is one file, listed in `channelKinds`. */
 export interface ChannelKind<Settings extends KindSettings = KindSettings> {
-  /** What a channel of this kind has in the settings. Contains no secret: it names the variable that holds one. */
+  /** The settings of a channel of this kind. They contain no secret: they name the variable that holds one. */
   readonly settings: Settings;
-  /** How long a list in one message may be. Beyond that a channel would refuse the message, or cut it. */
+  /** The longest list in one message. The channel would refuse or cut a longer one. */
   readonly list: ListLimits;
   /** Messages of one alert are an incident there, which stays open and may keep waking people until its end is sent. */
   readonly keepsIncidents?: true;
@@ -38,7 +38,7 @@ export interface ChannelDeps {
   writeLine: (line: string) => void;
 }
 
-/** Why a channel cannot work, and what to do. Shows no value of a variable. */
+/** The reason why a channel cannot work, and the remedy. Shows no value of a variable. */
 export class CannotOpen extends Error {}
 
 /** The value of a variable that the settings name. Throws `CannotOpen`. */
@@ -48,7 +48,7 @@ export function secret(variable: string, { secretOf }: Pick<ChannelDeps, "secret
   return value;
 }
 
-/** Posts to an address, of which `variable` says where it comes from. Throws `CannotOpen`. */
+/** Posts to an address that comes from `variable`. Throws `CannotOpen`. */
 export function httpTo(text: string, variable: string, deps: Pick<ChannelDeps, "guard" | "clock">): HttpPost {
   if (!URL.canParse(text) || !/^https?:/i.test(text)) throw new CannotOpen(`${variable} is no URL`);
   const url = new URL(text);

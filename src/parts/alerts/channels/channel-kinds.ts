@@ -55,7 +55,7 @@ export function openChannels(
 
 export type Opened = { channel: Channel; problem?: never } | { problem: string; channel?: never };
 
-/** Opens one channel, or says why it cannot work and what to do. */
+/** Opens one channel, or returns why it cannot work, with the remedy. */
 export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
   try {
     // The kind is the one of these settings, which the type of a list of kinds cannot express.

@@ -6,7 +6,7 @@ import type { AlertAction, AlertMessage } from "../message.ts";
 /** No channel shows more items in one message. Longer lists are split into several messages. */
 export const maxItems = 500;
 
-/** Where messages go. A channel owns its connections. A kind of channel shows messages with their runbooks. */
+/** A destination of messages. A channel owns its connections. A kind of channel shows messages with their runbooks. */
 export interface Channel<Message extends AlertMessage = AlertMessage> {
   readonly kind: string;
   /** The host that the channel connects to; null where there is none. */
@@ -24,7 +24,7 @@ export interface FailureFacts {
   isRetryable: boolean;
   /** The message was sent but no answer came, so it may have arrived. */
   mayHaveArrived: boolean;
-  /** How long the other side asks to wait. */
+  /** The wait that the other side asked for. */
   retryAfterMs?: number | null;
 }
 
@@ -51,7 +51,7 @@ export const wordsOfAction: Readonly<Record<AlertAction, string>> = {
 
 const maxTitle = 250;
 
-/** The title as every channel shows it: one line of bounded length, whatever outside text it contains. Not escaped. */
+/** The title as every channel shows it: one line of bounded length, with any outside text. Not escaped. */
 export const titleOf = ({ title }: Pick<AlertMessage, "title">): string => oneLine(title, maxTitle);
 
 /** The first line of a message: its severity, or that the alert is over, and its title. Not escaped. */

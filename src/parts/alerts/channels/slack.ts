@@ -41,15 +41,15 @@ const resolvedEmoji = "✅";
 // All lengths below keep within the limits of blocks even if every character becomes an entity of five.
 const maxFacts = 40;
 const factsPerBlock = 10;
-/** Of the 50 blocks of a message. */
+/** Of a message's 50 blocks. */
 const maxItemSections = 20;
 const maxSectionText = 2_900;
 const maxLinks = 4;
 const maxLinkCharacters = 400;
 
 /**
- * The message in blocks, with a text for notifications and for chats without blocks. Blocks say all words as plain text,
- * in which nothing is formatted; only links, and that text, are in Slack's markup, which has no escape for a star.
+ * The message in blocks, with a text for notifications and for chats without blocks. Blocks hold all words as plain
+ * text, without formatting; only links, and that text, are in Slack's markup, which has no escape for a star.
  */
 export function slackPayload(message: SentMessage): object {
   const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];

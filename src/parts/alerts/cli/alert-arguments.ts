@@ -21,14 +21,13 @@ function oneOf<T extends string>(what: string, known: readonly T[], text: string
   throw new InvalidArgumentError(`There is no ${what} "${text}". ${hint}`);
 }
 
-/** What acts on alerts depend on. */
 export const alertDeps = async (runtime: Runtime) => ({
   db: await migratedDatabase(runtime),
   clock: runtime.wallClock,
   settings: () => alertSettings(runtime),
 });
 
-/** Where an alert is not known. */
+/** Shown for an unknown alert. */
 export const listHint = { unknown: '"node src/bin/tallyhook.js alerts list --all" shows them.' };
 
 /** Resolves an alert's number or key to its number. Throws `UsageError` if there is no such alert. */

@@ -149,12 +149,12 @@ function rowOf(
   };
 }
 
-/** Where a transition is sent, and how soon. */
+/** The channels and the time of a transition's message. */
 export interface Route {
   channels: readonly string[];
   /** Goes into the next digest instead of a message of its own. */
   inDigest: boolean;
-  /** Not before this time; null: at once. */
+  /** Not before this time; null: immediately. */
   notBefore: Date | null;
 }
 
@@ -177,8 +177,8 @@ export function routeOf(
 }
 
 /**
- * The route of an alert's end: at once where people got a message about the alert; in the next digest where it was
- * listed in one, or where nothing is lost by waiting.
+ * The route of an alert's end: immediately where people got a message about the alert; in the next digest where it was
+ * listed in one, or where waiting does no harm.
  */
 function endRouteOf(
   { settings }: Pick<AlertContext, "settings">,
@@ -202,7 +202,7 @@ type QuietHours = NonNullable<AlertSettings["quietHours"]>;
 
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
-/** Until when messages that are not urgent wait; null where they need not. */
+/** Until when messages that are not urgent wait; null where they are sent now. */
 export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date): Date | null {
   if (quiet === null) return null;
   const local = localTimeIn(timeZone)(now);

@@ -10,8 +10,8 @@ import {
 import type { AlertMessage } from "../message.ts";
 
 /**
- * Writes messages within a span, as a part of what they tell of where that has one. Each message is given the span's
- * ids: people see the trace's, and whoever sends the message links to the span.
+ * Writes messages within a span, as a part of their cause's span where there is one. Each message gets the span's ids:
+ * people see the trace's, and the sender links to the span.
  */
 export async function withinWriteSpan<Row extends { message: AlertMessage }>(
   rows: readonly Row[],
@@ -79,7 +79,7 @@ interface SentMessage {
   message: AlertMessage;
 }
 
-/** Known to whoever writes the message, before it is sent. */
+/** Computed when the message is written, before it is sent. */
 const firstSendOf = ({ idempotencyKey }: Pick<AlertMessage, "idempotencyKey">) =>
   derivedContext("alert", idempotencyKey);
 

@@ -3,7 +3,7 @@ import { sqlArray } from "../../../platform/postgres/values.ts";
 
 /**
  * For how long the oldest message that is due has been due, in seconds, by channel; 0 where none is. By the database's
- * clock. One look into an index for each channel.
+ * clock. One index read for each channel.
  */
 export async function readOutboxAges(
   db: Knex,

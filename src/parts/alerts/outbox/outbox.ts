@@ -45,7 +45,7 @@ async function insertMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<vo
   );
 }
 
-/** Withdraws what nobody has received yet of alerts that are over: their messages, and their places in digests. */
+/** Withdraws unsent messages of alerts that are over, and their places in digests. */
 export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promise<void> {
   // An attempt that is in progress or was interrupted may have arrived.
   await trx.raw(
@@ -59,15 +59,15 @@ export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promis
     .delete();
 }
 
-/** Where a later transition of an alert is sent. */
+/** The channels of an alert's later transition. */
 export interface Superseded {
   alertId: number;
   channels: readonly string[];
 }
 
 /**
- * Withdraws what still waits for its time, a digest or a storm's list and is superseded by a later transition. It does
- * so only on the channels that get the later one, since the others would get nothing about the alert at all.
+ * Withdraws messages that wait for their time, a digest or a storm's list and are superseded by a later transition.
+ * Only on the channels that get the later one, since the others would get no message about the alert at all.
  */
 export async function dropSuperseded(trx: Knex, overtaken: readonly Superseded[]): Promise<void> {
   const pairs = overtaken.flatMap(({ alertId, channels }) => channels.map((channel) => ({ alertId, channel })));
@@ -89,10 +89,10 @@ export async function dropSuperseded(trx: Knex, overtaken: readonly Superseded[]
   }
 }
 
-/** The channels whose daily digests listed each of these alerts as something to do. One statement. */
+/** The channels whose daily digests listed each of these alerts as a task. One statement. */
 export async function digestChannels(trx: Knex, alertIds: readonly number[]): Promise<Map<number, string[]>> {
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
-    // A renewal that only waited was counted in the digest and asked nobody for anything.
+    // The digest counted a renewal that only waited without asking for an action.
     `select i.alert_id, array_agg(distinct i.channel order by i.channel) as channels
      from alerts.digest_items i join alerts.alerts a on a.id = i.alert_id
      where i.alert_id = any(?::bigint[]) and i.told_at is not null
@@ -156,7 +156,7 @@ export interface ClaimedRow {
   message: AlertMessage;
   /** Including this one. */
   attempts: number;
-  /** Since the row was due. */
+  /** Waiting time since the row was due. */
   waitedMs: number;
   /** An earlier attempt began, and its outcome is unknown. */
   mayBeRepeat: boolean;
@@ -173,9 +173,9 @@ export interface ClaimedRow {
 /**
  * Claims due rows of one channel and hides them for `leaseMs`, so that rows held by a killed process come back. Of one
  * alert it returns only the earliest due transition, which keeps their order; a transition that waits for its time
- * (quiet hours) delays no other. The oldest rows come first, or with `leastTried` those with the fewest attempts. What a
- * silence is about waits for its end. Ends and acknowledgements are never held, nor lists, which tell of other alerts,
- * nor what may have arrived. One statement, its own transaction. Times are the database's.
+ * (quiet hours) delays no other. The oldest rows come first, or with `leastTried` those with the fewest attempts.
+ * Silenced messages wait for the silence's end. Ends and acknowledgements are never held, nor are lists, which report
+ * other alerts, nor messages that may have arrived. One statement, its own transaction. Times are the database's.
  */
 export async function claimDue(
   db: Knex,
@@ -249,13 +249,13 @@ interface ClaimedColumns {
   later_told: boolean;
 }
 
-/** What became of a claimed row. The reason is for people, without secrets or personal data. */
+/** The outcome of a claimed row. The reason is for people, without secrets or personal data. */
 export type SendOutcome =
   | { state: "sent" }
   | { state: "dropped" | "failed"; reason: string; maybeSent: boolean }
   | { state: "pending"; reason: string; maybeSent: boolean; retryInMs: number };
 
-/** Records what became of a claimed row. A row that was completed meanwhile stays as it is. One statement. */
+/** Records the outcome of a claimed row. A row that was completed before stays unchanged. One statement. */
 export async function recordOutcome(db: Knex, id: string, settlement: SendOutcome): Promise<void> {
   const isSent = settlement.state === "sent";
   await db.raw(
@@ -275,8 +275,8 @@ export async function recordOutcome(db: Knex, id: string, settlement: SendOutcom
 }
 
 /**
- * Fails messages that have been due for an hour on channels no longer in the settings, since nobody would ever send
- * them. Returns their number. One statement.
+ * Fails messages that have been due for an hour on channels no longer in the settings, since they could never be sent.
+ * Returns their number. One statement.
  */
 export async function failOrphans(db: Knex, channels: readonly string[]): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
@@ -302,7 +302,7 @@ export async function outboxTrouble(db: Knex): Promise<{ failed: number; late: n
   return rows[0] ?? { failed: 0, late: 0 };
 }
 
-/** How many messages are more than five minutes late, counted up to `most`: nobody sends, or a channel is down. */
+/** How many messages are more than five minutes late, counted up to `most`: no process sends, or a channel is down. */
 export async function countLate(db: Knex, { most }: { most: number }): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ late: number }] }>(
     `select count(*)::int as late from (
@@ -316,9 +316,7 @@ export async function countLate(db: Knex, { most }: { most: number }): Promise<n
 export interface Resend {
   /** Only this message; if omitted, all. */
   messageId?: number;
-  /** Only messages of this alert; if omitted, of all alerts. */
   alertId?: number;
-  /** Only messages to this channel; if omitted, to all channels. */
   channel?: string;
   /** Only messages written in the last so many hours. */
   withinHours: number;

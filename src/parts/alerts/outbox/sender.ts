@@ -18,8 +18,8 @@ export interface RunningSender {
 const orphansEveryMs = 60_000;
 
 /**
- * Sends the rows of the outbox, with one loop for each channel. Any number of processes may run it at once. Delivery is
- * at least once: a row whose process was killed before it recorded the send is sent again, with the same key.
+ * Sends the rows of the outbox, with one loop for each channel. Any number of processes may run it together. Delivery
+ * is at least once: a row whose process was killed before it recorded the send is sent again, with the same key.
  */
 export function startSender(
   deps: SenderDeps,
@@ -54,7 +54,7 @@ export interface SenderOptions {
   pollMs: number;
   /** Messages in parallel. */
   concurrency: number;
-  /** The time limit for one message, whatever the channel does. */
+  /** The time limit for one message, on any channel. */
   sendTimeoutMs: number;
   /** How long a claimed row stays hidden: longer than a send can take. */
   leaseMs: number;
@@ -74,7 +74,7 @@ const databasePauseMs = 2_000;
 type Result = { row: ClaimedRow; failed: FailedAttempt | null } | null;
 
 /**
- * Sends what is due on one channel, until closed. Each channel has its own loop, so that one that hangs or is down
+ * Sends due messages on one channel, until closed. Each channel has its own loop, so that one that hangs or is down
  * delays no other. A channel that accepts nothing is paused, then probed with its oldest message. The pause belongs to
  * the channel, not to its messages: when it is back they all go, the oldest first. No transaction is open while a
  * message is sent.
@@ -94,7 +94,7 @@ function startChannelSender(
     const isProbe = failedRounds > 0;
     const results = isProbe ? await probe() : await sendMany(options.concurrency);
     const sent = results.filter((result) => result !== null);
-    // A wrong message says nothing about the channel.
+    // A wrong message proves no fault of the channel.
     const isTaking = sent.some(({ failed }) => failed === null || !failed.isRetryable);
     for (const { row, failed } of sent) {
       // Messages that the channel refused just before it came back go first in the next round.
@@ -223,7 +223,8 @@ export function sendDecisionOf(
 }
 
 /**
- * For a message that its channel refused while accepting others. Its age decides when it is given up (`giveUpAfterMs`).
+ * For a message that its channel refused while accepting others. Its age decides when it is abandoned
+ * (`giveUpAfterMs`).
  */
 const alertRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
@@ -232,7 +233,7 @@ const alertRetryPolicy: RetryPolicy = {
 };
 
 /**
- * How long a channel that accepts nothing is paused. Even with two hanging probes of 15 s each, it is asked again
+ * How long a channel that accepts nothing is paused. Even with two hanging probes of 15 s each, it is probed again
  * within a minute.
  */
 const channelPausePolicy: RetryPolicy = {
@@ -245,7 +246,7 @@ const channelPausePolicy: RetryPolicy = {
 export const giveUpAfterMs = 3 * 86_400_000;
 
 /**
- * Why an attempt failed. `isRetryable` is false where the message itself is wrong, which says nothing about the
+ * Why an attempt failed. `isRetryable` is false where the message itself is wrong, which proves no fault of the
  * channel.
  */
 export interface FailedAttempt {
@@ -253,11 +254,11 @@ export interface FailedAttempt {
   /** The message may have arrived. */
   maybeSent: boolean;
   isRetryable: boolean;
-  /** How long the other side asks to wait, as `parseRetryAfter` bounds it; zero where it does not ask. */
+  /** The wait that the other side asked for, bounded by `parseRetryAfter`; zero without one. */
   retryAfterMs: number;
 }
 
-/** What a channel threw, in the sender's terms. */
+/** A channel's error in the sender's terms. */
 function failedAttempt(error: unknown): FailedAttempt {
   const failure = asDeliveryFailed(error);
   return {
@@ -269,9 +270,8 @@ function failedAttempt(error: unknown): FailedAttempt {
 }
 
 /**
- * What becomes of a message that was not accepted. While its channel accepts others, it waits longer each time. On a
- * channel that accepts nothing every message stays due, so that the oldest goes first when it is back. Pure but for
- * randomness.
+ * The outcome of a message that was not accepted. While its channel accepts others, it waits longer each time. On a
+ * channel that accepts no message all stay due, so that the oldest goes first when it is back.
  */
 function outcomeOf(
   { attempts, waitedMs }: Pick<ClaimedRow, "attempts" | "waitedMs">,

@@ -143,18 +143,17 @@ const routesOf = ({ runbooksUrl, deps }: AlertPages): readonly Route[] => [
 interface AlertPages {
   /** The address of the runbooks; null: their path. */
   runbooksUrl: string | null;
-  /** What acts on alerts depend on. */
   deps: AlertActDeps;
 }
 
-/** What people are told, who has it, and what waits. */
+/** Alerts, their assignees, and waiting messages. */
 export const alertPages = (pages: AlertPages): PageGroup => ({
   place: { path: "/alerts", name: "Alerts", access: "status:read" },
   routes: routesOf(pages),
   summary: alertsSummary,
 });
 
-/** As written in one way alone: what people write about an alert is kept by this text. */
+/** In its one spelling: notes on an alert are stored under this text. */
 const numberOf = (id: string): number | null => (/^[1-9]\d{0,14}$/.test(id) ? Number(id) : null);
 
 const noAlert = (id: string): PageError =>
@@ -185,7 +184,7 @@ const sentAgain = (messages: Readonly<Record<string, number>>): string => {
   return `Workers send ${counted(n, "message")} again.`;
 };
 
-/** What cannot be read in the address is left out: the view then shows more, and the form says what it shows. */
+/** Unreadable parameters are left out: the view then shows more, and the form shows the filter in force. */
 function filterOf(query: URLSearchParams): Omit<AlertFilter, "limit"> {
   const state = stateFilters.find((known) => known === query.get("state"));
   const severity = alertSeverities.find((known) => known === query.get("severity"));

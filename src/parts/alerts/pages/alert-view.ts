@@ -19,7 +19,7 @@ export interface AlertPage extends MessagesView {
   caseView: CaseView;
   /** Of its key and rule, since it was raised. */
   silences: readonly SilenceRow[];
-  /** Where the section about its rule is: a URL, or a path in the program's folder. */
+  /** The place of its rule's section: a URL, or a path in the program's folder. */
   runbook: string;
 }
 

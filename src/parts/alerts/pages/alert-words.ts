@@ -7,11 +7,11 @@ import { tabs } from "../../../app/dashboard/elements/tabs.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 import { mayReadTexts } from "../../../app/dashboard/elements/written-text.ts";
 
-/** What a visitor is shown of alerts. Their titles name nobody; messages and notes may. */
+/** A visitor's view of alerts. Their titles name no person; messages and notes may. */
 export interface Sight {
-  /** Titles, advice, amounts and keys: who sees people, or answers alerts. */
+  /** Titles, advice, amounts and keys: for visitors who see people, or answer alerts. */
   texts: boolean;
-  /** What channels were told, notes, and reasons of silences. */
+  /** Sent messages, notes, and reasons of silences. */
   people: boolean;
 }
 
@@ -34,7 +34,7 @@ export const alertState = (
   html`${state(is, stateTones[is])}
   ${until !== null && html`${state("silenced", "calm")} <span class="hint">until ${time(until, timeZone)}</span>`}`;
 
-/** What the alert says, in one line. */
+/** The alert in one line. */
 export const titleOf = ({ facts, rule }: Pick<AlertRow, "facts" | "rule">): string =>
   typeof facts["title"] === "string" ? facts["title"] : rule;
 
@@ -62,7 +62,7 @@ export function objectLinks(alert: AlertRow, { whole = false } = {}): Html | nul
   </ul>`;
 }
 
-/** A line of a list of facts; nothing where there is no value. */
+/** A line of a list of facts; none without a value. */
 export const fact = (name: string, value: HtmlPart): Html | null =>
   value === null || value === false
     ? null

@@ -13,7 +13,6 @@ import { type Sight, alertState, alertTabs, objectLinks, titleOf } from "./alert
 export interface AlertsPage {
   alerts: PageOf<AlertRow>;
   counts: readonly UnresolvedCount[];
-  /** Counted no further. */
   mostCounted: number;
   silences: number;
   rules: readonly string[];
@@ -22,7 +21,7 @@ export interface AlertsPage {
   timeZone: string;
 }
 
-/** What the filter can be set to; empty: what is not resolved. */
+/** Values of the filter; empty: unresolved alerts. */
 export const stateFilters = ["open", "acknowledged", "silenced", "resolved", "all"] as const;
 
 export function renderAlerts(page: AlertsPage): Html {

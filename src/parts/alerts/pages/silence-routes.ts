@@ -12,7 +12,7 @@ import type { PageDeps, Route } from "../../../app/dashboard/route.ts";
 import { sightOf } from "./alert-words.ts";
 import { renderSilencesPage } from "./silence-view.ts";
 
-/** What acts on alerts depend on, on the dashboard's pool. */
+/** Dependencies of acts on alerts, on the dashboard's pool. */
 export type AlertActDeps = (deps: PageDeps) => {
   db: Knex;
   clock: Clock;

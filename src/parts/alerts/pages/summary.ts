@@ -6,7 +6,7 @@ import type { Summary, SummaryCard } from "../../../app/dashboard/page-group.ts"
 
 const most = 1_001;
 
-/** What home says of alerts. A silence hides nothing here. */
+/** The home card of alerts. It shows silenced ones, too. */
 export const alertsSummary: Summary = {
   access: "status:read",
   async read({ db }) {

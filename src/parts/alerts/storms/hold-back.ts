@@ -22,10 +22,10 @@ import {
 const maxAlone = 20;
 
 /**
- * Removes from the announcements what a storm holds back, and opens the one incident that stands for all of it. No
- * alert is lost: one that cannot wait gets its own message or goes into the next list, and the others go into the list
- * at the end of the storm (list-storms.ts). Ends are announced as usual, since a resolution goes only where the alert
- * was sent. Alerts that wait for a digest do not count as messages. Two workers may both let a few messages pass before
+ * Removes the announcements that a storm holds back, and opens the one incident that represents them all. No alert is
+ * lost: one that cannot wait gets its own message or goes into the next list, and the others go into the list at the
+ * end of the storm (list-storms.ts). Ends are announced as usual, since a resolution goes only where the alert was
+ * sent. Alerts that wait for a digest do not count as messages. Two workers may both let a few messages pass before
  * either sees the storm; the incident is still one, by its key.
  */
 export async function holdBack(
@@ -106,7 +106,7 @@ async function openForArrivals(
   return openIncident(trx, alertContext, family, { totals, limit });
 }
 
-/** How many alerts of a family in a window are still sent one by one. */
+/** The number of alerts of a family that are sent individually in a window. */
 export async function limitOf(db: Knex, alertContext: AlertContext, family: Family): Promise<number> {
   const isByRate = family === "declines" || family === "late-declines";
   const usual = isByRate ? await usualDeclines(db, alertContext, alertContext.serviceClock.now()) : null;
@@ -202,7 +202,7 @@ interface StormItem {
   toldHow: "alone" | "at_once" | "at_end";
 }
 
-/** How many alerts of a storm got messages of their own in the last window. One statement. */
+/** The number of a storm's alerts that got messages of their own in the last window. One statement. */
 async function countAlone(trx: Knex, alertContext: AlertContext, stormId: number): Promise<number> {
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
   const { rows } = await trx.raw<{ rows: { n: string }[] }>(

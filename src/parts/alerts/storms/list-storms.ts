@@ -131,9 +131,8 @@ async function tellLists(
 }
 
 /**
- * What is to be listed now, each alert once. Alerts that were resolved while waiting are not listed but counted as
- * over. Those that could not wait are listed all the same, with what became of them: fraud, a chargeback or a high
- * amount is never only a number.
+ * The alerts to list now, each once. Alerts that were resolved while waiting are not listed but counted as over. Urgent
+ * ones are still listed, with their outcome: fraud, a chargeback or a high amount is never only a number.
  */
 async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Waiting[]> {
   const { rows } = await trx.raw<{
@@ -198,7 +197,7 @@ async function channelsTold(trx: Knex, stormId: number): Promise<ReadonlySet<str
   return new Set(channels);
 }
 
-/** How many lists of this storm each channel got. One statement. */
+/** The number of lists of this storm that each channel got. One statement. */
 async function listNumbers(trx: Knex, stormId: number): Promise<Map<string, number>> {
   const rows = await trx("alerts.outbox")
     .where({ alert_id: stormId, is_list: true })
@@ -207,7 +206,7 @@ async function listNumbers(trx: Knex, stormId: number): Promise<Map<string, numb
   return new Map(rows.map(({ channel, n }) => [channel, Number(n)]));
 }
 
-/** What became of a storm's alerts, each counted once by how it was last reported. One statement. */
+/** Outcomes of a storm's alerts, each counted once by its last report. One statement. */
 async function countItems(trx: Knex, stormId: number): Promise<StormItemCount[]> {
   type Row = CountedAmountRow & { told_how: StormItemCount["toldHow"] };
   const { rows } = await trx.raw<{ rows: Row[] }>(
@@ -228,16 +227,16 @@ export interface ListedAlert {
   severity: AlertSeverity;
   title: string;
   advice: string;
-  /** Null where no money is concerned. */
+  /** Null where there is no amount. */
   amountMinor: bigint | null;
   currency: string | null;
-  /** What became of the alert while it waited for the list; null while it is open. */
+  /** The alert's outcome while it waited for the list; null while it is open. */
   sinceThen: string | null;
   /** The masked address and the id; null where there is no customer. */
   customer: string | null;
 }
 
-/** An alert as a list shows it: the amount, the customer, and the number by which people look it up. */
+/** An alert as a list shows it: the amount, the customer, and the number for `alerts show`. */
 export function listItem({ id, title, sinceThen, amountMinor, currency, customer }: ListedAlert): AlertItem {
   return {
     title,
@@ -251,7 +250,7 @@ export function listItem({ id, title, sinceThen, amountMinor, currency, customer
   };
 }
 
-/** What became of alerts, by the transitions that end them. */
+/** Outcomes of alerts, by the transitions that end them. */
 const endings: Readonly<Record<string, string>> = {
   recovered: "paid after all",
   canceled: "the subscription was canceled",
@@ -260,7 +259,7 @@ const endings: Readonly<Record<string, string>> = {
   dismissed: "won: you keep the money",
 };
 
-/** What a list says about an alert that ended before it was listed. */
+/** A list's words for an alert that ended before it was listed. */
 export const endingOf = (stage: string): string => endings[stage] ?? "over";
 
 /** Open alerts first, then the most urgent, then by currency the largest amounts. */
@@ -275,7 +274,7 @@ const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
 
 const moneyFacts = (sums: readonly string[]): AlertFact[] => sums.map((value) => ({ label: "Total", value }));
 
-/** How many of them need nothing any more. */
+/** The number of alerts that need no more action. */
 function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
   const over = alerts.filter(({ sinceThen }) => sinceThen !== null).length;
   return over === 0 ? [] : [{ label: "Already over, at the bottom", value: String(over) }];
@@ -291,7 +290,7 @@ export interface ListPart extends Part {
   at: Date;
 }
 
-/** What one message with a list says. */
+/** The content of one message with a list. */
 export function listTransition(family: Family, { alerts, part, parts, cannotWait, number, at }: ListPart): Transition {
   const sums = sumTexts(isOfMoney(family) ? alerts : []);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
@@ -322,7 +321,7 @@ const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
   return [...counts].map(([label, n]) => ({ label, value: String(n) }));
 };
 
-/** Where to find the alerts of a storm that is over. */
+/** The place of a past storm's alerts. */
 function whereTold(isListed: boolean, isInDigest: boolean): string {
   if (!isInDigest) {
     return isListed

@@ -7,7 +7,7 @@ import type { AlertSettings, RuleName } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, Family } from "../timeline.ts";
 
-/** How many alerts of a family in a window are still sent one by one. */
+/** The number of alerts of a family that are sent individually in a window. */
 export function usualLimit(
   { rules: { decline_storm: storm } }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -41,16 +41,16 @@ interface CountedAmount {
   alerts: number;
   currency: string | null;
   amountMinor: bigint | null;
-  /** How many of them have no known amount. */
+  /** Number of alerts without a known amount. */
   unknown: number;
 }
 
-/** How many alerts of a storm were reported in one way. */
+/** The number of a storm's alerts that were reported in one way. */
 export interface StormItemCount extends CountedAmount {
   toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
 }
 
-/** What `countedAmountSql` selects. */
+/** A row of `countedAmountSql`. */
 export interface CountedAmountRow {
   n: string;
   currency: string | null;
@@ -69,11 +69,11 @@ export const countedAmount = ({ currency, n, sum, unknown }: CountedAmountRow): 
   unknown: Number(unknown),
 });
 
-/** Whether each alert of the family is about an amount, so that one without is unknown. */
+/** Whether every alert of the family has an amount, so that a missing one is unknown. */
 export const isOfMoney = (family: Family): boolean =>
   stormFamilies[family].stages === "attempt:" || family === "chargebacks";
 
-/** The incident that stands for many alerts and grows with them. */
+/** The incident that represents many alerts and grows with them. */
 export function stormCondition(
   { rules }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -84,7 +84,7 @@ export function stormCondition(
   return {
     key: `storm:${family}`,
     rule,
-    // Many dead events at once have a cause on our side.
+    // Many dead events together have a cause on our side.
     severity: family === "dead" ? "critical" : rules[rule].severity,
     title: title(alerts, minutes),
     advice:
@@ -114,7 +114,7 @@ export function listCommand([first, ...others]: readonly RuleName[]): string {
   return `"node src/bin/tallyhook.js alerts list --rule ${first}"${also}`;
 }
 
-/** What the alerts of a family have in common, and how their storm is described. */
+/** The common features of a family's alerts, and the description of their storm. */
 export interface StormFamily {
   /** The rule whose severity and channels the incident uses. */
   rule: RuleName;
@@ -124,7 +124,7 @@ export interface StormFamily {
   keys: readonly string[];
   /** The prefix of the transitions that count. */
   stages: string;
-  /** How many alerts in a window are sent one by one; null: decided by the usual rate. */
+  /** The number of alerts that are sent individually in a window; null: decided by the usual rate. */
   limit: number | null;
   title: (count: number, withinMinutes: number) => string;
   advice: string;
@@ -235,8 +235,8 @@ const familyBindings = (family: Family): { stages: string; keys: string[] } => (
 });
 
 /**
- * How many alerts of a family came in the window, by when they were learned; counts no further than `limit`. In a
- * family whose storm only reduces the number of messages, what goes into a digest does not count. One statement.
+ * The number of a family's alerts recorded in the window; counts no further than `limit`. In a family whose storm only
+ * reduces the number of messages, alerts for a digest do not count. One statement.
  */
 export async function countArrivals(db: Knex, { family, withinMinutes }: Window, limit: number): Promise<number> {
   const { rows } = await db.raw<{ rows: { n: string }[] }>(
@@ -264,8 +264,8 @@ export interface Peak {
 }
 
 /**
- * The fullest window around these times, by the times of the charges: declines that are delivered together but were
- * made hours apart are no attack. Null where there are none. One statement.
+ * The fullest window around these times, by the times of the charges: declines that are delivered together but happened
+ * hours apart are no attack. Null where there are none. One statement.
  */
 export async function fullestWindow(
   db: Knex,
@@ -295,8 +295,8 @@ export async function fullestWindow(
 }
 
 /**
- * The totals of a storm: all alerts of the family that were learned in the last so many minutes, or charged in the
- * window that ends then. One statement.
+ * The totals of a storm: all alerts of the family recorded in the last so many minutes, or charged in the window that
+ * ends then. One statement.
  */
 export async function stormTotals(
   db: Knex,
@@ -362,7 +362,7 @@ interface Mark {
 }
 
 /**
- * How many declines a window around this time usually brings, by the times of the charges; null until a day of them is
+ * The usual number of declines in a window around this time, by the times of the charges; null until a day of them is
  * known. It is the largest of three numbers: the mean of this hour (with the hour before and after) over the days of
  * the baseline, and the fullest window around this time of day one week ago and one month ago. The last two count
  * because renewals cluster on weekdays and days of the month, so they show the last comparable billing day.
