@@ -38,7 +38,7 @@ export async function bulkLoad(
   await client.query(`vacuum (analyze, freeze) ${list}`);
 }
 
-/** Percent: what is left of pages that split in halves, on average. */
+/** Percent: the average fill of pages that split in halves. */
 const randomFill = 68;
 
 interface Index {

@@ -4,9 +4,9 @@ import { killProcesses } from "./processes.ts";
 const signals = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
 
 /**
- * Closes what a run has started however it ends: PostgreSQL and the programs outlive this process otherwise. The
- * function that is returned does so at the end; a signal, an uncaught error, and a closed output do so as well and end
- * the process. All processes of benchmarks are killed first.
+ * Closes everything that a run has started, at any kind of end: PostgreSQL and the programs outlive this process
+ * otherwise. The function that is returned does so at the end; a signal, an uncaught error, and a closed output do so
+ * as well and end the process. All processes of benchmarks are killed first.
  */
 export function endInAnyCase(close: () => Promise<void>): () => Promise<void> {
   let ending: Promise<void> | null = null;

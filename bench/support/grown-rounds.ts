@@ -36,7 +36,7 @@ const connections = 64;
 const seed = "round";
 /** More than any machine needs for a round: then the receiver hangs. */
 const longestRoundSeconds = 600;
-/** Often, until the first event is applied: what is applied before that is seen is not measured. */
+/** Often, until the first event is applied: earlier applications are not measured. */
 const startPollMs = 10;
 const endPollMs = 250;
 
@@ -80,8 +80,8 @@ export async function startStore(
 }
 
 /**
- * Starts one worker on what a store has stored, and returns what applying an event cost it. It takes
- * batches of what the inbox has, however it was stored. The worker's start is not measured.
+ * Starts one worker on a store's events, and returns its cost of applying one. It takes batches from the inbox in any
+ * case. The worker's start is not measured.
  */
 export async function applyStored(
   { directory, postgresPid, profile }: RoundPlace,

@@ -17,8 +17,8 @@ const statementEdits: readonly (readonly [RegExp, string])[] = [
 
 /**
  * A second build that writes the mirror and no feed, and has no other difference. Production code has no switch for it:
- * two compiled files are changed. Returns the compiled program. Throws, or its worker does, where the code is not what it
- * was when this was written.
+ * two compiled files are changed. Returns the compiled program. Throws, or its worker does, where the code has changed
+ * since this was written.
  */
 export async function buildWithoutFeed(): Promise<string> {
   await rm(changed, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 
-/** The year of the orders in a filled database. Sample events are dated later, so that they change what is there. */
+/** The year of the orders in a filled database. Sample events are dated later, so that they change existing rows. */
 export const filledYear = 2024;
 export const yearStart = `${filledYear}-01-01`;
 

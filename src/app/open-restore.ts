@@ -15,7 +15,7 @@ const restoreLock = 7_255_011_952;
 /**
  * Runs a restore's work unless another restore into the database is running: a database that pg_restore fills looks
  * empty until it commits. An open transaction on a connection of its own holds the lock until the work has ended, so
- * `url` leads past a pooler. Throws `UnreachableError` where another one is running, and what the work throws.
+ * `url` leads past a pooler. Throws `UnreachableError` where another one is running, and the work's own errors.
  */
 export async function aloneInRestore<T>(url: string, work: () => Promise<T>): Promise<T> {
   const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook restore" });

@@ -16,7 +16,7 @@ import type { BackendLocation } from "../core/queue/backend.ts";
 import type { JobQueue } from "../core/queue/job-queue.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 
-/** The dependencies of commands. Each is created once, when it is first needed; what is slow to load is loaded then. */
+/** The dependencies of commands. Each is created once, when it is first needed; slow modules are loaded then. */
 export interface Runtime {
   readonly config: Config;
   readonly secrets: Secrets;

@@ -3,10 +3,10 @@ import { defineHandler } from "../parts/delivery/dispatch/define-handler.ts";
 
 /**
  * Mails the customer a receipt for each refund. RECEIPTS_SMTP_URL (smtps://user:password@mail.example.com) and
- * RECEIPTS_FROM say how.
+ * RECEIPTS_FROM configure it.
  *
  * An example that is off: files named `….example.ts` are not loaded. Copy it to `send-refund-receipt.ts` and change it.
- * This folder is yours; upgrades never touch it. docs/handlers.md has what a handler may count on.
+ * This folder is yours; upgrades never touch it. docs/handlers.md lists what a handler can rely on.
  */
 export default defineHandler({
   name: "send-refund-receipt",

@@ -17,7 +17,7 @@ export function lastDue(
   expression: string,
   { timeZone, now, withinMs }: { timeZone: string; now: Date; withinMs: number },
 ): Date | null {
-  // Computed on wall-clock time as if it were UTC: with a zone, cron-parser loses what is due in a skipped hour.
+  // Computed on wall-clock time as if it were UTC: with a zone, cron-parser loses times in a skipped hour.
   const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
   const shown = Date.UTC(year, month - 1, day, hour, minute);
   const currentDate = new Date(shown + longestRepeatMs);

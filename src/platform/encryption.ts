@@ -25,9 +25,9 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under `current`; what was encrypted under one of `previous` can still be decrypted. Keys are 64 hex
- * digits. The key id is bound to the ciphertext as additional data. Registers the keys, and every text that is
- * encrypted or decrypted, as secrets, so that no log shows them.
+ * AES-256-GCM under `current`; texts encrypted under one of `previous` can still be decrypted. Keys are 64 hex digits.
+ * The key id is bound to the ciphertext as additional data. Registers the keys, and every text that is encrypted or
+ * decrypted, as secrets, so that no log shows them.
  */
 export function createEncryption(keys: { current: string; previous?: readonly string[] }): Encryption {
   const current = readKey(keys.current);

@@ -146,9 +146,9 @@ const maxDepth = 5;
 const maxErrors = 20;
 
 /**
- * Reduces an error to what a log may keep; anything else is returned unchanged. Drops messages of the database that
- * quote values, which may be personal. Keeps the first errors of an aggregate. The log itself bounds lengths and
- * removes secrets.
+ * Reduces an error to the parts that a log may keep; anything else is returned unchanged. Drops messages of the
+ * database that quote values, which may be personal. Keeps the first errors of an aggregate. The log itself bounds
+ * lengths and removes secrets.
  */
 function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }): unknown {
   try {
@@ -287,9 +287,7 @@ function createLogOutput(fd: number): LogOutput {
     for (const done of flushing) done();
   }
 
-  /**
-   * The last attempt, when the process exits. If the write in flight has not returned by now, this one would hang too.
-   */
+  /** The last attempt, when the process exits. If the write in flight has not returned yet, this one would hang too. */
   function writeRest(): void {
     if (isClosed) return;
     if (writingSinceMs !== null && performance.now() - writingSinceMs > flushLimitMs) return;

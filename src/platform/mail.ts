@@ -58,7 +58,7 @@ export class MailNotSent extends Error {
   }
 }
 
-/** Names that Node has for what is wrong with a certificate. */
+/** Node's codes for faults of a certificate. */
 const isOfCertificate = (code: string): boolean =>
   /CERT|^CRL_|^INVALID_(CA|PURPOSE)$|^UNABLE_TO_|^PATH_LENGTH_EXCEEDED$|^HOSTNAME_MISMATCH$/.test(code);
 

@@ -32,7 +32,7 @@ export const linesWithoutControls = (text: string): string => text.split("\n").m
 const longestWord = 400;
 const shownOfLongWord = 60;
 
-/** A message that may repeat what was typed: keeps its lines, replaces control characters, cuts long words. */
+/** A message that may repeat typed text: keeps its lines, replaces control characters, cuts long words. */
 export const printableMessage = (text: string): string =>
   linesWithoutControls(text).replaceAll(/\S+/gu, (word) =>
     word.length <= longestWord ? word : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,

@@ -21,7 +21,7 @@ export function redact<T extends object>(values: T): Readonly<T> {
   return Object.freeze(guarded) as Readonly<T>;
 }
 
-/** Stands in a text for what was removed: a secret, or personal data. */
+/** Replaces a removed part of a text: a secret, or personal data. */
 export const redacted = "[redacted]";
 
 /** A shorter value would occur by chance in too many texts. */

@@ -259,7 +259,7 @@ export const namedItems = <const T extends string>(
     `names separated by commas, each optionally followed by :${words.join(" or :")}, such as ${example}`,
   );
 
-/** Added to what is wrong with one of several secrets: some services show theirs as `v1,whsec_…`. */
+/** Added to the fault of one of several secrets: some services show theirs as `v1,whsec_…`. */
 export const ifSplitByComma =
   " (commas separate secrets; if one secret was split, leave out the comma and what is before it, such as v1)";
 

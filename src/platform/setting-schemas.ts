@@ -53,7 +53,7 @@ export const listOf = <Element extends z.ZodType>(element: Element, example: str
   return z.array(element, said).min(1, said);
 };
 
-/** Values by name. `example` shows their form. A wrong name is answered with what a name should be. */
+/** Values by name. `example` shows their form. The error for a wrong name describes a valid one. */
 export const byName = <Value extends z.ZodType>(
   name: { pattern: RegExp; should: string },
   value: Value,

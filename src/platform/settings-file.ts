@@ -13,10 +13,10 @@ export interface Problem {
 const readText: ReadFile = (path) => readFileSync(path, "utf8");
 
 /**
- * Reads a file of settings, which may have comments. Throws one `ConfigurationError` that names every wrong setting with
- * its place and line.
+ * Reads a file of settings, which may have comments. Throws one `ConfigurationError` that names every wrong setting
+ * with its place and line.
  *
- * @param contradictions what is wrong although each setting is valid
+ * @param contradictions faults of settings that are valid individually
  */
 export function readSettingsFile<Schema extends z.ZodType>(
   { file, variable, readFile = readText }: SettingsFile,

@@ -10,9 +10,9 @@ export interface Setting<T> extends SettingKind<T> {
   fallback: T;
   /** Also read from the file that `<NAME>_FILE` names; the value is never shown. */
   isSecret: boolean;
-  /** As it would be written, where there is no default to show. */
+  /** An example value, where there is no default to show. */
   example: string | null;
-  /** Sentences for people: what it is for, and what not setting it means. Plain text. */
+  /** Sentences for people: the setting's purpose, and the effect of leaving it unset. Plain text. */
   about: string;
 }
 
@@ -134,7 +134,7 @@ function describe(
 /** Some tools' env files keep quotation marks as part of the value; a secret with them would never verify anything. */
 const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(text);
 
-/** Shows only what looks like a path: by mistake, the variable may hold the secret itself. */
+/** Shows only texts that look like a path: by mistake, the variable may hold the secret itself. */
 const shownPath = (file: string): string => (/^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names");
 
 /** A longer text is not quoted: most of it would be cut, and the expressions below are slow for long texts. */

@@ -14,7 +14,7 @@ export const compile = (args: readonly string[], cwd: string): Promise<string> =
     env: { ...process.env, GOGC: "400" },
   });
 
-/** Returns what a command prints, or why it failed without a word. */
+/** Returns a command's output, or why it failed without one. */
 export const printed = (
   command: string,
   args: readonly string[],

@@ -9,14 +9,14 @@ declare module "vitest" {
   interface ProvidedContext {
     /** A directory with exactly the files that the Dockerfile copies into its last stage. */
     image: string;
-    /** The program's entry there: its start costs less than half of what a start of the sources does. */
+    /** The program's entry there: it starts in less than half the time of the sources. */
     program: string;
   }
 }
 
 /**
- * Compiles the program once a run, and lays it out so that a process started there finds what it would find in the
- * container. Not under the project, where it would decide which program the user runs.
+ * Compiles the program once a run, and lays it out so that a process started there finds the same files as in the
+ * container. Not under the project, where the user would run it by accident.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const image = await mkdtemp(join(tmpdir(), "tallyhook-image-"));
@@ -47,7 +47,7 @@ async function layOut(image: string): Promise<void> {
   }
 }
 
-/** As `npm run build` does, but without type checks, which `npm run check` does. */
+/** Builds like `npm run build`, but without type checks, which `npm run check` does. */
 async function build(outDir: string): Promise<void> {
   const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
   const copyFiles = [join("src", "bin", "copy-files.js"), outDir];

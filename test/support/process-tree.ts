@@ -46,7 +46,7 @@ export function crash(pid: number): void {
   process.kill(pid, "SIGKILL");
 }
 
-/** Stops a process and its children where they are (SIGSTOP), or lets them go on (SIGCONT). */
+/** Stops a process and its children (SIGSTOP), or continues them (SIGCONT). */
 export function signalTree(pid: number, signal: "SIGSTOP" | "SIGCONT"): void {
   for (const each of [pid, ...childrenOf(pid)]) signalIfThere(each, signal);
 }

@@ -157,7 +157,7 @@ async function startWatched(start: typeof startRedis, options: WatchedOptions): 
   };
 }
 
-/** Stops what was started when the rest fails. */
+/** Stops the started servers when a later one fails. */
 async function allOrNone<T>(build: (start: typeof startRedis) => Promise<T>): Promise<T> {
   const servers: RedisServer[] = [];
   try {

@@ -15,7 +15,7 @@ const clearScript = fileURLToPath(new URL("clear-run.ts", import.meta.url));
 /** How long a process may take to end before it is killed. */
 const graceMs = 5_000;
 const memory = "/dev/shm";
-/** Room for what a run has written at a time (some 350 MB were seen), and for what other programs keep there. */
+/** Room for a run's files (some 350 MB were seen), and for those of other programs. */
 const memoryBytes = 4 * 1024 ** 3;
 
 /**
@@ -28,7 +28,7 @@ export async function setup(project: Pick<TestProject, "tmpDir">): Promise<() =>
   const place = before ?? ((await hasMemoryForFiles()) ? memory : tmpdir());
   for (const each of new Set([place, tmpdir()])) await clearOrphans(each);
   const directory = await mkdtemp(join(place, `${prefix}${process.pid}-`));
-  // Other users' processes work in it too: it is to them what the system's directory is.
+  // Other users' processes work in it too, so it has the modes of the system's directory.
   await chmod(directory, 0o1777);
   const program = [process.execPath, "--import", "tsx", clearScript, directory, project.tmpDir];
   // A session of its own, which Ctrl-C does not reach. It reads a line at a normal end, and end of input at any other.
@@ -73,7 +73,7 @@ async function clear(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 
-/** Ends what a run that is over has left, and clears its directory and vitest's. */
+/** Ends the remaining processes of a finished run, and clears its directory and vitest's. */
 export async function clearRun(directory: string, runnersDirectory?: string): Promise<void> {
   const deadlineMs = performance.now() + graceMs;
   while (processesOf(directory).length > 0 && performance.now() < deadlineMs) await sleep(50);

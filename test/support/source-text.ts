@@ -11,12 +11,12 @@ const REGEX_MAY_FOLLOW_CHARACTER = /[([{,;:=!&|?+\-*%~^<>]$/;
 const REGEX_MAY_FOLLOW_WORD = /\b(?:return|typeof|case|in|of|do|else|void|delete|await|yield|new)$/;
 
 /**
- * The text with the insides of comments, strings, templates and regular expressions blanked, every
- * character still in its place: what is left to match is code. The code in `${…}` stays.
+ * The text with the insides of comments, strings, templates and regular expressions blanked, every character still in
+ * its place: the remaining text is code. The code in `${…}` stays.
  */
 export const blankNonCode = (text: string): string => blank(text, "all but code");
 
-/** The text with comments blanked, every character still in its place: what is left is code and its strings. */
+/** The text with comments blanked, every character still in its place: the remaining text is code and its strings. */
 export const blankComments = (text: string): string => blank(text, "comments");
 
 /**

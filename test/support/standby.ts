@@ -94,7 +94,7 @@ async function startStandby(primary: OwnServer, dataDir: string, settings: Recor
   // The server is no child of ours and would outlive a test run that is killed.
   const killWithTests = (): void => void signalIfThere(server.pid, "SIGQUIT");
   process.once("exit", killWithTests);
-  /** Repeats what the replay ended: even the statement that resumes it may stand in its way. */
+  /** Repeats statements that the replay ended: even the statement that resumes it may block it. */
   async function run(statement: string, values: unknown[] = []): Promise<unknown[]> {
     for (;;) {
       try {

@@ -33,7 +33,7 @@ export interface ActCommand<Deps, Input, Done> {
   by: { who: "person" | "script"; says: string };
   /** Opened first. `options`: those of the command in addition to the act's fields. */
   deps(runtime: Runtime, options: Readonly<Record<string, unknown>>): Promise<Deps>;
-  /** Asked on a terminal unless `--yes` is given, and what is shown of the state that it is about. May refuse. */
+  /** Asked on a terminal unless `--yes` is given, with the state that it is about. May refuse. */
   ask?(deps: Deps, input: Input): Promise<{ question: string; decidedOn: string | null }>;
   /** The text to print. */
   say(done: Done, told: { input: Input; actor: Actor; deps: Deps }): string;

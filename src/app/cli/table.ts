@@ -1,10 +1,10 @@
 import Table from "cli-table3";
 import { withoutControls } from "../../platform/readable-text.ts";
 
-/** What a cell holds. Null is shown as "-", several texts below each other. */
+/** The content of a cell. Null is shown as "-", several texts below each other. */
 type Cell = string | number | Date | null | readonly string[];
 
-/** The columns of a table for people: what is above each, and what a row has there. */
+/** The columns of a table for people: each head, and its cell in a row. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
 /** A table for a terminal, which obeys no control character in it. */
@@ -14,7 +14,7 @@ export const tableText = <Row>(columns: Columns<Row>, rows: readonly Row[]): str
     rows.map((row) => Object.values(columns).map((cell) => cell(row))),
   );
 
-/** The same of cells. Without a head, the first cell of each row says what it is. */
+/** The same for cells. Without a head, the first cell of each row is its label. */
 export function cellsText(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const table = new Table({ head: [...head], style: { head: [], border: [] } });
   for (const row of rows) table.push(row.map(cellText));

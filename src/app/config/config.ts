@@ -103,7 +103,7 @@ export interface Config {
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
-  /** An absolute path: handlers besides those of src/handlers/. */
+  /** An absolute path: handlers in addition to those of src/handlers/. */
   readonly handlersDir: string | null;
   /** An absolute path. Null: every rule is on and alerts go to the log only. */
   readonly alerts: { readonly settingsFile: string | null };

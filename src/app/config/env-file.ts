@@ -41,9 +41,8 @@ export function withEnvFile(environment: Environment, path: string, read: ReadFi
 }
 
 /**
- * The first line that is not `NAME=value`, and what is wrong with it. Node's parser reports no error: it takes such a
- * line for the start of the next name, so the setting below it is lost. The line's text is not repeated, as it may be a
- * secret.
+ * The first line that is not `NAME=value`, and its fault. Node's parser reports no error: it takes such a line for the
+ * start of the next name, so the setting below it is lost. The line's text is not repeated, as it may be a secret.
  */
 function findBadLine(text: string): string | null {
   let open: { quote: string; line: number } | null = null;

@@ -12,7 +12,7 @@ export interface SettingInForce {
   fallback: string | null;
   /** Completes the sentence "it should be …". */
   should: string;
-  /** Sentences for people: what it is for, and what not setting it means. */
+  /** Sentences for people: the setting's purpose, and the effect of leaving it unset. */
   about: string;
 }
 

@@ -319,7 +319,7 @@ const observation = {
     "Who sends it as a bearer token may read /metrics (docs/metrics.md). Without it, who asks from the same machine.",
   ),
   LOG_LEVEL: setting(oneOf(logLevels), "info", "What is logged: this and what is more severe."),
-  // By OpenTelemetry's own names. The SDK reads what is not here from the environment by itself (docs/tracing.md).
+  // By OpenTelemetry's own names. The SDK reads all others from the environment itself (docs/tracing.md).
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     urlWithScheme(["http", "https"], "http://127.0.0.1:4318"),
     "http://127.0.0.1:4318",

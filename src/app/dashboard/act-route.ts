@@ -66,7 +66,7 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
   if (typed.trim() === "" && field.absent !== undefined) return field.absent.value;
   const value = field.read(typed);
   if (value !== undefined) return value;
-  // What the address names in no proper way is not there.
+  // An improper name in the address counts as unknown.
   if (params[name] !== undefined) throw new PageError(404, "There is no page at this address.");
   throw new PageError(
     400,

@@ -22,8 +22,8 @@ export interface Summary {
   /** Visitors without it do not see the card. */
   access: Permission;
   /**
-   * Reads little: home asks all groups at once. One that throws is shown as unknown, the others as they are. The same
-   * for every permitted visitor: home keeps a slow one.
+   * Reads little: home reads all groups in parallel. One that throws is shown as unknown, the others as they are. The
+   * same for every permitted visitor: home keeps a slow one.
    */
   read(deps: PageDeps): Promise<SummaryCard>;
 }

@@ -187,7 +187,7 @@ function formPageOf(ctx: Context, router: Router, origin: string | null): string
   if (!URL.canParse(given)) return null;
   const page = new URL(given);
   const isOwn = page.host === ctx.host || page.origin === origin;
-  // What a form's answer was cannot be read again.
+  // The answer to a form cannot be read again.
   return isOwn && router.match(page.pathname, "GET").route ? `${page.pathname}${page.search}` : null;
 }
 

@@ -21,8 +21,8 @@ export interface RecordedAct {
 }
 
 /**
- * Values by name. What people write may name a customer, and no erasure reaches a record: such texts stand with what
- * they are about, where `customers erase` searches them.
+ * Values by name. People's texts may name a customer, and no erasure reaches a record: such texts are stored with their
+ * subject, where `customers erase` searches them.
  */
 type RecordedValues = Readonly<Record<string, unknown>> & {
   readonly [name in "reason" | "note" | "text"]?: never;

@@ -32,7 +32,7 @@ export async function assertStrong(password: string, email: string): Promise<voi
   }
 }
 
-/** The text to keep, with what is needed to check it: another cost does not make it useless. */
+/** The text to store, with the parameters that check it: another cost does not make it useless. */
 export async function hashPassword(password: string, log2N: number = cost.log2N): Promise<string> {
   const salt = randomBytes(saltBytes);
   const hash = await derive(password, { ...cost, log2N, salt });

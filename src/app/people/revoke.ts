@@ -16,7 +16,7 @@ interface Revocation {
  */
 export const revocations = {
   "account.disabled": { sessions: "all", links: "all" },
-  // What was left from before is not let in again.
+  // Sessions and links from before are not let in again.
   "account.enabled": { sessions: "all", links: "all" },
   "account.password-changed": { sessions: "all", links: "all" },
   "account.totp-added": { sessions: "all", links: "all" },

@@ -19,8 +19,8 @@ export interface CallGate {
 type Waiting = { admit: () => void };
 
 /**
- * Limits how many requests run at once to `places`, and how fast they start to the pace. A free place goes to the fetch
- * that has waited longest, and to a walk only when no fetch waits.
+ * Limits the number of concurrent requests to `places`, and their rate to the pace. A free place goes to the fetch that
+ * has waited longest, and to a walk only when no fetch waits.
  */
 export function createCallGate(
   { clock, pace, sleep, closing }: { clock: Clock; pace: Pace; sleep: Sleep; closing: AbortSignal },

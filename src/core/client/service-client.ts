@@ -36,7 +36,7 @@ export type WriteOptions = ReadOptions & {
 
 export interface ServiceClient {
   /**
-   * Reads one object or one page. Returns 2xx, and 404 where the service says `resource_not_found` (check `status`);
+   * Reads one object or one page. Returns 2xx, and 404 where the service answers `resource_not_found` (check `status`);
    * anything else throws a `ServiceError`.
    */
   get<E extends ReadEndpoint>(
@@ -181,10 +181,10 @@ export type ServicePage<Item = ListedObject> = {
 const maxEmptyPages = 100;
 
 /**
- * The pages of a list, one request at a time, until one has `has_more: false`. Nothing else ends a walk, neither a
- * short page nor an absent cursor. The next page starts after `cursors.next`, or after the last id where there is none.
- * A page with `has_more: true` and neither is an error, since stopping there would pass for the end; so is a long
- * series of empty pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
+ * The pages of a list, one request at a time, until one has `has_more: false`. Neither a short page nor an absent
+ * cursor ends a walk. The next page starts after `cursors.next`, or after the last id where there is none. A page with
+ * `has_more: true` and neither is an error, since stopping there would pass for the end; so is a long series of empty
+ * pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
  * `ServiceRefusedError`.
  */
 async function* walkPages(

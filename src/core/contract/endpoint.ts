@@ -14,7 +14,7 @@ export type EndpointMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 /**
  * One endpoint of the service, declared once for both sides: the sandbox mounts it, and the client takes its types from
- * it. Parameters and bodies are what a request may hold; `answer` is the body of the 2xx answer.
+ * it. Parameters and bodies are those that a request may hold; `answer` is the body of the 2xx answer.
  */
 export interface Endpoint<
   Path extends z.ZodType = z.ZodType,
@@ -41,7 +41,7 @@ export interface Endpoint<
   errors: readonly string[];
 }
 
-/** An endpoint as it is declared, with defaults. One that writes says how it treats an idempotency key. */
+/** An endpoint as it is declared, with defaults. One that writes declares how it treats an idempotency key. */
 type Declared<E extends Endpoint> = Omit<E, keyof typeof defaults> &
   Partial<Pick<E, keyof typeof defaults>> &
   (E["method"] extends "GET" ? unknown : Pick<E, "idempotency">);
@@ -101,7 +101,7 @@ export const idParam = z.object({ id: z.string() });
 export const noParams = z.object({});
 export const noQuery = z.object({});
 
-/** An endpoint without a body ignores whatever body is sent. */
+/** An endpoint without a body ignores the body that is sent. */
 export const noBody = z.unknown().transform(() => undefined);
 
 /** Defaults of an endpoint: it reads, without parameters and body, and answers 200. */

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /*
- * Value types of requests. They are stricter than those of answers: the service refuses what it does not accept, while
- * a reader of its answers keeps what it does not know.
+ * Value types of requests. They are stricter than those of answers: the service refuses invalid values, while a reader
+ * of its answers keeps unknown ones.
  */
 
 /** Issues raised by a refinement carry the service's error code here. */

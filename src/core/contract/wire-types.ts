@@ -18,7 +18,7 @@ export const signedMinorUnits = z.int();
 /** A count, such as attempts or cycles. */
 export const count = z.int().nonnegative();
 
-/** ISO 4217, three lower-case letters by the interface; kept verbatim in what is stored of an object, also when it is not. */
+/** ISO 4217, three lower-case letters by the interface; kept verbatim in a stored object, even when it is not. */
 export const currencyCode = z.string().min(1).max(32);
 
 /**

@@ -42,7 +42,7 @@ export interface Appender {
 
 /**
  * Group commit: one INSERT is in flight, and all events that arrive during it share the next one. There is no timer: an
- * idle receiver commits at once, and a busy one batches by itself. Measurements showed two flushes in flight to be
+ * idle receiver commits immediately, and a busy one batches by itself. Measurements showed two flushes in flight to be
  * slower than one. But a flush is sent before the answers of the previous one are written, so that the database and
  * this process work in parallel. When a flush hangs, all events that wait behind it are refused with it, since they
  * would wait for the same database.

@@ -10,7 +10,7 @@ export interface Arrivals {
 const atOnce = 1_000;
 
 /**
- * The number up to which the inbox is complete: what was committed up to now, or never will be. Numbers commit in
+ * The number up to which the inbox is complete: all earlier numbers are committed, or never will be. Numbers commit in
  * another order than they are given. One statement, on the primary, at READ COMMITTED.
  */
 export async function readableUntil(db: Knex): Promise<number> {

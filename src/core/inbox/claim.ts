@@ -64,7 +64,7 @@ export async function claimEvents(
   return readLocked(trx, locked, bytes);
 }
 
-/** What a transaction that does not lead may take: the rest is left to the leader. */
+/** Limits of a transaction that does not lead: the rest is left to the leader. */
 interface FollowerLimits {
   atLeast: number;
   /** … or any number, if the oldest has waited for longer than this. */

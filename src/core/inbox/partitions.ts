@@ -143,7 +143,7 @@ const hasWeek = async (trx: Knex.Transaction, week: Week): Promise<boolean> =>
 
 const removedAtOnce = 50_000;
 
-/** Drops a span that is old. Where something in it is not settled, only what is settled goes. */
+/** Drops a span that is old. Where it holds unsettled events, drops only the settled ones. */
 async function dropSpan(trx: Knex.Transaction, span: Span, oldest: Date, changes: PartitionChanges): Promise<void> {
   if (!(await isThereAndOld(trx, inboxTables, span, oldest))) return;
   await trx.raw("select inbox.hold_partition(?)", [span.name]);
@@ -209,7 +209,7 @@ async function removeSettled(
   return rowCount;
 }
 
-/** Keeps what is asked of events that are dropped: when the first arrived, and until when they are gone. */
+/** Keeps the facts about dropped events that are still needed: when the first arrived, and until when they are gone. */
 async function noteDropped(trx: Knex.Transaction, until: Date): Promise<void> {
   await trx.raw(
     `insert into inbox.dropped (first_event_at, until)
@@ -265,6 +265,6 @@ export async function readPartitionHealth(db: Knex, now: Date): Promise<Partitio
   };
 }
 
-/** Numbers of events go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
+/** Moves the numbers of events above those of a lost database (`skipLostNumbers`). Needs a transaction. */
 export const skipLostEvents = (trx: Knex.Transaction, span: { since: Date; now: Date }): Promise<void> =>
   skipLostNumbers(trx, inboxTables, span);

@@ -206,7 +206,7 @@ const contactExpression = (contact: string): string =>
 
 /**
  * Rewrites the stored bytes of these events and returns how many changed. An event stays as it is when `rewrite`
- * returns the identical Buffer. Stored bytes change for two reasons only, besides pruning: a person is erased, or a
+ * returns the identical Buffer. Stored bytes change for two reasons only, apart from pruning: a person is erased, or a
  * card number is masked. `raw_sha256` remains the hash of the bytes as received. Locks the rows: needs a transaction.
  */
 export async function rewriteBatch(

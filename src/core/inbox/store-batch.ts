@@ -68,7 +68,7 @@ export async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]):
       resolve({ eventId: event.eventId, duplicate: known.has(key) });
     }
     for (const { key, event, resolve } of copies) {
-      // The first copy has another id by now if it was stored as bytes only. Its copies are answered with that id.
+      // The first copy has another id if it was first stored as bytes only. Its copies are answered with that id.
       resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
     }
   };
@@ -127,8 +127,8 @@ export interface NewRows {
 }
 
 /**
- * The key of a body in `inbox.seen`: half of its SHA-256. The bytes alone decide what a repeat is; the event's own time
- * follows from them.
+ * The key of a body in `inbox.seen`: half of its SHA-256. The bytes alone define a repeat; the event's own time follows
+ * from them.
  */
 export const keyOf = (sha256: string): string => sha256.slice(0, 32);
 

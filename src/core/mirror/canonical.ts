@@ -36,7 +36,7 @@ interface Notes {
 /** A group's content in its canonical form. */
 export interface Content extends Readonly<Notes> {
   json: string;
-  /** Whether text that `jsonb` refuses was replaced by U+FFFD, so part of what was received is missing. */
+  /** Whether text that `jsonb` refuses was replaced by U+FFFD, so part of the received text is missing. */
   isReplaced: boolean;
 }
 

@@ -110,14 +110,14 @@ export async function findByLastFour(db: Knex, digits: string, { after, limit }:
   return rows.map((row) => ({ ...listedOf(row), cardBrand: row.card_brand }));
 }
 
-/** The first condition finds the place in the index; the second orders what was created in one moment. */
+/** The first condition finds the place in the index; the second orders objects with one creation time. */
 function isAfter(table: string, after: string | null): string {
   if (after === null) return "";
   const place = `(select p.created_at from mirror.${table} p where p.id = :after)`;
   return `and t.created_at <= ${place} and (t.created_at < ${place} or t.id < :after)`;
 }
 
-/** A list of objects that belong to another: what they are, and the column that names the other. */
+/** A list of objects that belong to another: their resource, and the column that names the owner. */
 export interface Relation {
   /** Used in URLs. */
   name: string;

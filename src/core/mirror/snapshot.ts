@@ -119,7 +119,7 @@ export function groupState(
 
 const noFields: readonly string[] = [];
 
-/** Hashes on demand: most of what a nightly run reads equals the stored text and needs no hash. */
+/** Hashes on demand: most objects of a nightly run equal the stored text and needs no hash. */
 class LazyState implements GroupState {
   readonly group: string;
   readonly id: string;

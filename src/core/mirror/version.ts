@@ -92,8 +92,8 @@ export function confirmableFrom(updatedAt: string): string {
 }
 
 /**
- * The place of a status in the life of its object. Orders snapshots whose times are all the same. Unknown statuses rank
- * in the middle. A later read corrects a wrong guess.
+ * The place of a status in the life of its object. Orders snapshots with equal times. Unknown statuses rank in the
+ * middle. A later read corrects a wrong guess.
  */
 const ranks: Readonly<Record<string, number>> = {
   pending: 0,

@@ -136,7 +136,7 @@ function postgresBackend(url: string): Backend {
         ...workerOptions,
         connection: connection(queuePoolSizes.worker),
       }) as unknown as Worker,
-    // The pool refuses in time what it has no connection for.
+    // The pool refuses in time when it has no connection.
     connected: async () => {},
   };
 }

@@ -137,7 +137,7 @@ function readSentinel(
   };
 }
 
-/** The addresses, or what is wrong with them. */
+/** The addresses, or their fault. */
 function readAddresses(hosts: readonly string[], defaultPort: number): RedisAddress[] | string {
   const found: RedisAddress[] = [];
   let withPort = 0;
@@ -153,7 +153,7 @@ function readAddresses(hosts: readonly string[], defaultPort: number): RedisAddr
   return withPort > 0 && withPort < hosts.length ? "has a port behind some hosts and none behind others" : found;
 }
 
-/** The credentials, or what is wrong with them. */
+/** The credentials, or their fault. */
 function readCredentials(userInfo: string): RedisCredentials | string {
   const colon = userInfo.indexOf(":");
   const [username, password] = colon < 0 ? [userInfo, ""] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];

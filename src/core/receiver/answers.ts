@@ -158,8 +158,8 @@ export function refuseOverBudget(deps: RefusalDeps, res: ServerResponse): void {
 }
 
 /**
- * Reads and discards the rest of the body. Closing at once would reset the connection while the sender still writes,
- * and the answer would be lost. The server's time limit for a request ends this.
+ * Reads and discards the rest of the body. Closing immediately would reset the connection while the sender still
+ * writes, and the answer would be lost. The server's time limit for a request ends this.
  */
 function discardRest({ req }: ServerResponse): void {
   req.resume();

@@ -22,7 +22,7 @@ interface HttpServerOptions {
 }
 
 /**
- * Creates a server that closes idle connections in time. It answers and counts by itself whatever is not a request for
+ * Creates a server that closes idle connections in time. It answers and counts everything that is not a request for
  * `handle`. It does not listen yet.
  */
 export function createHttpServer(
@@ -83,7 +83,7 @@ export function createHttpServer(
 const isTarget = (target: string): boolean => target.startsWith("/") || URL.canParse(target, "http://x");
 
 export interface AdmissionOptions {
-  /** The most connections that may be open at once. */
+  /** The most open connections. */
   max: number;
   /** Connections from one address that have not sent a request yet. */
   maxSilentPerAddress: number;
@@ -247,7 +247,7 @@ function refuseConnection(counters: ReceiverCounters, error: NodeJS.ErrnoExcepti
     socket.destroy(error);
     return;
   }
-  // Its request has its answer, and what is left of the body took too long.
+  // Its request has its answer, and the rest of the body took too long.
   if (isUnproductive(socket)) {
     socket.destroy(error);
     return;
@@ -303,7 +303,7 @@ const malformed: ConnectionFault = { reason: "malformed_request", refusal: apiEr
 
 const slow: ConnectionFault = { reason: "slow", refusal: apiErrors.slow };
 
-/** The rest of what is no request is not worth more. */
+/** Input that is no HTTP request gets less time. */
 const malformedLinger = { ms: 1_000, bytes: 1024 * 1024 };
 
 const connectionFaults: Readonly<Record<string, ConnectionFault>> = {

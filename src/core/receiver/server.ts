@@ -207,7 +207,7 @@ export function createApp({ webhook, readiness, counters, log }: AppDeps): Koa {
 
 /**
  * Makes one middleware of the steps, once. koa-compose, which the router would call for every request, wraps each step
- * in a promise (3 of 40 µs). These steps need none: the first one awaits the others, and so catches what they throw.
+ * in a promise (3 of 40 µs). These steps need none: the first one awaits the others, and so catches their errors.
  */
 function chain(steps: readonly WebhookStep[]): WebhookStep {
   return steps.reduceRight<WebhookStep>(

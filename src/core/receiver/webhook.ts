@@ -151,7 +151,10 @@ const inviteBody: WebhookStep = ({ req, res }, next) => {
   return next();
 };
 
-/** Overhead of a chunk besides its bytes. Without it, a body in one-byte chunks would use a hundred times its share. */
+/**
+ * Overhead of a chunk in addition to its bytes. Without it, a body in one-byte chunks would use a hundred times its
+ * share.
+ */
 const pieceOverheadBytes = 256;
 
 /** Shared by all requests: a stack trace for each would cost as much as reading the body. */
@@ -213,7 +216,7 @@ function noteIncomplete({ counters }: RefusalDeps, res: ServerResponse): void {
   if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
 }
 
-/** Memory of a request besides its body while it waits for the secrets to be read again. */
+/** Memory of a request in addition to its body while it waits for the secrets to be read again. */
 const requestOverheadBytes = 4_096;
 
 function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookStep {

@@ -67,9 +67,8 @@ const besideAnother = { atLeast: 250, lateAfterMs: 2_000 };
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
  * transaction. A batch that fails is halved until the event at fault is alone. That event waits for its next attempt;
- * the others are not affected. After a lock time-out, what is locked is put off (`applyUnlocked`), and no attempt is
- * counted. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
- * that does not answer.
+ * the others are not affected. After a lock time-out, locked events are deferred (`applyUnlocked`), and no attempt is
+ * counted. Idempotent. Throws errors that no event caused (`isEventFault`), such as a database that does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
   if (seqs.length === 0) return;
@@ -94,7 +93,7 @@ export interface Look {
   last: number;
   /** More are waiting than one batch takes. */
   isFull: boolean;
-  /** No other transaction is applying events, so the caller must take what was left. */
+  /** No other transaction is applying events, so the caller must take the events that were left. */
   leads: boolean;
 }
 
@@ -307,8 +306,8 @@ export async function applyInTransaction(
 export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
 
 /**
- * Parses the bodies of events, redacts the personal data of erased people and masks card numbers. Stores what it
- * changed, so that the parsed and the stored bodies are the same. Needs the transaction that completes or postpones the
+ * Parses the bodies of events, redacts the personal data of erased people and masks card numbers. Stores the changed
+ * bodies, so that the parsed and the stored bodies are the same. Needs the transaction that completes or postpones the
  * events.
  */
 async function readRedacted(

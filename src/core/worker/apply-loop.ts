@@ -23,8 +23,8 @@ const nothing: Look = { events: 0, last: 0, isFull: false, leads: true };
 
 /**
  * Applies events until none is left, then keeps polling for `awakeMs` before it sleeps until the next `wake`. A worker
- * that is awake takes whatever the inbox has, from any receiver and without a wake-up. So its batches are what arrived
- * during the last one: they grow with the load, and do not shrink with the number of receivers.
+ * that is awake takes whatever the inbox has, from any receiver and without a wake-up. So its batches are the events
+ * that arrived during the last one: they grow with the load, and do not shrink with the number of receivers.
  *
  * `atOnce` batches are applied in parallel while more events wait than one takes. Where another worker applies events
  * already and few wait, this one goes to sleep.

@@ -19,7 +19,7 @@ export interface BatchTrace {
     events: readonly ClaimedEvent[],
     apply: () => Promise<readonly CompletedEvent[]>,
   ): Promise<readonly CompletedEvent[]>;
-  /** Ends the spans when the transaction has. Throws what it throws. */
+  /** Ends the spans with the transaction. Throws the transaction's error. */
   until<T>(committed: Promise<T>): Promise<T>;
 }
 

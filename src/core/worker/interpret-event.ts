@@ -17,7 +17,7 @@ export type Interpretation =
 
 /**
  * Interprets an event's body (`parseEventBody`). Unknown content is never an error. A type that changes nothing here is
- * ignored. A chargeback is recognised by the state of the object, whatever the event is called.
+ * ignored. A chargeback is recognised by the state of the object, under any event name.
  */
 export function interpretEvent(
   places: Readonly<EnvelopePaths>,
@@ -95,7 +95,7 @@ function changedByDecline({ status, attempt_count, subscription_cycle, ...order 
   return isDeclined && isRenewal ? named("subscription", order["subscription_id"]) : [];
 }
 
-/** Keeps a dispute's own object (an id and a reason, say) from being taken for an object of the family. */
+/** Keeps a dispute's own object (such as an id and a reason) from being taken for an object of the family. */
 function meaningOfDispute(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object) ?? (isChargebackStatus(object["status"]) ? family : undefined);
   if (shape !== undefined) return { resource: shape, alsoRead: [] };

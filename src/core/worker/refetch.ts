@@ -137,7 +137,7 @@ export const canonicalDate = (date: Date): string | null => canonicalTimestamp(d
 
 /**
  * The service may lag behind its own events. The refetch is given up after this many useless answers; failed calls and
- * early answers do not count. What the mirror then lacks stays missing until an event or a nightly run shows it.
+ * early answers do not count. The state stays missing from the mirror until an event or a nightly run shows it.
  */
 const maxUselessAnswers = 6;
 

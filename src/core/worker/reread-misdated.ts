@@ -8,8 +8,8 @@ import type { ScheduledTask } from "./scheduled-tasks.ts";
 const mostReads = 500;
 
 /**
- * Orders, every hour, a read of what was dated in the future: when the clock is right again, at the service or here, it
- * ends for all of them without a hand.
+ * Orders, every hour, a read of objects dated in the future: once the clock is right again, at the service or here, the
+ * read ends the fault for all of them without manual work.
  */
 export const rereadMisdated = (db: Knex): ScheduledTask => ({
   schedule: { everyMs: 3_600_000 },

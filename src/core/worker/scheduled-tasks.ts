@@ -11,8 +11,8 @@ export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
 
 /**
  * A task that runs on a schedule, on one worker at a time. A worker that was stopped for longer than a turn may wake up
- * beside the next one, so overlapping runs must do no harm. `stopping` is aborted when the worker stops, which then waits
- * some seconds for the task, and when the turn was lost.
+ * during the next one, so overlapping runs must do no harm. `stopping` is aborted when the worker stops, which then
+ * waits some seconds for the task, and when the turn was lost.
  */
 export interface ScheduledTask {
   schedule: Schedule;

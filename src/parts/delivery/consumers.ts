@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { positionAt, readableUntil } from "../../core/mirror/changes/read-changes.ts";
 
-/** A reader of the feed that the feed knows by name, and for which it keeps what is unread. */
+/** A named reader of the feed, for which the feed keeps unread changes. */
 export interface Consumer {
   name: string;
   /** All changes up to this number were handled. */

@@ -48,7 +48,7 @@ interface Healing extends HealDeps {
   propose(object: ObjectKey): Promise<HealProposal>;
 }
 
-/** The mirror's row becomes what the service shows, and the object's drift findings close. */
+/** The mirror's row gets the service's present state, and the object's drift findings close. */
 export const healing: Act<Healing, { resource: Resource; id: string; reason: string }, null> = {
   name: "object.healed",
   permission: "object:heal",
@@ -79,7 +79,10 @@ interface HealingMisdated extends HealDeps, ProposalDeps {
   onProgress(done: number): void;
 }
 
-/** All objects that are dated in the future become what the service shows. It is decided on a time: until then they waited. */
+/**
+ * All objects that are dated in the future get the service's present state. The version is a time: objects that waited
+ * until then.
+ */
 export const healingMisdated: Act<HealingMisdated, { reason: string }, MisdatedHeals> = {
   name: "misdated.healed",
   permission: "object:heal",

@@ -58,7 +58,7 @@ export interface EstimatedSlice {
   calls: number;
 }
 
-/** Estimates rows and calls of a plan from what the mirror holds now. One statement a slice. */
+/** Estimates rows and calls of a plan from the mirror's present content. One statement a slice. */
 export async function estimatePlan(db: Knex, slices: readonly Slice[], pageSize: number): Promise<EstimatedSlice[]> {
   const estimated: EstimatedSlice[] = [];
   for (const slice of slices) {
@@ -125,9 +125,9 @@ function withStale(
 }
 
 /**
- * The slices of a nightly run, in the order in which they are walked: what is stale, what is new, what is open by its
- * status, a part of all history, and that part of the orders once more in the other direction. What they do not show is
- * read by id afterwards (`recheckUnread`).
+ * The slices of a nightly run, in the order in which they are walked: stale parts, new objects, open objects by status,
+ * a part of all history, and that part of the orders once more in the other direction. Objects that they do not show
+ * are read by id afterwards (`recheckUnread`).
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
@@ -148,7 +148,7 @@ function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   ];
 }
 
-/** The window begins `overlapMs` before the end of what is covered. */
+/** The window begins `overlapMs` before the end of the covered span. */
 const windowStart = (
   { coveredUntil }: Pick<NightlyFacts, "coveredUntil">,
   { overlapMs }: Pick<Horizons, "overlapMs">,

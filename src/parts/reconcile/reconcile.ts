@@ -281,7 +281,7 @@ async function executeRun(
 }
 
 /**
- * Checks the invariants and this deployment's endpoint, after the walk. What they find is not drift. When the endpoint
+ * Checks the invariants and this deployment's endpoint, after the walk. Their findings are not drift. When the endpoint
  * cannot be checked, that is only logged: the run may still be complete.
  */
 async function runChecks(

@@ -10,7 +10,7 @@ import { type DataPlace, changeOwner, runAs } from "./place.ts";
 /** The database role that initdb creates and every connection logs in as. */
 export const superuser = "tallyhook";
 
-/** Child processes do not inherit our environment: its PG… variables would change what they do. */
+/** Child processes do not inherit our environment: its PG… variables would change their behaviour. */
 export const serverEnvironment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 /**
@@ -166,7 +166,7 @@ function hasGlibc(): boolean {
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** Copies files with the modes that they need, without what is needed only to build against them. */
+/** Copies files with the modes that they need, without those that are only needed to build against them. */
 async function copyTree(from: string, to: string): Promise<void> {
   await makeNewDirectory(to, 0o755);
   for (const entry of await readdir(from, { withFileTypes: true })) {
@@ -181,7 +181,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-/** npm packages hold no symbolic links: a file beside the libraries lists the links that they need. */
+/** npm packages hold no symbolic links: a file next to the libraries lists the links that they need. */
 async function linkLibraries(list: string, root: string): Promise<void> {
   if (!(await exists(list))) return;
   const links = JSON.parse(await readFile(list, "utf8")) as { source: string; target: string }[];

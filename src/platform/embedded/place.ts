@@ -130,7 +130,7 @@ export type ServerUser = { uid: number; gid: number; name: string } | null;
 /** PostgreSQL refuses to run as root. These users exist on most systems, so none has to be created. */
 const candidates = ["postgres", "nobody", "daemon"];
 
-/** The owner of existing data stays the same, also when root starts what a user created. */
+/** The owner of existing data stays the same, also when root starts a user's server. */
 async function ownerOf(cluster: string): Promise<ServerUser> {
   const { uid, gid } = await stat(cluster);
   if (uid === process.getuid?.()) return null;

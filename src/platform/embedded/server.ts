@@ -201,8 +201,8 @@ export const connectionUrl = (port: number, password: string, database: string):
 
 /**
  * The server that runs on this data, once it accepts connections; null when none runs. The process is recognised by its
- * command line, since the id in postmaster.pid may belong to another process by now. Throws `UnreachableError` when the
- * server rejects the stored password or is not ready in time.
+ * command line, since the id in postmaster.pid may belong to another process. Throws `UnreachableError` when the server
+ * rejects the stored password or is not ready in time.
  */
 export async function findRunning(
   place: DataPlace,

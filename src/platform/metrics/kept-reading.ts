@@ -18,7 +18,7 @@ export interface KeptReading<T> {
   isReadable(): boolean;
 }
 
-/** Keeps what is expensive to read, so that scrapes cost the same however many there are. Never throws. */
+/** Caches an expensive reading, so that any number of scrapes costs the same. Never throws. */
 export function createKeptReading<T>(
   { log, clock, name }: { log: Log; clock: Clock; name: string },
   { freshMs, waitMs, retryMs }: ReadingLimits,

@@ -117,7 +117,7 @@ export const connectionString = (parameters: Readonly<Record<string, string>>): 
 export interface ProgramEnd {
   code: number | null;
   out: string;
-  /** The end of what it wrote to standard error. */
+  /** The end of its standard error. */
   err: string;
 }
 

@@ -48,7 +48,7 @@ const betweenAttempts: RetryPolicy = {
 const lineEveryMs = 5_000;
 
 export interface Waiting {
-  /** Provides a second session that reads who blocks the waiting one. */
+  /** Provides a second session that finds the blockers of the waiting one. */
   db: Knex;
   /** Process id of the waiting session. */
   pid: number;

@@ -24,7 +24,7 @@ export interface NumberedTables {
 
 /** A span of numbers: one partition of each of the tables. */
 export interface Span {
-  /** The number in the partitions' names: their first one, 0 for what was there before partitions. */
+  /** The number in the partitions' names: their first one, 0 for rows from before partitions. */
   name: number;
   /** Inclusive; below all numbers for the first partition. */
   from: number;
@@ -50,7 +50,7 @@ export interface SpanFacts {
 
 export interface SpanPlan {
   create: Span[];
-  /** The numbers go on here, though the present partition is not full. */
+  /** The numbers continue here, though the present partition is not full. */
   jumpTo: number | null;
 }
 
@@ -101,7 +101,7 @@ const stepLimits: TransactionLimits = {
 
 /**
  * Runs steps that change partitions, one process at a time. Each waits half a second for a lock, so that readers and
- * writers do not wait for long behind it; what it did not get is done the next time.
+ * writers do not wait for long behind it; a step without its lock is done the next time.
  */
 export function partitionSteps(
   { db, log }: { db: Knex; log: Log },

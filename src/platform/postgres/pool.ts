@@ -99,7 +99,7 @@ function closeUnanswered(
 
 /**
  * A server that refuses a write because it only reads is a standby, or was the primary. Its connections work and would
- * be kept, while the address may lead to the primary by now.
+ * be kept, while the address may lead to the new primary.
  */
 function onReadOnly(client: WatchedClient, giveUp: (reason: Error) => void): void {
   client.connection.on("errorMessage", ({ code }: { code?: string }) => {
@@ -118,7 +118,7 @@ function destroyAll(clients: readonly WatchedClient[], reason: Error): void {
 
 export interface PoolOptions extends Pick<OwnSettings, "searchPath" | "statementTimeoutMs"> {
   url: string;
-  /** As in `DatabaseOptions`. */
+  /** See `DatabaseOptions`. */
   pooling?: Pooling | undefined;
   max: number;
   applicationName: string;
@@ -129,7 +129,7 @@ export interface PoolOptions extends Pick<OwnSettings, "searchPath" | "statement
   /** The client stops waiting after this time, even when the server does not answer at all. */
   queryTimeoutMs?: number;
   idleTimeoutMs?: number;
-  /** As in `DatabaseOptions`, but closes every connection of the pool. */
+  /** See `DatabaseOptions`, but closes every connection of the pool. */
   receiveTimeoutMs?: number;
   log?: Log;
 }

@@ -18,7 +18,7 @@ export interface ReachableOptions {
   variable?: string;
   /** Limit for everything together: name look-up, connecting, logging in, the queries. */
   timeoutMs?: number;
-  /** As in `DatabaseOptions`. */
+  /** See `DatabaseOptions`. */
   pooling?: Pooling | undefined;
 }
 

@@ -79,9 +79,8 @@ export function startSdk(
 }
 
 /**
- * Ends what is under way, and what the SDK would begin: with an error after which it does not try again, since its timers
- * would keep the process. One that waits for a collector that answered 503 is found out at its next attempt, within
- * five seconds.
+ * Ends exports in progress and later ones with an error after which the SDK does not retry, since its timers would keep
+ * the process alive. An export that waits after a collector's 503 ends at its next attempt, within five seconds.
  */
 function endConnections(agent: HttpAgent): void {
   const ended = Object.assign(new Error("the process ends"), { code: "ERR_PROCESS_ENDS" });

@@ -39,7 +39,7 @@ export type Facts = Readonly<Record<string, string | number | boolean | readonly
 export interface NewSpan {
   kind?: "server" | "consumer" | "producer" | "internal";
   facts: Facts;
-  /** Spans that it follows from, or that follow from it. Nulls are left out, and what is beyond `maxLinks`. */
+  /** Spans that it follows from, or that follow from it. Nulls, and links beyond `maxLinks`, are left out. */
   links?: readonly (SpanContext | null)[];
   /** Default: now. */
   startedAt?: Date;
@@ -143,7 +143,7 @@ export const appliedContext = (seq: number): SpanContext => derivedContext("appl
 
 /**
  * Reads a header or a stored text in the form of W3C Trace Context. Null for anything that is not exactly one. In a
- * later version, only the parts of the first one are read, as the standard says.
+ * later version, only the parts of the first one are read, as the standard requires.
  */
 export function parseTraceparent(text: unknown): SpanContext | null {
   if (typeof text !== "string" || text.length > maxText) return null;

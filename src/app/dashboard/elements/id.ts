@@ -9,8 +9,7 @@ export function shortId(id: string): Html {
 }
 
 /**
- * A whole id, copied by a press on its button; without script the button is not shown. `page`: the path of what it
- * leads to.
+ * A whole id, copied by a press on its button; without script the button is not shown. `page`: the path of its link.
  */
 export const copyableId = (id: string, page?: string): Html =>
   html`${page === undefined ? html`<span class="id">${id}</span>` : html`<a class="id" href="${page}">${id}</a>`}

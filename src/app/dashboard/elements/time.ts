@@ -7,7 +7,7 @@ export function time(at: Date, timeZone: string): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${timeText(at, timeZone)}</time>`;
 }
 
-/** As in `2026-11-22 03:41 UTC`. */
+/** Formats as in `2026-11-22 03:41 UTC`. */
 export function timeText(at: Date, timeZone: string): string {
   let format = formats.get(timeZone);
   if (format === undefined) {

@@ -171,7 +171,6 @@ export interface SignatureClaims {
   /** Every copy of the signature headers. */
   signatureHeaders: { name: string; value: string }[];
   digests: { bytes: Buffer; notation: Notation }[];
-  /** As written. */
   times: string[];
   messageIds: string[];
 }
@@ -180,7 +179,6 @@ const headersOf = (name: "header" | "timeHeader" | "idHeader"): string[] => [
   ...new Set(signatureSchemes.flatMap(({ layout }) => layout[name] ?? [])),
 ];
 
-/** As written. */
 const signatureHeaders = headersOf("header");
 
 function readClaims(rawHeaders: readonly string[]): SignatureClaims {

@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 
-// What the signature schemes have in common.
+// Shared by the signature schemes.
 
 /** A secret that may verify signatures from `notBefore` (included) until `notAfter` (excluded). */
 export interface SigningSecret {
@@ -81,7 +81,7 @@ type Match = { reason: "match"; secretId: string } | { reason: "no_match" | "no_
 
 /**
  * Finds the live secret that made one of the given signatures over the signed parts. Every live secret is tried against
- * every signature, also after a match, so that the time taken does not tell which one matched.
+ * every signature, also after a match, so that the time taken does not reveal which one matched.
  *
  * @param digests decoded signatures; those that are not 32 bytes long match nothing
  */

@@ -7,11 +7,11 @@ import type { Winner } from "./winners.ts";
  * - `older`: its own time is before the other's; for an entry of an order, the order's or the entry's own
  * - `unread`: of the same time, and the other was shown by a read, or by a later one
  * - `rank`: of the same time, and the other's status comes later in the object's life
- * - `hash`: equally far; the hash of the content decides until a read tells
+ * - `hash`: equally far; the hash of the content decides until a read does
  * - `future`: it was dated more than an hour after it came, so it was not believed
  * - `overruled`: a person healed the object
  * - `group`: another group of fields decides this field
- * - `unexplained`: the row does not follow the versions; a hand has edited it
+ * - `unexplained`: the row does not follow the versions; it was edited manually
  */
 export type LossReason = "older" | "unread" | "rank" | "hash" | "future" | "overruled" | "group" | "unexplained";
 

@@ -40,8 +40,8 @@ function stateOfVersion(states: readonly KnownState[], group: string, version: s
 }
 
 /**
- * The states that were the highest of what was recorded by a time (fixed form). As the reports' `as of`: a read that
- * only repeated a known state left no trace, so of two states of one time it may be the other one.
+ * The highest states among those recorded by a time (fixed form). As in the reports' `as of`: a read that only repeated
+ * a known state left no trace, so of two states of one time it may be the other one.
  */
 export function winnersAsOf({ states }: Pick<KnownObject, "states">, at: string): Winners {
   const winners = new Map<string, Winner>();

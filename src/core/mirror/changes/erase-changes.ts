@@ -5,7 +5,7 @@ import { recordErasure } from "./record-changes.ts";
 
 /**
  * The numbers of all changes of these objects that name a state. Reads the whole feed, so outside of the erasure's
- * transaction, after `markErased`: what is written from then on names redacted states.
+ * transaction, after `markErased`: later writes name redacted states.
  */
 export async function changesOf(db: Knex, ids: readonly string[]): Promise<number[]> {
   const seqs = await db("feed.changes")

@@ -95,7 +95,7 @@ async function readByAll(db: Knex): Promise<{ until: number; position: number }>
   return { until, position: position === null ? until : Math.min(until, Number(position)) };
 }
 
-/** Numbers of changes go on above those of a lost database (`skipLostNumbers`). Needs a transaction. */
+/** Moves the numbers of changes above those of a lost database (`skipLostNumbers`). Needs a transaction. */
 export const skipLostChanges = (trx: Knex.Transaction, span: { since: Date; now: Date }): Promise<void> =>
   skipLostNumbers(trx, feedTables, span);
 

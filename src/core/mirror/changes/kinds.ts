@@ -204,7 +204,7 @@ const rulesOf: Partial<Record<Resource, readonly KindRule[]>> = {
   ],
 };
 
-/** An event in an object's life that holds whatever states followed. */
+/** An event in an object's life that stays true after any later state. */
 export interface Fact {
   resource: Resource;
   id: string;

@@ -54,8 +54,8 @@ export interface FeedQuery extends FeedFilter {
 }
 
 /**
- * Reads the next changes in the order of their numbers. Never misses one that commits late: it stops before what is
- * still being written. Two or three statements, at READ COMMITTED, outside of a transaction, on the primary.
+ * Reads the next changes in the order of their numbers. Never misses one that commits late: it stops before uncommitted
+ * ones. Two or three statements, at READ COMMITTED, outside of a transaction, on the primary.
  */
 export async function readChanges(db: Knex, { after, limit, ...filter }: FeedQuery): Promise<FeedPage> {
   const until = await readableUntil(db);
@@ -109,8 +109,8 @@ export async function positionAt(db: Knex, time: Date): Promise<number> {
 }
 
 /**
- * The number up to which the feed is complete: what was committed up to now, or never will be. One statement. Throws
- * `ConfigurationError` on a standby, which cannot know it.
+ * The number up to which the feed is complete: all earlier numbers are committed, or never will be. One statement.
+ * Throws `ConfigurationError` on a standby, which cannot know it.
  */
 export async function readableUntil(db: Knex): Promise<number> {
   try {

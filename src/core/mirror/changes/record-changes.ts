@@ -270,7 +270,7 @@ const timeOf = ({ group, columns, updatedAt }: GroupState): string => {
 
 const byTime = (a: ShownFact, b: ShownFact): number => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
 
-/** Of several states that show a fact the first that the row has shown counts. */
+/** Among several states that show a fact, the first that the row has shown counts. */
 const isTellable = (found: ShownFact, known: ShownFact): boolean =>
   found.place >= 0 &&
   (known.place < 0 || found.place < known.place || (found.place === known.place && found.shownAt < known.shownAt));

@@ -2,7 +2,7 @@ import type { GroupState, Resource } from "../snapshot.ts";
 import type { WrittenRow } from "../write/write-rows.ts";
 import { type Watched, factsOf, kindsOf } from "./kinds.ts";
 
-/** A part of what a write did to a row. */
+/** A part of a write to a row. */
 export interface Step extends Omit<WrittenRow, "id" | "passed"> {
   /** Date of its last state; the last step ends later than all times. */
   until: string;
@@ -11,9 +11,9 @@ export interface Step extends Omit<WrittenRow, "id" | "passed"> {
 const always = "~";
 
 /**
- * What a write did to a row, step by step: a row that is written once may have passed through states that came with the
- * last one. A state is a step of its own where it has a kind or a fact; the others belong to the step after them. The
- * last step is the row's present state.
+ * The steps of a write to a row: a row that is written once may have passed through states that came with the last one.
+ * A state is a step of its own where it has a kind or a fact; the others belong to the step after them. The last step
+ * is the row's present state.
  */
 export function stepsOf(resource: Resource, row: WrittenRow): readonly Step[] {
   if (row.passed.length === 0) return [{ ...row, until: always }];

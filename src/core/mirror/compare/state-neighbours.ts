@@ -23,7 +23,7 @@ export interface HistoryState {
 export interface Neighbours {
   /** The state itself; null: it is not in the history. */
   itself: HistoryState | null;
-  /** The one before it: what it changed is the difference from this. */
+  /** The previous state: comparing the two gives the changes. */
   before: HistoryState | null;
   /** The newest of the later ones that were known when this one came: against this it was late. */
   knownLater: HistoryState | null;
@@ -32,8 +32,8 @@ export interface Neighbours {
 }
 
 /**
- * The neighbours of states in the history, in their order. `knownAt`: what was recorded until then was known when a
- * state came that the history has from elsewhere. One statement, by the history's key.
+ * The neighbours of states in the history, in their order. `knownAt`: the time up to which the history counts as known,
+ * for a state that came from elsewhere. One statement, by the history's key.
  */
 export async function readNeighbours(db: Knex, keys: readonly StateKey[], knownAt: Date): Promise<Neighbours[]> {
   if (keys.length === 0) return [];
@@ -82,7 +82,7 @@ export async function readNeighbours(db: Knex, keys: readonly StateKey[], knownA
 
 const stateColumns = "v.source_updated_at, v.content_hash, v.cause, v.recorded_at, v.data, v.resource, v.id";
 
-/** The states that an event was the first to show, of this object and of what it embeds. One statement. */
+/** The states that an event was the first to show, of its object and of embedded ones. One statement. */
 export async function statesOfCause(
   db: Knex,
   cause: string,

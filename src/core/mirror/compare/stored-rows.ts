@@ -15,8 +15,8 @@ export type EqualityTest = (states: ReadonlyMap<string, GroupState>, stored: Sto
 
 /**
  * Builds the equality test for a table's rows: every column and the whole content of every given group. The test passes
- * only if `compareStatement` would find no difference. That statement defines what a difference is, and compares every
- * row that fails here.
+ * only if `compareStatement` would find no difference. That statement defines a difference, and compares every row that
+ * fails here.
  */
 export function equalityTest(resource: MirrorResource, places: ReadonlyMap<string, number>): EqualityTest {
   const placeOf = (name: string): number => {
@@ -105,9 +105,9 @@ export type StoredRow = readonly (string | null)[];
 
 /** Conditions that the query evaluates for a row in addition to its columns: 't' or 'f'. */
 const asked = {
-  /** Computed columns equal what the stored groups yield, and the row's owner was not erased. */
+  /** Computed columns equal the value from the stored groups, and the row's owner was not erased. */
   holds: "holds",
-  /** Computed columns equal what the service shows of them, according to the stored content. */
+  /** Computed columns equal the service's values in the stored content. */
   shownHold: "shown_hold",
   /** The core group was seen. */
   hasCore: "has_core",

@@ -299,7 +299,7 @@ const toOrder = (row: Row): DeclinedOrder => ({
     nextRetryAt: timeOf(next),
     isRetryUnknown: isUnknown === true || (next !== null && timeOf(next) === null),
   })),
-  // What a voided order was paid was given back.
+  // The payments of a voided order were returned.
   payments: (row.payments ?? []).flatMap(({ at, again }) =>
     again === null && row.status === "voided"
       ? []

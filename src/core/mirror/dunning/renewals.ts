@@ -46,9 +46,9 @@ interface Row {
 }
 
 /**
- * The renewals that are declined and neither paid nor given up, by what the mirror has: `reports.dunning_state` calls
- * them in progress. The next retry comes first; those without one come last. At most `limit`, of the last
- * `dunningDays` days. One statement.
+ * The renewals that are declined and neither paid nor given up, by the mirror's state: `reports.dunning_state` calls
+ * them in progress. The next retry comes first; those without one come last. At most `limit`, of the last `dunningDays`
+ * days. One statement.
  */
 export async function unpaidRenewals(
   db: Knex,

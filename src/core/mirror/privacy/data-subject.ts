@@ -158,7 +158,7 @@ function contactsOfText(text: string): Contact[] {
   const mayHaveAddress = text.includes("@") || /%40|\\u0040|&#(?:x0*40|0*64);/i.test(text);
   const addresses = mayHaveAddress ? wordsOf(text).filter((word) => word.includes("@")) : [];
   const isNumber = text.length <= 40 && /^\+?[\d\s().-]+$/.test(text);
-  // Within longer text, only what is written like an international phone number counts.
+  // Within longer text, only numbers in the form of an international phone number count.
   const numbers = isNumber ? [text] : (text.match(/(?:\+|\b00)\d[\d ().-]{5,24}\d/g) ?? []);
   const phones = numbers.flatMap((number) => {
     const digits = number.replaceAll(/\D/g, "").replace(/^00/, "");

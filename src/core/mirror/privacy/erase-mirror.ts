@@ -55,9 +55,9 @@ export async function tracesOf(db: Knex, customerId: string): Promise<PersonTrac
 /**
  * Redacts the states of these objects, except those that show another customer, since an order may have moved. Two
  * states that differed only in personal data are both kept, the later recorded one as a twin, so that as-of reports
- * still know when each was recorded and what a read saw. History changes only here and in a heal (overwrite.ts); a
- * setting of the transaction lets the table's trigger permit it. Needs a transaction. Idempotent. Returns the number of
- * states and their new hashes.
+ * still know when each was recorded and which states a read saw. History changes only here and in a heal
+ * (overwrite.ts); a setting of the transaction lets the table's trigger permit it. Needs a transaction. Idempotent.
+ * Returns the number of states and their new hashes.
  */
 export async function eraseHistory(
   trx: Knex.Transaction,

@@ -100,8 +100,8 @@ async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<C
 }
 
 /**
- * Whether the mirror, its history, or an earlier erasure has the customer. Reads the whole history only if nothing else
- * has.
+ * Whether the mirror, its history, or an earlier erasure has the customer. Reads the whole history only after all other
+ * tables.
  */
 export async function isCustomerKnown(db: Knex, customerId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { known: boolean }[] }>(

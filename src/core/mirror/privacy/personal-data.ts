@@ -7,7 +7,7 @@ function keys(text: string): string[] {
 }
 
 /**
- * The keys whose values survive an erasure in every resource: the books need them, and alone they identify nobody. A
+ * The keys whose values survive an erasure in every resource: the books need them, and alone they identify no person. A
  * key that is neither here nor among a resource's own (`keptOnErasure`) is redacted, and so is every unforeseen field.
  * A card's last four digits are redacted: with brand and time they identify it. The processor's id of a transaction (in
  * its `keptOnErasure`) is kept: through it the merchant can still trace the payment.

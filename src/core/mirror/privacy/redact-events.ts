@@ -213,7 +213,9 @@ const define = (object: object, key: string, value: unknown): void =>
 
 const maxDepth = 100;
 
-/** A JSON value without what it embeds of these customers, and without what is nested too deeply to search. */
+/**
+ * A JSON value without the embedded data of these customers, and without values that are nested too deeply to search.
+ */
 function withoutEmbedded(value: unknown, erased: ReadonlySet<string>, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > maxDepth) return redacted;

@@ -19,8 +19,8 @@ export interface MirrorResource {
   /** Used in events, findings and the history, such as `order`. The core group has the same name. */
   name: Resource;
   /**
-   * In schema `mirror`. Besides its groups' columns (among them a `created_at`), it has `id`, `source_updated_at`,
-   * `content_hash`, `deleted_at` and `last_cause`.
+   * In schema `mirror`. In addition to its groups' columns (among them a `created_at`), it has `id`,
+   * `source_updated_at`, `content_hash`, `deleted_at` and `last_cause`.
    */
   table: string;
   service: {
@@ -40,7 +40,7 @@ export interface MirrorResource {
   shared?: { with: string; columns: Columns };
   /** Columns computed from the winning states of several groups, so the order of arrival does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
-  /** SQL for what a snapshot of the core shows of computed columns, from its fields `at` and `content`. */
+  /** SQL for a core snapshot's values of computed columns, from its fields `at` and `content`. */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
   /** Fields of its own whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
   keptOnErasure?: SurvivingKeys;
@@ -192,7 +192,7 @@ export type Source = Readonly<Record<string, unknown>>;
  */
 export type Holds = "money" | "personal" | "plain";
 
-/** A column's SQL type, what it holds, and how its value is read from an object of the service. */
+/** A column's SQL type, its kind of content, and how its value is read from an object of the service. */
 export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
   holds: Holds;
@@ -220,7 +220,7 @@ export function readColumns(columns: Columns, source: Source, updatedAt: string)
  * as it came. What must be readable (id, version, amounts) was checked before.
  */
 
-/** Text has no kind of its own: each column says whether it is personal. */
+/** Text has no kind of its own: each column declares whether it is personal. */
 export const plainText: ColumnDefinition = { type: "text", holds: "plain", read: readText };
 export const personalText: ColumnDefinition = { type: "text", holds: "personal", read: readText };
 
@@ -258,7 +258,7 @@ export const currencyColumn: ColumnDefinition = {
 /** In the widest characters 2,000 bytes, while an index takes 2,704 of a row. */
 const maxIndexedLength = 500;
 
-/** A text with an index, cut to what the index takes. `data` keeps the whole value. */
+/** A text with an index, cut to the index's limit. `data` keeps the whole value. */
 export const indexed = ({ read, ...definition }: ColumnDefinition): ColumnDefinition => ({
   ...definition,
   maxLength: maxIndexedLength,

@@ -26,7 +26,7 @@ export interface ApplyResult {
   outcomes: Outcome[];
   /** Objects to refetch once the service's `Date` has reached `confirmableFrom(updatedAt)`. */
   ties: TiedObject[];
-  /** Objects that were embedded without a readable state, or whose event lacks what was known: to be refetched. */
+  /** Objects that were embedded without a readable state, or whose event lacks a known field: to be refetched. */
   unread: ObjectKey[];
   /** States that changed the history or a row. */
   written: GroupState[];
@@ -264,7 +264,7 @@ export async function keepUnbelieved(trx: Knex.Transaction, states: readonly Gro
 
 /**
  * The states of events that a person overruled by a heal: they stay overruled when an event repeats them. A read shows
- * what the service has now, so it is never overruled. One statement.
+ * the service's present state, so it is never overruled. One statement.
  */
 async function findOverruled(trx: Knex.Transaction, states: readonly GroupState[]): Promise<ReadonlySet<GroupState>> {
   const fromEvents = states.filter(({ observedAt }) => observedAt === null);
@@ -316,10 +316,10 @@ export interface WriterFacts {
 }
 
 /**
- * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
- * minute ago is committed or never will be. That is certain from PostgreSQL 17 on (`settingLimits`). Reads
- * `WriterFacts` in the same statement; an erasure that begins later waits for the writer (`markErased`), so that the
- * answer stays true. Idempotent within a transaction.
+ * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: a row recorded more than a minute
+ * ago is committed or never will be. That is certain from PostgreSQL 17 on (`settingLimits`). Reads `WriterFacts` in
+ * the same statement; an erasure that begins later waits for the writer (`markErased`), so that the answer stays true.
+ * Idempotent within a transaction.
  */
 export async function beginWriting(trx: Knex.Transaction, limits: WriterLimits): Promise<WriterFacts> {
   const { rows } = await trx

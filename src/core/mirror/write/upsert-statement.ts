@@ -150,7 +150,7 @@ export const watchedColumns = ({ watched = [] }: MirrorResource): string[] => ["
 
 /**
  * The given rows as a table expression `given`. Its bindings come from `rowBindings`. Arrays in a select list cost half
- * of what they cost in `from`, where the server stores each as a table, and shorter ones are filled up with nulls.
+ * as much as in `from`, where the server stores each as a table, and shorter ones are filled up with nulls.
  */
 export function givenRows(resource: MirrorResource): string {
   const given = givenColumns(resource);
@@ -189,7 +189,10 @@ export function givenColumns(resource: MirrorResource): GivenColumn[] {
   ];
 }
 
-/** SQL of the columns of `given` that are computed from the arrays `g`: what is sent only where it is unusual, and more. */
+/**
+ * SQL of the columns of `given` that are computed from the arrays `g`: values that are sent only where they are
+ * unusual, and others.
+ */
 function usualValues(resource: MirrorResource): Map<string, string> {
   const { shared, name: core } = resource;
   const values = new Map([["winner", "coalesce(g.winner, true)"]]);

@@ -40,7 +40,7 @@ export interface WrittenRow extends Transition {
   createdAt: string | null;
   /** The states that it shows now. */
   shown: readonly GroupState[];
-  /** States of the batch that are new, and later than what it showed before, and earlier than what it shows now. */
+  /** States of the batch that are new, later than the row's former state, and earlier than its present one. */
   passed: readonly GroupState[];
 }
 
@@ -151,7 +151,7 @@ function shows(
   return Object.entries(before).some(([column, value]) => value !== after[column]);
 }
 
-/** Another transaction made the row while the statement ran, so what it was before was not seen. Try again. */
+/** Another transaction made the row while the statement ran, so its former state is unknown. Try again. */
 class MadeMeanwhile extends Error {
   /** A serialization failure, as the server calls it (`isRetryableConflict`). */
   readonly code = "40001";

@@ -13,7 +13,7 @@ export interface Evidence extends Omit<DisputeFacts, "earlier"> {
   earlier: readonly ComparedOrder[];
 }
 
-/** An earlier order, and what it has in common with the disputed one. */
+/** An earlier order, and its matches with the disputed one. */
 export interface ComparedOrder extends EarlierOrder {
   daysBefore: number;
   isSameCard: boolean;
@@ -149,7 +149,7 @@ const itemsCsv = (items: readonly Readonly<Record<string, unknown>>[]): string =
     items.map((item) => itemFields.map((name) => itemText(item[name]))),
   );
 
-/** A value of an item: the interface leaves open what a price is. */
+/** A value of an item: the interface leaves the form of a price open. */
 export const itemText = (value: unknown): string =>
   value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
 

@@ -18,7 +18,7 @@ import { type BoardCard, type BoardFilter, boardSorts, declineGroups } from "./b
 
 export interface BoardPage {
   cards: readonly BoardCard[];
-  /** Of the customers on the cards; empty for a visitor who may not see names. */
+  /** Names of the customers on the cards; empty for a visitor who may not see names. */
   names: ReadonlyMap<string, CustomerName>;
   filter: BoardFilter;
   query: URLSearchParams;

@@ -108,7 +108,7 @@ export const pruning: CommandAct<Pruning, { olderThan: number; dryRun: boolean }
     let done = 0;
     let step: number;
     do {
-      // With the first step: what is killed on its way has removed something, and is in the record.
+      // With the first step, so that an interrupted removal is in the record.
       const isFirst = done === 0;
       step = await inTransaction(db, async (trx) => {
         const removed = await pruneEvents(trx, { days, limit: pruneStep });

@@ -40,7 +40,7 @@ const routes: readonly Route[] = [
     },
   },
   {
-    // What is searched for may be an e-mail address, which must not stand in an address of the browser or in a log.
+    // The searched text may be an e-mail address, which must not appear in an address of the browser or in a log.
     method: "POST",
     path: "/objects/search",
     access: "status:read",

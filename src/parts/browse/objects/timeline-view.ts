@@ -12,7 +12,7 @@ import { type EventsBySeq, moment, sourceOf } from "./source.ts";
 import { groupWords } from "./words.ts";
 import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
 
-/** A state, and what it changed against the one before it. */
+/** A state, and its changes from the previous one. */
 export interface TimelineEntry {
   state: KnownState;
   /** Whether it is the first known one of its group. */

@@ -19,9 +19,9 @@ import { type TableWords, countText, recipientList, recipientPage } from "./reci
 export interface RecipientWords extends TableWords {
   /** For example "handler". */
   noun: string;
-  /** The option for the number of what it is given: "--change". */
+  /** The option for the number of an item: "--change". */
   numberOption: string;
-  /** What is lost when one is removed: "its place in the feed". */
+  /** The loss when one is removed: "its place in the feed". */
   place: string;
   /** The process that starts a new one: "a worker". */
   starter: string;

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 
-/** A recipient of a restored database, and what a person has to decide of it. */
+/** A recipient of a restored database, and the decisions left to a person. */
 export interface HeldRecipient {
   name: string;
   /** Changes that waited at the moment of the backup. They are dead now: retried or skipped by a person. */

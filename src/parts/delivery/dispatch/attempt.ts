@@ -32,8 +32,8 @@ const longBlockMs = 1_000;
 
 /**
  * Calls a handler, until its deadline at most. Where it is transactional, `finish` belongs to its transaction, which is
- * rolled back if either throws. Throws what the handler throws (`ThrewNoError` where that is no error),
- * `DeadlineExceeded`, `ObjectNotSeen`, or `AttemptFailed` where the handler ended its transaction itself.
+ * rolled back if either throws. Throws the handler's error (`ThrewNoError` where that is no error), `DeadlineExceeded`,
+ * `ObjectNotSeen`, or `AttemptFailed` where the handler ended its transaction itself.
  */
 export async function attemptRun(
   { handlersDb, client, log }: AttemptDeps,

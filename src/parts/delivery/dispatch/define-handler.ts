@@ -89,7 +89,7 @@ export interface HandlerOptions<K extends ChangeKind> {
   deadlineMs?: number;
   /** After so many attempts a change is dead. Default: 12, which takes two hours. */
   attempts?: number;
-  /** Run in the transaction that marks the change done, so that what it writes by `db` is written exactly once. */
+  /** Run in the transaction that marks the change done, so that its writes through `db` happen exactly once. */
   transactional?: boolean;
   run(input: RunInput<K>): Promise<void> | void;
 }

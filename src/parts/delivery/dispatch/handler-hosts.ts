@@ -30,8 +30,8 @@ export interface DownHost {
 }
 
 /**
- * Notes what troubles a supervisor has now, in place of what it noted before. Idempotent; one statement, by the database's
- * clock. Also forgets supervisors that ended without a word.
+ * Records a supervisor's present troubles in place of its earlier ones. Idempotent; one statement, by the database's
+ * clock. Also forgets supervisors that ended silently.
  */
 export async function noteTroubles(db: Knex, supervisor: string, troubles: readonly HostTrouble[]): Promise<void> {
   const rows = troubles.map(({ files, isApart, lastsMs, why }) => ({

@@ -30,7 +30,7 @@ export interface HandlerRow {
   last_failed_at: Date | null;
 }
 
-/** SQL: what is dead and what waits of a handler, each up to `:mostCounted`, by indexes that hold what is counted. */
+/** SQL: the dead and the waiting runs of a handler, each up to `:mostCounted`, by indexes that hold only those. */
 const countsOf = (handler: string): string =>
   `cross join lateral (
      select count(*) as dead from (

@@ -67,13 +67,13 @@ export interface SourceRow {
 /** Creates and executes the runs of one kind of recipient. */
 export interface Work<R extends Recipient> {
   sourceOf(recipient: R): Source;
-  /** Makes ready for runs that were claimed, in their order. What it throws is no run's failure: they are put off. */
+  /** Prepares claimed runs, in their order. An error here is no run's failure: they are deferred. */
   prepare(claimed: readonly { recipient: R; run: ClaimedRun }[]): Promise<Attempt[]>;
 }
 
 export interface Attempt {
   /**
-   * Resolves once the run is done; what it throws is its failure. With `removesRun`, `removeRun` is called in the
+   * Resolves once the run is done; an error is the run's failure. With `removesRun`, `removeRun` is called in the
    * transaction that does it, and throws if another process has the run.
    */
   make(removeRun: (trx: Knex.Transaction) => Promise<void>): Promise<void>;

@@ -63,7 +63,7 @@ export interface RunningDispatch {
   sinceProgressMs(): number;
   /** The recipients that have calls in progress, those whose deadlines are over among them. */
   running(): string[];
-  /** The recipients of calls that go on though their deadlines are over: one for each call. */
+  /** The recipients of calls that outlast their deadlines: one for each call. */
   overdue(): string[];
   /** Claims no more runs, and waits for the attempts in progress, until their deadlines at most. */
   close(): Promise<void>;
@@ -251,7 +251,7 @@ export function startDispatch<R extends Recipient>(
   /** Null: the run is dead. */
   function delayOf(run: ClaimedRun, maxAttempts: number, facts: FailureFacts): number | null {
     if (facts.isFinal === true) return null;
-    // What is tried while the recipient is paused must not die of it.
+    // A run tried during a pause must not become dead by it.
     const delayMs = run.isProbe ? retry.baseDelayMs : retryDelayMs({ ...retry, maxAttempts }, run.attempt, random);
     return delayMs === null ? null : Math.max(delayMs, facts.holdMs ?? 0);
   }
@@ -376,7 +376,7 @@ function createCompleter({ db, log }: DispatchDeps, onRemoved: () => void): Comp
   }
 
   async function work(): Promise<void> {
-    // What is done in the same turn goes together.
+    // Runs of one turn are handled together.
     await new Promise((resolve) => setImmediate(resolve));
     for (let [next] = done; next !== undefined; [next] = done) {
       const [handler, of] = next;

@@ -83,7 +83,7 @@ function openDestination(
   const deadlineMs = timeoutSeconds * 1_000;
   const limits = { connections: concurrency, tryTimeoutMs: deadlineMs, maxAnswerBytes };
   const { host, post, close } = createGuardedPost(guard, new URL(url), limits);
-  // A closed dispatch has waited for what it sent.
+  // A closed dispatch has waited for its requests.
   const { signal } = new AbortController();
   return {
     name: recipientName(name),

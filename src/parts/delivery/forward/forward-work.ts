@@ -10,7 +10,7 @@ import type { Delivery, Destination } from "./destination.ts";
 import type { DestinationSettings } from "./settings.ts";
 import { webhookDelivery, webhookSource } from "./webhooks.ts";
 
-/** Destinations are sent what is new in their source. */
+/** Sends destinations the new rows of their sources. */
 export const forwardWork = ({ db }: { db: Knex }): Work<Destination> => ({
   sourceOf,
   async prepare(claimed) {

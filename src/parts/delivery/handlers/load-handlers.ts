@@ -106,7 +106,7 @@ async function filesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** The handler of a file, or what is wrong with it. */
+/** The handler of a file, or its fault. */
 async function loadFile(importFile: LoadDeps["importFile"], path: string): Promise<Handler | string> {
   let exported: unknown;
   try {

@@ -80,7 +80,7 @@ async function run(context: CliContext, request: ReconcileRequest, options: Opti
   );
 }
 
-/** A person stopped the run. What it did is kept. */
+/** A person stopped the run. Its results are kept. */
 class StoppedRunError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 
@@ -148,7 +148,7 @@ export function busyText({ isOver, since, until, ...holder }: LeaseHolder): stri
         "works. Only one run can work at a time: wait until it ends; table reconcile.runs shows it.";
 }
 
-/** Prints what a run would read and its estimated calls. Asks the service only for its page size. Changes nothing. */
+/** Prints the reads of a run and its estimated calls. Calls the service only for its page size. Changes nothing. */
 export async function printPlan(
   { stdout }: Pick<CliContext, "stdout">,
   runtime: Runtime,

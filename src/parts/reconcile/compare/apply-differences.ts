@@ -44,9 +44,9 @@ export async function compareAnswer(
 }
 
 /**
- * Applies differences, records findings and alerts, queues rechecks. What is missing or behind here is written by
- * `applyStates` and recorded as found and healed. What an event has brought in the meantime is no finding. What a
- * confirmed answer cannot heal stays open. An object that the database refuses costs no other: it is recorded as
+ * Applies differences, records findings and alerts, queues rechecks. Objects missing or behind here are written by
+ * `applyStates` and recorded as found and healed. Objects that an event brought in the meantime are no finding. Objects
+ * that a confirmed answer cannot heal stay open. An object that the database refuses costs no other: it is recorded as
  * unreadable. Returns the number of objects by classification. Needs a transaction; may fail with 40P01 or 40001.
  */
 export async function applyDifferences(
@@ -136,7 +136,7 @@ interface Healed {
   written: GroupState[];
 }
 
-/** An object that the database refuses is a hole in what the run proves, as one that cannot be read is. */
+/** An object that the database refuses is a hole in the run's proof, like one that cannot be read. */
 async function noteUnstored(
   trx: Knex.Transaction,
   { run }: ApplyContext,

@@ -12,7 +12,7 @@ export interface Classified {
   classification: Classification;
 }
 
-/** Differing objects, by what is to be done about them. */
+/** Differing objects, by the next step for them. */
 export interface Triaged {
   /** Objects to write now, from the answer. */
   apply: Classified[];

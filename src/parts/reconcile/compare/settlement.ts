@@ -6,8 +6,8 @@ import type { Classified } from "./classify.ts";
 import { changeTimeFields } from "./differences.ts";
 
 /*
- * SQL defines what a settlement is (reports/base/statuses.sql), since the delivery statement needs the same rule for
- * the whole mirror: `reports.last_changes` also asks `is_settling` and `is_settlement`.
+ * SQL defines a settlement (reports/base/statuses.sql), since the delivery statement needs the same rule for the whole
+ * mirror: `reports.last_changes` also uses `is_settling` and `is_settlement`.
  */
 
 /**

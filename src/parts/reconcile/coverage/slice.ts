@@ -30,7 +30,7 @@ export const slicedResources: readonly Resource[] = [
 type SliceParts = Pick<Slice, "step" | "resource" | "reason"> &
   Partial<Pick<Slice, "createdFrom" | "createdBefore" | "isClosed" | "closesCycle" | "direction">> & {
     filter?: Record<string, string>;
-    /** Replaces what the resource's list embeds by default. */
+    /** Replaces the list's default expansions. */
     expand?: string;
   };
 

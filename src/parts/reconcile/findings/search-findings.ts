@@ -46,7 +46,7 @@ export function searchFindings(
     .whereIn("f.state", [...filter.states])
     .orderByRaw(isBoard ? `${rank}, f.id desc` : "f.id desc")
     .limit(limit);
-  // Lets PostgreSQL use the index of what is not healed.
+  // Lets PostgreSQL use the index of unhealed findings.
   if (isBoard) void query.whereRaw("f.state <> 'healed'");
   if (filter.severity !== undefined) void query.where("f.severity", filter.severity);
   if (filter.class !== undefined) void query.where("f.class", filter.class);
@@ -128,7 +128,7 @@ export async function countOpenFindings(
   db: Knex,
 ): Promise<{ class: string; currency: string | null; n: number; amountAtRiskMinor: bigint }[]> {
   const rows = await db("reconcile.findings")
-    // The first condition lets PostgreSQL use the index of what is not healed.
+    // The first condition lets PostgreSQL use the index of unhealed findings.
     .whereNot("state", "healed")
     .whereIn("state", ["open", "reopened"])
     .whereRaw("reconcile.is_enforced(class, evidence->>'mode')")

@@ -201,8 +201,8 @@ async function findBreaches(trx: Knex.Transaction, { subject, breaches }: Invari
 }
 
 /**
- * The keys of unhealed findings whose objects were examined this time: what is not found again is healed. Needs the
- * same transaction.
+ * The keys of unhealed findings whose objects were examined this time: those not found again are healed. Needs the same
+ * transaction.
  */
 async function findExamined(trx: Knex.Transaction, { name, examined }: Invariant): Promise<string[]> {
   const wasExamined =

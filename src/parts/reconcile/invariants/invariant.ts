@@ -124,7 +124,7 @@ const tables = [
 
 /** The moment at which invariants are checked. */
 export interface InvariantMoment {
-  /** The service's clock, which decides what is overdue. */
+  /** The service's clock, by which a date is overdue. */
   now: Date;
   /** Objects that changed at the service at or after this time are not examined yet. */
   asOf: Date;

@@ -3,8 +3,8 @@ import { type Invariant, numberAt } from "./invariant.ts";
 const couponNumber = (key: string): string => numberAt("coupon", key);
 
 /**
- * SQL for discounts that break a coupon's terms: `formula` gives what it allows on the whole subtotal, and `kind` is
- * the field that such a coupon has. The order's coupon does not show which items were eligible, so this is an upper
+ * SQL for discounts that break a coupon's terms: `formula` gives the allowed discount on the whole subtotal, and `kind`
+ * is the field that such a coupon has. The order's coupon does not show which items were eligible, so this is an upper
  * bound; it is exact where the coupon's scope is `all`. A cycle without a discount may be beyond the coupon's duration.
  */
 const discountBreaches = (formula: string, kind: string): string => `

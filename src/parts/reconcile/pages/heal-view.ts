@@ -16,7 +16,7 @@ import { findingTitle } from "./words.ts";
 
 export interface HealPage {
   proposal: HealProposal;
-  /** As sent with a form. */
+  /** The version in a form. */
   version: string;
   findings: readonly FindingRow[];
   mayHeal: boolean;

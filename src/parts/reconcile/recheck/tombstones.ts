@@ -72,7 +72,7 @@ export async function concludeAbsent(
       deleted.map(({ id, due_at }) => absence.state(id, boundText(due_at), cause)),
     );
     const ids = deleted.map(({ id }) => id);
-    // A tombstone that is not later than what the row shows has no effect: its finding stays open.
+    // A tombstone that is not later than the row's state has no effect: its finding stays open.
     const gone = await trx(`mirror.${table}`).whereIn("id", ids).whereNotNull("deleted_at").pluck<string[]>("id");
     const keys = gone.map((id) => driftKey("missing_there", name, id));
     await healFindings(trx, sighting, keys);

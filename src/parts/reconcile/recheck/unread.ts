@@ -72,7 +72,7 @@ const aheadMs = 60 * 60_000;
 
 /**
  * Queues rechecks of rows that no slice can show: those without a creation time, which the lists should have given them
- * by now (they last changed before T0, so they are not new), and those created in the future. Leaves out what is known
+ * by now (they last changed before T0, so they are not new), and those created in the future. Leaves out objects known
  * to be absent. One statement; idempotent; returns the number of rows.
  */
 async function recheckOutOfTime(

@@ -12,12 +12,12 @@ export interface Run {
   id: number;
   runKey: string;
   kind: RunKind;
-  /** Service time: the run answers for what was created before it. */
+  /** Service time: the run covers everything created before it. */
   t0: Date;
   rangeFrom: Date | null;
   rangeTo: Date | null;
   reportOnly: boolean;
-  /** The run is the initial import: what is missing here is imported, not drift. */
+  /** The run is the initial import: objects missing here are imported, and are not drift. */
   isInitialImport: boolean;
   pageSize: number | null;
   state: RunState;

@@ -5,7 +5,7 @@ import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";
 import type { ShownRange } from "../recheck/rechecks.ts";
 import type { Checkpoint, LedgerSlice } from "../coverage/ledger.ts";
 
-/** The page is out of order, without creation times, or the same as before, so a walk cannot go on from it. */
+/** The page is out of order, without creation times, or the same as before, so a walk cannot continue from it. */
 export class UnusablePage extends TallyhookError {}
 
 /** A range of creation times in which every object was shown, and the ids of those objects. */

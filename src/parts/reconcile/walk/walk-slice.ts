@@ -63,7 +63,8 @@ export async function walkSlice(deps: WalkDeps, context: WalkContext, slice: Led
     },
     { priority: "walk", signal: context.signal },
   );
-  // A page may show again what the page before is healing: it is compared ahead of time only after one without changes.
+  // A page may repeat an object that the previous page is healing: it is compared ahead of time only after one without
+  // changes.
   const calm = { isCalm: true };
   for await (const decoded of ahead(decodedPages(deps, context, slice, ahead(pages), calm))) {
     context.signal.throwIfAborted();

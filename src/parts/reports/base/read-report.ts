@@ -101,7 +101,7 @@ async function fetchRows(trx: Knex.Transaction): Promise<Row[]> {
 /** Every cell is text, so the driver needs no parsers. */
 const asText = { getTypeParser: () => (text: string) => text };
 
-/** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since what was not read may differ as well. */
+/** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since unread objects may differ as well. */
 const failed = (proof: Proof): Proof => (proof.verdict === "PASS" ? { ...proof, verdict: "FAIL" } : proof);
 
 async function timeOf(trx: Knex.Transaction): Promise<string> {
@@ -113,7 +113,7 @@ async function timeOf(trx: Knex.Transaction): Promise<string> {
 export interface ReportQuery {
   report: Report;
   period: Period;
-  /** ISO 8601; null: what the mirror holds now. */
+  /** ISO 8601; null: the mirror's present state. */
   asOf: string | null;
   currency: string | null;
   accounts: AccountMap;

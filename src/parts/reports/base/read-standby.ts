@@ -25,7 +25,7 @@ const beforeRepeatMs = 2_000;
 /**
  * Calls `read` with the standby and how far it is. Once more if the standby cancels it, unless a part was written.
  * Throws `UnreachableError` where the standby is too far behind, or cancels it again, `UsageError` where it has not
- * replayed what a report as of that time needs, and what `readReplay` throws.
+ * replayed the changes that a report as of that time needs, and the errors of `readReplay`.
  */
 export async function readFromStandby<T>(
   { db: primary, standby, write }: { db: Knex; standby: ReportsStandby; write: Write },

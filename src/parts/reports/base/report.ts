@@ -32,7 +32,7 @@ export interface Report {
   /** Rows may identify persons, for example by the text of a note: on the dashboard the report takes `month:read`. */
   readonly hasPersonalData?: true;
   /**
-   * `reports.<source>_unknown(p_from, p_to, p_zone, p_as_of)` counts what the figures do not know, as `what` and `n`
+   * `reports.<source>_unknown(p_from, p_to, p_zone, p_as_of)` counts unknown values, as `what` and `n`
    * (unknown-values.ts). Else the rows that lack a summed amount, or a currency, are counted.
    */
   readonly tellsUnknown?: true;

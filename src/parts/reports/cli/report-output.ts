@@ -12,7 +12,7 @@ export interface ReportOutput {
    * or to standard error, so that the rows can be imported as they are.
    */
   keep(beside: ReportFacts | null, stderr: NodeJS.WritableStream): Promise<void>;
-  /** Removes what was written. */
+  /** Removes the written part. */
   discard(): Promise<void>;
 }
 

@@ -340,7 +340,7 @@ interface ToSeal {
   previous: string | null;
 }
 
-/** Hashes what is stored, rather than what was meant to be stored, and writes the close. Must be the last step. */
+/** Hashes the stored rows, not the rows as they were sent, and writes the close. Must be the last step. */
 async function seal(
   trx: Knex.Transaction,
   { id, period, asOf, verdict, reason, previous }: ToSeal,

@@ -112,7 +112,7 @@ const bundleVersion = 1;
 /**
  * Writes a whole close as lines of text, the same bytes each time: a head, its manifest, then the lines of each member
  * in the manifest's order. docs/finance.md describes the format; docs/verify-close.mjs verifies it. Throws `UsageError`
- * if there is no such close, `BrokenSealError` if it is not what was sealed. After an error, discard what was written.
+ * if there is no such close, `BrokenSealError` if it does not match its seal. After an error, discard the written part.
  */
 export async function writeBundle(db: Knex, month: string, write: Write): Promise<StoredClose> {
   return db.transaction(

@@ -35,7 +35,7 @@ const factNames = [
   "previous_sha256",
 ] as const satisfies readonly (keyof CloseFacts)[];
 
-/** A part of what a close froze, as lines of text. */
+/** A part of a frozen close, as lines of text. */
 export interface Member {
   /** For example `reports/month-end/rows` or `movements`. */
   name: string;
@@ -115,7 +115,7 @@ export function factDifferences(manifest: string, found: CloseFacts): string[] {
 const shown = (value: string | null | undefined): string =>
   value === null || value === undefined ? "nothing" : JSON.stringify(value);
 
-/** A sentence for each member that differs from what was sealed. */
+/** A sentence for each member that differs from its seal. */
 export function memberDifferences(sealed: readonly Member[], found: readonly (Member | BrokenMember)[]): string[] {
   const foundByName = new Map(found.map((member) => [member.name, member]));
   const sealedNames = new Set(sealed.map(({ name }) => name));

@@ -25,7 +25,7 @@ import {
 
 /** The person who prepares or approves. */
 export interface Signer {
-  /** As the close will record it. */
+  /** The name in the record of the close. */
   name: string;
   /** The signed-in account; null: a command, which only has the name. */
   accountId: number | null;
@@ -62,9 +62,9 @@ interface PrepareSteps {
 }
 
 /**
- * Prepares a month for another person to close: computes all that `previewClose` does, and keeps what it found. An
- * earlier preparation of the month ends. Throws `CloseRefused` where a close would be refused, `ActRefused` where another
- * preparation stands than the one to replace, and what `previewClose` throws.
+ * Prepares a month for another person to close: computes everything that `previewClose` does, and stores the result. An
+ * earlier preparation of the month ends. Throws `CloseRefused` where a close would be refused, `ActRefused` where
+ * another preparation stands than the one to replace, and the errors of `previewClose`.
  */
 export async function prepareMonth(
   db: Knex,

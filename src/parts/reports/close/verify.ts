@@ -235,8 +235,8 @@ interface Stated {
 }
 
 /**
- * The seal of a close whose `sha256_covers` is 'results': SHA-256 of what it states about its month and of each
- * report's name, result and rows, one JSON array a line. Only earlier versions sealed this way.
+ * The seal of a close whose `sha256_covers` is 'results': SHA-256 of its facts about its month and of each report's
+ * name, result and rows, one JSON array a line. Only earlier versions sealed this way.
  */
 export function resultsSha256(
   { month, timeZone, asOf, verdict, reason }: Stated,
@@ -265,7 +265,7 @@ export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha2
   return sha256Of(inOrder.map(({ report, sha256 }) => `${report} ${sha256}\n`).join(""));
 }
 
-/** A closed month in the database is not what was frozen. The message names the differences. */
+/** A closed month in the database does not match its seal. The message names the differences. */
 export class BrokenSealError extends TallyhookError {
   override readonly exitCode = exitCodes.differs;
 }

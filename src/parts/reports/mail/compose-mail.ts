@@ -120,7 +120,7 @@ export async function renderAttachments(
   return { about, attachments, leftOut };
 }
 
-/** Collects what is written, and drops all of it once it exceeds `mostBytes`. */
+/** Collects the output, and drops all of it once it exceeds `mostBytes`. */
 function createSink(): {
   write(chunk: string | Uint8Array): Promise<void>;
   content(): Buffer | null;

@@ -186,14 +186,14 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
   }),
 ];
 
-/** Throws `PageError` for what is no month. */
+/** Throws `PageError` for an invalid month. */
 function monthOf({ params }: PageRequest): string {
   const month = params["month"] ?? "";
   if (isMonth(month)) return month;
   throw new PageError(404, "This is no month that can be closed. Use one such as 2026-10.");
 }
 
-/** Null where this visitor may close what is prepared. */
+/** Null where this visitor may close the prepared month. */
 function whyNotClose(
   { fourEyes }: ReportDesk,
   { visitor, actor: by }: PageRequest,

@@ -73,7 +73,7 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
 
 export const monthAddress = (month: string): string => `/reports/close/${encodeURIComponent(month)}`;
 
-/** As in `October 2026`. */
+/** Formats as in `October 2026`. */
 export const monthName = (month: string): string =>
   new Date(`${month}-01T00:00:00Z`).toLocaleDateString("en-GB", {
     month: "long",

@@ -23,7 +23,7 @@ export interface MonthPage {
   /** The failure of the last work on it. */
   failure: (Omit<Failure, "error"> & { says: Html }) | null;
   mayPrepare: boolean;
-  /** Null: the visitor may close what is prepared. Else why not. */
+  /** Null: the visitor may close the prepared month. Else the reason. */
   whyNotClose: string | null;
   fourEyes: boolean;
   now: Date;

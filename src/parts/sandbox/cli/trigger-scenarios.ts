@@ -53,7 +53,7 @@ const paused: Step = async (stage) => {
   return stage.step("subscription.paused", () => stage.shop.pause(id));
 };
 
-/** A first step, and the one that makes the change of what the first one made. */
+/** A first step, and a second one that changes the first one's object. */
 const after =
   (first: Step, kind: ChangeKind, then: (shop: Shop, id: string) => Promise<Deed>) =>
   async (stage: Stage): Promise<Deed> => {

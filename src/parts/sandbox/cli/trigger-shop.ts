@@ -119,7 +119,7 @@ export function createShop({ client, control, signal, warn }: Tools) {
     return { id: made.id, says };
   }
 
-  /** Has the sandbox send the subscription as it is now: an address is what a client may change. */
+  /** Makes the sandbox send the subscription unchanged: a client may only change the address. */
   async function changeAddress(id: string): Promise<Deed> {
     const address_line1 = `${randomUUID()} Main Street`;
     await send(updateSubscription, {

@@ -62,7 +62,7 @@ function assertReachable(time: SandboxClock, targetMs: number): void {
   throw invalidValue(param, "jobs are planned: move the clock by at most a hundred years at a time");
 }
 
-/** Each job runs what is due in an environment, and returns how many it ran. */
+/** Each runs an environment's due work of one kind, and returns the number of items. */
 const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> = {
   billing: (space, nowIso) =>
     runFor(space, "active", ({ next_billing_date }) => isDue(next_billing_date, nowIso), billIfDue),
@@ -76,8 +76,8 @@ const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> =
 };
 
 /**
- * `POST /_sandbox/jobs/{billing|dunning|settlement}`: runs once what is due now. The clock does the same as it moves,
- * so that a call finds work only after a silent change.
+ * `POST /_sandbox/jobs/{billing|dunning|settlement}`: runs the due work once. The clock does the same as it moves, so
+ * that a call finds work only after a silent change.
  */
 export function addJobs(router: Router, { state }: ControlDeps): void {
   for (const [name, job] of Object.entries(jobs)) {

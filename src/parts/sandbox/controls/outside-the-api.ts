@@ -149,7 +149,10 @@ function orderAnywhere(state: State, id: string): { space: Space; order: OrderRe
 
 const memberMoves = { accept: acceptInvitation, block: blockMember } as const;
 
-/** `POST /_sandbox/team_members/{id}/accept|block`: what the invited person, or the account's owner, does elsewhere. */
+/**
+ * `POST /_sandbox/team_members/{id}/accept|block`: acts of the invited person, or of the account's owner, outside the
+ * API.
+ */
 export function addTeamMembers(router: Router, { state }: ControlDeps): void {
   for (const [name, move] of Object.entries(memberMoves)) {
     addControl(router, {

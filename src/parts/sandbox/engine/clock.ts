@@ -23,8 +23,8 @@ export interface SandboxClock extends Clock {
   /** The time at which a job due at `dueMs` happens: `dueMs` if the last jump reached it, otherwise now. */
   effectiveTimeOf(dueMs: number): number;
   /**
-   * The number of the last jump (`advance` or `setNow`) if it ended after `dueMs`; null for what was due at its end or
-   * later. What `catchUp` and `drive` do is no jump: neither makes deliveries on its way.
+   * The number of the last jump (`advance` or `setNow`) if it ended after `dueMs`; null for jobs that were due at its
+   * end or later. `catchUp` and `drive` are no jumps: neither makes deliveries on its way.
    */
   jumpOver(dueMs: number): number | null;
   /** Runs `work` with the clock stopped until it returns; asynchronous work returns at its first wait. */

@@ -31,7 +31,7 @@ export const settingsSchema = z.strictObject({
   sort_by_updated_at: z.enum(["accepted", "refused", "ignored"]).default("accepted"),
   limit_above_maximum: z.enum(["clamped", "refused"]).default("clamped"),
   maximum_page_size: z.int().min(1).max(1000).default(100),
-  /** `dropped`: a page after a cursor leaves out what was created in the cursor's second, as careless paging does. */
+  /** `dropped`: a page after a cursor leaves out objects created in the cursor's second, as careless paging does. */
   page_boundary_ties: z.enum(["kept", "dropped"]).default("kept"),
   unfilterable_order_statuses: z.enum(["refused", "accepted"]).default("refused"),
   /** Seconds between a successful charge on the chargeback card and its chargeback. */

@@ -192,7 +192,7 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
     },
     async idle() {
       while (time.hasDue() || dispatcher.pending > 0) {
-        // Due jobs run in the turn after they fell due; the deliveries they cause are pending by now.
+        // Due jobs run in the turn after they fell due; the deliveries they cause are already pending.
         if (dispatcher.pending > 0) await dispatcher.quiet();
         else await new Promise(setImmediate);
       }

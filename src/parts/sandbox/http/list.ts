@@ -105,7 +105,7 @@ function cursorsOf<T extends StoredRecord>(table: Table<T>, query: PageParameter
   return {};
 }
 
-/** Leaves out what was created in the second of the cursor: what a client that pages by time alone would miss. */
+/** Leaves out objects created in the second of the cursor, which a client that pages by time alone would miss. */
 function withoutTies<T extends StoredRecord>(
   { test }: Pick<ListOptions<T>, "test">,
   { after, before }: Cursors<T>,

@@ -57,7 +57,7 @@ function isDeeperThan(value: unknown, depth: number): boolean {
   return Object.values(value).some((inner) => isDeeperThan(inner, depth - 1));
 }
 
-/** The allowance for what a form adds to its file. */
+/** The allowance for a form's overhead around its file. */
 const formBytes = 65_536;
 
 /**

@@ -52,7 +52,7 @@ export const svcScheme: SignatureScheme<"svc"> = {
 };
 
 type SvcHeader = {
-  /** As written, since these characters were signed. */
+  /** Spelled as received, since these characters were signed. */
   time: string;
   seconds: number;
   digests: Buffer[];

@@ -76,7 +76,7 @@ async function putBack(
   });
 }
 
-/** As many as a page shows, with a reserve. */
+/** Covers all that a page shows, with a reserve. */
 const mostChosen = 200;
 
 const confirm: Route = {

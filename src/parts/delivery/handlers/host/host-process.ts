@@ -165,7 +165,7 @@ export function startHostProcess(
       longestDeadlineMs = Math.max(...handlers.map(({ deadlineMs }) => deadlineMs));
     }
     tell({ type: "run", files: handlers.map(({ file }) => file) });
-    // What a file has left behind might keep it.
+    // Remains of a file's import might keep it alive.
     if (handlers.length === 0) kill(null);
     becomesReady(content);
   }

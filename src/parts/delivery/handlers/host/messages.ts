@@ -3,7 +3,7 @@ import { z } from "zod";
 /** Interval between two signs of life of the host. */
 export const beatMs = 250;
 
-/** Longer ones are no names: what a handler writes into the channel costs the worker no more than reading it. */
+/** Longer ones are no names: a handler's message in the channel costs the worker no more than reading it. */
 const name = z.string().max(1_000);
 const names = z.array(name).max(10_000);
 const path = z.string().max(10_000);

@@ -87,7 +87,7 @@ export interface HostDeps {
   run(handlers: Handler[], onBegin: (handler: string) => void): Promise<RunningDispatch>;
 }
 
-/** More calls that go on after their deadlines keep more memory and connections than a new process costs. */
+/** More calls that outlast their deadlines keep more memory and connections than a new process costs. */
 const mostOverdue = 100;
 /** After an uncaught exception the process cannot be trusted for longer; other runs often end within this time. */
 const graceMs = 5_000;

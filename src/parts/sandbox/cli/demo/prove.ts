@@ -43,7 +43,7 @@ const faults = { drop: 0.05, duplicate: 0.1, reorder: 0.2, corrupt: 0.02 };
 const quietTimeoutMs = 45_000;
 
 /**
- * Sends the sandbox's traffic through a faulty network, waits until all events are applied, heals what was lost and
+ * Sends the sandbox's traffic through a faulty network, waits until all events are applied, heals the losses and
  * compares every object with the sandbox's own state. The runtime's database must be empty.
  */
 export async function proveRecovery(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {

@@ -5,7 +5,7 @@ export interface DeliveryQueues {
   /** In all queues: waiting, held back, delayed or in progress. */
   readonly pending: number;
   push(endpointId: string, sending: Sending): void;
-  /** Removes and returns what waits for an endpoint, except what is held back or delayed. */
+  /** Removes and returns an endpoint's waiting deliveries, except those held back or delayed. */
   takeReady(endpointId: string): Sending[];
   /** Resolves when nothing is pending. */
   quiet(): Promise<void>;
@@ -70,7 +70,7 @@ export interface Sending {
   reorder: { laterDeliveries: number; maxMs: number } | null;
 }
 
-/** The delivery queue of one endpoint: what waits, what is held back, and a bounded number in progress. */
+/** The delivery queue of one endpoint: waiting and held-back deliveries, and a bounded number in progress. */
 export interface DeliveryQueue {
   /** Waiting, held back, delayed or in progress. */
   readonly pending: number;

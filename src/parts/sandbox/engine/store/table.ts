@@ -49,7 +49,7 @@ export interface Table<T extends StoredRecord> {
 export interface TableOptions<T> {
   /** Fields that lists filter by value. A record whose key is null is in no group. */
   groups?: Record<string, KeyOf<T, string | null>>;
-  /** Fields that lists sort by, besides the order of creation. */
+  /** Fields that lists sort by, in addition to the order of creation. */
   sorts?: Record<string, KeyOf<T, string | number>>;
 }
 

@@ -93,7 +93,7 @@ export const couponEndpoints: readonly Mounted[] = [
   listCodes,
 ];
 
-/** Terms as a request sends them: what is left out has a default. */
+/** Terms as a request sends them: absent ones have defaults. */
 export type CouponInput = { [Field in keyof CouponTerms]?: CouponTerms[Field] | undefined };
 
 const defaults: Omit<CouponTerms, "name" | "kind" | "duration"> = {

@@ -98,7 +98,7 @@ export function couponCodeBody(code: CouponCodeRecord): Record<string, unknown> 
   return { ...code };
 }
 
-/** A term that contradicts another: the field to change and what is wrong with it. */
+/** A term that contradicts another: the field to change and its fault. */
 export interface TermProblem {
   field: keyof CouponTerms;
   message: string;
