@@ -1,8 +1,8 @@
--- What the dashboard's role changes in these tables, it changes in a transaction that records a person's act (recordAct):
--- a process that was taken over can put any name into the record, but leaves no change without one. Asked at the end of
--- the transaction, as some acts are recorded after what they do. tg_argv: what kind of thing the act has to be about,
--- and the column with its id; an act that names the thing among its values counts too, as a rotation names the secrets.
--- Without arguments any act will do. session_user is who logged in.
+-- The dashboard's role changes these tables only in transactions that record a person's act (recordAct): a process that
+-- was taken over can put any name into the record, but leaves no change without one. Checked at the end of the
+-- transaction, as some acts are recorded after their changes. tg_argv: the kind of the act's subject, and the column
+-- with its id; an act that names the thing among its values counts too, as a rotation names the secrets. Without
+-- arguments any act will do. session_user is who logged in.
 create or replace function people.require_act() returns trigger language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 declare
@@ -23,7 +23,8 @@ begin
 end
 $$;
 
--- Whoever may read the record and not remove from it is the dashboard's role. The owner does the work of every process.
+-- The role that may read the record but not delete from it is the dashboard's. The owner does the work of every
+-- process.
 create constraint trigger accounts_with_act
   after insert or update of email, roles, password_hash, totp_key_id, totp_ciphertext, issuer, subject, disabled_at
   on people.accounts

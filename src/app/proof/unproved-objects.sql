@@ -1,7 +1,7 @@
 -- Objects that are not known to be correct: a recheck is open, the object could not be read, or the run ended before
--- the recheck was concluded (too much was missing at once). Each is a hole, at its creation time, in what its run and
--- every earlier run proved. A later run that lists the object closes the hole. Open items that no list showed, and rows
--- that no list can show, are read by id in every run: they are a hole only if that read fails.
+-- the recheck was concluded (too much was missing at once). Each is a hole, at its creation time, in the proofs of its
+-- run and of every earlier run. A later run that lists the object closes the hole. Open items that no list showed, and
+-- rows that no list can show, are read by id in every run: they are a hole only if that read fails.
 create or replace function reports.unproved_objects(p_as_of timestamptz default null)
 returns table (run bigint, resource text, hole tstzrange)
 language sql stable parallel safe as $$

@@ -1,14 +1,13 @@
 -- INCOMPLETE unless fresh slices (reports.fresh_slices) of each resource cover all that was created before p_to, and
 -- changes to older objects were read up to p_to (reports.changes_read_until). Else FAIL if a serious finding is open
 -- (reports.open_findings: critical or high, and enforced), else PASS. A report's own rows can also fail it (`failsOn`
--- in report.ts).
--- A balance needs all that came before it, so coverage and findings reach back to the first record. Findings about a
--- later time affect no figure of the period and do not count.
+-- in report.ts). A balance needs all that came before it, so coverage and findings reach back to the first record.
+-- Findings about a later time affect no figure of the period and do not count.
 --
--- coverage_percent is that of the resource with the least: `got`, what fresh slices cover, of `wanted`, the time from
--- `start` to p_to. A slice without a lower bound has no length, so `start` is p_from, or the earliest bound of any
--- slice if that is before.
--- read_until is the time up to which every resource is covered without a gap and the changes are read.
+-- coverage_percent is that of the resource with the least: `got`, the time that fresh slices cover, of `wanted`, the
+-- time from `start` to p_to. A slice without a lower bound has no length, so `start` is p_from, or the earliest bound
+-- of any slice if that is before. read_until is the time up to which every resource is covered without a gap and the
+-- changes are read.
 create or replace function reports.verdict(p_from timestamptz, p_to timestamptz, p_as_of timestamptz default null)
 returns table (verdict text, coverage_percent numeric, read_until timestamptz, last_run bigint, open_findings bigint,
                open_warnings bigint)

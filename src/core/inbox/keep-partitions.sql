@@ -1,5 +1,5 @@
--- Only the owner of a table may make and drop its partitions. These functions lend that right for the partitions of the
--- inbox, and for nothing else, to whoever may delete its events. session_user is who logged in: inside a function with
+-- Only the owner of a table may make and drop its partitions. These functions lend that right, for the partitions of
+-- the inbox only, to roles that may delete its events. session_user is the role that logged in: inside a function with
 -- the owner's rights, current_user is the owner. A restore brings no grants back, so the check stands here.
 create or replace function inbox.require_keeper() returns void language plpgsql stable as $$
 begin
@@ -18,7 +18,7 @@ declare
   progress text := 'progress_' || p_from;
 begin
   perform inbox.require_keeper();
-  -- Numbers ahead are in the default partition where somebody gave them by hand: nothing may be attached beside them.
+  -- Numbers ahead are in the default partition only if they were set manually: no partition may be attached over them.
   lock table inbox.receipts_default, inbox.progress_default in access exclusive mode;
   execute format('create table inbox.%I (like inbox.receipts including defaults including storage)', receipts);
   execute format('with early as (delete from inbox.receipts_default where seq >= %s and seq < %s returning *)
@@ -36,7 +36,7 @@ begin
 end
 $$;
 
--- Waits for who is about to replay an event of it, or to store one, and keeps others from it.
+-- Waits for transactions that are about to replay or store an event of it, and keeps later ones out.
 create or replace function inbox.hold_partition(p_from bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -53,8 +53,8 @@ begin
 end
 $$;
 
--- A week of the memory against repeats, from that Monday, 00:00 UTC. Takes over what is there of it already: a service's
--- clock may run ahead.
+-- A week of the memory against repeats, from that Monday, 00:00 UTC. Takes over its existing rows: a service's clock
+-- may run ahead.
 create or replace function inbox.make_week(p_monday date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- As feed.readable_until(), for the events of the inbox.
+-- The same as feed.readable_until() for the events of the inbox.
 create or replace function inbox.readable_until() returns bigint language plpgsql volatile as $$
 begin
   return feed.complete_until('inbox.event_numbers', 7257);

@@ -28,7 +28,7 @@ create or replace trigger erasure_log_append_only
   before delete or truncate or update of id, customer_id, erased_at, erased_by, counts on mirror.erasure_log
   for each statement execute function mirror.refuse_log_change();
 
--- A reason may name the next who is erased.
+-- A reason may name the next person to be erased.
 create or replace trigger erasure_log_reason before update of reason on mirror.erasure_log
   for each statement when (current_setting('tallyhook.erasure', true) is distinct from 'on')
   execute function mirror.refuse_log_change();

@@ -71,9 +71,9 @@ language sql stable parallel safe as $$
   ) b where b.step = 1 and b.showing = 1
 $$;
 
--- The openings of a case: its order's; where that never showed a chargeback, its sales'. The columns of the order are null
--- then. What a sale shows first after `after` and until `until` is of this opening: an order and its sale change together,
--- but not in the same instant.
+-- The openings of a case: its order's; where that never showed a chargeback, its sales'. The columns of the order are
+-- null then. A sale's states after `after` and until `until` belong to this opening: an order and its sale change
+-- together, but not in the same instant.
 create or replace function mirror.openings_of_case(p_order text, p_case text, p_as_of timestamptz)
 returns table (opening bigint, openings bigint, began_at timestamptz, after timestamptz, until timestamptz,
                first_at timestamptz, last_at timestamptz, accepted_at timestamptz, dismissed_at timestamptz,
@@ -97,7 +97,7 @@ language sql stable parallel safe as $$
   ) e
 $$;
 
--- What a sale shows of an opening of its case. One row; `ever`: the sale showed a chargeback at any time.
+-- A sale's part in an opening of its case. One row; `ever`: the sale showed a chargeback at any time.
 create or replace function mirror.sale_in_opening(p_sale text, p_as_of timestamptz, p_after timestamptz,
                                                   p_until timestamptz)
 returns table (first_at timestamptz, last_at timestamptz, left_at timestamptz, cause text, ever boolean)
@@ -157,10 +157,10 @@ returns text language sql immutable parallel safe as $$
          || case when p_opening > 1 then '#' || p_opening else '' end
 $$;
 
--- One row for each disputed sale and opening: movements are those of sales. Where sales of the order show the chargeback
--- that was opened, those are disputed; else those that ever showed one; where the order alone does, all of its sales that
--- stand. The case (`key`) is the order's, and so is what became of it. Keys are plain columns, so that whoever asks for
--- some of them finds them by indexes.
+-- One row for each disputed sale and opening: movements are those of sales. Where sales of the order show the
+-- chargeback that was opened, those are disputed; else those that ever showed one; where the order alone does, all of
+-- its sales that stand. The case (`key`) is the order's, and so is its outcome. Keys are plain columns, so that a query
+-- for some of them uses indexes.
 create or replace view mirror.disputed_sales as
 select k.key, mirror.dispute_key(k.key, sale.id, sale.nth, c.opening) as sale_key, k.order_id, sale.id as transaction_id,
        now.state, coalesce(sale.amount, case when sale.n > 1 then null else o.total end) as amount,
@@ -212,8 +212,8 @@ cross join lateral (
 comment on view mirror.disputed_sales is
   'key: that of mirror.chargebacks; opening: one of several times (openings); sale_key: unique, the same for the first disputed sale of an order, the transaction''s id for any other, with the number of a further opening behind it';
 
--- The openings of each case: what a person answers is one for each order, with all of its disputed sales. The amount is
--- null where one of theirs is not known, or they are in several currencies.
+-- The openings of each case: a person answers one for each order, with all of its disputed sales. The amount is null
+-- where one of theirs is not known, or they are in several currencies.
 create or replace view mirror.chargeback_openings as
 select s.key, s.order_id, min(s.transaction_id) filter (where s.is_first) as transaction_id,
        case when bool_or(s.state = 'opened') then 'opened' when bool_or(s.state = 'accepted') then 'accepted'

@@ -1,7 +1,7 @@
--- Removes states that were dated in the future 90 days ago, at most p_limit, and returns how many: what waits for a read
--- (mirror.misdated) stays, and so does what a person overruled, since an event that brings it again must change nothing.
--- No report reads the rest, and an event that is replayed brings it again. The age is the function's, so that whoever may
--- call it can remove nothing younger.
+-- Removes states that were dated in the future 90 days ago, at most p_limit, and returns their number: states that wait
+-- for a read (mirror.misdated) stay, and so do states that a person overruled, since an event that brings one again
+-- must change nothing. No report reads the rest, and a replayed event brings them again. The age is fixed here, so that
+-- no caller can remove younger ones.
 create or replace function mirror.forget_unbelieved(p_limit integer) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,8 +1,8 @@
 -- Every movement with the time at which it is booked. In closed months it stays as it was frozen; in open months, and
--- before the first close, it is booked when it happened. What turned out otherwise since its month was closed is booked
--- as a difference at the start of the first open month (`is_late`), and `at` still says when it happened. An amount
--- that is not known any more stays as it was frozen; one that never was adds nothing (reports.unknown_movements). A
--- currency that was frozen in another spelling is the same currency.
+-- before the first close, it is booked when it happened. A change that became known after its month was closed is
+-- booked as a difference at the start of the first open month (`is_late`), and `at` still has the time of the movement.
+-- An amount that is no longer known stays as it was frozen; one that was never known adds nothing
+-- (reports.unknown_movements). A currency that was frozen in another spelling is the same currency.
 create or replace function reports.booked_movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, booked_at timestamptz,
                is_late boolean, currency text, amount bigint)

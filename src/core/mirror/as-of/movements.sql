@@ -1,5 +1,5 @@
 -- Not inlined, and declared cheap: few sales are unsettled, but the planner takes a look-up for each transaction into
--- account. Against that all else seems to cost nothing, and it sorted a million movements to sum them.
+-- account. Next to that everything else seems free, and it sorted a million movements to sum them.
 create or replace function reports.status_of_order(p_order text, p_as_of timestamptz default null) returns text
 language plpgsql stable parallel safe cost 1 as $$
 begin
@@ -7,7 +7,7 @@ begin
 end
 $$;
 
--- What moved money: sales and reversals are positive, refunds and chargebacks negative. The interface does not say
+-- Movements of money: sales and reversals are positive, refunds and chargebacks negative. The interface does not say
 -- which sign a refund has, so amounts are taken as absolute and signed here. A sale counts once it is paid, settled or
 -- not, so its settlement moves nothing. A transaction without a date cannot be booked and is left out. Amounts are null
 -- where they are not known; a currency that is not known is xxx.
@@ -38,8 +38,8 @@ language sql stable parallel safe as $$
   where m.at is not null
 $$;
 
--- What the sums of movements from p_from until p_to do not know: what adds nothing since its amount is not known, what
--- is in no currency's sum, and what is in none at all (of any time, as it has no date).
+-- The unknown parts of the sums of movements from p_from until p_to: movements without an amount, which add nothing,
+-- movements in no currency's sum, and movements in no sum at all (of any time, as they have no date).
 create or replace function reports.unknown_movements(p_from timestamptz, p_to timestamptz,
                                                      p_as_of timestamptz default null)
 returns table (what text, n bigint)

@@ -1,4 +1,4 @@
--- When the service retries an order: only events say so (`order.dunning`), so no read takes part in the order of
+-- When the service retries an order: only events show it (`order.dunning`), so no read takes part in the order of
 -- states.
 create or replace function reports.order_retries(p_as_of timestamptz default null)
 returns table (id text, next_retry_at timestamptz)

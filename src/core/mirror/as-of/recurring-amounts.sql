@@ -18,7 +18,7 @@ begin
 end
 $$;
 
--- Whether a field of a subscription's state tells what it is there for: an amount in a currency, an interval, a number.
+-- Whether a field of a subscription's state has its content: an amount in a currency, an interval, a number.
 create or replace function reports.is_recurring_known(p_field text, p_value jsonb) returns boolean
 language sql immutable parallel safe as $$
   select case p_field

@@ -55,6 +55,6 @@ language sql stable parallel safe as $$
       when reports.is_unsettled(k.type, k.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
       when not reports.is_sale_that_stands(k.type, k.status) and k.settled_at is null then b.object_id is not null
-      -- A sale that is settled at once, as in the sandbox, was never unsettled.
+      -- A sale that is settled immediately, as in the sandbox, was never unsettled.
       else e.ended_at > k.created_at + reports.same_moment() end
 $$;

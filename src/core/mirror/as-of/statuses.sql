@@ -76,7 +76,7 @@ comment on function reports.same_moment is
 
 -- In production a sale is settled one to three business days after it was paid: its status changes, and so may the time
 -- of its order. No event is documented for that, so only a read reveals it: it is neither drift nor a missed webhook.
--- The nightly run asks both functions below, the delivery statement the second.
+-- The nightly run uses both functions below, the delivery statement the second.
 create or replace function reports.is_settled_since(p_type text, p_before text, p_after text) returns boolean
 language sql immutable parallel safe as $$
   select reports.is_unsettled(p_type, p_before) and reports.is_settling(p_type, p_after)

@@ -1,4 +1,4 @@
--- The same for the feed as inbox/keep-partitions.sql has for the inbox: whoever may delete its changes.
+-- For the feed what inbox/keep-partitions.sql is for the inbox: for roles that may delete its changes.
 create or replace function feed.require_keeper() returns void language plpgsql stable as $$
 begin
   if not has_table_privilege(session_user, 'feed.changes', 'delete') then

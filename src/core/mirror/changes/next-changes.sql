@@ -1,5 +1,5 @@
--- The reader of a consumer, in two calls of one transaction: it takes a page, acts, and says how far it has come. The
--- row of the consumer stays locked meanwhile, so a second reader of the same name waits and goes on behind the first.
+-- The reader of a consumer, in two calls of one transaction: it takes a page, acts, and records its position. The row
+-- of the consumer stays locked in between, so a second reader of the same name waits and continues after the first.
 -- feed.done() moves the position forward only, to the number of a change that was handed out. The first position may be
 -- a number that no change has, from feed.readable_until(). A crash of the server does not give it out again: the commit
 -- of the consumer's row is later in the WAL than the sequence's step. Both run with the rights of the caller.

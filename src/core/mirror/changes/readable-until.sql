@@ -1,9 +1,9 @@
--- The number up to which rows that are numbered by a sequence are complete: all up to it are committed or never will be.
--- Rows commit in another order than they are numbered, so a reader that goes by what it sees would miss those that
--- commit late. Before a writer takes its numbers, it locks the number that was the last one then, under the class of its
--- table (platform/postgres/number-turns.ts), until it has committed. So whatever is still to come has a number above the
--- lowest locked one. Ask for it in a statement of its own, at READ COMMITTED, before the rows are read, and read them on
--- the primary.
+-- The number up to which rows that are numbered by a sequence are complete: all up to it are committed or never will
+-- be. Rows commit in another order than they are numbered, so a reader that relies on visible rows would miss those
+-- that commit late. Before a writer takes its numbers, it locks the number that was the last one then, under the class
+-- of its table (platform/postgres/number-turns.ts), until it has committed. So every row still to come has a number
+-- above the lowest locked one. Read it in a statement of its own, at READ COMMITTED, before the rows are read, and read
+-- them on the primary.
 create or replace function feed.complete_until(p_sequence regclass, p_class integer)
 returns bigint language plpgsql volatile as $$
 declare
@@ -14,7 +14,7 @@ begin
     raise exception 'how far % is complete cannot be known on a standby, which does not show the locks of writers', p_sequence
       using errcode = '55000', hint = 'Ask the primary.';
   end if;
-  -- Before the locks are read: who takes a number after this one locked after it, or is found below.
+  -- Before the locks are read: a writer that takes a number after this one locked after it, or is found below.
   execute format('select case when is_called then last_value else 0 end from %s', p_sequence) into last_given;
   select min(((l.classid::bigint << 32) | l.objid::bigint) & 281474976710655) into lowest_locked
   from pg_locks l

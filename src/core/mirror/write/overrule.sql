@@ -1,8 +1,9 @@
 -- Moves overruled states out of the history, into mirror.unbelieved with the number of the heal: those later than the
--- shown states, and those dated after p_latest. p_resources, p_ids and p_shown_at belong together, one shown state each.
--- Nothing is lost, so whoever may record a heal may call it; nobody but the owner may change the history otherwise. The
--- heal is one of this transaction, and the states are those of its object: an order shows its transactions as well.
--- session_user is who logged in: inside a function with the owner's rights, current_user is the owner.
+-- shown states, and those dated after p_latest. p_resources, p_ids and p_shown_at belong together, one shown state
+-- each. No state is lost, so every role that may record a heal may call it; otherwise only the owner may change the
+-- history. The heal is one of this transaction, and the states are those of its object: an order shows its transactions
+-- as well. session_user is the role that logged in: inside a function with the owner's rights, current_user is the
+-- owner.
 create or replace function mirror.overrule(p_resources text[], p_ids text[], p_shown_at timestamptz[],
                                            p_latest timestamptz, p_observed_at timestamptz, p_heal bigint)
 returns void language plpgsql security definer
@@ -38,7 +39,7 @@ begin
     (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
   select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, p_heal from gone g
   on conflict (resource, id, source_updated_at, content_hash) do update
-    -- Of one content. What is moved was in the history; what is there already need not have been.
+    -- Both have the same content. The moved one was in the history; the existing one may not have been.
     set heal = excluded.heal, data = excluded.data;
   perform set_config('tallyhook.erasure', 'off', true);
 end

@@ -1,7 +1,8 @@
 -- Removes runs of a handler, done or skipped, and lets the next run of each of their objects have its turn. Returns the
--- numbers of those that it removed. p_tokens: of the claims under which they were done; null: nobody may be running them.
--- Who plans runs holds this lock alone, so no run is planned behind one that is being removed: it would wait for ever. So
--- does who skips: a run that waits behind another one must not go while that one is being removed and promotes it.
+-- numbers of those that it removed. p_tokens: of the claims under which they were done; null: no process may be running
+-- them. A planner of runs holds this lock exclusively, so that no run is planned behind one that is being removed,
+-- where it would wait endlessly. Skipping holds it exclusively, too: a run that waits behind another one must not be
+-- removed while that one is being removed and promotes it.
 create or replace function dispatch.remove_runs(p_handler text, p_seqs bigint[], p_tokens integer[])
 returns bigint[] language plpgsql volatile as $$
 declare
@@ -12,7 +13,7 @@ begin
   else
     perform pg_advisory_xact_lock_shared(7256, hashtext(p_handler));
   end if;
-  -- A statement of its own, which sees what was planned before the lock was taken.
+  -- A statement of its own, which sees the runs planned before the lock was taken.
   with gone as (
     delete from dispatch.runs r using unnest(p_seqs, p_tokens) as given(seq, token)
     where r.handler = p_handler and r.seq = given.seq

@@ -1,8 +1,8 @@
--- What a person decides about a finding. The dashboard's role may read findings and change none: these functions do what
--- they are named after, and leave who decided it on record, so that no finding ends without a trace. A run's own
--- findings are the worker's to write. session_user is who logged in.
+-- A person's decisions about a finding. The dashboard's role may read findings but change none: these functions do what
+-- their names say, and record the person who decided, so that no finding ends without a trace. A run's own findings are
+-- the worker's to write. session_user is the role that logged in.
 
--- Until the end of the transaction nobody else changes the finding.
+-- No other transaction changes the finding until this one ends.
 create or replace function reconcile.lock_finding(p_id bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -37,8 +37,9 @@ begin
 end
 $$;
 
--- Heals the findings of an object that this transaction has healed: mirror.heals has who decided it, and why. Of these
--- keys, only findings about that object, and never a broken invariant: a run checks it again. Returns their number.
+-- Heals the findings of an object that this transaction has healed: mirror.heals has the person and the reason. Of
+-- these keys, only findings about that object, and never a broken invariant: a run checks it again. Returns their
+-- number.
 create or replace function reconcile.heal_findings(p_heal bigint, p_keys text[], p_at timestamptz) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -6,7 +6,7 @@ language sql stable as $$
     else mirror.created_at(p_resource, p_id) end
 $$;
 
--- Only a default: who records the finding may know the time better.
+-- Only a default: the code that records the finding may know the time better.
 create or replace function reconcile.date_finding() returns trigger language plpgsql as $$
 begin
     if new.object_at is null then

@@ -1,6 +1,6 @@
 -- A trigger, since a run changes its state in several places and none may forget to record it. It has the owner's
--- rights: proofs as of a time rest on when a run ended, so no role may add a state by itself. Whoever may, the owner,
--- says when a run ended that is written as a whole.
+-- rights: proofs as of a time rest on when a run ended, so no role may add a state by itself. Only the owner may set
+-- the end of a run that is written as a whole.
 create or replace function reconcile.keep_run_state() returns trigger language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,5 +1,5 @@
--- Movements booked in the period although they belong to a month that was closed before: learned of since, or different
--- from what was frozen. The amount is the difference.
+-- Movements booked in the period although they belong to a month that was closed before: recorded since, or different
+-- from the frozen rows. The amount is the difference.
 create or replace function reports.changes_after_close(p_from timestamptz, p_to timestamptz, p_zone text,
                                             p_as_of timestamptz default null)
 returns table (movement text, kind text, order_id text, happened_at timestamptz, happened_on date,
@@ -14,6 +14,6 @@ create or replace function reports.changes_after_close_unknown(p_from timestampt
                                                               p_as_of timestamptz default null)
 returns table (what text, n bigint)
 language sql stable parallel safe as $$
-  -- Whatever was learned late may have happened at any time before.
+  -- A movement that was recorded late may have happened at any time before.
   select u.what, u.n from reports.unknown_movements('-infinity', p_to, p_as_of) u
 $$;

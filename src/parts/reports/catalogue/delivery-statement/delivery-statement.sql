@@ -1,8 +1,8 @@
 -- Changes in the period, by the last state of each object: lists do not show intermediate states. A change before the
 -- T0 of the initial import whose event was not received is not a missed delivery. In time means received within ten
--- minutes. An event may be dated a moment before the state that it shows. Findings count for the resources that
--- reports.last_changes knows. Where events were removed since they were old (inbox.dropped), nobody knows of a change
--- without an event whether it was announced: such changes are rows of their own, neither received nor missed.
+-- minutes. An event may be dated slightly before the state that it shows. Findings count for the resources that
+-- reports.last_changes knows. Where old events were removed (inbox.dropped), it is unknown whether a change without an
+-- event was announced: such changes are rows of their own, neither received nor missed.
 create or replace function reports.delivery_statement(p_from timestamptz, p_to timestamptz, p_zone text,
                                                       p_as_of timestamptz default null)
 returns table (resource text, event text, changes bigint, announced bigint, received bigint, in_time bigint,
@@ -52,7 +52,7 @@ language sql stable parallel safe as $$
       and l.healed_at is null and l.first_seen >= p_from and l.first_seen < p_to
     group by l.resource
   )
-  -- For an object that is still missing or behind here, nobody knows which event was missed.
+  -- For an object that is still missing or behind here, the missed event is unknown.
   select c.resource,
          coalesce(c.event, 'none is documented')
            || case when c.is_removed then ': not known, events of then were removed' else '' end,

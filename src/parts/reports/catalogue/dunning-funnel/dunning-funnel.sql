@@ -1,5 +1,5 @@
 -- Renewals whose charge was declined, by the week of the first decline. Only subscriptions with an order that was
--- declined within the period are looked at, by arrays: those are looked up in the indexes, however large the mirror is.
+-- declined within the period are read, by arrays: those use the indexes, in a mirror of any size.
 create or replace function reports.dunning_funnel(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)
 returns table (week date, currency text, entered bigint, entered_amount bigint, recovered_at_2 bigint,

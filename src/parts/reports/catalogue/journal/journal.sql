@@ -4,9 +4,9 @@ language sql immutable parallel safe as $$
 $$;
 
 -- One balanced entry for each currency and day: every movement is booked on two sides. An entry is final, with a number
--- that every repeat gives again, if its lines are those that a close in the same time zone froze under that number.
--- A close also passes p_final_until while it reads what it freezes: what is booked before that time and in no close is
--- final then. Movements learned of after their month was closed have a line for each day on which they happened.
+-- that every repeat gives again, if its lines are those that a close in the same time zone froze under that number. A
+-- close also passes p_final_until while it reads the rows to freeze: movements booked before that time and in no close
+-- are final then. Movements recorded after their month was closed have a line for each day on which they happened.
 create or replace function reports.journal(p_from timestamptz, p_to timestamptz, p_zone text,
                                            p_as_of timestamptz default null,
                                            p_accounts jsonb default reports.default_accounts(),

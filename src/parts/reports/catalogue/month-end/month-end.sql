@@ -14,7 +14,7 @@ language sql stable parallel safe as $$
                          (p_to - interval '1 microsecond') at time zone p_zone, interval '1 month') as g(at)
     cross join lateral (select g.at::date as month) c
   ), summed as (
-    -- What was booked before the period has place 0.
+    -- Movements booked before the period have place 0.
     select width_bucket(b.booked_at, (select array_agg(n.from_at order by n.from_at) from bounds n)) as place,
            b.currency, sum(b.amount) as moved,
            sum(b.amount) filter (where b.kind = 'sale' and not b.is_late) as sales,
@@ -54,6 +54,6 @@ create or replace function reports.month_end_unknown(p_from timestamptz, p_to ti
                                                     p_as_of timestamptz default null)
 returns table (what text, n bigint)
 language sql stable parallel safe as $$
-  -- Balances contain all that came before.
+  -- Balances contain all earlier movements.
   select u.what, u.n from reports.unknown_movements('-infinity', p_to, p_as_of) u
 $$;

@@ -18,7 +18,7 @@ language sql stable parallel safe as $$
            case when s.changed_at < e.at then s.nth else -s.nth end desc
 $$;
 
--- What the figures of mrr do not know. A subscription whose currency changed is no new one and none that was lost.
+-- The unknown values of mrr. A subscription whose currency changed is neither new nor lost.
 create or replace function reports.mrr_unknown(p_from timestamptz, p_to timestamptz, p_zone text,
                                                p_as_of timestamptz default null)
 returns table (what text, n bigint)
@@ -50,8 +50,8 @@ language sql stable parallel safe as $$
   select 'subscription.created_at', count(*) from odd o where o.is_undated
 $$;
 
--- How the monthly amount of the subscriptions moved between both ends of the period. What moves to another currency is
--- a contraction in the one and an expansion in the other. A subscription that ended was lost involuntarily if its last
+-- How the monthly amount of the subscriptions moved between both ends of the period. A change of currency is a
+-- contraction in the one and an expansion in the other. A subscription that ended was lost involuntarily if its last
 -- charge failed and was never paid.
 create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)

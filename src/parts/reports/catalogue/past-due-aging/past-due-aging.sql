@@ -1,5 +1,4 @@
--- What is past due as of p_as_of (not at the end of the period), by its age at the end of the period in days of the
--- zone.
+-- Past-due amounts as of p_as_of (not at the end of the period), by age at the end of the period in days of the zone.
 create or replace function reports.past_due_aging(p_from timestamptz, p_to timestamptz, p_zone text,
                                                   p_as_of timestamptz default null)
 returns table (currency text, days_past_due text, orders bigint, amount bigint, next_retry_at timestamptz)
