@@ -143,7 +143,7 @@ export interface InboxTrace {
   eventId: string;
   type: string | null;
   state: EventState;
-  /** By the service's clock. */
+  /** Dated by the service's clock. */
   createdAt: Date | null;
   receivedAt: Date;
 }

@@ -8,7 +8,7 @@ export interface CustomerName {
   email: string | null;
 }
 
-/** By id; customers that the mirror lacks are absent. One statement. */
+/** Keyed by id; customers that the mirror lacks are absent. One statement. */
 export async function customerNames(db: Knex, ids: readonly string[]): Promise<ReadonlyMap<string, CustomerName>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{

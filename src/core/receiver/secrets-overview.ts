@@ -29,7 +29,7 @@ export interface OverviewSources {
   rows: readonly SecretRow[];
   /** Ids, newest first. */
   environmentIds: readonly string[];
-  /** By secret id, the last use recorded in the inbox. */
+  /** The last use of each secret id recorded in the inbox. */
   recentUses: ReadonlyMap<string, Date>;
   usable: (row: SecretRow) => boolean;
 }

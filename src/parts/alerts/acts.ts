@@ -191,7 +191,7 @@ async function alertToSilence(trx: Knex.Transaction, given: string, decidedOn: s
   return found;
 }
 
-/** As many as a page lists. */
+/** The number that a page lists. */
 export const mostSilencesListed = 100;
 
 async function assertSilences(trx: Knex.Transaction, decidedOn: string | null): Promise<void> {

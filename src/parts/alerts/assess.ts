@@ -248,7 +248,7 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
   }
 }
 
-/** By core group, which has the name of its resource. */
+/** Keyed by core group, which has the name of its resource. */
 const knownCodes = new Map<string, Known["codes"]>(mirrorResources.map(({ name, known }) => [name, known.codes]));
 
 function noteUnknownValues({ unknownValues }: Affected, group: string, columns: WrittenState["columns"]): void {

@@ -31,7 +31,7 @@ export interface ReconcileSettings {
 }
 
 export interface CheckSettings {
-  /** By name of the invariant; the others have their default mode. */
+  /** Keyed by name of the invariant; the others have their default mode. */
   invariantModes: Readonly<Record<string, InvariantMode>>;
 }
 

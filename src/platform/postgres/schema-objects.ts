@@ -134,7 +134,7 @@ async function recordTexts(
   }
 }
 
-/** By file and hash. */
+/** Keyed by file and hash. */
 async function readGenerations(db: Knex): Promise<ReadonlyMap<string, number>> {
   if (!(await tableExists(db, textTable))) return new Map();
   const rows = await db<{ generation: string; file: string; file_sha256: string }>(textTable);

@@ -12,7 +12,7 @@ export interface Winner {
   version: string;
 }
 
-/** By group; groups that were never seen and groups without history are absent. */
+/** Keyed by group; groups that were never seen and groups without history are absent. */
 export type Winners = ReadonlyMap<string, Winner>;
 
 /** The states that the mirror's row shows, found by its versions. */
@@ -27,7 +27,9 @@ export function winnersNow({ resource, row, states }: KnownObject): Winners {
   return winners;
 }
 
-/** Several states of one content differ in their own time, which the version of an order's entry need not start with. */
+/**
+ * Several states of one content differ in their own time, which the version of an order's entry need not start with.
+ */
 function stateOfVersion(states: readonly KnownState[], group: string, version: string): KnownState | undefined {
   const hash = hashOfVersion(version);
   const { updatedAt, within } = partsOfVersion(version);

@@ -73,7 +73,9 @@ interface PrintedColumn {
 const printedColumns = (columns: Columns): PrintedColumn[] =>
   Object.entries(columns).map(([name, { type }]) => ({ name, print: printers[type] }));
 
-/** By type: a value as `record_out` of Postgres prints it. Values of most types need no quotes, times always do. */
+/**
+ * For each type, a value as `record_out` of Postgres prints it. Values of most types need no quotes, times always do.
+ */
 const printers: Readonly<Record<ColumnDefinition["type"], PrintedColumn["print"]>> = {
   text: (value) => inRecord(String(value)),
   bigint: String,

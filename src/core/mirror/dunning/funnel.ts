@@ -9,7 +9,7 @@ interface Part {
 export interface CurrencyFunnel {
   currency: string | null;
   declined: Part;
-  /** By the attempt that was paid. */
+  /** Counted by the attempt that was paid. */
   recoveredAt: readonly [second: number, third: number, fourth: number, later: number];
   recovered: Part;
   inProgress: Part;

@@ -222,7 +222,7 @@ const issuers: readonly (readonly [from: number, to: number, shortest: number, l
   [8100, 8199, 16, 19], // UnionPay
 ];
 
-/** By the first digit: whether any network's numbers begin with it. */
+/** For each first digit: whether any network's numbers begin with it. */
 const mayLead = Array.from({ length: 10 }, (_, digit) =>
   issuers.some(([from, to]) => digit >= Math.floor(from / 1000) && digit <= Math.floor(to / 1000)),
 );

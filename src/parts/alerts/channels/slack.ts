@@ -41,7 +41,7 @@ const resolvedEmoji = "✅";
 // All lengths below keep within the limits of blocks even if every character becomes an entity of five.
 const maxFacts = 40;
 const factsPerBlock = 10;
-/** Of a message's 50 blocks. */
+/** A message has at most 50 blocks. */
 const maxItemSections = 20;
 const maxSectionText = 2_900;
 const maxLinks = 4;

@@ -17,7 +17,7 @@ import { renderSilences, silenceForm } from "./silence-view.ts";
 
 export interface AlertPage extends MessagesView {
   caseView: CaseView;
-  /** Of its key and rule, since it was raised. */
+  /** Silences of its key and rule, since it was raised. */
   silences: readonly SilenceRow[];
   /** The place of its rule's section: a URL, or a path in the program's folder. */
   runbook: string;

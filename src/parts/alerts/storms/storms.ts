@@ -25,7 +25,7 @@ export interface StormTotals {
   alerts: number;
   /** In minor units; currencies are never added. */
   sums: readonly Amount[];
-  /** By failure code, where the alerts have one. */
+  /** Counted by failure code, where the alerts have one. */
   codes: Readonly<Record<string, number>>;
 }
 
@@ -332,7 +332,7 @@ export async function stormTotals(
 }
 
 /**
- * By currency, the alerts of a storm that none of its messages shows, because they can wait for a digest. One
+ * Counts the alerts of a storm that no message shows, because they can wait for a digest, by currency. One
  * statement.
  */
 export async function digestTotals(

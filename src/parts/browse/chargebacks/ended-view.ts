@@ -58,7 +58,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
     }`;
 }
 
-/** By the card's network and currency: the service gives no reason. */
+/** Summed by the card's network and currency: the service gives no reason. */
 function renderSums(ended: readonly Chargeback[]): Html {
   const groups = new Map<string, Chargeback[]>();
   for (const each of ended) {

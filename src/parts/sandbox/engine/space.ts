@@ -44,10 +44,10 @@ export interface Space {
   readonly webhookEndpoints: Table<WebhookEndpointRecord>;
   /** The pinned API version; null is the latest. */
   readonly account: { api_version: string | null };
-  /** By product id, in display order. */
+  /** Keyed by product id, in display order. */
   readonly images: Map<string, readonly ProductImageRecord[]>;
   readonly vault: Vault;
-  /** By id, with the customer they belong to. */
+  /** Keyed by id, with the customer they belong to. */
   readonly addresses: Map<string, { customer_id: string; address: AddressRecord }>;
   /** Lower-case e-mail address, phone and SKU → id of the owner. */
   readonly emails: Map<string, string>;

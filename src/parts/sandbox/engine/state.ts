@@ -34,7 +34,7 @@ interface Chance {
 export interface State {
   readonly seed: string;
   readonly time: SandboxClock;
-  /** By id. A merchant sees no data of another. */
+  /** Keyed by id. A merchant sees no data of another. */
   readonly merchants: Map<string, Merchant>;
   /** The spaces of the merchant that exists from the start. */
   readonly spaces: Merchant["spaces"];

@@ -9,7 +9,7 @@ import { dunningFunnel } from "./dunning-funnel.ts";
 interface CurrencyFunnel {
   currency: string | null;
   declined: { count: number; minor: bigint };
-  /** By the attempt that was paid: the second, third and fourth, then all later ones. */
+  /** Counted by the attempt that was paid: the second, third and fourth, then all later ones. */
   recoveredAt: readonly [second: number, third: number, fourth: number, later: number];
   recovered: { count: number; minor: bigint };
   inProgress: { count: number; minor: bigint };
