@@ -71,7 +71,7 @@ async function addOwnFiles(): Promise<void> {
   );
   await write(
     join(fork, "src/handlers/note-declines.ts"),
-    `import { defineHandler } from "../dispatch/define-handler.ts";
+    `import { defineHandler } from "../parts/delivery/dispatch/define-handler.ts";
 
 export default defineHandler({
   name: "note-declines",

@@ -85,7 +85,7 @@ describe("a sender that is slow", () => {
     expect(stand.receiver.counters.rejected).toEqual({ ...before, slow: before.slow + 1 });
   });
 
-  test("with a body that drips is cut off all the same", async () => {
+  test("with a body that drips is cut off as well", async () => {
     const connection = await open();
     connection.write(requestBytes({ headers: [["Content-Length", "60000"]] }));
     drip(connection, "x", 20);

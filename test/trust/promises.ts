@@ -96,7 +96,7 @@ export const promises: readonly StatedPromise[] = [
     ],
   ),
   held(
-    "A report as of a time says the same for ever.",
+    "A report as of a time never changes.",
     ["reports/as-of-for-ever", "every report as of a time prints the same whatever happens later (history %i)"],
     ["limits", "a writer is ended by %s"],
   ),
@@ -104,7 +104,7 @@ export const promises: readonly StatedPromise[] = [
     "A closed month cannot be changed without being noticed.",
     ["reports/close/seal", "a change of any column of $table where $where is noticed and named"],
     ["reports/close/seal", "cannot remove the first or the middle of the chain"],
-    ["reports/close/close-month", "is for ever: the database refuses a change, and a change by force is found"],
+    ["reports/close/close-month", "is permanent: the database refuses a change, and a change by force is found"],
   ),
   held(
     "Absence raises an alert too: a retry that never came, webhooks that cease, a nightly run that is missing.",

@@ -372,7 +372,7 @@ describe("of a month that is proved", () => {
     await expect(closeMonth(database.db, request)).rejects.toThrow("Set TALLYHOOK_TIME_ZONE back to Europe/Berlin.");
   });
 
-  test("is for ever: the database refuses a change, and a change by force is found", async () => {
+  test("is permanent: the database refuses a change, and a change by force is found", async () => {
     await close("2025-05");
     const { db } = database;
     await expect(db("reports.closed_rows").delete()).rejects.toThrow(/append-only/);
