@@ -19,7 +19,6 @@ export interface SampleEvent {
   body: Buffer;
 }
 
-/** An order for the generator. */
 export interface LoadOrder {
   /** Several: the connections are spread over them. */
   port: number | readonly number[];

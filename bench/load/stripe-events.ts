@@ -258,7 +258,6 @@ export function stripeEvent({ seed, sinceMs }: EventStream, n: number): SampleEv
   return { id, number: n, body: Buffer.from(JSON.stringify(event)) };
 }
 
-/** The row for an event. */
 export function stripeRow({ seed }: Pick<EventStream, "seed">, n: number): StripeRow {
   const { table, prefix, numberOf, status } = shapes[n % shapes.length]!;
   return { table, id: idOf(seed, prefix, numberOf(n)), status };

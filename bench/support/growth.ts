@@ -1,6 +1,5 @@
 import { median } from "./statistics.ts";
 
-/** The cost of one event. */
 export interface Cost {
   /** CPU time of each program, in µs. */
   cpuMicros: Readonly<Record<string, number>>;

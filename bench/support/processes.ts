@@ -6,7 +6,6 @@ import { type CpuSet, pinnedCommand } from "./pinning.ts";
 
 export interface ProcessOptions {
   name: string;
-  /** The compiled file. */
   file: string;
   args?: readonly string[];
   /** Arguments of node itself. */

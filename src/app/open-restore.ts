@@ -64,7 +64,6 @@ export async function isRestoreOpen(db: Knex): Promise<boolean> {
   return rows[0].open;
 }
 
-/** The advice for an open restore. */
 export const openRestore =
   "A restore of this database ended before it had noted what people were told: they would be told again. Run " +
   `"${tallyhook("restored --taken-at TIME --ran-until TIME")}", or make the database again and restore again ` +

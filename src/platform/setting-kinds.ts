@@ -16,7 +16,6 @@ const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ sch
 /** `wrong` completes `NAME …` in a message. It must never contain the value, which may be a secret. */
 const check = (isRight: (text: string) => boolean, wrong: string) => z.string().refine(isRight, { error: wrong });
 
-/** Splits a list and trims its parts. */
 const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
 
 export const integer = (min: number, max: number, unit: string): SettingKind<number> =>
@@ -229,7 +228,6 @@ export const choices = <const T extends string>(
     `name=value pairs separated by commas, each value one of ${values.join(", ")}, such as ${example}`,
   );
 
-/** A subset of a few names. */
 export const subsetOf = <const T extends string>(names: readonly T[]): SettingKind<readonly T[]> =>
   kind(
     commaList.pipe(z.array(z.enum(names as unknown as [T, ...T[]]))),

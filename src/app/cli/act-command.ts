@@ -39,7 +39,6 @@ export interface ActCommand<Deps, Input, Done> {
   say(done: Done, told: { input: Input; actor: Actor; deps: Deps }): string;
   /** The value that `--json` prints; absent: there is no such option. */
   json?(done: Done): unknown;
-  /** Hints for a refusal. */
   hints?: Partial<Record<Refusal, Hint<Deps, Input>>>;
 }
 

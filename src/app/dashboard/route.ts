@@ -8,7 +8,6 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Html } from "../../platform/html.ts";
 import type { Log } from "../../platform/log.ts";
 
-/** The dependencies of pages. */
 export interface PageDeps {
   /** The dashboard's own pool: a slow page holds up no other process, and a statement ends after three seconds. */
   db: Knex;
@@ -35,7 +34,6 @@ export type Theme = (typeof themes)[number];
 /** A request that may do what its route does. */
 export interface PageRequest<V = Visitor> {
   visitor: V;
-  /** The actor, for the record. */
   actor: Actor;
   /** The parts of the path that its route names. */
   params: Readonly<Record<string, string>>;

@@ -40,7 +40,6 @@ export const wholeNumber = (min: number, max: number): Field<number> => ({
   wanted: `a whole number from ${min} to ${max}`,
 });
 
-/** One of a few names. */
 export const oneOf = <T extends string>(names: readonly T[]): Field<T> => ({
   read: (typed) => names.find((name) => name === typed),
   wanted: `one of ${names.join(", ")}`,

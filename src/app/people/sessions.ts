@@ -8,7 +8,6 @@ const [idleMs, oldestMs] = [12 * 3_600_000, 7 * 86_400_000];
 
 export type SignInMethod = "password" | "link" | "oidc" | "proxy";
 
-/** The browser of a sign-in. */
 export interface Browser {
   address: string;
   userAgent: string;

@@ -64,7 +64,6 @@ export type ListEndpoint = Endpoint<
   z.ZodType<{ data: object[]; has_more: boolean }>,
   "GET"
 >;
-/** An endpoint that reads one object by its id. */
 export type ReadById = Endpoint<typeof idParam, z.ZodType, z.ZodType, z.ZodType, "GET">;
 export type WriteEndpoint = Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Exclude<EndpointMethod, "GET">>;
 

@@ -26,7 +26,6 @@ export interface NextClaim extends Claim {
   leads: boolean;
 }
 
-/** The limits of one claim. */
 export interface ClaimLimits {
   rows: number;
   /** Bytes of bodies, but at least one body: bounds a worker's memory. */

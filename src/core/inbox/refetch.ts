@@ -54,7 +54,6 @@ export interface DueRefetch {
   generation: number;
   /** Number of times that it was taken, this time included. */
   attempts: number;
-  /** Number of useless answers. */
   uselessAnswers: number;
   notBefore: Date | null;
   missingSince: Date | null;

@@ -26,11 +26,9 @@ export interface News {
   masked: readonly MaskedObject[];
   /** States that are dated in the future. */
   future: readonly FutureState[];
-  /** Events that became dead. */
   dead: readonly DeadEvent[];
 }
 
-/** A state that was just written. */
 export interface WrittenState {
   group: string;
   id: string;

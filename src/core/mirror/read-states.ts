@@ -2,7 +2,6 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { mirrorResources } from "./resources.ts";
 
-/** An object and one of its states. */
 export interface WantedState {
   resource: string;
   id: string;

@@ -51,7 +51,6 @@ export interface Deadlines<T> {
   close(): void;
 }
 
-/** The deadline entry of one item. */
 export interface DeadlineEntry<T> {
   readonly item: T;
   readonly lastTick: number;

@@ -253,7 +253,6 @@ function believeOwnTime(interpretation: Interpretation): Interpretation {
   return { ...interpretation, observation: { ...observation, receivedAt: madeAt } };
 }
 
-/** Counts of applied events. */
 export interface AppliedEvents {
   completed: readonly CompletedEvent[];
   /** The states that changed the history or a row. */

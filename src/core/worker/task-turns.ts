@@ -5,7 +5,6 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 export interface TaskState {
   name: string;
   knownSince: Date;
-  /** Number of starts. */
   starts: number;
   startedAt: Date | null;
   /** Whether a worker runs it, or was killed less than a turn's length ago. */

@@ -19,7 +19,6 @@ export interface AlertContext {
   serviceClock: Clock;
 }
 
-/** Source of a fact. */
 export type FoundBy = NewsSource | "sweep";
 
 /** Source of an alert's change: a source of facts, or a person. */

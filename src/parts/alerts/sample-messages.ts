@@ -66,7 +66,6 @@ interface Sample {
   key: string;
   subject: Subject;
   stage: Transition;
-  /** The items of a list. */
   items?: readonly AlertItem[];
 }
 

@@ -262,6 +262,5 @@ export function endTransition(
 export interface EndedCondition {
   rule: RuleName;
   severity: AlertSeverity;
-  /** The stored facts of the condition. */
   facts: KnownCondition["facts"];
 }

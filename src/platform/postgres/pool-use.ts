@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
 
-/** A pool at one moment. */
 export interface PoolUse {
   used: number;
   idle: number;

@@ -55,7 +55,6 @@ export interface SignatureScheme<Name extends string = string> {
   sign(delivery: { body: Buffer; secrets: readonly string[]; at: Date; messageId: string }): Record<string, string>;
 }
 
-/** Notation of a digest. */
 export type Notation = "hex" | "upper_case_hex" | "base64";
 
 /** Forms that a secret may be turned into. */

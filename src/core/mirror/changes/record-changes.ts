@@ -9,7 +9,6 @@ import { clockToleranceMs } from "../version.ts";
 import { type ChangeKind, type Fact, factsOf, isDispute, isShownBefore, kindHappenedAt, kindsOf } from "./kinds.ts";
 import { type Step, stepsOf } from "./steps.ts";
 
-/** The result of writing one resource. */
 export interface Written extends WriteResult {
   resource: Resource;
 }

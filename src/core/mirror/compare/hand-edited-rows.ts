@@ -8,7 +8,6 @@ import { latestPlausible } from "../version.ts";
 export interface InconsistentRow {
   resource: Resource;
   id: string;
-  /** The wrong columns. */
   columns: string[];
 }
 

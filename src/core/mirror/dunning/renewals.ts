@@ -12,7 +12,6 @@ export interface DeclinedRenewal {
   totalMinor: bigint | null;
   currency: string | null;
   failureCode: string | null;
-  /** Declined attempts. */
   attempts: number;
   /** Null: no retry follows. */
   nextRetryAt: NextRetry;

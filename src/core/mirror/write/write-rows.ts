@@ -21,7 +21,6 @@ export interface WriteResult {
   changed: Set<GroupState>;
   /** States of objects that had no row. */
   fresh: Set<GroupState>;
-  /** The rows that were written. */
   rows: WrittenRow[];
 }
 

@@ -281,7 +281,6 @@ function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
 }
 
 export interface ListPart extends Part {
-  /** The alerts of this message. */
   alerts: readonly ListedAlert[];
   /** Whether they could not wait for the end of the storm. */
   cannotWait: boolean;

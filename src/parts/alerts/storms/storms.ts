@@ -19,7 +19,6 @@ export function usualLimit(
   return limit ?? byRate;
 }
 
-/** The totals of a storm. */
 export interface StormTotals {
   /** Counts alerts, not their transitions. */
   alerts: number;

@@ -34,7 +34,6 @@ export interface ChargebackFilter {
 export type Ratios = readonly Ratio[] | "unknown" | "computing" | null;
 
 export interface ListPage {
-  /** The chargebacks of this page. */
   open: readonly Chargeback[];
   /** Where the next page begins; null where there is none. */
   next: string | null;

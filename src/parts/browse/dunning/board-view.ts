@@ -22,7 +22,6 @@ export interface BoardPage {
   names: ReadonlyMap<string, CustomerName>;
   filter: BoardFilter;
   query: URLSearchParams;
-  /** Currencies to choose from. */
   currencies: readonly string[];
   /** There are more renewals than the board reads. */
   isCut: boolean;

@@ -13,7 +13,6 @@ import {
 } from "../../../core/inbox/retention.ts";
 import type { EventSearch } from "../../../core/inbox/search-events.ts";
 
-/** The events to replay. */
 interface Replay {
   /** Chosen or named by number: each must still have its bytes. */
   named: readonly number[];

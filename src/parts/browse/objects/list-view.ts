@@ -105,7 +105,6 @@ export function statusBadge(resource: string, status: string | null): Html | str
   return state(word, tone);
 }
 
-/** Recent changes, as a start. */
 export function renderRecent(changes: readonly Change[], timeZone: string): Html {
   return table<Change>(
     [

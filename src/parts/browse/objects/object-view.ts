@@ -235,7 +235,6 @@ function renderChargebackLine(chargeback: StoredChargeback, timeZone: string): H
 const amountOf = (amount: string | null, currency: string | null): HtmlPart =>
   amount === null ? "an unknown amount" : money(amount, currency);
 
-/** A chargeback as it is stored. */
 export function renderChargeback(chargeback: StoredChargeback, timeZone: string): Html {
   const { key, orderId, transactionId, state: status, amount, currency } = chargeback;
   const times: [string, Date | null][] = [

@@ -1,6 +1,5 @@
 import type { Tone } from "../../../app/dashboard/elements/state.ts";
 
-/** The nouns for objects. */
 export const nouns: Readonly<Record<string, string>> = {
   order: "Order",
   transaction: "Transaction",

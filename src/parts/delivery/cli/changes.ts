@@ -190,7 +190,6 @@ function parseResource(text: string): string {
   throw new InvalidArgumentError(`Use one of ${resourceNames.join(", ")}.${hint}`);
 }
 
-/** A line for each resource. */
 function kindLines(): string {
   const lines = resourceNames.flatMap((resource) => {
     const kinds = changeKinds.filter((kind) => kind.startsWith(`${resource}.`));

@@ -34,7 +34,6 @@ export interface RecipientWords extends TableWords {
   none: string;
 }
 
-/** One kind of recipient of the dispatch. */
 export interface RecipientKind {
   words: RecipientWords;
   /** Converts to the dispatch's name and back; undefined and null for another kind. */

@@ -124,7 +124,6 @@ export const versionOfRun = ({
 /** The version for retrying all dead runs. */
 export const versionOfDead = ({ count, newest }: DeadRuns): string => `${count} ${newest ?? "-"}`;
 
-/** The facts of a run that are lost with it. */
 const runFacts = ({ seq, kind, resource, id, state, attempts }: OpenRunRow) => ({
   seq,
   kind,

@@ -36,7 +36,6 @@ export const feedSource = ({ name, kinds, includeImport }: FeedSourceOptions): S
   keepPosition: (trx, position) => keepPosition(trx, { name: consumerOf(name), position }),
 });
 
-/** A change as JSON. */
 type StoredChange = Omit<Change, "recordedAt" | "state"> & {
   recordedAt: string;
   state: { group: string; at: string; hash: string } | null;

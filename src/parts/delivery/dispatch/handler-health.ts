@@ -16,7 +16,6 @@ export interface DeadChange {
 /** The state of a handler, for its operators. */
 export interface HandlerHealth {
   name: string;
-  /** The source of its runs. */
   source: SourceName;
   pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;

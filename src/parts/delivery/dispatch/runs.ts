@@ -21,7 +21,6 @@ export interface ClaimedRun {
 /** A process's request for runs of a handler. */
 export interface ClaimRequest {
   handler: string;
-  /** Number of free places. */
   free: number;
   /** How long the claim excludes others; by the database's clock. */
   leaseMs: number;

@@ -349,11 +349,8 @@ interface Completer {
   close(): Promise<void>;
 }
 
-/** Runs of one handler that are done. */
 interface DoneRuns {
-  /** Runs to remove. */
   runs: ClaimedRun[];
-  /** The number of removed runs. */
   removed: number;
   isProbed: boolean;
 }

@@ -6,7 +6,6 @@ import { errorCode } from "../../../platform/postgres/errors.ts";
 import { type Handler, checkHandler, isMarked } from "../dispatch/define-handler.ts";
 
 export interface LoadDeps {
-  /** Imports a file by its URL. */
   importFile(url: string): Promise<unknown>;
 }
 

@@ -19,7 +19,6 @@ export interface RecipientWords {
   ownErrors: Readonly<Record<string, string>>;
 }
 
-/** The kinds of recipients with pages. */
 export interface RecipientKinds {
   /** Absent where the room of handlers is not there. */
   hasHandlers?: true;
@@ -73,7 +72,6 @@ export function recipientState(
   ${reason !== null && html`<span class="hint">${isShown ? outside(reason) : hiddenText}</span>`}`;
 }
 
-/** The path of its page. */
 export const recipientPath = (recipient: string): string => `/handlers/${encodeURIComponent(recipient)}`;
 
 /** A count that went no further than `most`. */

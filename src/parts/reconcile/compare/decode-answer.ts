@@ -13,7 +13,6 @@ export interface UnreadableObject {
   createdAt: string | null;
 }
 
-/** One decoded answer of the service. */
 export interface DecodedAnswer {
   /** The service's `Date`, fixed form. */
   observedAt: string;

@@ -157,7 +157,6 @@ export function unprovedOf(proof: ListProof, now: Date): Unproved {
   return { gaps: [...gaps, { resource, from, before: boundText(now) }], awaitedFrom: null };
 }
 
-/** One list on one day. */
 export interface ProvedDay {
   /**
    * `part`: only some hours of it; `outdated`: read, but too old to count; `so_far`: proved as far as possible now, and

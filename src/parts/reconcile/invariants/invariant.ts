@@ -18,7 +18,6 @@ export interface Invariant {
   /** The default mode, which RECONCILE_IDENTITIES may override; `enforce` where it is left out. */
   mode?: InvariantMode;
   subject: InvariantSubject;
-  /** The rule, for people. */
   rule: string;
   /**
    * SQL over the facts (`gatherFacts`) and the mirror that returns one row per breach. `id` of the subject; `currency`;

@@ -9,7 +9,6 @@ import type { Tone } from "../../../app/dashboard/elements/state.ts";
 import { time, timeText } from "../../../app/dashboard/elements/time.ts";
 import { listName } from "./words.ts";
 
-/** A list and its trust. */
 export interface ListTrust {
   resource: string;
   tone: Tone;

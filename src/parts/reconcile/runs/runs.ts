@@ -120,7 +120,6 @@ const isUnfinished = (run: string): string =>
      exists (select from reconcile.coverage c where c.run = ${run}.id and c.state = 'pending')
      or exists (select from reconcile.doubts d where d.run = ${run}.id and d.state = 'waiting')))`;
 
-/** Whether a run can be resumed. */
 export async function canResume(db: Knex, runId: number): Promise<boolean> {
   const row = await db("reconcile.runs").where({ id: runId }).whereRaw(isUnfinished("runs")).first("id");
   return row !== undefined;

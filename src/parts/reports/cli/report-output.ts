@@ -4,7 +4,6 @@ import { UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { type ReportFacts, factLines } from "../base/report-facts.ts";
 
-/** The destination of a report. */
 export interface ReportOutput {
   write(chunk: string | Uint8Array): Promise<void>;
   /**

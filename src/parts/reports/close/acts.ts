@@ -73,7 +73,6 @@ export const preparing: Act<
   },
 };
 
-/** Withdraws a preparation. */
 export const withdrawing: Act<{ db: Knex }, { month: string }, Preparation> = {
   name: "month.withdrawn",
   permission: "month:prepare",

@@ -11,7 +11,6 @@ import { type BrokenMember, type Member, memberDifferences, membersOf } from "./
 import { digestOf, evidenceMember, rowsMember, storedMembers } from "./members.ts";
 import { type StoredClose, assertUnbroken, memberProblems, readIntactCloses } from "./verify.ts";
 
-/** A report as frozen by a close. */
 export interface FrozenReport {
   close: StoredClose;
   report: string;

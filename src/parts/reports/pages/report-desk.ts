@@ -20,6 +20,5 @@ export interface ReportDesk {
   fourEyes: boolean;
   /** The readers of reports. */
   turns: Turns;
-  /** The work on months. */
   work: MonthWork;
 }

@@ -46,7 +46,6 @@ export function collectDocument(
   };
 }
 
-/** The head of a column. */
 export function headText({ name, kind }: Column): string {
   const unit = kind === "time" ? " (UTC)" : kind === "percent" && !name.includes("percent") ? " %" : "";
   return `${name.replaceAll("_", " ")}${unit}`;
@@ -63,6 +62,5 @@ function print(cell: string, kind: Column["kind"]): string {
 
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** A report's title. */
 export const titleOf = (report: string): string =>
   report === "mrr" ? "Monthly recurring revenue" : capital(report.replaceAll("-", " "));

@@ -117,7 +117,6 @@ function createRowWriter(columns: readonly Column[], exponents: Exponents) {
   };
 }
 
-/** A row of text cells. */
 const textRow = (texts: readonly string[], at: number, isBold: readonly boolean[]): string =>
   `<row r="${at}">${texts.map((text, n) => textXml(text, `${columnLetters(n)}${at}`, isBold[n] ?? false)).join("")}</row>`;
 

@@ -11,7 +11,6 @@ import type { Merchant, State } from "../engine/state.ts";
 import { isLoopbackHost } from "../../../platform/http/loopback.ts";
 import { readJsonObject, validate } from "../http/read-request.ts";
 
-/** Dependencies of the controls. */
 export interface ControlDeps {
   log: Log;
   wallClock: Clock;

@@ -110,7 +110,6 @@ export function isKnownCode(code: string): boolean {
   return Object.hasOwn(kinds, code);
 }
 
-/** The HTTP status of a code. */
 export function statusOf(code: string): number {
   return (kinds[code] ?? badRequest)[0];
 }

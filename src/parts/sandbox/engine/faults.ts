@@ -85,7 +85,6 @@ export function noFaults(): Faults {
   return faultsSchema.parse({});
 }
 
-/** The faults of one delivery. */
 export interface FaultPlan {
   drop: boolean;
   duplicate: boolean;

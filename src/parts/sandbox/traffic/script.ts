@@ -124,7 +124,6 @@ export function between(random: Random, least: number, most: number): number {
   return least + random() * (most - least);
 }
 
-/** One of the choices, by weight. */
 export function pickWeighted<T>(random: Random, choices: readonly (readonly [T, number])[]): T {
   const total = choices.reduce((sum, [, weight]) => sum + weight, 0);
   let left = random() * total;

@@ -14,7 +14,6 @@ export interface ShownSetting {
   value: string | null;
   source: string;
   fallback: string | null;
-  /** Its purpose. */
   about: string;
 }
 

@@ -121,7 +121,6 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
 
 interface SessionsPage {
   sessions: readonly SessionOfAccount[];
-  /** The most that are listed. */
   mostSessions: number;
   visitor: Visitor;
   timeZone: string;

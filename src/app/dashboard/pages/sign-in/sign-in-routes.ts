@@ -15,7 +15,6 @@ import { type PageAnswer, PageError, type PageRequest, type Route, type Visitor 
 import { ownPath } from "../../own-path.ts";
 import { type SignInForm, renderLink, renderSignIn, unsavedText } from "./view.ts";
 
-/** The ways to sign in. */
 export interface SignIns {
   own: OwnSignIn;
   /** Null where the company's sign-in is not set up. */

@@ -37,7 +37,6 @@ const headed = ({ caption, empty }: ListOf, isEmpty: boolean, listed: () => Html
       </section>`
     : listed();
 
-/** Changes of the feed. */
 export const renderChanges = (changes: readonly Change[], list: ListOf): Html =>
   headed(list, changes.length === 0, () => changesTable(changes, list));
 

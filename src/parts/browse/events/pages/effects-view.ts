@@ -11,7 +11,6 @@ interface Shown {
   timeZone: string;
 }
 
-/** The effects of an event, state by state. */
 export function renderEffects(effects: readonly StateEffect[], shown: Shown): Html {
   return html`<section class="stack">
     <h2>What it changed</h2>

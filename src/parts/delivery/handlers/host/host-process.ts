@@ -35,10 +35,8 @@ export interface EndedHost {
   ranMs: number;
 }
 
-/** The handlers of a host. */
 export interface HostContent {
   handlers: LoadedHandler[];
-  /** Problems of its other files. */
   problems: FileProblem[];
 }
 

@@ -81,7 +81,6 @@ export interface HostDeps {
   log: Log;
   channel: HostChannel;
   warnRateLimited: RateLimitedWarnings;
-  /** Loads the files of this host. */
   load(onFile: (file: string) => void): ReturnType<typeof loadFiles>;
   /** Runs them until they are closed, which the caller does. */
   run(handlers: Handler[], onBegin: (handler: string) => void): Promise<RunningDispatch>;

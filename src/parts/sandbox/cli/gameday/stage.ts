@@ -27,7 +27,6 @@ import { type Pager, startPager } from "./pager.ts";
 /** The whole system of a game day: database, sandbox, receiver, worker and a pager, all its own, on loopback. */
 export interface Stage {
   db: Knex;
-  /** The sandbox' controls. */
   control: SandboxCalls["control"];
   /** The service as a merchant calls it, with the worker's idea of its time. */
   client: ServiceClient;

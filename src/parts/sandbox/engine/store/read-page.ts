@@ -1,6 +1,5 @@
 import { type Row, type StoredRecord, type Table, compareByCreation, countBefore } from "./table.ts";
 
-/** The query for a page. */
 export interface PageQuery<T> {
   /** Grouped fields that must have one of these values. */
   anyOf?: Record<string, readonly string[]>;

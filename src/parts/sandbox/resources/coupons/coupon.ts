@@ -152,7 +152,6 @@ function windowProblem({ starts_at, expires_at }: CouponTerms): TermProblem | nu
   return { field: "expires_at", message: "must be after starts_at" };
 }
 
-/** The terms that the first redemption locks. */
 const lockedByRedemption: readonly (keyof CouponTerms)[] = [
   "percentage",
   "amount",
