@@ -9,7 +9,7 @@ import type { Runtime } from "../../app/runtime.ts";
 
 /** How long an answer stands: it sums the sales of two months. */
 const freshMs = 10 * 60_000;
-/** No page waits longer for it: it goes on beside the pages. */
+/** No page waits longer for it: it continues in the background. */
 const waitsMs = 50;
 const statementTimedOut = "57014";
 

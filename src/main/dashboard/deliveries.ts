@@ -24,7 +24,7 @@ export function deliveryPagesOf(runtime: Runtime): PageGroup {
 /** No page waits longer for the statement than this. */
 const waitsMs = 500;
 
-/** The delivery statement, which takes long on a large database: computed once in ten minutes, beside the pages. */
+/** The delivery statement, which takes long on a large database: computed once in ten minutes, in the background. */
 function keptStatement({ config, log }: Runtime): DeliveryTools["statement"] {
   const { timeZone } = config;
   const read = optionalRooms.reports?.questions.deliveriesBetween;

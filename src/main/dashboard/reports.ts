@@ -9,7 +9,7 @@ import type { Runtime } from "../../app/runtime.ts";
 import { reportsStandbyOf } from "../schema.ts";
 import { takesTwo } from "../../parts/reports/close/four-eyes.ts";
 
-/** Reports that are read at once. Each may take 128 MB of the server's memory to sort, and a CPU. */
+/** Limits of concurrent reports. Each may take 128 MB of the server's memory to sort, and a CPU. */
 const reading = { atOnce: 2, statementTimeoutMs: 60_000, waitMs: 15_000 };
 /** A month of a million orders takes minutes to close, of which one report takes twenty seconds. */
 const closing = { atOnce: 1, statementTimeoutMs: 600_000, waitMs: 8_000 };

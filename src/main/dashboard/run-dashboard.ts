@@ -11,13 +11,13 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { Runtime } from "../../app/runtime.ts";
 import { type ServiceLocation, pageGroups } from "./page-groups.ts";
 
-/** Small and impatient, so that pages slow nothing else. */
+/** Small and with short time limits, so that pages slow no other work. */
 const pool = { max: 4, statementTimeoutMs: 3_000 };
 
 export interface DashboardRole {
-  /** Where pages ask for objects. Default: as the settings say. */
+  /** The service for the pages. Default: from the settings. */
   service?: ServiceLocation | undefined;
-  /** Told of each request that was answered. */
+  /** Called for each answered request. */
   onAnswered?: DashboardOptions["onAnswered"];
 }
 

@@ -25,13 +25,13 @@ const manifestSchema = z.object({
   /** Rows by table, without those that are left out. */
   rows: z.record(z.string(), z.number().int()),
   leftOut: z.array(z.string()),
-  /** Ids of customers who were erased by then. */
+  /** Ids of customers erased by then. */
   erased: z.array(z.string()),
 });
 
 const mostBytes = 200_000_000;
 
-/** What a backup says of itself. */
+/** A backup's description of itself. */
 export type Manifest = z.infer<typeof manifestSchema>;
 
 /** Reads a backup's manifest. Throws `UsageError` where there is none: then the folder is no whole backup. */

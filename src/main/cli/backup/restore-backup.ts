@@ -25,9 +25,9 @@ export interface RestoreOptions {
 }
 
 /**
- * Restores a backup into an empty database, in one transaction, and compares the rows with those that the backup counted.
- * The functions are then those of the version that made it: migrate next, then `settleRestored`. Until that is done, no
- * process starts on the database (`isRestoreOpen`), whatever ends this one. Call it under the lock (`aloneInRestore`).
+ * Restores a backup into an empty database, in one transaction, and compares the rows with the backup's counts. The
+ * functions are then those of the version that made it: migrate next, then `settleRestored`. Until that is done, no
+ * process starts on the database (`isRestoreOpen`), however this one ends. Call it under the lock (`aloneInRestore`).
  * Throws `UsageError` for a backup that is not whole or a database that is not empty, `ConfigurationError` for one of a
  * newer version, `UnreachableError` where pg_restore fails.
  */
@@ -98,8 +98,8 @@ export function fillDatabase(
 type Left = "empty" | "marked" | "filled";
 
 /**
- * After a pg_restore that failed: unmarks the database where this process marked it and nothing is in it. It may be
- * filled all the same, where the connection was lost with the commit. Returns what is left.
+ * After a pg_restore that failed: unmarks the database where this process marked it and nothing is in it. It may still
+ * be filled if the connection was lost during the commit. Returns the remaining tables.
  */
 async function cleanUp(db: Knex, { isMarkOurs }: { isMarkOurs: boolean }): Promise<Left> {
   if ((await tablesOf(db)).length > 0) return "filled";
@@ -151,8 +151,8 @@ export async function differingTables(db: Knex, { rows }: Manifest): Promise<{ t
 }
 
 /**
- * Customers who were erased by the time of the latest backup that lies beside this one; `unread` names the folders there
- * that have a manifest which cannot be read.
+ * Customers erased by the time of the latest backup in the same place; `unread` names the folders with an unreadable
+ * manifest.
  */
 export async function erasedByLaterBackups(
   folder: string,

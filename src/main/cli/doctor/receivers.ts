@@ -4,12 +4,11 @@ import { type Receivers, readReceivers } from "../../../core/receiver/heartbeats
 import type { Runtime } from "../../../app/runtime.ts";
 import { type CheckResult, failed, ok, warning } from "../../../app/check-result.ts";
 
-/** Checks that a receiver takes webhooks, and says when the last one came. */
+/** Checks that a receiver takes webhooks, and reports when the last one came. */
 export async function checkReceivers(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   return judgeReceivers(await readReceivers(await runtime.db()));
 }
 
-/** Pure. */
 function judgeReceivers(heard: Receivers): CheckResult {
   const name = "receiver";
   const { presence } = heard;

@@ -8,7 +8,7 @@ const kinds = {
   sentinel: "a master that Sentinels watch",
 } as const;
 
-/** What is to be said about the Redis of the queue. Pure. */
+/** The findings about the queue's Redis. */
 export function judgeRedis(facts: RedisFacts): CheckResult[] {
   return [
     ...(facts.isRefused

@@ -8,7 +8,7 @@ const check = "tuning";
 /** A setting by which an event costs more than it need. docs/operations.md has what each was measured to be worth. */
 interface Tuned {
   name: string;
-  /** What it should be; null where it is good enough. */
+  /** The recommended value; null where the present one is good enough. */
   better(setting: ServerSetting): string | null;
   why: string;
 }

@@ -14,7 +14,7 @@ export interface HeldLock {
 
 export interface LockTimes extends MigrationWatcher {
   readonly steps: readonly MigrationStep[];
-  /** Of each transaction, the longest first. */
+  /** Locks of each transaction, the longest first. */
   locks(): HeldLock[];
 }
 
@@ -25,7 +25,7 @@ interface OpenLock {
 
 /**
  * Times the steps of a migration and the locks that it holds. Make it before the migration: a table that the migration
- * makes keeps nobody out.
+ * makes blocks no session.
  */
 export async function watchLockTimes(run: Run): Promise<LockTimes> {
   const tables = await tablesNow(run);

@@ -7,8 +7,8 @@ import type { Condition } from "../timeline.ts";
 import { endsByAcknowledging, headlineText, shortened } from "./wording.ts";
 
 /**
- * Reports the fields that contained card numbers. Belongs in the transaction that stores the masked object, before
- * anything else that locks alerts. Costs nothing where there are none. Idempotent.
+ * Reports the fields that contained card numbers. Belongs in the transaction that stores the masked object, before all
+ * other locks on alerts. Costs nothing without such fields. Idempotent.
  */
 export async function reportCardNumbers(
   trx: Knex.Transaction,
@@ -33,8 +33,8 @@ export interface CardNumberField {
 const withArticle = (resource: string): string => `${/^[aeiou]/.test(resource) ? "an" : "a"} ${resource}`;
 
 /**
- * Card numbers are being written into a field. There is one alert for each field, however many objects are concerned;
- * it names the last of them and none of the digits.
+ * Card numbers are being written into a field. There is one alert for each field, for any number of objects; it names
+ * the last of them and none of the digits.
  */
 export function cardNumberCondition(
   rules: AlertSettings["rules"],

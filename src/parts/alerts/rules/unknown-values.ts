@@ -14,9 +14,8 @@ import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./word
 export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
- * Reports each value that was never seen before, once ever. An initial import only remembers them, and so does what
- * a restored database reads until it has caught up. Needs a transaction.
- * Costs nothing where there are none.
+ * Reports each value that was never seen before, once ever. An initial import only remembers them, and so do the reads
+ * of a restored database until it has caught up. Needs a transaction. Costs nothing without new values.
  */
 export async function reportUnknownValues(
   trx: Knex.Transaction,
@@ -41,10 +40,10 @@ export async function reportUnknownValues(
   await raise(trx, alertContext, conditions, foundBy);
 }
 
-/** Of each kind so many values are remembered. More are no codes: a field holds ids, or free text. */
+/** The most remembered values of each kind. A field with more holds no codes, but ids or free text. */
 export const maxValues = 10_000;
 
-/** What `remember` did. */
+/** The result of `remember`. */
 export interface Remembered {
   /** The values that were new, and are known now. */
   fresh: { kind: string; value: string }[];
@@ -122,7 +121,7 @@ export function tooManyValuesCondition(rules: AlertSettings["rules"], kind: stri
   };
 }
 
-/** How people call what a kind names: `status of orders`. */
+/** A kind's name for people: `status of orders`. */
 function placeOf(kind: string): string {
   const [name = "", what = ""] = kind.split(".");
   const place = places[kind];
@@ -168,8 +167,8 @@ async function visibleUntil(trx: Knex): Promise<string> {
 }
 
 /**
- * Stands for a field whose name is not of the interface's form. Such a name may be personal (a map by address or name),
- * and what is noted here outlives an erasure.
+ * Replaces a field name that is not of the interface's form. Such a name may be personal (a map by address or name),
+ * and the names stored here outlive an erasure.
  */
 const hiddenFieldName = "(hidden: no plain field name)";
 
