@@ -40,7 +40,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
     "core/inbox/**",
     "core/mirror/**",
   ],
-  app: ["platform/**", "core/**", "parts/reconcile/**", "main/metrics/**"],
+  app: ["platform/**", "core/**", "parts/reconcile/**", "main/metrics/**", "main/schema.ts"],
   "parts/alerts": below,
   "parts/browse": below,
   "parts/delivery": below,

@@ -1,3 +1,4 @@
+import { readInstant } from "../../core/contract/timestamp.ts";
 import { type TextKind, readFreeText, wantedText } from "../../platform/free-text.ts";
 
 /** One input of an act, as text: an option of a command, a field of a form. Its limits are the same at every door. */
@@ -32,13 +33,19 @@ export const text = (kind: TextKind): Field<string> => ({
   longest: kind.longest,
 });
 
-export const wholeNumber = (min: number, max: number): Field<number> => ({
+/** `unit` is what it counts. */
+export const wholeNumber = (min: number, max: number, unit?: string): Field<number> => ({
   read(typed) {
     const value = Number(typed);
     return /^\d{1,15}$/.test(typed) && value >= min && value <= max ? value : undefined;
   },
-  wanted: `a whole number from ${min} to ${max}`,
+  wanted: `a whole number ${unit === undefined ? "" : `of ${unit} `}from ${min} to ${max}`,
 });
+
+export const instant: Field<Date> = {
+  read: (typed) => readInstant(typed) ?? undefined,
+  wanted: "a time with its offset, such as 2026-03-01T12:00:00Z",
+};
 
 export const oneOf = <T extends string>(names: readonly T[]): Field<T> => ({
   read: (typed) => names.find((name) => name === typed),

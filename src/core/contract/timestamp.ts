@@ -53,9 +53,6 @@ function parseOffset(offset: string): number | null {
   return (offset.startsWith("-") ? -1 : 1) * (hours * 60 + minutes);
 }
 
-/** Advice for where `readInstant` gives null. */
-export const wantedInstant = "Use a time with its offset, such as 2026-03-01T12:00:00Z.";
-
 /** Reads an instant that a person typed, to the millisecond; null if the text is not one. */
 export function readInstant(text: string): Date | null {
   const canonical = canonicalTimestamp(text);

@@ -1,5 +1,5 @@
 import { text } from "../../app/people/fields.ts";
-import { parserOf } from "../../app/cli/act-command.ts";
+import { parserOf } from "../../app/cli/command.ts";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { rewriteBodies, visitEventsOfCustomer } from "../../core/inbox/retention.ts";

@@ -1,5 +1,5 @@
-import { text } from "../../app/people/fields.ts";
-import { parserOf } from "../../app/cli/act-command.ts";
+import { text, wholeNumber } from "../../app/people/fields.ts";
+import { type Opened, parserOf, registerReading, withDatabase } from "../../app/cli/command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
@@ -13,19 +13,12 @@ import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type SecretsContext, listSecretOverviews } from "../../core/receiver/list-secrets.ts";
 import type { SecretOverview } from "../../core/receiver/secrets-overview.ts";
 import { addSecret, assertSecretLimit, retireSecret } from "../../core/receiver/secrets-store.ts";
-import type { Runtime } from "../../app/runtime.ts";
-import { migratedDatabase } from "../schema.ts";
 import { secretsContextOf } from "../../app/secrets-context.ts";
 import { parsePerson, scriptActor } from "../../app/cli/acting-person.ts";
-import { parseInstant, wholeNumber } from "../../app/cli/arguments.ts";
+import { parseInstant } from "../../app/cli/arguments.ts";
 import { confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
-
-interface ListOptions {
-  quietHours: number;
-  json?: boolean;
-}
 
 interface AddOptions {
   file?: string;
@@ -47,12 +40,22 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("secrets")
     .description("signing secrets; running receivers follow a change within 5 s");
 
-  secrets
+  const list = secrets
     .command("list")
-    .description("list every secret, without its value: last use, and whether it is safe to retire")
-    .option("--quiet-hours <n>", "hours without use after which one is safe to retire", hours, 48)
-    .option("--json", "print JSON")
-    .action((options: ListOptions) => list(context, options));
+    .description("list every secret, without its value: last use, and whether it is safe to retire");
+  registerReading(list, context, {
+    takes: {
+      quietHours: {
+        is: quietHours,
+        flags: "--quiet-hours <n>",
+        says: "hours without use after which one is safe to retire",
+        default: "48",
+      },
+    },
+    read: async (opened, input) => ({ secrets: await listSecretOverviews(await atHandIn(opened), input.quietHours) }),
+    text: ({ secrets: all }) => (all.length === 0 ? noSecret : tableText(columns, all)),
+    json: (found) => found,
+  });
 
   secrets
     .command("add")
@@ -75,21 +78,9 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .action((id: string, options: RetireOptions) => retire(context, id, options));
 }
 
-async function list(context: CliContext, { quietHours, json }: ListOptions): Promise<void> {
-  const all = await withSecrets(context, (atHand) => listSecretOverviews(atHand, quietHours));
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify({ secrets: all })}\n`);
-    return;
-  }
-  if (all.length === 0) {
-    context.stdout.write(
-      `There is no secret, so every delivery is refused. Run "${tallyhook("secrets add")}", or set ` +
-        "SVC_WEBHOOK_SECRETS.\n",
-    );
-    return;
-  }
-  context.stdout.write(tableText(columns, all));
-}
+const noSecret =
+  `There is no secret, so every delivery is refused. Run "${tallyhook("secrets add")}", or set ` +
+  "SVC_WEBHOOK_SECRETS.\n";
 
 const columns: Columns<SecretOverview> = {
   id: ({ id }) => id,
@@ -170,13 +161,10 @@ async function askForLast(context: CliContext, reason: string, isYes: boolean): 
 }
 
 function withSecrets<T>(context: CliContext, run: (atHand: SecretsContext) => Promise<T>): Promise<T> {
-  return context.withRuntime("secrets", async (runtime) => run(await atHandIn(runtime)), {
-    logLevel: "warn",
-  });
+  return withDatabase(context, "secrets", async (opened) => run(await atHandIn(opened)));
 }
 
-const atHandIn = async (runtime: Runtime): Promise<SecretsContext> =>
-  secretsContextOf(runtime, await migratedDatabase(runtime));
+const atHandIn = ({ runtime, db }: Opened): Promise<SecretsContext> => secretsContextOf(runtime, db);
 
 const noKey = () =>
   new ConfigurationError(
@@ -184,7 +172,8 @@ const noKey = () =>
       "machine (openssl rand -hex 32).",
   );
 
-const hours = wholeNumber(1, 8_760, "hours");
+const quietHours = wholeNumber(1, 8_760, "hours");
+const hours = parserOf(quietHours);
 
 export interface RetiredSecret {
   /** The secret before the change. */

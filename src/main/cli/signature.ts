@@ -7,8 +7,8 @@ import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { listSecretRows, secretFingerprint } from "../../core/receiver/secrets-store.ts";
-import { migratedDatabase } from "../schema.ts";
 import { parseInstant } from "../../app/cli/arguments.ts";
+import { withDatabase } from "../../app/cli/command.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 
 interface ExplainOptions {
@@ -64,32 +64,28 @@ function inWords({ verification, ageSeconds, advice }: SignatureExplanation): st
 
 /** The secrets of the environment and of the database, live or not. */
 async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> {
-  return context.withRuntime(
-    "signature",
-    async (runtime) => {
-      const environment = runtime.secrets.webhookSecrets.map((value) => asSecret("env", value));
-      const rows = await listSecretRows(await migratedDatabase(runtime));
-      if (rows.length === 0) return environment;
-      if (runtime.config.encryptionKey === "none") {
-        const many = counted(rows.length, "stored secret is", "stored secrets are");
-        context.stderr.write(`tallyhook: ${many} left out, because TALLYHOOK_ENCRYPTION_KEY is not set.\n`);
-        return environment;
+  return withDatabase(context, "signature", async ({ db, runtime }) => {
+    const environment = runtime.secrets.webhookSecrets.map((value) => asSecret("env", value));
+    const rows = await listSecretRows(db);
+    if (rows.length === 0) return environment;
+    if (runtime.config.encryptionKey === "none") {
+      const many = counted(rows.length, "stored secret is", "stored secrets are");
+      context.stderr.write(`tallyhook: ${many} left out, because TALLYHOOK_ENCRYPTION_KEY is not set.\n`);
+      return environment;
+    }
+    const encryption = await runtime.encryption();
+    const stored = rows.flatMap((row): SigningSecret[] => {
+      try {
+        const { key_id: keyId, ciphertext } = row;
+        const value = encryption.decrypt({ keyId, ciphertext });
+        return [{ id: row.id, value, notBefore: row.not_before, notAfter: row.not_after }];
+      } catch (err) {
+        context.stderr.write(`tallyhook: ${row.id} is left out: ${(err as Error).message}\n`);
+        return [];
       }
-      const encryption = await runtime.encryption();
-      const stored = rows.flatMap((row): SigningSecret[] => {
-        try {
-          const { key_id: keyId, ciphertext } = row;
-          const value = encryption.decrypt({ keyId, ciphertext });
-          return [{ id: row.id, value, notBefore: row.not_before, notAfter: row.not_after }];
-        } catch (err) {
-          context.stderr.write(`tallyhook: ${row.id} is left out: ${(err as Error).message}\n`);
-          return [];
-        }
-      });
-      return [...stored, ...environment];
-    },
-    { logLevel: "warn" },
-  );
+    });
+    return [...stored, ...environment];
+  });
 }
 
 function secretsOf(text: string): SigningSecret[] {

@@ -1,6 +1,6 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { Knex } from "knex";
-import { type Account, listAccounts, readEmail, requireAccount } from "../../app/people/accounts.ts";
+import { type Account, listAccounts, requireAccount } from "../../app/people/accounts.ts";
 import {
   adding,
   addingTotp,
@@ -14,14 +14,13 @@ import {
 import { ActRefused } from "../../app/people/act.ts";
 import { assertStrong, hashPassword } from "../../app/people/password.ts";
 import { type Role, permissions, permissionsOf, roleNames } from "../../app/people/permissions.ts";
-import { listSessions } from "../../app/people/sessions.ts";
+import { type ListedSession, listSessions } from "../../app/people/sessions.ts";
 import { newTotpSecret, totpAddress } from "../../app/people/totp.ts";
 import { tallyhook } from "../../platform/command-line.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { counted } from "../../platform/readable-text.ts";
-import type { Runtime } from "../../app/runtime.ts";
-import { migratedDatabase } from "../schema.ts";
+import { type Opened, parserOf, registerReading, withDatabase } from "../../app/cli/command.ts";
 import { registerAct } from "../../app/cli/act-command.ts";
 import { commandActor, parsePerson } from "../../app/cli/acting-person.ts";
 import { askSecret } from "../../app/cli/ask-secret.ts";
@@ -31,17 +30,18 @@ import { type Columns, tableText } from "../../app/cli/table.ts";
 export function registerUsers(program: Command, context: CliContext): void {
   const users = program.command("users").description("the people who may sign in to the dashboard");
 
-  users
-    .command("list")
-    .description("list the accounts, their roles and how they sign in")
-    .option("--json", "print JSON")
-    .action(({ json }: { json?: boolean }) => list(context, json === true));
+  const list = users.command("list").description("list the accounts, their roles and how they sign in");
+  list.option("--json", "print JSON").action(({ json }: { json?: boolean }) => printAll(context, json === true));
 
-  users
-    .command("show")
-    .description("show an account, what it may do, and where it is signed in")
-    .argument("<email>", "the e-mail address of the account", parseEmail)
-    .action((email: string) => show(context, email));
+  const show = users.command("show").description("show an account, what it may do, and where it is signed in");
+  registerReading(show, context, {
+    takes: { email: { ...account, is: adding.fields.email } },
+    async read({ db, runtime }, { email: given }) {
+      const found = await accountNamed(db, given);
+      return { account: found, sessions: await listSessions(db, found.id, runtime.wallClock.now()) };
+    },
+    text: accountText,
+  });
 
   registerAct(users, context, {
     act: adding,
@@ -52,8 +52,8 @@ export function registerUsers(program: Command, context: CliContext): void {
       role: roleOption,
     },
     by: forTheRecord,
-    async deps(runtime, { password }) {
-      const deps = await accountDeps(runtime);
+    deps(opened, { password }) {
+      const deps = accountDeps(opened);
       const ask = (email: string) => askPassword(context, email);
       return { ...deps, passwordHash: password === false ? async () => null : ask };
     },
@@ -98,7 +98,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     .description(
       "ask a person for a code of an app at each sign-in; shows its secret once, and their sessions end immediately",
     )
-    .argument("<email>", account.says, parseEmail)
+    .argument("<email>", account.says, parserOf(adding.fields.email))
     .option("--by <name>", forTheRecord.says, parsePerson)
     .option("--remove", "ask for no code any more")
     .action((email: string, options: { by?: string; remove?: boolean }) => changeTotp(context, email, options));
@@ -132,21 +132,13 @@ export function registerUsers(program: Command, context: CliContext): void {
     takes: { account },
     // It lets in a person who is locked out, as on a server where the only user is root.
     by: { ...forTheRecord, who: "script" },
-    async deps(runtime) {
-      const { publicUrl, port } = runtime.config.dashboard;
-      return { ...(await accountDeps(runtime)), url: publicUrl ?? `http://127.0.0.1:${port}` };
+    deps(opened) {
+      const { publicUrl, port } = opened.runtime.config.dashboard;
+      return { ...accountDeps(opened), url: publicUrl ?? `http://127.0.0.1:${port}` };
     },
     say: ({ token }, { deps: { url } }) => `${url}/sign-in/link?token=${token}\n`,
     hints: { ...unknownHint, hindered: `"${tallyhook("users enable EMAIL")}" does.` },
   });
-}
-
-function parseEmail(text: string): string {
-  try {
-    return readEmail(text);
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
-  }
 }
 
 const account = { flags: "<email>", says: "the e-mail address of the account" };
@@ -158,10 +150,10 @@ const roleOption = {
 
 const forTheRecord = { who: "person", says: "who does it, for the record" } as const;
 
-type AccountDeps = Awaited<ReturnType<typeof accountDeps>>;
+type AccountDeps = ReturnType<typeof accountDeps>;
 
-const accountDeps = async (runtime: Runtime) => ({
-  db: await migratedDatabase(runtime),
+const accountDeps = ({ db, runtime }: Opened) => ({
+  db,
   clock: runtime.wallClock,
 });
 
@@ -199,7 +191,7 @@ async function changeTotp(
   { by, remove }: { by?: string; remove?: boolean },
 ): Promise<void> {
   const call = { actor: commandActor(context, by), input: { account: given }, decidedOn: null };
-  await withDatabase(context, async ({ db, runtime }) => {
+  await withDatabase(context, "users", async ({ db, runtime }) => {
     await accountNamed(db, given);
     if (remove === true) {
       const { email } = await removingTotp.run({ db }, call);
@@ -216,20 +208,17 @@ async function changeTotp(
   });
 }
 
-async function list(context: CliContext, json: boolean): Promise<void> {
-  await withDatabase(context, async ({ db }) => {
+const printAll = (context: CliContext, json: boolean): Promise<void> =>
+  withDatabase(context, "users", async ({ db }) => {
     const accounts = await listAccounts(db);
-    if (json) {
-      context.stdout.write(`${JSON.stringify(accounts, null, 2)}\n`);
-      return;
-    }
-    if (accounts.length === 0) {
-      context.stdout.write(`Nobody can sign in yet. Add somebody: ${tallyhook("users add EMAIL --role admin")}\n`);
-      return;
-    }
-    context.stdout.write(tableText(columns, accounts));
+    context.stdout.write(
+      json
+        ? `${JSON.stringify(accounts, null, 2)}\n`
+        : accounts.length === 0
+          ? `Nobody can sign in yet. Add somebody: ${tallyhook("users add EMAIL --role admin")}\n`
+          : tableText(columns, accounts),
+    );
   });
-}
 
 const columns: Columns<Account> = {
   "E-mail": ({ email }) => email,
@@ -244,30 +233,18 @@ function waysOf({ disabledAt, hasPassword, hasTotp, issuer }: Account): string {
   return ways.filter((way) => way !== false).join(", ") || "a link";
 }
 
-async function show(context: CliContext, email: string): Promise<void> {
-  await withDatabase(context, async ({ db, runtime }) => {
-    const account = await accountNamed(db, email);
-    const sessions = await listSessions(db, account.id, runtime.wallClock.now());
-    const may = [...permissionsOf(account.roles)].map((name) => `  ${name}: ${permissions[name]}`);
-    const lines = [
-      account.email,
-      `roles: ${account.roles.join(", ") || "none"}`,
-      `signs in with: ${waysOf(account)}`,
-      "may:",
-      ...may,
-      counted(sessions.length, "session"),
-      ...sessions.map(
-        ({ lastSeenAt, address, userAgent }) => `  ${lastSeenAt.toISOString()} from ${address}, ${userAgent}`,
-      ),
-    ];
-    context.stdout.write(`${lines.join("\n")}\n`);
-  });
+function accountText({ account, sessions }: { account: Account; sessions: readonly ListedSession[] }): string {
+  const may = [...permissionsOf(account.roles)].map((name) => `  ${name}: ${permissions[name]}`);
+  const lines = [
+    account.email,
+    `roles: ${account.roles.join(", ") || "none"}`,
+    `signs in with: ${waysOf(account)}`,
+    "may:",
+    ...may,
+    counted(sessions.length, "session"),
+    ...sessions.map(
+      ({ lastSeenAt, address, userAgent }) => `  ${lastSeenAt.toISOString()} from ${address}, ${userAgent}`,
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
 }
-
-const withDatabase = (
-  context: CliContext,
-  work: (deps: { db: Knex; runtime: Runtime }) => Promise<void>,
-): Promise<void> =>
-  context.withRuntime("users", async (runtime) => work({ db: await migratedDatabase(runtime), runtime }), {
-    logLevel: "warn",
-  });

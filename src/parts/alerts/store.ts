@@ -179,11 +179,11 @@ export interface AlertRow {
 
 export interface AlertFilter {
   /** If omitted: every state but resolved. */
-  states?: readonly AlertState[];
+  states?: readonly AlertState[] | undefined;
   /** Only those whose messages wait for the end of a silence. */
   silenced?: boolean;
-  rule?: string;
-  severity?: AlertSeverity;
+  rule?: string | undefined;
+  severity?: AlertSeverity | undefined;
   /** The id of what an alert is about: an order, a subscription, a transaction or a customer. */
   object?: string;
   /** Alerts older than this one: its number. */

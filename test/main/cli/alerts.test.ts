@@ -62,9 +62,9 @@ describe("alerts", () => {
   });
 
   test.each([
-    [["list", "--rule", "declin"], 'There is no rule "declin". Did you mean decline?'],
-    [["list", "--state", "closed"], 'There is no state "closed". Use one of open,'],
-    [["list", "--severity", "criticl"], "Did you mean critical?"],
+    [["list", "--rule", "declin"], 'Did you mean "decline"?'],
+    [["list", "--state", "closed"], "Use one of open,"],
+    [["list", "--severity", "criticl"], 'Did you mean "critical"?'],
     [["list", "--limit", "0"], "Use a whole number from 1 to 10000."],
   ])("%j is refused with words", async (args, words) => {
     const { err } = await alerts(...args);

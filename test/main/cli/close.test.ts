@@ -139,7 +139,7 @@ describe("of a month that is proved", () => {
   test.each(["2025-13", "1999-12", "9999-12"])("%s is no month that can be closed", async (month) => {
     const { err, error } = await close([month, "--dry-run"]);
     expect(error).toMatchObject({ code: "commander.invalidArgument" });
-    expect(err).toContain("It has to be a month such as 2026-10, from 2000-01 to 2100-12.");
+    expect(err).toContain("Use a month such as 2026-10, from 2000-01 to 2100-12.");
   });
 
   test("who closed it is printed on every report of the month", async () => {

@@ -1,30 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { keepsIncidents, tryOpen } from "../channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
-import { acknowledging, resending } from "../acts.ts";
-import type { AlertSeverity } from "../message.ts";
+import { acknowledging, alertNamed, resending } from "../acts.ts";
+import { alertSeverities } from "../message.ts";
 import { runbookOf } from "../runbook.ts";
 import { sampleMessages } from "../sample-messages.ts";
-import { unknownChannel } from "../settings.ts";
-import {
-  type AlertDetails,
-  type AlertFilter,
-  type AlertRow,
-  type AlertState,
-  alertStates,
-  countAlerts,
-  findAlert,
-  listAlerts,
-} from "../store.ts";
+import { ruleNames, unknownChannel } from "../settings.ts";
+import { type AlertDetails, type AlertRow, alertStates, countAlerts, findAlert, listAlerts } from "../store.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { startDeadline } from "../../../platform/http/exchange.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../run-alerts.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { alertDeps, alertId, listHint, noAlert, parseRule, parseSeverity, parseState } from "./alert-arguments.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { alertDeps, listHint } from "./alert-arguments.ts";
+import { flag, oneOf, optional, reference } from "../../../app/people/fields.ts";
+import { howMany, registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { registerSilences } from "./silences.ts";
@@ -34,23 +25,49 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .command("alerts")
     .description("what people are told: declines, chargebacks, drift, absence of what should come");
 
-  alerts
-    .command("list")
-    .description("list the newest alerts that are not resolved")
-    .option("--state <state>", "only in this state: open, acknowledged or resolved", parseState)
-    .addOption(new Option("--all", "in every state").conflicts("state"))
-    .option("--rule <rule>", "only of this rule, such as dunning_final", parseRule)
-    .option("--severity <severity>", "only critical, error, warning or info", parseSeverity)
-    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
-    .option("--json", "print JSON")
-    .action((options: ListOptions) => printAlerts(context, options));
+  registerReading(alerts.command("list").description("list the newest alerts that are not resolved"), context, {
+    takes: {
+      state: {
+        is: optional(oneOf(alertStates)),
+        flags: "--state <state>",
+        says: "only in this state: open, acknowledged or resolved",
+      },
+      all: { is: flag, flags: "--all", says: "in every state", conflicts: "state" },
+      rule: {
+        is: optional(oneOf(ruleNames)),
+        flags: "--rule <rule>",
+        says: "only of this rule, such as dunning_final",
+      },
+      severity: {
+        is: optional(oneOf(alertSeverities)),
+        flags: "--severity <severity>",
+        says: "only critical, error, warning or info",
+      },
+      limit: howMany(50),
+    },
+    async read({ db }, { state, all, rule, severity, limit }) {
+      const states = all ? alertStates : state === null ? undefined : [state];
+      const filter = { states, rule: rule ?? undefined, severity: severity ?? undefined, limit };
+      return { alerts: await listAlerts(db, filter), counts: await countAlerts(db) };
+    },
+    text({ alerts: rows, counts }) {
+      const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
+      return `${tableText(columns, rows)}All alerts: ${totals.join(", ")}.\n`;
+    },
+    json: (found) => found,
+  });
 
-  alerts
-    .command("show")
-    .description("show one alert with its timeline and its messages")
-    .argument("<id>", "its number, or its key")
-    .option("--json", "print JSON")
-    .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
+  registerReading(alerts.command("show").description("show one alert with its timeline and its messages"), context, {
+    takes: { alert: { is: reference, flags: "<id>", says: "its number, or its key" } },
+    async read({ db, runtime }, { alert: given }) {
+      const id = await alertNamed(db, given);
+      const alert = id === null ? null : await findAlert(db, id);
+      if (alert === null) throw new UsageError(`There is no alert "${given}". ${listHint.unknown}`);
+      return { ...alert, runbook: runbookOf(alert.rule, runtime.config.runbooksUrl) };
+    },
+    text: textOf,
+    json: (alert) => alert,
+  });
 
   registerAct(alerts, context, {
     act: acknowledging,
@@ -95,42 +112,6 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .action((channel: string, options: TestOptions) => testChannel(context, channel, options));
 }
 
-export interface ListOptions {
-  state?: AlertState;
-  all?: boolean;
-  rule?: string;
-  severity?: AlertSeverity;
-  limit: number;
-  json?: boolean;
-}
-
-export async function printAlerts(context: CliContext, options: ListOptions): Promise<void> {
-  const { alerts, counts } = await context.withRuntime(
-    "alerts",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      return { alerts: await listAlerts(db, filterOf(options)), counts: await countAlerts(db) };
-    },
-    { logLevel: "warn" },
-  );
-  if (options.json === true) {
-    context.stdout.write(`${JSON.stringify({ alerts, counts })}\n`);
-    return;
-  }
-  const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
-  context.stdout.write(`${tableText(columns, alerts)}All alerts: ${totals.join(", ")}.\n`);
-}
-
-function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilter {
-  const states = all === true ? alertStates : state === undefined ? undefined : [state];
-  return {
-    limit,
-    ...(states === undefined ? {} : { states }),
-    ...(rule === undefined ? {} : { rule }),
-    ...(severity === undefined ? {} : { severity }),
-  };
-}
-
 const columns: Columns<AlertRow> = {
   id: ({ id }) => id,
   severity: ({ severity }) => severity,
@@ -143,23 +124,8 @@ const columns: Columns<AlertRow> = {
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
   typeof facts["title"] === "string" ? facts["title"] : key;
 
-export async function printAlert(context: CliContext, given: string, { json }: { json?: boolean }): Promise<void> {
-  const shown = await context.withRuntime(
-    "alerts",
-    async (runtime) => {
-      const alert = await findAlert(await runtime.db(), await alertId(runtime, given));
-      if (alert === null) return null;
-      return { alert, runbook: runbookOf(alert.rule, runtime.config.runbooksUrl) };
-    },
-    { logLevel: "warn" },
-  );
-  if (shown === null) throw noAlert(given);
-  const { alert, runbook } = shown;
-  context.stdout.write(json === true ? `${JSON.stringify({ ...alert, runbook })}\n` : textOf(alert, runbook));
-}
-
-function textOf(details: AlertDetails, runbook: string): string {
-  const { history, messages, digests, stormListings, facts, ...alert } = details;
+function textOf(details: AlertDetails & { runbook: string }): string {
+  const { history, messages, digests, stormListings, facts, runbook, ...alert } = details;
   const lines = [withoutControls(titleOf({ facts, key: alert.key })), ""];
   for (const [name, value] of Object.entries({ ...alert, ...facts })) {
     if (name === "title" || name === "advice" || value === null) continue;

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { silencing, unsilencing } from "../acts.ts";
 import { type SilenceRow, listSilences } from "../silences.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { registerReading } from "../../../app/cli/command.ts";
+import { flag } from "../../../app/people/fields.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { alertDeps, listHint } from "./alert-arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
@@ -33,12 +34,14 @@ export function registerSilences(alerts: Command, context: CliContext): void {
     hints: listHint,
   });
 
-  alerts
-    .command("silences")
-    .description("list the silences in force, the one that ends next first")
-    .option("--all", "the newest 50, also those that are over")
-    .option("--json", "print JSON")
-    .action((options: { all?: boolean; json?: boolean }) => print(context, options));
+  const list = alerts.command("silences").description("list the silences in force, the one that ends next first");
+  registerReading(list, context, {
+    takes: { all: { is: flag, flags: "--all", says: "the newest 50, also those that are over" } },
+    read: async ({ db }, { all }) => ({ silences: await listSilences(db, { all, limit: all ? 50 : 1_000 }) }),
+    text: ({ silences }) =>
+      silences.length === 0 ? "No message is held back by a silence.\n" : tableText(columns, silences),
+    json: (found) => found,
+  });
 
   registerAct(alerts, context, {
     act: unsilencing,
@@ -62,23 +65,6 @@ const deciding = {
 
 const nameOf = ({ rule, key }: Pick<SilenceRow, "rule" | "key">): string =>
   rule === null ? withoutControls(key ?? "") : `the rule ${rule}`;
-
-async function print(context: CliContext, { all = false, json }: { all?: boolean; json?: boolean }): Promise<void> {
-  const silences = await context.withRuntime(
-    "alerts",
-    async (runtime) => listSilences(await migratedDatabase(runtime), { all, limit: all ? 50 : 1_000 }),
-    { logLevel: "warn" },
-  );
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify({ silences })}\n`);
-    return;
-  }
-  if (silences.length === 0) {
-    context.stdout.write("No message is held back by a silence.\n");
-    return;
-  }
-  context.stdout.write(tableText(columns, silences));
-}
 
 const columns: Columns<SilenceRow> = {
   n: ({ id }) => id,

@@ -19,7 +19,7 @@ import { holdsRefusedText } from "../../../core/mirror/canonical.ts";
 import { ActRefused } from "../../../app/people/act.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { counted, linesWithoutControls } from "../../../platform/readable-text.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { type Opened, withDatabase } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
@@ -83,8 +83,8 @@ export function registerEvents(program: Command, context: CliContext): void {
       dryRun: { flags: "--dry-run", says: "only print how many there are" },
     },
     by: { who: "script", says: "who does it, for the record" },
-    deps: async (runtime) => ({
-      db: await migratedDatabase(runtime),
+    deps: ({ db }) => ({
+      db,
       begin: (total) => createProgress(context.stderr, "pruning", total),
     }),
     say: ({ total, done }, { input }) =>
@@ -95,14 +95,10 @@ export function registerEvents(program: Command, context: CliContext): void {
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
-  const { rows, counts } = await context.withRuntime(
-    "events",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      return { rows: await listEvents(db, filterOf(options)), counts: await countByState(db) };
-    },
-    { logLevel: "warn" },
-  );
+  const { rows, counts } = await withDatabase(context, "events", async ({ db }) => ({
+    rows: await listEvents(db, filterOf(options)),
+    counts: await countByState(db),
+  }));
   if (options.json === true) {
     context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
     return;
@@ -137,18 +133,9 @@ const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter =>
 async function follow(context: CliContext, options: ListOptions): Promise<void> {
   const signal = followSignal(context);
   const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
-  await context.withRuntime(
-    "events",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      await followEvents(context, { db }, filterOf(options), {
-        lineOf,
-        signal,
-      });
-    },
-    // `followEvents` itself reports that the database is unreachable.
-    { logLevel: "silent" },
-  );
+  // `followEvents` itself reports that the database is unreachable.
+  const work = (opened: Opened) => followEvents(context, opened, filterOf(options), { lineOf, signal });
+  await withDatabase(context, "events", work, "silent");
 }
 
 const followedLine = (row: EventRow): string => {
@@ -171,15 +158,10 @@ const objectText = ({ resource_type: type, resource_id: id }: EventRow): string 
   type === null ? null : `${type} ${id ?? "?"}`;
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
-  const { found, ofIds } = await context.withRuntime(
-    "events",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const found = await findEvents(db, id);
-      return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
-    },
-    { logLevel: "warn" },
-  );
+  const { found, ofIds } = await withDatabase(context, "events", async ({ db }) => {
+    const found = await findEvents(db, id);
+    return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
+  });
   if (found.length === 0) hinted(noEvent(id));
   for (const { raw, ...event } of found) {
     const row = {
@@ -210,15 +192,10 @@ interface ReplayOptions {
 async function replay(context: CliContext, ids: string[], { dead = false, by }: ReplayOptions): Promise<void> {
   const actor = scriptActor(context, by);
   if (ids.length === 0 && !dead) throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
-  const { seqs, left } = await context.withRuntime(
-    "events",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const input = { named: await seqsNamed(db, ids), found: dead ? await findDead(db) : null };
-      return replaying.run({ db }, { actor, input, decidedOn: null }).catch(hinted);
-    },
-    { logLevel: "warn" },
-  );
+  const { seqs, left } = await withDatabase(context, "events", async ({ db }) => {
+    const input = { named: await seqsNamed(db, ids), found: dead ? await findDead(db) : null };
+    return replaying.run({ db }, { actor, input, decidedOn: null }).catch(hinted);
+  });
   context.stdout.write(`${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`);
   if (left > 0) {
     const events = counted(left, "dead event has", "dead events have");

@@ -15,10 +15,10 @@ import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
 import { changeLine } from "./change-text.ts";
 import { registerConsumers } from "./consumers.ts";
+import { type Opened, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 
@@ -58,11 +58,6 @@ export function registerChanges(program: Command, context: CliContext): void {
   registerConsumers(changes, context);
 }
 
-const withDatabase = <T>(context: CliContext, run: (db: Knex) => Promise<T>): Promise<T> =>
-  context.withRuntime("changes", async (runtime) => run(await migratedDatabase(runtime)), {
-    logLevel: "warn",
-  });
-
 async function print(context: CliContext, id: string | undefined, options: ChangesOptions): Promise<void> {
   const { follow, since, limit, json } = options;
   if (follow === true && since !== undefined && limit !== undefined) {
@@ -72,18 +67,12 @@ async function print(context: CliContext, id: string | undefined, options: Chang
   const lineOf = json === true ? jsonLine : changeLine;
   if (follow === true) {
     const signal = followSignal(context);
-    await context.withRuntime(
-      "changes",
-      async (runtime) => {
-        const db = await migratedDatabase(runtime);
-        await followChanges(context, db, { since, limit, filter, lineOf, signal });
-      },
-      // `printAsItComes` itself reports that the database is unreachable.
-      { logLevel: "silent" },
-    );
+    // `printAsItComes` itself reports that the database is unreachable.
+    const work = ({ db }: Opened) => followChanges(context, db, { since, limit, filter, lineOf, signal });
+    await withDatabase(context, "changes", work, "silent");
     return;
   }
-  const { changes, hasMore } = await withDatabase(context, (db) =>
+  const { changes, hasMore } = await withDatabase(context, "changes", async ({ db }) =>
     since === undefined
       ? readNewest(db, { limit: limit ?? usualLimit, ...filter }).then(isAll)
       : readSince(db, since, { limit: limit ?? usualLimit, ...filter }),

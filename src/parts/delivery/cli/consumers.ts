@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { assertRemovable, removingConsumer } from "../consumer-acts.ts";
-import { listConsumers } from "../consumers.ts";
+import { type ConsumerLag, listConsumers } from "../consumers.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { optionalRooms } from "../../../main/optional-rooms.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { registerReading } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
@@ -13,20 +13,31 @@ import { type Columns, tableText } from "../../../app/cli/table.ts";
 /** The commands about the readers of the feed, below `changes`. */
 export function registerConsumers(changes: Command, context: CliContext): void {
   const consumers = changes.command("consumers").description("who reads the feed, and how far");
-  consumers
+  const list = consumers
     .command("list", { isDefault: true })
-    .description("list the consumers, the one furthest behind first")
-    .option("--json", "print JSON")
-    // The option of the command above it is the same one.
-    .action((_: unknown, command: Command) => list(context, isJson(command)));
+    .description("list the consumers, the one furthest behind first");
+  registerReading(list, context, {
+    read: async ({ db, runtime }) => ({ consumers: await listConsumers(db), now: runtime.wallClock.now() }),
+    text: ({ consumers: rows, now }) =>
+      rows.length === 0 ? "Nobody reads the feed by a name.\n" : tableText(columnsAt(now), rows),
+    json: ({ consumers: rows }) => ({
+      consumers: rows.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
+        name,
+        position,
+        unread_since: unreadSince,
+        moved_at: movedAt,
+        created_at: createdAt,
+      })),
+    }),
+  });
   registerAct(consumers, context, {
     act: removingConsumer,
     name: "remove",
     description: "remove a consumer that nobody needs: the feed keeps nothing for it any more",
     takes: { consumer: { flags: "<name>", says: "its name" } },
     by: { who: "script", says: "who does it, for the record" },
-    deps: async (runtime) => ({
-      db: await migratedDatabase(runtime),
+    deps: ({ db }) => ({
+      db,
       isOwned: (name: string) => ownerCommand(name) !== null,
     }),
     async ask(deps, { consumer }) {
@@ -48,40 +59,12 @@ export function registerConsumers(changes: Command, context: CliContext): void {
   });
 }
 
-const isJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
-
-async function list(context: CliContext, json: boolean): Promise<void> {
-  const { consumers, now } = await context.withRuntime(
-    "changes",
-    async (runtime) => ({
-      consumers: await listConsumers(await migratedDatabase(runtime)),
-      now: runtime.wallClock.now(),
-    }),
-    { logLevel: "warn" },
-  );
-  if (json) {
-    const rows = consumers.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
-      name,
-      position,
-      unread_since: unreadSince,
-      moved_at: movedAt,
-      created_at: createdAt,
-    }));
-    context.stdout.write(`${JSON.stringify({ consumers: rows })}\n`);
-    return;
-  }
-  if (consumers.length === 0) {
-    context.stdout.write("Nobody reads the feed by a name.\n");
-    return;
-  }
-  const columns: Columns<(typeof consumers)[number]> = {
-    name: ({ name }) => name,
-    "read up to": ({ position }) => position,
-    behind: ({ unreadSince: since }) => (since === null ? null : durationText(now.getTime() - since.getTime())),
-    "last moved": ({ movedAt }) => movedAt,
-  };
-  context.stdout.write(tableText(columns, consumers));
-}
+const columnsAt = (now: Date): Columns<ConsumerLag> => ({
+  name: ({ name }) => name,
+  "read up to": ({ position }) => position,
+  behind: ({ unreadSince: since }) => (since === null ? null : durationText(now.getTime() - since.getTime())),
+  "last moved": ({ movedAt }) => movedAt,
+});
 
 /**
  * The command that removes a handler or a destination together with its place in the feed; null for a consumer of its

@@ -8,10 +8,10 @@ import { type Change, readChanges } from "../../../core/mirror/changes/read-chan
 import { ConfigurationError, UsageError } from "../../../platform/errors.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { counted, someOf, withoutControls } from "../../../platform/readable-text.ts";
-import type { Runtime } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { type Opened, howMany, registerReading, withDatabase } from "../../../app/cli/command.ts";
+import { reference } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type TableWords, countText, recipientList, recipientPage } from "./recipient-tables.ts";
 
@@ -70,13 +70,22 @@ export function registerRecipientCommands(program: Command, context: CliContext,
     .option("--json", "print JSON")
     .action(({ json }: { json?: boolean }) => list(deps, json === true));
 
-  program
-    .command("show")
-    .description(`show one ${noun}, and the ${items} that it has not done`)
-    .argument("<name>", "its name")
-    .option("--limit <n>", `how many ${items}`, wholeNumber(1, 10_000), 50)
-    .option("--json", "print JSON")
-    .action((name: string, options: { limit: number; json?: boolean }) => show(deps, name, options));
+  const shown = program.command("show").description(`show one ${noun}, and the ${items} that it has not done`);
+  registerReading(shown, context, {
+    takes: {
+      name: { is: reference, flags: "<name>", says: "its name" },
+      limit: { ...howMany(50), says: `how many ${items}` },
+    },
+    async read({ db }, { name, limit }) {
+      const recipient = await findKnown(deps, db, name);
+      const [row] = await readHandlers(db, recipient);
+      if (row === undefined) throw noRecipient(recipient);
+      return { row: { ...row, name }, runs: await readOpenRuns(db, { handler: recipient, limit: limit + 1 }) };
+    },
+    text: ({ row, runs }, { limit }) => recipientPage(kind.words, row, runs.slice(0, limit)),
+    json: ({ row, runs }, { limit }) => ({ ...row, [items]: runs.slice(0, limit) }),
+    note: ({ runs }, { limit }) => (runs.length > limit ? `these are the first ${limit}: add --limit for more` : null),
+  });
 
   registerRecipientActs(program, context, kind);
 }
@@ -92,7 +101,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
   const shown = ({ recipient }: { recipient: string }) => shownName(kind, recipient);
   const common = {
     by: { who: "script", says: "who does it, for the record" },
-    deps: async (runtime: Runtime) => ({ db: await migratedDatabase(runtime) }),
+    deps: ({ db }: Opened) => ({ db }),
     hints: {
       unknown: async ({ db }: { db: Knex }, { recipient }: { recipient: string }) =>
         whereToLook(kind, db, kind.nameOf(recipient) ?? recipient),
@@ -189,19 +198,6 @@ async function whatIsLost(kind: RecipientKind, recipient: string, { waiting, dea
   return `${capitalized(place)} is lost. ${lost}${again}`;
 }
 
-/** Runs work on the migrated database, for commands that print. */
-export const withDatabase = <T>(
-  context: CliContext,
-  command: string,
-  work: (db: Knex, runtime: Runtime) => Promise<T>,
-): Promise<T> =>
-  context.withRuntime(command, async (runtime) => work(await migratedDatabase(runtime), runtime), {
-    logLevel: "warn",
-  });
-
-const withRecipients = <T>({ context, kind }: Deps, work: (db: Knex) => Promise<T>): Promise<T> =>
-  withDatabase(context, kind.words.command, work);
-
 async function list(deps: Deps, json: boolean): Promise<void> {
   const { kind, context } = deps;
   const { noun, definedKey, none } = kind.words;
@@ -212,7 +208,7 @@ async function list(deps: Deps, json: boolean): Promise<void> {
   });
   // One without a definition may be that of a broken one.
   const isDefined = (name: string) => names.includes(name) || (problem === null ? false : null);
-  const ran = await withRecipients(deps, (db) => readHandlers(db));
+  const ran = await withDatabase(context, kind.words.command, ({ db }) => readHandlers(db));
   const rows = ran.flatMap((row) => {
     const name = kind.nameOf(row.name);
     return name === null ? [] : [{ ...row, name, isDefined: isDefined(name) }];
@@ -227,26 +223,6 @@ async function list(deps: Deps, json: boolean): Promise<void> {
     context.stdout.write(`${none}\n`);
   }
   if (problem !== null) throw new ConfigurationError(problem);
-}
-
-async function show(deps: Deps, name: string, { limit, json }: { limit: number; json?: boolean }): Promise<void> {
-  const { context, kind } = deps;
-  const { found, runs } = await withRecipients(deps, async (db) => {
-    const recipient = await findKnown(deps, db, name);
-    const [row] = await readHandlers(db, recipient);
-    return { found: row, runs: await readOpenRuns(db, { handler: recipient, limit: limit + 1 }) };
-  });
-  if (found === undefined) return;
-  const row = { ...found, name };
-  const shown = runs.slice(0, limit);
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify({ ...row, [kind.words.items]: shown })}\n`);
-    return;
-  }
-  context.stdout.write(recipientPage(kind.words, row, shown));
-  if (runs.length > limit) {
-    context.stderr.write(`tallyhook: these are the first ${limit}: add --limit for more\n`);
-  }
 }
 
 /** The recipient of that name. Throws `UsageError` for one that has not run on this database. */

@@ -13,6 +13,7 @@ import { UsageError, exitCodes } from "../../../platform/errors.ts";
 import { linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import { forwardSettings, openOwnDestinations } from "./run-forwarding.ts";
 import type { Runtime } from "../../../app/runtime.ts";
+import { withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import {
   type RecipientKind,
@@ -21,7 +22,6 @@ import {
   namesNear,
   readOneChange,
   registerRecipientCommands,
-  withDatabase,
 } from "../cli/recipients.ts";
 
 export function registerForward(program: Command, context: CliContext): void {
@@ -66,7 +66,7 @@ const words: RecipientWords = {
 };
 
 async function testOn(context: CliContext, name: string, seq: number): Promise<void> {
-  const failure = await withDatabase(context, "forward", async (db, runtime) => {
+  const failure = await withDatabase(context, "forward", async ({ db, runtime }) => {
     const destination = openOne(runtime, name);
     try {
       const item = await readItem(db, destination, seq);

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { attemptRun, idempotencyKeyOf } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
@@ -13,9 +12,9 @@ import { redactSecrets } from "../../../platform/redaction.ts";
 import { loadOwnConfig } from "../../../app/config/config.ts";
 import { attemptDeps, hostOwnHandlers, loadOwnHandlers } from "./run-handlers.ts";
 import { createProcessMetrics } from "../../../app/metrics/serve-metrics.ts";
-import type { Runtime } from "../../../app/runtime.ts";
 import { migratedDatabase } from "../../../main/schema.ts";
 import { superviseOwnHandlers } from "./supervised-handlers.ts";
+import { type Opened, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import {
   type RecipientKind,
@@ -24,7 +23,6 @@ import {
   namesNear,
   readOneChange,
   registerRecipientCommands,
-  withDatabase,
 } from "../cli/recipients.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 
@@ -82,7 +80,7 @@ async function testOn(context: CliContext, name: string, seq: number): Promise<v
   const loaded = await loadOwnHandlers(context.loaded().config);
   const handler = findLoaded(loaded, name);
   if (loaded.problem !== null) context.stderr.write(`tallyhook: ${loaded.problem}\n`);
-  const run = async (db: Knex, runtime: Runtime): Promise<FailedTest | null> => {
+  const run = async ({ db, runtime }: Opened): Promise<FailedTest | null> => {
     const change = await readOneChange(db, seq);
     if (!handler.on.some((kind) => kind === change.kind)) {
       throw new UsageError(`Change ${seq} is ${change.kind}, and ${name} wants only ${handler.on.join(", ")}.`);

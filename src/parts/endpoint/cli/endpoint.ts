@@ -17,11 +17,10 @@ import type { ActCall } from "../../../app/people/act.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { endpointToolsOf, readingToolsOf } from "../endpoint-tools.ts";
-import type { Runtime } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { type Opened, registerReading, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
@@ -42,11 +41,16 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .option("--by <name>", "who does it, for the record", parsePerson)
     .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
 
-  endpoint
+  const list = endpoint
     .command("list")
-    .description("list the account's endpoints, and what is wrong with this deployment's")
-    .option("--json", "print JSON")
-    .action((options: ListOptions) => listOwnEndpoints(context, options));
+    .description("list the account's endpoints, and what is wrong with this deployment's");
+  registerReading(list, context, {
+    read: async (opened) => listOwnEndpoints(await openTools(opened)),
+    text: ({ endpoints, problems }) =>
+      (endpoints.length === 0 ? "The account has no endpoint.\n" : tableText(columns, endpoints)) +
+      problems.map(({ severity, says, remedy }) => `${severity}: ${withoutControls(says)}\n  → ${remedy}\n`).join(""),
+    json: (found) => found,
+  });
 
   registerAct(endpoint, context, {
     act: rotating,
@@ -79,8 +83,8 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     description: "have the service send a test event, and wait until it is in the inbox",
     takes: { endpoint: which },
     by: forTheRecord,
-    deps: async (runtime, { wait }) => ({
-      ...(await openTools(runtime)),
+    deps: async (opened, { wait }) => ({
+      ...(await openTools(opened)),
       waitSeconds: Number(wait),
     }),
     say: (said) => said,
@@ -117,8 +121,7 @@ const which = { flags: "[id]", says: "which endpoint; needed only if there are s
 const forTheRecord = { who: "script", says: "who does it, for the record" } as const;
 
 /** Everything is opened before the first call: without an encryption key, the secret in the answer would be lost. */
-const openTools = async (runtime: Runtime): Promise<EndpointTools> =>
-  endpointToolsOf(runtime, await migratedDatabase(runtime));
+const openTools = ({ runtime, db }: Opened): Promise<EndpointTools> => endpointToolsOf(runtime, db);
 
 const unknownHint = {
   unknown: `"${tallyhook("endpoint list")}" shows those of the account, and "${tallyhook("endpoint register")}" creates one.`,
@@ -150,8 +153,8 @@ export interface RegisterOptions {
 /** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
 export async function registerOwnEndpoint(context: CliContext, options: RegisterOptions): Promise<void> {
   const actor = scriptActor(context, options.by);
-  const { endpointId, secretId, others } = await withEndpointTools(context, (opened) => {
-    const tools = { ...opened, record: recordStored({ actor }) };
+  const { endpointId, secretId, others } = await withDatabase(context, "endpoint", async (opened) => {
+    const tools = { ...(await openTools(opened)), record: recordStored({ actor }) };
     return withCallLock(tools, async () => {
       const finished = await finishOpenCall(tools);
       const obtained = finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
@@ -221,16 +224,10 @@ function requireUrl(url: string | null): string {
 const isBodyRefused = (error: unknown): error is ServiceRefusedError =>
   error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
 
-export interface ListOptions {
-  json?: boolean;
-}
-
-export async function listOwnEndpoints(context: CliContext, { json }: ListOptions): Promise<void> {
-  const { endpoints, known, report } = await withEndpointTools(context, async (tools) => ({
-    endpoints: (await listEndpoints(tools)).endpoints,
-    known: await listKnownEndpoints(tools.db),
-    report: await inspectEndpoint(tools, tools.url),
-  }));
+async function listOwnEndpoints(tools: EndpointTools) {
+  const { endpoints } = await listEndpoints(tools);
+  const known = await listKnownEndpoints(tools.db);
+  const report = await inspectEndpoint(tools, tools.url);
   const secretOf = new Map(known.map(({ id, secretId }) => [id, secretId]));
   const own = new Set(report?.endpoints.map(({ id }) => id));
   const rows = endpoints.map((endpoint) => ({
@@ -244,25 +241,18 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     own: own.has(endpoint.id),
     secret: secretOf.get(endpoint.id) ?? null,
   }));
-  const problems = report?.problems ?? [];
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify({ endpoints: rows, problems })}\n`);
-    return;
-  }
-  const columns: Columns<(typeof rows)[number]> = {
-    id: ({ id }) => id,
-    url: ({ url }) => url,
-    status: ({ status }) => status,
-    events: (row) => row.enabled_events.join(", "),
-    version: (row) => row.api_version,
-    "rotation until": (row) => row.rotation_ends_at,
-    "secret here": ({ secret, own }) => secret ?? (own ? "unknown" : null),
-  };
-  context.stdout.write(rows.length === 0 ? "The account has no endpoint.\n" : tableText(columns, rows));
-  for (const { severity, says, remedy } of problems) {
-    context.stdout.write(`${severity}: ${withoutControls(says)}\n  → ${remedy}\n`);
-  }
+  return { endpoints: rows, problems: report?.problems ?? [] };
 }
+
+const columns: Columns<Awaited<ReturnType<typeof listOwnEndpoints>>["endpoints"][number]> = {
+  id: ({ id }) => id,
+  url: ({ url }) => url,
+  status: ({ status }) => status,
+  events: (row) => row.enabled_events.join(", "),
+  version: (row) => row.api_version,
+  "rotation until": (row) => row.rotation_ends_at,
+  "secret here": ({ secret, own }) => secret ?? (own ? "unknown" : null),
+};
 
 interface TestTools extends ReturnType<typeof readingToolsOf> {
   waitSeconds: number;
@@ -303,8 +293,3 @@ async function arrives(
     await sleep(everyMs);
   }
 }
-
-const withEndpointTools = <T>(context: CliContext, run: (tools: EndpointTools) => Promise<T>): Promise<T> =>
-  context.withRuntime("endpoint", async (runtime) => run(await openTools(runtime)), {
-    logLevel: "warn",
-  });

@@ -1,51 +1,53 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { acknowledgingFinding } from "../acts.ts";
-import {
-  type FindingRow,
-  type FindingState,
-  countFindings,
-  findFinding,
-  findingStates,
-  listFindings,
-} from "../findings/findings.ts";
-import type { Runtime } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { type FindingRow, countFindings, findFinding, findingStates, listFindings } from "../findings/findings.ts";
+import { flag, oneOf, optional, wholeNumber } from "../../../app/people/fields.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { howMany, registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, fieldsText, tableText } from "../../../app/cli/table.ts";
-
-interface ListOptions {
-  state?: FindingState;
-  all?: boolean;
-  limit: number;
-  json?: boolean;
-}
 
 export function registerFindings(program: Command, context: CliContext): void {
   const findings = program
     .command("findings")
     .description("differences and broken invariants that reconciliation found");
 
-  findings
-    .command("list")
-    .description("list the open findings, the most severe first")
-    .option("--state <state>", `only in this state: ${findingStates.join(", ")}`, parseState)
-    .addOption(new Option("--all", "in every state").conflicts("state"))
-    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
-    .option("--json", "print JSON")
-    .action((options: ListOptions) => list(context, options));
+  registerReading(findings.command("list").description("list the open findings, the most severe first"), context, {
+    takes: {
+      state: {
+        is: optional(oneOf(findingStates)),
+        flags: "--state <state>",
+        says: `only in this state: ${findingStates.join(", ")}`,
+      },
+      all: { is: flag, flags: "--all", says: "in every state", conflicts: "state" },
+      limit: howMany(50),
+    },
+    async read({ db }, { state, all, limit }) {
+      const one = state === null ? (["open", "reopened"] as const) : [state];
+      const rows = await listFindings(db, { states: all ? findingStates : one, limit });
+      return { findings: rows, counts: await countFindings(db) };
+    },
+    text({ findings: rows, counts }) {
+      const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+      return `${tableText(columns, rows)}All findings: ${totals.join(", ")}.\n`;
+    },
+    json: (found) => found,
+  });
 
-  findings
-    .command("show")
-    .description("show one finding with its evidence")
-    .argument("<id>", "its number", wholeNumber(1, 999_999_999_999_999))
-    .option("--json", "print JSON")
-    .action((id: number, { json }: { json?: boolean }) => show(context, id, json === true));
+  registerReading(findings.command("show").description("show one finding with its evidence"), context, {
+    takes: { id: { is: wholeNumber(1, 999_999_999_999_999), flags: "<id>", says: "its number" } },
+    async read({ db }, { id }) {
+      const found = await findFinding(db, id);
+      if (found === null) throw new UsageError(`There is no finding "${id}". ${listHint}`);
+      return found;
+    },
+    text: (found) => fieldsText(found, 22),
+    json: (found) => found,
+  });
 
   registerAct(findings, context, {
     act: acknowledgingFinding,
@@ -56,35 +58,10 @@ export function registerFindings(program: Command, context: CliContext): void {
       note: { flags: "--note <text>", says: "why it may stay; the exceptions report prints it" },
     },
     by: { who: "person", says: "who decides (default: this system's user, if a person)" },
-    deps: async (runtime) => ({ db: await migratedDatabase(runtime), clock: runtime.wallClock }),
+    deps: ({ db, runtime }) => ({ db, clock: runtime.wallClock }),
     say: ({ id }, { actor }) => `Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`,
     hints: { unknown: listHint },
   });
-}
-
-const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise<T>): Promise<T> =>
-  context.withRuntime(
-    "findings",
-    async (runtime) => {
-      await migratedDatabase(runtime);
-      return run(runtime);
-    },
-    { logLevel: "warn" },
-  );
-
-async function list(context: CliContext, { state, all, limit, json }: ListOptions): Promise<void> {
-  const one = state === undefined ? (["open", "reopened"] as const) : [state];
-  const states = all === true ? findingStates : one;
-  const { rows, counts } = await withDatabase(context, async (runtime) => {
-    const db = await runtime.db();
-    return { rows: await listFindings(db, { states, limit }), counts: await countFindings(db) };
-  });
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify({ findings: rows, counts })}\n`);
-    return;
-  }
-  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
-  context.stdout.write(`${tableText(columns, rows)}All findings: ${totals.join(", ")}.\n`);
 }
 
 const columns: Columns<FindingRow> = {
@@ -97,22 +74,4 @@ const columns: Columns<FindingRow> = {
   "first seen": (row) => row.first_seen,
 };
 
-async function show(context: CliContext, id: number, json: boolean): Promise<void> {
-  const found = await withDatabase(context, async (runtime) => findFinding(await runtime.db(), id));
-  if (found === null) throw new UsageError(`There is no finding "${id}". ${listHint}`);
-  if (json) {
-    context.stdout.write(`${JSON.stringify(found)}\n`);
-    return;
-  }
-  context.stdout.write(fieldsText(found, 22));
-}
-
 const listHint = `"${tallyhook("findings list --all")}" shows them.`;
-
-function parseState(text: string): FindingState {
-  const state = findingStates.find((known) => known === text);
-  if (state === undefined) {
-    throw new InvalidArgumentError(`Use one of ${findingStates.join(", ")}.`);
-  }
-  return state;
-}

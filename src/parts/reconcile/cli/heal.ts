@@ -18,7 +18,7 @@ import {
   versionToHeal,
 } from "../heal-object.ts";
 import { reconcileDeps } from "../reconciliation.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { withDatabase } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { commandActor } from "../../../app/cli/acting-person.ts";
 import { assertCanAsk, confirm } from "../../../app/cli/confirm.ts";
@@ -41,8 +41,7 @@ export function registerHeal(program: Command, context: CliContext): void {
       },
     },
     by: { who: "person", says: "who decides (default: this system's user, if a person)" },
-    async deps(runtime) {
-      await migratedDatabase(runtime);
+    async deps({ runtime }) {
       const deps = await reconcileDeps(runtime);
       return { ...deps, propose: (object: ObjectKey) => proposeHeal(deps, object) };
     },
@@ -81,31 +80,26 @@ const [mostShown, mostNamed] = [3, 10];
 async function healAllMisdated(context: CliContext, { reason, by, yes = false }: Options): Promise<void> {
   const actor = commandActor(context, by);
   if (!yes) assertCanAsk(context);
-  await context.withRuntime(
-    "heal",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const until = await databaseNow(db);
-      const waiting = await findMisdated(db);
-      if (waiting === null) {
-        context.stdout.write("No object is dated in the future, so nothing is to be healed.\n");
-        return;
-      }
-      const deps = await reconcileDeps(runtime);
-      await showMisdated(context, deps, waiting, until);
-      const count = waiting.objects;
-      if (!yes) {
-        const which = count === 1 ? "it" : `all ${count}`;
-        await confirm(context, `Overwrite ${which} with what the service shows?`);
-      }
-      const progress = createProgress(context.stderr, "healing", count);
-      const onProgress = (done: number) => progress.update(done);
-      const call = { actor, input: { reason }, decidedOn: until.toISOString() };
-      const heals = await healingMisdated.run({ ...deps, onProgress }, call).finally(() => progress.stop());
-      report(context, heals, actor.name);
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "heal", async ({ db, runtime }) => {
+    const until = await databaseNow(db);
+    const waiting = await findMisdated(db);
+    if (waiting === null) {
+      context.stdout.write("No object is dated in the future, so nothing is to be healed.\n");
+      return;
+    }
+    const deps = await reconcileDeps(runtime);
+    await showMisdated(context, deps, waiting, until);
+    const count = waiting.objects;
+    if (!yes) {
+      const which = count === 1 ? "it" : `all ${count}`;
+      await confirm(context, `Overwrite ${which} with what the service shows?`);
+    }
+    const progress = createProgress(context.stderr, "healing", count);
+    const onProgress = (done: number) => progress.update(done);
+    const call = { actor, input: { reason }, decidedOn: until.toISOString() };
+    const heals = await healingMisdated.run({ ...deps, onProgress }, call).finally(() => progress.stop());
+    report(context, heals, actor.name);
+  });
 }
 
 async function showMisdated(

@@ -12,7 +12,7 @@ import type { LeaseHolder } from "../runs/run-lease.ts";
 import { probePageSize } from "../runs/start-run.ts";
 import { reconcileDeps, reconcileSettings } from "../reconciliation.ts";
 import type { Runtime } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { withDatabase } from "../../../app/cli/command.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { createReconcileProgress } from "../../../app/cli/progress.ts";
@@ -68,16 +68,11 @@ function requestOf({ full, from, to }: Options): ReconcileRequest {
 }
 
 async function run(context: CliContext, request: ReconcileRequest, options: Options): Promise<void> {
-  await context.withRuntime(
-    "reconcile",
-    async (runtime) => {
-      await migratedDatabase(runtime);
-      if (options.dryRun === true) return printPlan(context, runtime, request, options);
-      const outcome = await reconcileUntilSignal(context, runtime, request, options);
-      report(context, outcome, options);
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "reconcile", async ({ runtime }) => {
+    if (options.dryRun === true) return printPlan(context, runtime, request, options);
+    const outcome = await reconcileUntilSignal(context, runtime, request, options);
+    report(context, outcome, options);
+  });
 }
 
 /** A person stopped the run. Its results are kept. */

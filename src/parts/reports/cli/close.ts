@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Actor } from "../../../app/people/audit.ts";
-import { exitCodes, UsageError } from "../../../platform/errors.ts";
+import { UsageError } from "../../../platform/errors.ts";
 import { amountWithoutCode } from "../../../platform/money.ts";
 import { type AccountMap, defaultAccounts, readAccountMap } from "../base/account-map.ts";
 import type { ReportFacts } from "../base/report-facts.ts";
@@ -19,9 +19,8 @@ import { takesTwo } from "../close/four-eyes.ts";
 import { writeBundle } from "../close/frozen.ts";
 import { type Preparation, findPreparation, whyNotApprove } from "../close/prepare-month.ts";
 import { type CloseCheck, type SealScope, brokenSealAdvice, verifyCloses } from "../close/verify.ts";
-import type { Runtime } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
-import { parserOf, registerAct } from "../../../app/cli/act-command.ts";
+import { registerAct } from "../../../app/cli/act-command.ts";
+import { type Opened, parserOf, registerReading, withDatabase } from "../../../app/cli/command.ts";
 import { commandActor, findPerson, parsePerson } from "../../../app/cli/acting-person.ts";
 import { notPrepared, refusalText, whatIsSkipped, withCommands } from "./close-words.ts";
 import { assertCanAsk, confirm } from "../../../app/cli/confirm.ts";
@@ -73,8 +72,8 @@ export function registerClose(program: Command, context: CliContext): void {
     description: "compute a month and keep what was found, for another person to close exactly that",
     takes: { month: says.month, reason: says.force },
     by,
-    deps: async (runtime, { accounts }) => ({
-      ...(await closeDeps(runtime)),
+    deps: async (opened, { accounts }) => ({
+      ...closeDeps(opened),
       accounts: await accountsIn(accounts),
     }),
     say: ({ id, month, asOf, verdict, reports, booked, preparedBy }) =>
@@ -88,17 +87,22 @@ export function registerClose(program: Command, context: CliContext): void {
     description: "take a preparation back",
     takes: { month: says.month },
     by,
-    deps: async (runtime) => ({ db: await migratedDatabase(runtime) }),
+    deps: ({ db }) => ({ db }),
     say: ({ month }) => `The preparation of ${month} is withdrawn.\n`,
   });
-  close
+  const verify = close
     .command("verify")
-    .description("check every closed month against its seal, and each seal against the one before it")
-    .option("--json", "print one JSON object")
-    // Commander assigns an option that both commands have to "close", so it is read from there.
-    .action((_options: unknown, command: Command) =>
-      verify(context, command.optsWithGlobals<{ json?: boolean }>().json === true),
-    );
+    .description("check every closed month against its seal, and each seal against the one before it");
+  registerReading(verify, context, {
+    async read({ db }) {
+      const { closes, problems } = await verifyCloses(db);
+      const intact = problems.length === 0 && closes.every((each) => each.problems.length === 0);
+      return { intact, closes, problems };
+    },
+    text: verifiedText,
+    json: (found) => found,
+    differs: ({ intact }) => !intact,
+  });
   close
     .command("export")
     .description("write a closed month to a file that docs/verify-close.mjs verifies without a database")
@@ -116,42 +120,38 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
   const print = (json: unknown, text: string): void => {
     context.stdout.write(options.json === true ? `${JSON.stringify(json)}\n` : text);
   };
-  await context.withRuntime(
-    "close",
-    async (runtime) => {
-      const deps = await closeDeps(runtime);
-      const previewed = (by: string) => previewClose(deps.db, { ...deps, month, accounts, reason, by });
-      if (actor === null) {
-        const preview = await previewed(options.by ?? findPerson(context.user()) ?? "whoever --by names");
-        const refusal = preview.refusal === null ? null : refusalText(preview.refusal);
-        print({ ...preview, refusal }, previewText(preview));
-        if (refusal !== null) throw new UsageError(refusal);
-        return;
-      }
-      const { closeFourEyes } = runtime.config;
-      const standing = await findPreparation(deps.db, month);
-      let close: Close;
-      if (takesTwo(closeFourEyes, "command")) {
-        assertOnlyApproves(options);
-        const shown = await shownPreparation(context, { month, standing, actor, isAsking });
-        const call = { actor, input: { month }, decidedOn: versionOfPreparation(shown) };
-        close = await withCommands(closing).run({ ...deps, fourEyes: true }, call);
-      } else {
-        const skipped = whatIsSkipped(closeFourEyes, { month, by: actor.name, standing });
-        context.stderr.write(skipped ?? "");
-        const shown = isAsking ? await previewed(actor.name) : undefined;
-        if (shown !== undefined) await askToFreeze(context, shown);
-        const call = { actor, input: { month, reason }, decidedOn: null };
-        close = await withCommands(closingAlone).run({ ...deps, accounts, shown }, call);
-      }
-      print(close, closedText(close));
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "close", async (opened) => {
+    const deps = closeDeps(opened);
+    const previewed = (by: string) => previewClose(deps.db, { ...deps, month, accounts, reason, by });
+    if (actor === null) {
+      const preview = await previewed(options.by ?? findPerson(context.user()) ?? "whoever --by names");
+      const refusal = preview.refusal === null ? null : refusalText(preview.refusal);
+      print({ ...preview, refusal }, previewText(preview));
+      if (refusal !== null) throw new UsageError(refusal);
+      return;
+    }
+    const { closeFourEyes } = opened.runtime.config;
+    const standing = await findPreparation(deps.db, month);
+    let close: Close;
+    if (takesTwo(closeFourEyes, "command")) {
+      assertOnlyApproves(options);
+      const shown = await shownPreparation(context, { month, standing, actor, isAsking });
+      const call = { actor, input: { month }, decidedOn: versionOfPreparation(shown) };
+      close = await withCommands(closing).run({ ...deps, fourEyes: true }, call);
+    } else {
+      const skipped = whatIsSkipped(closeFourEyes, { month, by: actor.name, standing });
+      context.stderr.write(skipped ?? "");
+      const shown = isAsking ? await previewed(actor.name) : undefined;
+      if (shown !== undefined) await askToFreeze(context, shown);
+      const call = { actor, input: { month, reason }, decidedOn: null };
+      close = await withCommands(closingAlone).run({ ...deps, accounts, shown }, call);
+    }
+    print(close, closedText(close));
+  });
 }
 
-const closeDeps = async (runtime: Runtime): Promise<CloseDeps> => ({
-  db: await migratedDatabase(runtime),
+const closeDeps = ({ db, runtime }: Opened): CloseDeps => ({
+  db,
   timeZone: runtime.config.timeZone,
   region: runtime.config.networkRegion,
 });
@@ -240,20 +240,13 @@ const coversInWords: Readonly<Record<SealScope, string>> = {
   everything: "everything",
 };
 
-async function verify(context: CliContext, isJson: boolean): Promise<void> {
-  const { closes, problems } = await context.withRuntime(
-    "close",
-    async (runtime) => verifyCloses(await migratedDatabase(runtime)),
-    { logLevel: "warn" },
-  );
-  const isIntact = problems.length === 0 && closes.every((close) => close.problems.length === 0);
-  context.stdout.write(
-    isJson ? `${JSON.stringify({ intact: isIntact, closes, problems })}\n` : verifiedText(closes, problems, isIntact),
-  );
-  if (!isIntact) process.exitCode = exitCodes.differs;
+interface Verified {
+  intact: boolean;
+  closes: readonly CloseCheck[];
+  problems: readonly string[];
 }
 
-function verifiedText(closes: readonly CloseCheck[], problems: readonly string[], isIntact: boolean): string {
+function verifiedText({ intact: isIntact, closes, problems }: Verified): string {
   if (closes.length === 0 && isIntact) return "No month is closed.\n";
   const lines = closes.flatMap(({ month, problems: own }) => own.map((problem) => `${month}: ${problem}`));
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
@@ -275,23 +268,18 @@ const checkColumns: Columns<CloseCheck> = {
 };
 
 async function exportMonth(context: CliContext, month: string, out: string): Promise<void> {
-  await context.withRuntime(
-    "close",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const output = await openOutput(context.stdout, out);
-      try {
-        const { sha256 } = await writeBundle(db, month, output.write);
-        await output.keep(null, context.stderr);
-        context.stdout.write(
-          `${out} holds the close of ${month}, seal (SHA-256) ${sha256}. "node docs/verify-close.mjs ${out}" ` +
-            `verifies it on any machine.\n`,
-        );
-      } catch (error) {
-        await output.discard();
-        throw error;
-      }
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "close", async ({ db }) => {
+    const output = await openOutput(context.stdout, out);
+    try {
+      const { sha256 } = await writeBundle(db, month, output.write);
+      await output.keep(null, context.stderr);
+      context.stdout.write(
+        `${out} holds the close of ${month}, seal (SHA-256) ${sha256}. "node docs/verify-close.mjs ${out}" ` +
+          `verifies it on any machine.\n`,
+      );
+    } catch (error) {
+      await output.discard();
+      throw error;
+    }
+  });
 }

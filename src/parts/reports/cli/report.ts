@@ -9,8 +9,9 @@ import { renderAttachments, composeMail, mailFormats } from "../mail/compose-mai
 import { type Format, formats } from "../render/formats.ts";
 import { type ReportRequest, assertTakesAccounts, writeReport } from "../write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
-import { migratedDatabase, reportsStandbyOf } from "../../../main/schema.ts";
+import { reportsStandbyOf } from "../../../main/schema.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
+import { withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
@@ -77,26 +78,21 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
   if (format === "xlsx" && out === undefined) {
     throw new UsageError("A workbook cannot be printed: add --out report.xlsx.");
   }
-  await context.withRuntime(
-    "report",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const standby = reportsStandbyOf(runtime);
-      const output = await openOutput(context.stdout, out);
-      const { timeZone, networkRegion: region } = runtime.config;
-      try {
-        const about = await writeReport(
-          { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write },
-          { ...asked, format: format ?? "table" },
-        );
-        await output.keep(format === "csv" ? about : null, context.stderr);
-      } catch (error) {
-        await output.discard();
-        throw error;
-      }
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "report", async ({ db, runtime }) => {
+    const standby = reportsStandbyOf(runtime);
+    const output = await openOutput(context.stdout, out);
+    const { timeZone, networkRegion: region } = runtime.config;
+    try {
+      const about = await writeReport(
+        { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write },
+        { ...asked, format: format ?? "table" },
+      );
+      await output.keep(format === "csv" ? about : null, context.stderr);
+    } catch (error) {
+      await output.discard();
+      throw error;
+    }
+  });
 }
 
 function parseFormat(text: string): Format {
@@ -134,26 +130,21 @@ export async function mailReport(
       "SMTP_URL and MAIL_FROM are not set. Set both: mails go through the one and come from the other.",
     );
   }
-  await context.withRuntime(
-    "report",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const { timeZone, networkRegion: region } = runtime.config;
-      const standby = reportsStandbyOf(runtime);
-      const deps = { db, standby, clock: runtime.serviceClock, timeZone, region };
-      const attached = await renderAttachments(deps, request, [mailed]);
-      const messageId = `${request.report.name}.${messageIdSuffix(runtime)}`;
-      try {
-        await mailerOf(runtime).send(composeMail([attached], { to, messageId }));
-      } catch (cause) {
-        if (!(cause instanceof MailNotSent)) throw cause;
-        throw new UnreachableError(`${cause.message} Check SMTP_URL, MAIL_FROM and the addresses.`, {
-          cause,
-        });
-      }
-      const recipients = counted(to.length, "address", "addresses");
-      context.stdout.write(`${request.report.name} was mailed to ${recipients}.\n`);
-    },
-    { logLevel: "warn" },
-  );
+  await withDatabase(context, "report", async ({ db, runtime }) => {
+    const { timeZone, networkRegion: region } = runtime.config;
+    const standby = reportsStandbyOf(runtime);
+    const deps = { db, standby, clock: runtime.serviceClock, timeZone, region };
+    const attached = await renderAttachments(deps, request, [mailed]);
+    const messageId = `${request.report.name}.${messageIdSuffix(runtime)}`;
+    try {
+      await mailerOf(runtime).send(composeMail([attached], { to, messageId }));
+    } catch (cause) {
+      if (!(cause instanceof MailNotSent)) throw cause;
+      throw new UnreachableError(`${cause.message} Check SMTP_URL, MAIL_FROM and the addresses.`, {
+        cause,
+      });
+    }
+    const recipients = counted(to.length, "address", "addresses");
+    context.stdout.write(`${request.report.name} was mailed to ${recipients}.\n`);
+  });
 }

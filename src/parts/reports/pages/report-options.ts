@@ -1,4 +1,4 @@
-import { readInstant, wantedInstant } from "../../../core/contract/timestamp.ts";
+import { instant } from "../../../app/people/fields.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { printableMessage, withoutControls } from "../../../platform/readable-text.ts";
@@ -22,10 +22,10 @@ export const isAsked = (query: URLSearchParams): boolean =>
 /** The request that the command would make of the same options. Throws its `UsageError`. */
 export function requestOf(report: Report, query: URLSearchParams): Omit<ReportRequest, "format"> {
   const [from, to, asOf, currency] = optionNames.map((name) => given(query, name));
-  const at = asOf === undefined ? undefined : readInstant(asOf);
+  const at = asOf === undefined ? undefined : (instant.read(asOf) ?? null);
   if (at === null) {
     const text = printableMessage(asOf ?? "");
-    throw new UsageError(`--as-of "${text.slice(0, 80)}" is no time. ${wantedInstant}`);
+    throw new UsageError(`--as-of "${text.slice(0, 80)}" is no time. Use ${instant.wanted}.`);
   }
   return { report, from, to, asOf: at, currency, accounts: accountsOf(query) };
 }
