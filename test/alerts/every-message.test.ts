@@ -71,7 +71,8 @@ describe.each(samples)("%s", (_what, message) => {
 
 test("of each rule one message as a mail shows it, and of the others what they say and advise", async () => {
   const rules = new Set<string>();
-  const blocks = samples.map(([what, message]) => {
+  const ours = samples.filter(([, { rule }]) => !rule.startsWith("own_"));
+  const blocks = ours.map(([what, message]) => {
     const mail = alertText({ ...message, idempotencyKey: what, runbook: runbookOf(message.rule, null) }).trimEnd();
     const isFirst = !rules.has(message.rule);
     rules.add(message.rule);

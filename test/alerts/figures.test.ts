@@ -98,7 +98,7 @@ test("chargebacks near a network's threshold, and over it, are told once an hour
   };
   const nextHour = () =>
     db("alerts.marks")
-      .where("name", "chargeback-ratio")
+      .where("name", "watch:chargeback_ratio")
       .update({ updated_at: db.raw("now() - interval '61 minutes'") });
   const key = "chargeback-ratio:testcard:Test Monitoring";
   expect(await look(3)).toEqual([]);

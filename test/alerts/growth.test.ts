@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Condition, atRiskIn, conditionTimeline, peakFacts } from "../../src/parts/alerts/timeline.ts";
+import { atRiskIn } from "../../src/parts/alerts/condition.ts";
+import { type Condition, conditionTimeline, peakFacts } from "../../src/parts/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
+import { loadAlertSettings, ruleComment, ruleNames } from "../../src/parts/alerts/settings.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 
 const example = readFileSync(new URL("../../alerts.example.jsonc", import.meta.url), "utf8");
@@ -25,16 +25,25 @@ test("without a file every rule is on and tells the log alone", () => {
   expect(load("{}")).toEqual(settings);
 });
 
-test("the example is right, shows every rule, and shows it as it is when it is left out", () => {
+/** Your own rules are in no file of ours. */
+const ourRules = ruleNames.filter((rule) => !rule.startsWith("own_"));
+
+test("the example is right, and shows what it leaves out as it is", () => {
   const shown = load(example);
   const defaults = loadAlertSettings(null);
-  const text = example.slice(example.indexOf('"rules"'));
-  for (const [name, { channels: _, ...rule }] of Object.entries(shown.rules)) {
-    expect(text).toContain(`"${name}": {`);
-    expect(defaults.rules).toHaveProperty(name, rule);
+  for (const rule of ourRules) {
+    const { channels: _, ...settings } = shown.rules[rule];
+    expect(defaults.rules[rule]).toMatchObject(settings);
   }
   expect(shown.digests).toMatchObject(defaults.digests);
   expect(shown.destinations.allowedHosts).toEqual(expect.arrayContaining(defaults.destinations.allowedHosts));
+});
+
+test("the example has each rule under the comment that the rule gives", () => {
+  const text = example.slice(example.indexOf('"rules"'));
+  const shown = text.matchAll(/((?: {4}\/\/ .*\n)+) {4}"([a-z_]+)": \{/g);
+  const comments = [...shown].map(([, comment = "", rule]) => [rule, comment.replaceAll(/\s+\/\/ /g, " ").trim()]);
+  expect(Object.fromEntries(comments)).toEqual(Object.fromEntries(ourRules.map((rule) => [rule, ruleComment(rule)])));
 });
 
 test("names every wrong setting with its place and line, all at once", () => {

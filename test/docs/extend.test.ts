@@ -137,6 +137,55 @@ describe("the example of a merchant's own report", () => {
   });
 });
 
+describe("the example of an alert condition", () => {
+  test("is two files in the merchant's own places", () => {
+    expect(filesOfExample("An alert condition").map(({ path }) => path)).toEqual([
+      "src/parts/alerts/own/many-refunds.ts",
+      "src/parts/alerts/own/own-watches.ts",
+    ]);
+  });
+
+  test("has a sample, begins when the sweep finds it, and ends", async () => {
+    const { stdout } = await tallyhookWith({ LOG_LEVEL: "warn" }, "alerts", "test", "log", "--all");
+    expect(stdout).toContain("TEST 34 refunds in 24 h");
+    const { db } = database;
+    const { rows: before } = await db.raw("select count(*)::int as n from mirror.transactions where type = 'refund'");
+    expect(before).toEqual([{ n: 0 }]);
+    const states = async () => {
+      await sweep();
+      return db("alerts.alerts").where("key", "own-many-refunds").select("rule", "severity", "state");
+    };
+    expect(await states()).toEqual([]);
+    await db.raw(`
+      insert into mirror.transactions (id, order_id, type, status, amount, currency, created_at, version, last_cause)
+      select 'refund-' || n, 'order', 'refund', 'succeeded', 100, 'usd', now(), 'v', 'import'
+      from generate_series(1, 20) n`);
+    expect(await states()).toEqual([{ rule: "own_many_refunds", severity: "error", state: "open" }]);
+    await db("mirror.transactions").where({ type: "refund" }).del();
+    expect(await states()).toEqual([{ rule: "own_many_refunds", severity: "error", state: "resolved" }]);
+  });
+
+  /** One sweep of the copy. The parts that ask others are left out: nobody answers them. */
+  const sweep = () =>
+    run(process.execPath, ["--input-type=module", "--eval", sweepOnce], {
+      cwd: project,
+      env: { ...process.env, DATABASE_URL: database.url },
+    });
+  const sweepOnce = `
+    const { createRuntime } = await import("./dist/src/app/runtime.js");
+    const { loadConfig } = await import("./dist/src/app/config/config.js");
+    const { createLog } = await import("./dist/src/platform/log.js");
+    const { wallClock: clock } = await import("./dist/src/platform/clock.js");
+    const { loadAlertSettings } = await import("./dist/src/parts/alerts/settings.js");
+    const { sweepAlerts } = await import("./dist/src/parts/alerts/sweep.js");
+    const log = createLog({ level: "silent", name: "test" });
+    const runtime = createRuntime(loadConfig(process.env), log);
+    const settings = loadAlertSettings(null);
+    const context = { settings, timeZone: "UTC", networkRegion: "global", dashboardUrl: null, clock, serviceClock: clock };
+    await sweepAlerts({ db: await runtime.db(), log }, context);
+    await runtime.close();`;
+});
+
 describe("the example of an alert channel", () => {
   test("is one file", () => {
     expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual(["src/parts/alerts/channels/board.ts"]);

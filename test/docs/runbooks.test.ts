@@ -18,12 +18,18 @@ const sections = sectionsUnder("From Tallyhook");
 const fromPrometheus = sectionsUnder("From Prometheus");
 
 /** Messages name these: the rules of the settings, and the daily list, which is of no rule. */
-const named = [...Object.keys(loadAlertSettings(null).rules), "digest"];
+const ruleNames = Object.keys(loadAlertSettings(null).rules);
+const ownRules = ruleNames.filter((rule) => rule.startsWith("own_"));
+const named = [...ruleNames.filter((rule) => !ownRules.includes(rule)), "digest"];
 
 const parts = ["What it means.", "Money at risk.", "Look at", "Do", "Escalate."];
 
 test("every rule has a section, and every section a rule", () => {
   expect(sections.map(({ name }) => name).toSorted()).toEqual(named.toSorted());
+});
+
+test("every rule of your own has a section, wherever it stands on the page", () => {
+  expect(ownRules.filter((rule) => !page.includes(`\n### ${rule}\n`))).toEqual([]);
 });
 
 test("the link of a message is the anchor of the section", () => {

@@ -27,8 +27,13 @@ export type ChangedBy = FoundBy | "person";
 export const zoneOf = ({ settings, timeZone }: Pick<AlertContext, "settings" | "timeZone">): string =>
   settings.timeZone ?? timeZone;
 
+/** The wording of times, and the settings of all rules. */
+export interface RuleWording extends Wording {
+  rules: AlertSettings["rules"];
+}
+
 /** The wording of times in rules. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. */
-export function wordingOf(alertContext: AlertContext): Wording {
+export function wordingOf(alertContext: AlertContext): RuleWording {
   const timeZone = zoneOf(alertContext);
   const read = localTimeIn(timeZone);
   return {

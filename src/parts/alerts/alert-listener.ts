@@ -4,7 +4,8 @@ import type { Log } from "../../platform/log.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { withIsolatedAlerts } from "./isolated-alerts.ts";
-import { watchMisdated } from "./rules/events.ts";
+import { misdated } from "./rules/misdated.ts";
+import { runWatch } from "./run-watch.ts";
 import { type RunOutcome, assessRun } from "./rules/reconciliation.ts";
 
 interface AlertListener extends Listener {
@@ -23,7 +24,7 @@ export const alertListener = (alertContext: AlertContext): AlertListener => ({
   runEnded: (deps, run) => assessRun(deps, alertContext, run),
   async healedByHand({ db, log }, { resource, id }) {
     try {
-      await inTransaction(db, (trx) => watchMisdated(trx, alertContext));
+      await inTransaction(db, (trx) => runWatch(trx, alertContext, misdated));
     } catch (err) {
       log.warn({ err, resource, id }, "an object was healed, and its alert could not be ended");
     }

@@ -1,7 +1,7 @@
 import type { ChannelDeps } from "./channels/channel-kind.ts";
 import { type ChannelSettings, tryOpen } from "./channels/channel-kinds.ts";
 import { outboxTrouble } from "./outbox/outbox.ts";
-import { type Heartbeats, readHeartbeats } from "./rules/watch-absence.ts";
+import { type Heartbeat, isWorker, readHeartbeats, schedulerBeat } from "./heartbeats.ts";
 import type { AlertSettings } from "./settings.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings } from "./run-alerts.ts";
@@ -73,7 +73,8 @@ export async function examineWork(runtime: Pick<Runtime, "db">): Promise<CheckRe
   return [workers(beats), scheduler(beats)];
 }
 
-function workers({ workerAgesSeconds: ages }: Heartbeats): CheckResult {
+function workers(beats: readonly Heartbeat[]): CheckResult {
+  const ages = beats.filter(isWorker).map(({ ageSeconds }) => ageSeconds);
   const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
   const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
   if (alive === 0) {
@@ -94,17 +95,18 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): CheckResult {
       );
 }
 
-function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): CheckResult {
-  if (!workerAgesSeconds.some((each) => each <= lateAfterSeconds.worker)) {
+function scheduler(beats: readonly Heartbeat[]): CheckResult {
+  if (!beats.some((beat) => isWorker(beat) && beat.ageSeconds <= lateAfterSeconds.worker)) {
     return skipped("scheduler", "no worker runs");
   }
-  if (age !== null && age <= lateAfterSeconds.scheduler) {
+  const age = beats.find(({ name }) => name === schedulerBeat)?.ageSeconds;
+  if (age !== undefined && age <= lateAfterSeconds.scheduler) {
     return ok("scheduler", `ran a task ${ago(age)}`);
   }
   const lacks = "so there is no nightly run and no report is mailed";
   return failed(
     "scheduler",
-    age === null
+    age === undefined
       ? `has never run a task, ${lacks}`
       : `ran its last task ${ago(age)} and should run one every minute, ${lacks}`,
     "if a worker started within the last minute, run this again; if not, look in the workers' logs for \"a round " +

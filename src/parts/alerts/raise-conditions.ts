@@ -7,9 +7,9 @@ import { presumeTold, presumedTold } from "./presume-told.ts";
 import type { RuleName } from "./settings.ts";
 import { type NewestAlert, nameOf, newestAlerts, writeAlerts, writeHistory } from "./store.ts";
 import { holdBack } from "./storms/hold-back.ts";
+import type { End } from "./condition.ts";
 import {
   type Condition,
-  type End,
   type PlannedChange,
   type Timeline,
   conditionTimeline,
@@ -95,41 +95,19 @@ export async function clear(
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
-/**
- * Resolves the unresolved alerts whose keys begin with `prefix`, except those in `keep`. Where each has an end of its
- * own, `end` is given the rest of its key. Needs a transaction.
- */
-export async function clearOthers(
+/** Resolves the unresolved alerts of a rule, as `endOf` says by their keys: null goes on. Needs a transaction. */
+export async function clearRule(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  {
-    prefix,
-    keep,
-    at,
-    end,
-  }: {
-    prefix: string;
-    keep: readonly string[];
-    at: Date;
-    end: End | ((rest: string) => End);
-  },
+  { rule, at, endOf }: { rule: RuleName; at: Date; endOf(key: string): End | null },
   foundBy: FoundBy,
 ): Promise<void> {
-  const open = await trx("alerts.alerts")
-    .whereNot("state", "resolved")
-    .whereRaw("starts_with(key, ?)", [prefix])
-    .whereNotIn("key", [...keep])
-    .pluck<string[]>("key");
-  await clear(
-    trx,
-    alertContext,
-    open.map((key) => ({
-      key,
-      at,
-      end: typeof end === "function" ? end(key.slice(prefix.length)) : end,
-    })),
-    foundBy,
-  );
+  const open = await trx("alerts.alerts").where({ rule }).whereNot("state", "resolved").pluck<string[]>("key");
+  const ended = open.flatMap((key) => {
+    const end = endOf(key);
+    return end === null ? [] : [{ key, end, at }];
+  });
+  await clear(trx, alertContext, ended, foundBy);
 }
 
 interface StoredCondition {

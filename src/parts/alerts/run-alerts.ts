@@ -4,7 +4,7 @@ import type { ChannelDeps } from "./channels/channel-kind.ts";
 import { openChannels } from "./channels/channel-kinds.ts";
 import type { Channel } from "./channels/channel.ts";
 import { createDestinationGuard } from "../../platform/http/destination-guard.ts";
-import { recordHeartbeat, removeHeartbeat, schedulerBeat } from "./rules/watch-absence.ts";
+import { recordHeartbeat, removeHeartbeat, schedulerBeat } from "./heartbeats.ts";
 import { startSender } from "./outbox/sender.ts";
 import { type AlertSettings, loadAlertSettings } from "./settings.ts";
 import { sweepAlerts } from "./sweep.ts";

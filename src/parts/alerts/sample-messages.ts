@@ -1,33 +1,14 @@
-import { diskSpaceCondition, diskSpaceEnd } from "./rules/disk-space.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { type CustomerInMessage, composeMessage, linksOf, noticedText } from "./compose-message.ts";
+import type { End, Family } from "./condition.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
-import {
-  missingEvents,
-  missingRenewals,
-  missingRetries,
-  missingRun,
-  neverScheduled,
-  absenceEnds,
-  absentReceiver,
-  missingBackup,
-  missingHeartbeats,
-} from "./rules/absence.ts";
-import { hostDownCondition, hostDownEnd, quarantinedConditions, quarantinedEnd } from "./rules/handler-hosts.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
-import { chargebackTimeline, ratioConditions, ratioEnd } from "./rules/chargebacks.ts";
-import type { MisdatedObjects } from "../../core/mirror/misdated.ts";
+import { chargebackTimeline } from "./rules/chargebacks.ts";
 import type { Chargeback } from "../../core/mirror/chargebacks.ts";
 import type { DeclinedOrder } from "../../core/mirror/dunning/declined-orders.ts";
 import { declineTimelines, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, isNamed, namedEntries } from "./rules/digests.ts";
-import {
-  deadEventCondition,
-  deadEventEnd,
-  duplicateIdCondition,
-  misdatedCondition,
-  misdatedEnd,
-} from "./rules/events.ts";
+import { deadEventCondition, deadEventEnd, duplicateIdCondition } from "./rules/events.ts";
 import {
   type RunOutcome,
   driftEnd,
@@ -38,20 +19,16 @@ import {
   incompleteEnd,
   runConditions,
 } from "./rules/reconciliation.ts";
-import { consumerBehindCondition, consumerBehindEnd } from "./rules/feed-consumers.ts";
-import { type HandlerState, handlerConditions, handlerEnds } from "./rules/handlers.ts";
-import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
-import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
+import { watches } from "./rules/watches.ts";
+import { conditionsOf, contextOf } from "./run-watch.ts";
 import { type ListedAlert, endingOf, listItem, listTransition, stormEnd } from "./storms/list-storms.ts";
 import { stormCondition, stormFamilies } from "./storms/storms.ts";
 import {
   type Condition,
-  type End,
-  type Family,
-  type Transition,
-  type Timeline,
   type Subject,
+  type Timeline,
+  type Transition,
   conditionTimeline,
   endTransition,
   lastActiveTransition,
@@ -92,7 +69,7 @@ function allSamples(alertContext: AlertContext, at: Date): Sample[] {
     ...chargebackSamples(alertContext, at),
     ...reconciliationSamples(alertContext, at),
     ...eventSamples(alertContext, at),
-    ...silenceSamples(alertContext, at),
+    ...watchSamples(alertContext, at),
     ...stormSamples(alertContext, at),
   ];
 }
@@ -112,10 +89,7 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
     wording,
     at,
   );
-  const { key, subject } = declineTimelines(afterTwo, wording)[0] ?? {
-    key: "",
-    subject: noSubject,
-  };
+  const { key, subject } = declineTimelines(afterTwo, wording)[0] ?? { key: "", subject: noSubject };
   return [
     ...tellAll("an order, card expired", declined(at, "expired_card", oneTime)),
     ...tellAll("an order, fraud suspected", declined(at, "fraud_suspected", oneTime)),
@@ -184,12 +158,6 @@ interface Tries {
   isFinal?: boolean;
 }
 
-const sampleMisdated: MisdatedObjects = {
-  objects: 583,
-  amounts: [{ currency: "eur", amountMinor: 2_332_000 }],
-  example: { resource: "order", id: "sample-order", datedAt: new Date("2036-01-01T00:00:00Z") },
-};
-
 const sampleChargeback = (at: Date): Chargeback => ({
   key: "sample-order",
   opening: 1,
@@ -212,27 +180,12 @@ function chargebackSamples(alertContext: AlertContext, at: Date): Sample[] {
   const chargeback = sampleChargeback(at);
   const told = (what: string, fields: Partial<Chargeback>): Sample[] =>
     samplesOf(what, chargebackTimeline({ ...chargeback, ...fields }, wording)).slice(-1);
-  const ratio = {
-    brand: "visa",
-    programme: "VAMP",
-    disputes: 95,
-    limit: 100,
-    ratio: 0.83,
-    isOver: false,
-  };
-  const [near, over] = [ratio, { ...ratio, disputes: 104, isOver: true }].map((each) =>
-    ratioConditions(wording.rules, each, at).slice(-1),
-  );
   return [
     ...told("a chargeback", {}),
     ...told("a chargeback, opened again", { opening: 2 }),
     ...told("a chargeback, refunded before", { refundedMinor: 2_000n }),
     ...told("a chargeback, lost", { state: "accepted" }),
     ...told("a chargeback, won", { state: "dismissed" }),
-    ...conditionSamples([
-      ["chargebacks near a threshold", near ?? []],
-      ["chargebacks over a threshold", over ?? [], ratioEnd],
-    ]),
   ];
 }
 
@@ -297,174 +250,32 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     reason: "TypeError",
     failed: null,
   };
-  const inbox = { spansAhead: 0, weeksAhead: 4 };
-  const partitions = (where: "inbox" | "feed", isOverflowing: boolean) =>
-    partitionsCondition(rules, where, { ...(where === "inbox" ? inbox : { spansAhead: 0 }), isOverflowing }, at);
-  const disk = { folder: "/srv/tallyhook", freeBytes: 1_400_000_000, totalBytes: 20_000_000_000 };
   const status = { kind: "order.status", value: "in_review" };
   const twice = { eventId: "sample-event", bodies: 2 };
-  const signatures = (kind: "failed" | "stale") => signatureCondition(rules, { kind, failures: 25, accepted: 66 }, at);
   return conditionSamples([
     ["a dead event", deadEventCondition(rules, dead, at), deadEventEnd({ ...dead, seq: "4711" })],
     ["an unknown status", unknownValueCondition(rules, status, at)],
     ["too many unknown values", tooManyValuesCondition(rules, "order.status", at)],
     ["an alert not composed", undescribedCondition(rules, undescribed, at), describedEnd],
     ["two events with one id", duplicateIdCondition(rules, twice, at)],
-    ["objects dated in the future", misdatedCondition(rules, sampleMisdated, at), misdatedEnd],
-    ["no partition ready", partitions("inbox", false), partitionsEnd("inbox")],
-    ["events outside the partitions", partitions("inbox", true), partitionsEnd("inbox")],
-    ["no partition ready in the feed", partitions("feed", false), partitionsEnd("feed")],
-    ["a disk nearly full", diskSpaceCondition(rules, disk, at), diskSpaceEnd],
     ["a card number", cardNumberCondition(rules, found, at)],
-    ["bad signatures", signatures("failed"), signatureEnds.failed],
-    ["expired signatures", signatures("stale"), signatureEnds.stale],
   ]);
 }
 
-function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
-  const context = { ...wordingOf(alertContext), at };
-  const oldest = new Date(at.getTime() - 26 * hourMs);
-  const missing = (count: number, example: string) => ({ count, oldest, examples: [example] });
-  const watchedSince = oldest;
-  const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
-  const gone = (what: string, key: keyof typeof absenceEnds, condition: Condition): Row => [
-    what,
-    condition,
-    absenceEnds[key],
-  ];
-  const receiver = (unready: number) => absentReceiver({ lastReadyAt: before(24), unready }, context);
-  const backup = missingBackup({ takenAt: before(48), triedSince: at }, context);
-  const renewals = missing(12, "subscription sample-subscription");
-  const consumer = {
-    name: "shop.receipts",
-    position: 4_711,
-    movedAt: before(3),
-    unreadSince: before(2),
-  };
-  const behind = consumerBehindCondition(consumer, context);
-  const worker = missingHeartbeats("worker", missing(1, "worker:17:sample"), context);
-  const scheduler = missingHeartbeats("scheduler", missing(1, "scheduler"), context);
-  const run = missingRun({ last: oldest, watchedSince }, context);
-  return [
-    ...conditionSamples([
-      gone("retries overdue", "silence:retry", missingRetries(missing(3, "order TEST0005"), context)),
-      gone("renewals overdue", "silence:renewal", missingRenewals(renewals, context)),
-      gone("no webhooks", "silence:events", missingEvents(before(2), context)),
-      gone("no receiver", "silence:receiver", receiver(0)),
-      gone("no backup", "silence:backup", backup),
-      gone("a receiver that cannot store", "silence:receiver", receiver(2)),
-      gone("a worker missing", "silence:worker", worker),
-      gone("no scheduled tasks", "silence:scheduler", scheduler),
-      ["a consumer of the feed behind", behind, consumerBehindEnd("shop.receipts")],
-    ]),
-    ...handlerSamples(alertContext, at),
-    ...handlerHostSamples(alertContext, at),
-    ...conditionSamples([
-      ["scheduled tasks never started", neverScheduled(watchedSince, context)],
-      gone("no reconciliation", "silence:reconcile", run),
-      ["never reconciled", missingRun({ last: null, watchedSince }, context)],
-    ]),
-  ];
-}
-
-function handlerSamples(alertContext: AlertContext, at: Date): Sample[] {
-  const destinationOf = (recipient: string) => (recipient === "forward:crm" ? "crm" : null);
-  const context = { ...wordingOf(alertContext), at, destinationOf };
-  const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
-  const name = "send-refund-receipt";
-  const works: HandlerState = {
-    name,
-    source: "changes",
-    pausedBy: null,
-    pausedAt: null,
-    pauseReason: null,
-    dead: 0,
-    deadSince: null,
-    oldestDead: null,
-    unreadSince: null,
-    nextDueAt: null,
-  };
-  const destination: HandlerState = { ...works, name: "forward:crm" };
-  const oldestDead = {
-    seq: 4_711,
-    kind: "order.refunded",
-    resource: "order",
-    id: "sample-order",
-    error: "TypeError",
-    holdsUp: 2,
-  };
-  const failed = "It failed for 20 objects in a row, the last time with:";
-  const paused = { pausedBy: "failures", pausedAt: before(1), nextDueAt: before(2) } as const;
-  const moved = {
-    pausedBy: "person",
-    pausedAt: before(20),
-    pauseReason: "the mail server moves",
-    unreadSince: before(19),
-  } as const;
-  const refused = {
-    pausedBy: "subscriber",
-    pausedAt: before(1),
-    pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
-  } as const;
-  const row = (what: string, kind: keyof typeof handlerConditions, state: HandlerState): Row => [
-    what,
-    handlerConditions[kind](state, context) ?? [],
-    handlerEnds[kind](state.name, context),
-  ];
-  const dead = { dead: 3, deadSince: before(1) };
-  const answered = { ...oldestDead, error: "crm.example.com answered 500" };
-  return conditionSamples([
-    row("dead changes of a handler", "dead", { ...works, ...dead, oldestDead }),
-    row("a handler paused by failures", "paused", {
-      ...works,
-      ...paused,
-      pauseReason: `${failed} MailServerError.`,
-    }),
-    row("a handler behind", "behind", { ...works, unreadSince: before(2) }),
-    row("a handler that a person paused for long", "behind", { ...works, ...moved }),
-    row("dead deliveries of a destination", "dead", {
-      ...destination,
-      ...dead,
-      oldestDead: answered,
-    }),
-    row("a destination paused by failures", "paused", {
-      ...destination,
-      ...paused,
-      pauseReason: `${failed} crm.example.com answered 500.`,
-    }),
-    ...(["changes", "webhooks"] as const).flatMap((source) => {
-      const of = { ...destination, source };
-      return [
-        row(`a destination of ${source} that answered 410`, "refused", { ...of, ...refused }),
-        row(`a destination of ${source} behind`, "behind", { ...of, unreadSince: before(2) }),
-      ];
-    }),
-    row("a destination that a person paused for long", "behind", { ...destination, ...moved }),
-  ]);
-}
-
-function handlerHostSamples(alertContext: AlertContext, at: Date): Sample[] {
-  const context = { ...wordingOf(alertContext), at };
-  const host = {
-    files: ["handlers/send-refund-receipt.ts", "handlers/tell-the-shop.ts"],
-    isApart: false,
-    downSince: new Date(at.getTime() - 5 * 60_000),
-    reason: "it said nothing for 30 s after its start",
-    supervisors: 2,
-  };
-  const apart = {
-    ...host,
-    files: ["handlers/tell-the-shop.ts"],
-    isApart: true,
-    reason: "it exited with code 3, as by process.exit() in a handler",
-    supervisors: 1,
-  };
-  const quarantined = quarantinedConditions([apart], context);
-  return conditionSamples([
-    ["the process of the handlers down", hostDownCondition([host], context) ?? [], hostDownEnd],
-    ["a handler in quarantine", quarantined, quarantinedEnd("handlers/tell-the-shop.ts")],
-  ]);
-}
+/** What each watch says of the facts that it makes up. An end is there once, however many conditions have it. */
+const watchSamples = (alertContext: AlertContext, at: Date): Sample[] =>
+  watches.flatMap((watch) => {
+    const ever = 27 * hourMs;
+    const watched = { first: new Date(at.getTime() - ever), everMs: ever, steadyMs: ever, gapMs: 0 };
+    const context = { ...contextOf(alertContext, watch, watched), at };
+    const known = new Set<string>();
+    return conditionSamples(
+      watch.examples(context).map(({ what, begun, end }): Row => {
+        const isKnown = known.size === known.add(end.title).size;
+        return [what, conditionsOf(watch, begun, context), ...(isKnown ? [] : [end])];
+      }),
+    );
+  });
 
 function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
   const { settings } = alertContext;
@@ -507,10 +318,7 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
     sinceThen: null,
     customer: "l…@c….example (sample-customer)",
   };
-  const over = {
-    ...listed,
-    sinceThen: endingOf(family === "chargebacks" ? "accepted" : "recovered"),
-  };
+  const over = { ...listed, sinceThen: endingOf(family === "chargebacks" ? "accepted" : "recovered") };
   const one = { part: 1, parts: 1, at };
   return [
     { cannotWait: true, number: 1, alerts: [listed, listed, over] },
@@ -606,10 +414,7 @@ export function sampleMessages(
 ): SampleMessage[] {
   const told = allSamples(alertContext, at).map((sample, n) => ({ ...sample, n }));
   const chosen = all ? told : oneOfEach(told);
-  const digest = {
-    what: "the daily list",
-    message: marked(digestSample(alertContext, at), "digest"),
-  };
+  const digest = { what: "the daily list", message: marked(digestSample(alertContext, at), "digest") };
   const begun = chosen.map((sample) => ({ what: sample.what, message: messageOf(sample) }));
   const triggers = [...begun, digest].filter(({ message }) => message.action === "trigger");
   const ends = triggers

@@ -1,41 +1,15 @@
 import { z } from "zod";
-import { lateBackupHours } from "../../core/mirror/backups.ts";
 import { dunningDefaults } from "../../core/mirror/dunning/stages.ts";
 import type { Path } from "../../platform/json-with-comments.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { timeZone } from "../../platform/setting-kinds.ts";
 import { channelSettings } from "./channels/channel-kinds.ts";
 import { destinationSettings } from "./channels/http-post.ts";
-import { type AlertSeverity, alertSeverities } from "./message.ts";
-import {
-  byName,
-  listOf,
-  oneOf,
-  settingsObject,
-  expected,
-  wholeNumber,
-  yesOrNo,
-} from "../../platform/setting-schemas.ts";
+import { watchSettings } from "./rules/watches.ts";
+import { channelNames, count, ruleSettings as rule, severity } from "./setting-schemas.ts";
+import { byName, expected, listOf, oneOf, settingsObject, wholeNumber } from "../../platform/setting-schemas.ts";
 import { type Problem, readSettingsFile } from "../../platform/settings-file.ts";
 import type { ReadFile } from "../../platform/settings.ts";
-
-const severity = oneOf(alertSeverities);
-const channelNames = listOf(z.string(expected('the name of a channel, such as "log"')), '["log"]');
-
-/** The settings of every rule: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
-const rule = <Thresholds extends z.core.$ZodLooseShape>(fallback: AlertSeverity, thresholds: Thresholds) =>
-  settingsObject({
-    enabled: yesOrNo.default(true),
-    severity: severity.default(fallback),
-    channels: channelNames.optional(),
-    ...thresholds,
-    // Every key has a default or is optional, which the type of an arbitrary shape cannot express.
-  }).prefault({} as never);
-
-const count = (min: number, max: number, fallback: number) => wholeNumber(min, max).default(fallback);
-
-const share = expected("a share above 0 and up to 1, such as 0.8 for 80 %");
-const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).default(fallback);
 
 const factorWords = expected("a number from 1.1 to 100, such as 3");
 const amountWords = expected("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
@@ -47,77 +21,75 @@ const highAmountMinor = byName(
   '{ "EUR": 50000 }, in minor units',
 ).default({});
 
-/** Every rule with its thresholds. docs/operations.md describes each rule. */
-const ruleSettings = settingsObject({
-  /** A one-time order was declined. */
-  decline: rule("warning", { highAmountMinor }),
-  /** The first charge of a subscription was declined: nothing retries it. */
-  dunning_first: rule("error", { highAmountMinor }),
-  /** A renewal was declined and will be retried. */
-  dunning_renewal: rule("warning", {
+/**
+ * Every rule with its comment in alerts.example.jsonc, its severity and its thresholds. The conditions of the sweep
+ * state their own (rules/watches.ts).
+ */
+const ruleShape = {
+  decline: rule(
+    "A one-time order was declined. Amounts from which an alert is urgent: minor units by currency, such as " +
+      '{ "EUR": 50000 } for 500.00 EUR.',
+    "warning",
+    { highAmountMinor },
+  ),
+  dunning_first: rule("The first charge of a subscription was declined. The service does not retry it.", "error", {
     highAmountMinor,
-    contactAtAttempt: count(1, 20, dunningDefaults.contactAtAttempt),
   }),
-  /** The last retry of a renewal is near. Sent on the daily list, which leaves a day to write to the customer. */
-  dunning_last_retry: rule("error", {
-    withinHours: count(1, 240, dunningDefaults.withinHours),
-    lastAttempt: count(1, 20, dunningDefaults.lastAttempt),
-  }),
-  /** No further retry follows. Critical from `dunning_renewal.highAmountMinor` on. */
-  dunning_final: rule("error", {}),
-  chargeback: rule("critical", {}),
-  chargeback_ratio: rule("error", { share: ratio(0.8) }),
-  reconcile_drift: rule("error", {}),
-  reconcile_incomplete: rule("error", {}),
-  reconcile_missing: rule("critical", { afterHours: count(1, 240, 26) }),
-  identity_broken: rule("critical", {}),
-  event_dead: rule("error", {}),
-  /** A state is dated in the future. */
-  event_future: rule("error", {}),
-  event_unknown: rule("warning", {}),
-  event_duplicate_id: rule("warning", {}),
-  card_number: rule("critical", {}),
-  /** An alert could not be described, because of its data or a fault of the program. */
-  alert_undescribed: rule("error", {}),
-  /** The inbox or the feed has no partition ready for what comes next, or rows lie outside of all. */
-  inbox_partitions: rule("error", {}),
-  /** The disk that holds the embedded database has less than this share free. */
-  disk_space: rule("critical", { freePercent: count(1, 50, 10) }),
-  /** A consumer of the feed has not read a change for so long. */
-  feed_consumer_behind: rule("error", { afterHours: count(1, 240, 1) }),
-  /** Changes failed for a handler at their last attempt. */
-  handler_dead: rule("error", {}),
-  /** A handler failed for all objects. */
-  handler_paused: rule("critical", {}),
-  /** A handler has left due changes waiting for this long. */
-  handler_behind: rule("error", { afterHours: count(1, 240, 1) }),
-  /** The process that all handlers share has not run for so long, or ends again and again. */
-  handler_host_down: rule("critical", { afterMinutes: count(0, 1_440, 1) }),
-  /** A handler's file has not been usable for so long, or ends its process, and the others run without it. */
-  handler_quarantined: rule("error", { afterMinutes: count(0, 1_440, 1) }),
-  signature_failures: rule("critical", {
-    count: count(1, 1_000_000, 20),
-    withinMinutes: count(1, 1_440, 5),
-  }),
-  endpoint: rule("critical", {}),
-  silence_retry: rule("error", { afterHours: count(1, 240, 24) }),
-  silence_renewal: rule("error", { afterHours: count(1, 240, 24) }),
-  silence_events: rule("critical", {
-    usuallyAtLeast: count(1, 1_000_000, 10),
-    weeks: count(1, 12, 4),
-  }),
-  receiver_absent: rule("critical", { afterMinutes: count(1, 1_440, 2) }),
-  /** No backup has been verified for this long, after any was begun. */
-  backup_overdue: rule("error", { afterHours: count(1, 10_000, lateBackupHours) }),
-  silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
-  /** Declines at a multiple of their usual rate become one incident; single alerts are held back. */
-  decline_storm: rule("critical", {
-    factor: z.number(factorWords).min(1.1, factorWords).max(100, factorWords).default(3),
-    atLeast: count(1, 1_000_000, 20),
-    withinMinutes: count(1, 1_440, 10),
-    baselineDays: count(1, 60, 14),
-  }),
-}).prefault({});
+  dunning_renewal: rule(
+    "A renewal was declined and will be retried. Soft declines are only counted on the daily list, until this attempt: " +
+      'then the alert says to write to the customer. From "highAmountMinor" on every attempt is sent at once.',
+    "warning",
+    { highAmountMinor, contactAtAttempt: count(1, 20, dunningDefaults.contactAtAttempt) },
+  ),
+  dunning_last_retry: rule(
+    'The last retry of a renewal is near. On the daily list; with severity "critical" it is sent at once.',
+    "error",
+    {
+      withinHours: count(1, 240, dunningDefaults.withinHours),
+      lastAttempt: count(1, 20, dunningDefaults.lastAttempt),
+    },
+  ),
+  dunning_final: rule(
+    'A renewal was declined and no retry follows. On the daily list; sent at once with severity "critical", and from ' +
+      'the "highAmountMinor" of "dunning_renewal" on.',
+    "error",
+    {},
+  ),
+  chargeback: rule("A customer disputes a payment.", "critical", {}),
+  reconcile_drift: rule("A run of reconciliation found differences from the service.", "error", {}),
+  reconcile_incomplete: rule("A run of reconciliation did not read everything.", "error", {}),
+  identity_broken: rule("An enforced invariant does not hold.", "critical", {}),
+  event_dead: rule("An event could not be applied and will not be tried again.", "error", {}),
+  event_unknown: rule("A type, version, status, code or currency that was never seen before.", "warning", {}),
+  event_duplicate_id: rule("Two different bodies with one event id.", "warning", {}),
+  card_number: rule(
+    "Somebody writes card numbers into a field of the service's objects. They are masked here.",
+    "critical",
+    {},
+  ),
+  alert_undescribed: rule(
+    "An alert could not be composed: a new shape of data, or a fault of this version. The data was applied.",
+    "error",
+    {},
+  ),
+  endpoint: rule(
+    "The webhook endpoint at the service: disabled, its version about to end, a rotation not finished.",
+    "critical",
+    {},
+  ),
+  decline_storm: rule(
+    'Declines come at "factor" times their usual rate. They become one incident; single alerts are held back and ' +
+      "listed when it is over.",
+    "critical",
+    {
+      factor: z.number(factorWords).min(1.1, factorWords).max(100, factorWords).default(3),
+      atLeast: count(1, 1_000_000, 20),
+      withinMinutes: count(1, 1_440, 10),
+      baselineDays: count(1, 60, 14),
+    },
+  ),
+  ...watchSettings,
+};
 
 const words = expected('an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"');
 const template = z.string(words).refine(isTemplate, words).optional();
@@ -150,10 +122,7 @@ const timeWords = expected("a time from 00:00 to 23:59, such as 08:30");
 const timeOfDay = z.string(timeWords).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeWords);
 const weekday = oneOf(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
 const zoneWords = expected(timeZone.should);
-const channelName = {
-  pattern: /^[a-z][a-z0-9-]{0,39}$/,
-  should: "lower-case letters, digits and -, such as on-call",
-};
+const channelName = { pattern: /^[a-z][a-z0-9-]{0,39}$/, should: "lower-case letters, digits and -, such as on-call" };
 const stepsWords = expected('a list of at most 10 steps, such as [{ "afterMinutes": 30, "channels": ["on-call"] }]');
 
 const schema = settingsObject({
@@ -163,7 +132,7 @@ const schema = settingsObject({
   /** The channels of every rule that names none. */
   defaultChannels: channelNames.default(["log"]),
   destinations: destinationSettings,
-  rules: ruleSettings,
+  rules: settingsObject(ruleShape).prefault({}),
   /** The zone of times of day and weekdays; if omitted: TALLYHOOK_TIME_ZONE. */
   timeZone: z
     .string(zoneWords)
@@ -226,6 +195,9 @@ export const loadAlertSettings = (file: string | null, readFile?: ReadFile): Ale
         ...contradictions(settings),
       ]);
 
+/** What alerts.example.jsonc says of a rule. */
+export const ruleComment = (rule: RuleName): string => ruleShape[rule].description ?? "";
+
 /** Every rule, independent of a deployment's settings. */
 export const ruleNames = Object.keys(loadAlertSettings(null).rules) as RuleName[];
 
@@ -268,10 +240,7 @@ function usesOfChannels(settings: AlertSettings): { path: Path; names: readonly 
   return [
     { path: ["defaultChannels"], names: settings.defaultChannels },
     { path: ["digests", "channels"], names: settings.digests.channels ?? [] },
-    ...settings.escalation.map(({ channels }, index) => ({
-      path: ["escalation", index, "channels"],
-      names: channels,
-    })),
+    ...settings.escalation.map(({ channels }, index) => ({ path: ["escalation", index, "channels"], names: channels })),
     ...Object.entries(settings.rules).map(([rule, { channels }]) => ({
       path: ["rules", rule, "channels"],
       names: channels ?? [],

@@ -3,18 +3,12 @@ import type { Log } from "../../platform/log.ts";
 import { type TransactionLimits, limitTransaction, tryLock } from "../../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
-import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
-import { type DiskQuestions, watchDiskSpace } from "./rules/disk-space.ts";
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
-import { type InboxQuestions, endDeadEvents, scanInbox, watchMisdated } from "./rules/events.ts";
-import { type FeedQuestions, watchConsumers } from "./rules/feed-consumers.ts";
-import { type HostQuestions, watchHandlerHosts } from "./rules/handler-hosts.ts";
-import { type HandlerQuestions, watchHandlers } from "./rules/handlers.ts";
-import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
-import { watchSignatures } from "./rules/signatures.ts";
+import { type InboxQuestions, endDeadEvents, scanInbox } from "./rules/events.ts";
 import { scanStates } from "./rules/unknown-values.ts";
-import { type AbsenceQuestions, watchAbsence } from "./rules/watch-absence.ts";
+import { type WatchQuestions, watches } from "./rules/watches.ts";
+import { keepWatch, runWatch } from "./run-watch.ts";
 import { reportStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
@@ -23,14 +17,7 @@ import { describeAgain } from "./undescribed.ts";
 const sweepLock = 7_255_011_936;
 
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
-export type SweepQuestions = AbsenceQuestions &
-  DiskQuestions &
-  FeedQuestions &
-  HandlerQuestions &
-  HostQuestions &
-  InboxQuestions &
-  PartitionQuestions &
-  RatioQuestions;
+export type SweepQuestions = InboxQuestions & WatchQuestions;
 
 type Part = (
   trx: Knex.Transaction,
@@ -42,21 +29,19 @@ const parts: Readonly<Record<string, Part>> = {
   scanInbox,
   scanStates,
   describeAgain,
-  watchAbsence,
-  watchSignatures,
-  watchPartitions,
-  watchDiskSpace,
-  watchConsumers,
-  watchHandlers,
-  watchHandlerHosts,
+  keepWatch,
+  ...Object.fromEntries(
+    watches.map((watch): [string, Part] => [
+      watch.rule,
+      (trx, alertContext, questions) => runWatch(trx, alertContext, watch, questions),
+    ]),
+  ),
   endDeadEvents,
-  watchMisdated,
   reportNearLastRetries,
   reportStorms,
   learnUsualDeclines,
   sendDigests,
   escalate,
-  watchChargebackRatio,
   forgetWorkers,
 };
 

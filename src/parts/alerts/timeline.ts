@@ -1,5 +1,6 @@
 import { moneyText } from "../../platform/money.ts";
 import type { FoundBy } from "./alert-context.ts";
+import { type Begun, type End, type Family, type StoredFacts, atRisk } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "./message.ts";
 import type { Headline } from "./rules/wording.ts";
 import type { RuleName } from "./settings.ts";
@@ -45,10 +46,6 @@ export const noSubject: Subject = {
   customerId: null,
 };
 
-/** Alerts of one family that come in large numbers are sent as one incident (hold-back.ts). */
-export type Family =
-  "declines" | "late-declines" | "dead" | "chargebacks" | "new-values" | "card-numbers" | "undescribed";
-
 /**
  * All transitions of one alert that follow from the present knowledge, in any order of arrival. Later knowledge may
  * replace one: a canceled order turns out to be paid. The timeline of a condition also depends on earlier messages
@@ -59,8 +56,7 @@ export interface Timeline {
   subject: Subject;
   amountMinor: bigint | null;
   currency: string | null;
-  /** Stored with the alert. Contains no personal data. */
-  facts: Readonly<Record<string, string | number | boolean | null>>;
+  facts: StoredFacts;
   family: Family | null;
   /** In order; at least one. */
   stages: readonly [Transition, ...Transition[]];
@@ -134,24 +130,10 @@ export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean
 }
 
 /** A state that is true now and will end. Each repetition is an alert of its own: an occurrence of the key. */
-export interface Condition {
-  key: string;
+export interface Condition extends Begun {
   rule: RuleName;
   severity: AlertSeverity;
-  title: string;
-  advice: string;
-  facts: readonly AlertFact[];
-  /** Stored with the alert; `facts` are for the message only. */
-  storedFacts?: Timeline["facts"];
   subject?: Subject;
-  /**
-   * Counts, and minor units by currency, that measure its growth: it is sent again each time one of them has at least
-   * doubled since it was last sent.
-   */
-  measures?: Readonly<Record<string, number>>;
-  family?: Family;
-  /** It requires no action: the next digest is soon enough. */
-  canWait?: boolean;
   at: Date;
 }
 
@@ -213,11 +195,6 @@ function growthOf(
   return { times, facts };
 }
 
-const atRisk = "minor units at risk in ";
-
-/** The measure of an amount at risk, by currency. */
-export const atRiskIn = (currency: string): string => `${atRisk}${currency}`;
-
 /** The highest measures of a condition, for the message about its end. */
 export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
   const peaks = Object.entries(facts).flatMap(([key, value]) =>
@@ -230,15 +207,6 @@ export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
 
 const measureText = (name: string, value: number): string =>
   name.startsWith(atRisk) ? `${moneyText(value, name.slice(atRisk.length))} at risk` : `${value} ${name}`;
-
-/** The message when a condition ends: that it is over, and what matters now. */
-export interface End {
-  title: string;
-  advice: string;
-  facts?: readonly AlertFact[];
-  /** Whether it may wait for the next digest; not if absent. */
-  canWait?: boolean;
-}
 
 /** The last transition of a condition. */
 export function endTransition(

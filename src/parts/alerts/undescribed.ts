@@ -11,7 +11,8 @@ import { reportDead, reportUnbelieved } from "./rules/events.ts";
 import { headlineText, orderName, shortened } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 import { newestAlerts, readWatermark, writeWatermark } from "./store.ts";
-import { type Condition, type End, type Subject, noSubject } from "./timeline.ts";
+import type { End } from "./condition.ts";
+import { type Condition, type Subject, noSubject } from "./timeline.ts";
 
 /**
  * The failed part of an alert about one object or event: enough to try exactly that again. Ids, codes and names of

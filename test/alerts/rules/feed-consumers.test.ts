@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { consumerBehindCondition } from "../../../src/parts/alerts/rules/feed-consumers.ts";
+import { feedConsumerBehind } from "../../../src/parts/alerts/rules/feed-consumers.ts";
 import { createConsumer, moveConsumer, removeConsumer } from "../../../src/parts/delivery/consumers.ts";
+import { contextOf } from "../../../src/parts/alerts/run-watch.ts";
 import { storeChange } from "../../feed/stored-changes.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
@@ -75,11 +76,11 @@ test("after a downtime of everything, a consumer has ten minutes to catch up", a
 
 test("the command that removes it is right for a shell, whatever the name", () => {
   const adviceFor = (name: string): string => {
-    const at = new Date("2026-11-01T12:00:00Z");
-    const localTime = (time: Date) => time.toISOString();
-    const behind = { name, position: 1, movedAt: at, unreadSince: at };
-    const wording = { rules: settings.rules, localTime, shortTime: localTime, at };
-    return consumerBehindCondition(behind, wording).advice;
+    const clock = standingClock("2026-11-01T12:00:00Z");
+    const since = new Date("2026-11-01T09:00:00Z");
+    const behind = { name, position: 1, movedAt: since, unreadSince: since };
+    const [begun] = feedConsumerBehind.begins([behind], contextOf(testAlertContext({ clock }), feedConsumerBehind));
+    return begun?.advice ?? "";
   };
   expect(adviceFor("shop.receipts")).toContain("consumers remove shop.receipts");
   expect(adviceFor("it's $HOME")).toContain("consumers remove 'it'\\''s $HOME'");

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { hostDownCondition, quarantinedConditions } from "../../../src/parts/alerts/rules/handler-hosts.ts";
+import { handlerHostDown, handlerQuarantined } from "../../../src/parts/alerts/rules/handler-hosts.ts";
 import { type HostTrouble, noteTroubles, readDownHosts } from "../../../src/parts/delivery/dispatch/handler-hosts.ts";
+import { contextOf } from "../../../src/parts/alerts/run-watch.ts";
 import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
@@ -96,14 +97,12 @@ test("what is told of has the cause of who is down for longest, without secrets"
 });
 
 test("texts of files do not speak to the terminal, and long lists are cut", () => {
-  const localTime = (time: Date) => time.toISOString();
-  const { rules } = settingsOf({});
-  const context = { rules, localTime, shortTime: localTime, at: new Date() };
+  const alertContext = testAlertContext();
   const files = Array.from({ length: 12 }, (_, n) => `a\u001b[2J${n}.ts`);
   const host = { files, isApart: false, downSince: new Date(), reason: "b\u0007", supervisors: 1 };
   const conditions = [
-    ...(hostDownCondition([host], context) ?? []),
-    ...quarantinedConditions([{ ...host, isApart: true }], context),
+    ...handlerHostDown.begins([host], contextOf(alertContext, handlerHostDown)),
+    ...handlerQuarantined.begins([{ ...host, isApart: true }], contextOf(alertContext, handlerQuarantined)),
   ];
   expect(conditions).toHaveLength(13);
   const read = conditions.flatMap(({ title, facts }) => [title, ...facts.map(({ value }) => value)]);

@@ -1,5 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type HandlerState, handlerConditions } from "../../../src/parts/alerts/rules/handlers.ts";
+import type { Begun } from "../../../src/parts/alerts/condition.ts";
+import {
+  type HandlerState,
+  handlerBehind,
+  handlerDead,
+  handlerPaused,
+} from "../../../src/parts/alerts/rules/handlers.ts";
+import { contextOf } from "../../../src/parts/alerts/run-watch.ts";
 import { readHandlersHealth } from "../../../src/parts/delivery/dispatch/handler-health.ts";
 import { pauseHandler, resumeHandler, skipRun } from "../../../src/parts/delivery/dispatch/manage-handlers.ts";
 import { forwardRoom } from "../../../src/main/rooms/forward.ts";
@@ -84,7 +91,7 @@ describe("dead changes", () => {
   test("that are many are told as so many or more", () => {
     const oldestDead = { seq: 1, kind: "order.paid", resource: "order", id: "1", error: null };
     const state = { ...works, dead: 1_000, oldestDead: { ...oldestDead, holdsUp: 1_000 } };
-    const condition = handlerConditions.dead(state, wording("2026-11-01T12:00:00Z"));
+    const condition = begun(handlerDead, state);
     expect(condition?.title).toMatch(/^1000 or more changes are dead for "receipts"/);
     expect(condition?.facts).toContainEqual({
       label: "Waits behind it",
@@ -170,17 +177,13 @@ describe("a destination", () => {
   });
 
   test.each([
-    ["dead", handlerConditions.dead, { dead: 1, oldestDead: deadOrder }],
-    ["paused by failures", handlerConditions.paused, { pausedBy: "failures" }],
-    ["refused", handlerConditions.refused, { pausedBy: "subscriber" }],
-    ["behind", handlerConditions.behind, { unreadSince: new Date("2026-11-01T09:00:00Z") }],
-  ] as const)("is called one, with its own commands: %s", (_what, conditionOf, is) => {
+    ["dead", handlerDead, { dead: 1, oldestDead: deadOrder }],
+    ["paused by failures", handlerPaused, { pausedBy: "failures" }],
+    ["refused", handlerPaused, { pausedBy: "subscriber" }],
+    ["behind", handlerBehind, { unreadSince: new Date("2026-11-01T09:00:00Z") }],
+  ] as const)("is called one, with its own commands: %s", (_what, watch, is) => {
     const pausedAt = new Date("2026-11-01T09:00:00Z");
-    const context = {
-      ...wording("2026-11-01T12:00:00Z"),
-      destinationOf: forwardRoom.questions.destinationOf,
-    };
-    const condition = conditionOf({ ...works, ...crm, pausedAt, ...is }, context);
+    const condition = begun(watch, { ...works, ...crm, pausedAt, ...is });
     expect(condition?.title).toMatch(/the destination "crm"/i);
     const commands = condition?.facts.flatMap(({ value }) => /^node .*/.exec(value) ?? []) ?? [];
     expect(commands.length).toBeGreaterThan(0);
@@ -228,7 +231,7 @@ describe("a handler that is behind", () => {
     const paused = { pausedBy: "person", pausedAt: new Date("2026-11-01T09:00:00Z") } as const;
     const unreadSince = new Date("2026-11-01T09:30:00Z");
     const state = { ...works, ...paused, pauseReason: "the shop\u001b[2J moves", unreadSince };
-    const condition = handlerConditions.behind(state, wording("2026-11-01T12:00:00Z"));
+    const condition = begun(handlerBehind, state);
     expect(condition?.title).toContain("a person paused it");
     const values = condition?.facts.map(({ value }) => value);
     expect(values).toContain("the shop\ufffd[2J moves");
@@ -249,7 +252,11 @@ const works: HandlerState = {
   nextDueAt: null,
 };
 
-function wording(at: string) {
-  const localTime = (time: Date) => time.toISOString();
-  return { rules: settings.rules, localTime, shortTime: localTime, at: new Date(at) };
+/** What a watch says of one handler at noon. */
+function begun(watch: typeof handlerDead | typeof handlerPaused | typeof handlerBehind, state: HandlerState) {
+  const clock = standingClock("2026-11-01T12:00:00Z");
+  const context = contextOf(testAlertContext({ settings, clock }), handlerBehind);
+  const { destinationOf } = forwardRoom.questions;
+  const [first]: (Begun | undefined)[] = watch.begins({ handlers: [state], destinationOf }, context);
+  return first;
 }

@@ -9,7 +9,7 @@ import {
 import { declineTimelines } from "../../../src/parts/alerts/rules/declines.ts";
 import { isNews } from "../../../src/parts/alerts/timeline.ts";
 import { headlineText, sumTexts } from "../../../src/parts/alerts/rules/wording.ts";
-import { hourWithoutEvents } from "../../../src/parts/alerts/rules/absence.ts";
+import { hourWithoutEvents } from "../../../src/parts/alerts/rules/missing-events.ts";
 import { usualLimit } from "../../../src/parts/alerts/storms/storms.ts";
 import { maskedEmail } from "../../../src/platform/redaction.ts";
 import { moneyText } from "../../../src/platform/money.ts";

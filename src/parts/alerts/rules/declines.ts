@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { moneyText } from "../../../platform/money.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { type AlertContext, wordingOf } from "../alert-context.ts";
+import { type AlertContext, type RuleWording, wordingOf } from "../alert-context.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { type Announcement, announce } from "../outbox/announce.ts";
 import type { RuleName } from "../settings.ts";
@@ -27,9 +27,9 @@ import {
   nextRetryAfter,
   paidAt,
 } from "../../../core/mirror/dunning/declined-orders.ts";
-import { type Headline, type Wording, orderName, ordinal, titled } from "./wording.ts";
+import { type Headline, orderName, ordinal, titled } from "./wording.ts";
 
-interface Told extends Wording {
+interface Told extends RuleWording {
   order: DeclinedOrder;
   kind: DeclineKind;
   /** How often it was declined and paid before. */
@@ -40,7 +40,7 @@ interface Told extends Wording {
  * The timelines of a declined charge, oldest first: one, and one more for each time that it was paid and failed again.
  * Empty where nothing was declined.
  */
-export function declineTimelines(order: DeclinedOrder, wording: Wording): FactTimeline[] {
+export function declineTimelines(order: DeclinedOrder, wording: RuleWording): FactTimeline[] {
   const kind = kindOf(order);
   const timelines: FactTimeline[] = [];
   for (const part of declinedParts(order)) {
@@ -408,7 +408,7 @@ export const lastRetryHeadline = (amount: string, retryAt: string): Headline => 
  */
 export function lastRetryTransition(
   { amount, attempts, retryAt }: NearLastRetry,
-  { rules, localTime, shortTime }: Wording,
+  { rules, localTime, shortTime }: RuleWording,
   at: Date,
 ): Transition {
   const { severity } = rules.dunning_last_retry;

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { moneyText } from "../../../platform/money.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { type AlertContext, wordingOf, zoneOf } from "../alert-context.ts";
+import { type AlertContext, type RuleWording, wordingOf, zoneOf } from "../alert-context.ts";
 import { listParts } from "../channels/channel-kinds.ts";
 import { customerFacts } from "../compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
@@ -10,16 +10,7 @@ import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
 import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
 import { causeOf } from "../../../core/mirror/dunning/decline-groups.ts";
 import { type DeclineEnding, endHeadline, endingIn, lastRetryHeadline, lostHeadline } from "./declines.ts";
-import {
-  type Part,
-  type Wording,
-  byMoney,
-  headlineText,
-  listTitle,
-  orderName,
-  sumTexts,
-  sumsInTitle,
-} from "./wording.ts";
+import { type Part, byMoney, headlineText, listTitle, orderName, sumTexts, sumsInTitle } from "./wording.ts";
 
 const hourMs = 3_600_000;
 
@@ -229,7 +220,7 @@ export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
  */
 export function digestWords(
   entries: readonly DigestEntry[],
-  wording: Wording,
+  wording: RuleWording,
   which: Part = { part: 1, parts: 1 },
 ): Pick<AlertMessage, "severity" | "title" | "facts" | "advice" | "items"> {
   const of = (section: DigestSection) => entries.filter((entry) => entry.section === section);
@@ -305,7 +296,7 @@ const healedAdvice =
   "The mirror is correct again. If many webhooks were missed, check the endpoint, the receiver and the network " +
   '("node src/bin/tallyhook.js report exceptions" names the cause of each).';
 
-function severityOf(parts: readonly { section: DigestSection }[], { rules }: Wording): AlertSeverity {
+function severityOf(parts: readonly { section: DigestSection }[], { rules }: RuleWording): AlertSeverity {
   const has = (section: DigestSection) => parts.some((part) => part.section === section);
   if (has("lost")) return rules.dunning_final.severity;
   if (has("last-try")) return rules.dunning_last_retry.severity;
@@ -313,7 +304,7 @@ function severityOf(parts: readonly { section: DigestSection }[], { rules }: Wor
 }
 
 /** An alert as the list shows it. */
-function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
+function digestItem(entry: DigestEntry, { shortTime }: RuleWording): AlertItem {
   const { alertId, person, orderNumber, failureCode } = entry;
   return {
     alertId,
@@ -328,7 +319,7 @@ function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
   };
 }
 
-function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
+function headlineOf(entry: DigestEntry, shortTime: RuleWording["shortTime"]) {
   const amount = moneyText(entry.amountMinor, entry.currency);
   switch (entry.section) {
     case "lost":

@@ -1,15 +1,17 @@
 import type { Knex } from "knex";
 import { isDisputeType } from "../../../core/contract/event-envelope.ts";
-import { type MisdatedObjects, findMisdated } from "../../../core/mirror/misdated.ts";
+import { findMisdated } from "../../../core/mirror/misdated.ts";
 import { resourceOfType } from "../../../core/mirror/resources.ts";
 import type { DeadEvent, FutureState } from "../../../core/mirror/listener.ts";
-import { moneyText } from "../../../platform/money.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
-import { clear, clearOthers, raise } from "../raise-conditions.ts";
+import { clear, raise } from "../raise-conditions.ts";
+import { raiseFound } from "../run-watch.ts";
 import type { AlertSettings } from "../settings.ts";
 import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
-import { type Condition, type End, atRiskIn } from "../timeline.ts";
+import type { End } from "../condition.ts";
+import type { Condition } from "../timeline.ts";
+import { misdated } from "./misdated.ts";
 import { remember, tooManyValuesCondition, unknownValueCondition } from "./unknown-values.ts";
 import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./wording.ts";
 
@@ -64,25 +66,7 @@ export async function reportUnbelieved(
   if (unbelieved.length === 0) return;
   const found = await findMisdated(trx);
   if (found === null) return;
-  const { settings, clock } = alertContext;
-  await raise(trx, alertContext, [misdatedCondition(settings.rules, found, clock.now())], foundBy);
-}
-
-/**
- * Ends that alert once no object waits any more, and those that a release before opened for each object. Needs a
- * transaction; idempotent.
- */
-export async function watchMisdated(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
-  const at = alertContext.clock.now();
-  const found = await findMisdated(trx);
-  if (found === null) {
-    await clear(trx, alertContext, [{ key: misdatedKey, end: misdatedEnd, at }], "sweep");
-  } else {
-    const condition = misdatedCondition(alertContext.settings.rules, found, at);
-    await raise(trx, alertContext, [condition], "sweep");
-  }
-  const former = { prefix: "future:", keep: [], at, end: oneAlertEnd };
-  await clearOthers(trx, alertContext, former, "sweep");
+  await raiseFound(trx, alertContext, misdated, { found }, foundBy);
 }
 
 /** The most events of one step; the rest waits for the next. */
@@ -255,37 +239,6 @@ export function duplicateIdCondition(
   };
 }
 
-const misdatedKey = "misdated";
-
-/** Events or answers show objects that are dated in the future. */
-export function misdatedCondition(rules: Rules, { objects, amounts, example }: MisdatedObjects, at: Date): Condition {
-  const { resource, id, datedAt } = example;
-  const money = amounts.map(({ currency, amountMinor }) => moneyText(amountMinor, currency));
-  return {
-    key: misdatedKey,
-    rule: "event_future",
-    severity: rules.event_future.severity,
-    title: `${counted(objects, "object is", "objects are")} dated in the future: kept out of the mirror`,
-    advice:
-      'A clock is wrong, as a rule: "node src/bin/tallyhook.js doctor" compares ours with the service\'s. Each object ' +
-      "was read from the service again, and is every hour. Once the service shows it with a time that can be, it is " +
-      "in the mirror, and when that holds for all, this alert ends. If the service goes on to show such times, tell " +
-      "its support, and write what else it shows of all of them with " +
-      '"node src/bin/tallyhook.js heal misdated --from-service --reason WHY".',
-    facts: [
-      { label: "Objects", value: String(objects) },
-      ...(money.length === 0 ? [] : [{ label: "They show", value: money.join(", ") }]),
-      { label: "The first", value: `${resource} ${id}, dated ${datedAt.toISOString()}` },
-    ],
-    storedFacts: { objects, resource, id, changed_at: datedAt.toISOString() },
-    measures: {
-      objects,
-      ...Object.fromEntries(amounts.map((one) => [atRiskIn(one.currency), one.amountMinor])),
-    },
-    at,
-  };
-}
-
 /**
  * Whether events of this type are understood. Any type about a resource of the mirror is, since only its object counts.
  * Events about webhook endpoints are known to change nothing.
@@ -296,24 +249,9 @@ const isKnownType = (type: string): boolean =>
 /** The end of the alert about an event that was replayed. */
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
   return {
-    title: headlineText({
-      lead: `1 event is no longer dead (${shortened(type ?? "no type", 30)}, number ${seq})`,
-    }),
+    title: headlineText({ lead: `1 event is no longer dead (${shortened(type ?? "no type", 30)}, number ${seq})` }),
     advice:
       "The mirror has its change, or a newer one. Check whether others failed for the same reason: " +
       '"node src/bin/tallyhook.js events list --state dead".',
   };
 }
-
-export const misdatedEnd: End = {
-  title: "No object is dated in the future any more",
-  advice: "The mirror has all of them as the service shows them. Nothing is left to do.",
-};
-
-const oneAlertEnd: End = {
-  title: "Objects dated in the future are one alert now",
-  advice:
-    'Those that still wait are in it: "node src/bin/tallyhook.js alerts list". It ends by itself when the service shows ' +
-    "all of them with times that can be.",
-  canWait: true,
-};

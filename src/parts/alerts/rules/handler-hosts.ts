@@ -2,60 +2,30 @@ import { basename } from "node:path";
 import type { Knex } from "knex";
 import type { DownHost } from "../../delivery/dispatch/handler-hosts.ts";
 import { counted, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
-import { type AlertContext, wordingOf } from "../alert-context.ts";
 import type { AlertFact } from "../message.ts";
-import { clear, clearOthers, raise } from "../raise-conditions.ts";
-import type { Condition, End } from "../timeline.ts";
+import { count } from "../setting-schemas.ts";
+import { watch } from "../watch.ts";
 import { type Wording, headlineText, shortened } from "./wording.ts";
 
-/** Questions that the sweep asks the part that runs handlers. Absent where no part does. */
-export interface HostQuestions {
+/** A question that the sweep asks the part that runs handlers. Absent where no part does. */
+interface HostQuestions {
   downHosts?(db: Knex, patience: { afterMinutes: number }): Promise<readonly DownHost[]>;
 }
 
-const sharedKey = "handler-host:shared";
-const filePrefix = "handler-quarantined:";
-
-/**
- * Reports that no process runs the handlers, and each file that runs apart from the others and fails there. In a
- * transaction; idempotent.
- */
-export async function watchHandlerHosts(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-  { downHosts }: HostQuestions,
-): Promise<void> {
-  if (downHosts === undefined) return;
-  const at = alertContext.clock.now();
-  const { handler_host_down: shared, handler_quarantined: apart } = alertContext.settings.rules;
-  const context = { ...wordingOf(alertContext), at };
-  const hostDown = hostDownCondition(await downHosts(trx, shared), context);
-  const quarantined = quarantinedConditions(await downHosts(trx, apart), context);
-  if (hostDown === null) {
-    await clear(trx, alertContext, [{ key: sharedKey, end: hostDownEnd, at }], "sweep");
-  }
-  const keep = quarantined.map(({ key }) => key);
-  const ended = { prefix: filePrefix, keep, at, end: quarantinedEnd };
-  await clearOthers(trx, alertContext, ended, "sweep");
-  await raise(trx, alertContext, [...(hostDown ?? []), ...quarantined], "sweep");
-}
-
-type Context = Wording & { at: Date };
-
-/** The process that all handlers share does not run, or ends again and again; null where none is told of. */
-export function hostDownCondition(
-  hosts: readonly DownHost[],
-  { rules, localTime, shortTime, at }: Context,
-): [Condition] | null {
-  const shared = hosts.filter(({ isApart }) => !isApart);
-  const [longest] = shared;
-  if (longest === undefined) return null;
-  const files = [...new Set(shared.flatMap((host) => host.files))].toSorted();
-  return [
-    {
-      key: sharedKey,
-      rule: "handler_host_down",
-      severity: rules.handler_host_down.severity,
+/** The process that all handlers share does not run, or ends again and again. */
+export const handlerHostDown = watch({
+  rule: "handler_host_down",
+  about: "The process that all your handlers share has not run for so long, or ends again and again.",
+  severity: "critical",
+  settings: { afterMinutes: count(0, 1_440, 1) },
+  read: async (db, { settings }, { downHosts }: HostQuestions) => (await downHosts?.(db, settings)) ?? null,
+  begins(hosts, { localTime, shortTime }) {
+    const shared = hosts.filter(({ isApart }) => !isApart);
+    const [longest] = shared;
+    if (longest === undefined) return null;
+    const files = [...new Set(shared.flatMap((host) => host.files))].toSorted();
+    return {
+      key: "handler-host:shared",
       title: headlineText({
         lead: `The process of ${counted(files.length, "handler")} does not run, or ends again and again`,
         next: `Since ${shortTime(longest.downSince)}`,
@@ -68,38 +38,69 @@ export function hostDownCondition(
         "run for ten minutes.",
       facts: [...factsOf(longest, localTime), { label: "Files", value: listText(files) }],
       storedFacts: { files: files.length, downSince: longest.downSince.toISOString() },
-      at,
-    },
-  ];
-}
+    };
+  },
+  end: {
+    title: "The process of the handlers runs again",
+    advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+  },
+  samples: ({ at }) => ({
+    "the process of the handlers down": [
+      {
+        files: ["handlers/send-refund-receipt.ts", "handlers/tell-the-shop.ts"],
+        isApart: false,
+        downSince: new Date(at.getTime() - 5 * 60_000),
+        reason: "it said nothing for 30 s after its start",
+        supervisors: 2,
+      },
+    ],
+  }),
+});
+
+const filePrefix = "handler-quarantined:";
 
 /** Each file that the others run without. */
-export function quarantinedConditions(
-  hosts: readonly DownHost[],
-  { rules, localTime, shortTime, at }: Context,
-): Condition[] {
-  return hosts
-    .filter(({ isApart }) => isApart)
-    .flatMap((host) =>
-      host.files.map((file) => ({
-        key: `${filePrefix}${file}`,
-        rule: "handler_quarantined",
-        severity: rules.handler_quarantined.severity,
-        title: headlineText({
-          lead: `The handler in ${shortened(basename(file))} is not usable, or ends its process`,
-          next: `Since ${shortTime(host.downSince)}`,
-        }),
-        advice:
-          "It is kept in a process apart, which is started again by itself. The other handlers run. Nothing is lost: its " +
-          'changes wait in their order, but one that ran when its process ended has lost an attempt. "Why" has the ' +
-          'cause. Mend the file and restart the worker; until then "node src/bin/tallyhook.js handlers pause NAME" keeps ' +
-          "it from being tried. This alert ends by itself once the file is usable, or its process has run for ten minutes.",
-        facts: [{ label: "File", value: withoutControls(file) }, ...factsOf(host, localTime)],
-        storedFacts: { file, downSince: host.downSince.toISOString() },
-        at,
-      })),
-    );
-}
+export const handlerQuarantined = watch({
+  rule: "handler_quarantined",
+  about: "A handler's file has not been usable for so long, or ends its process: the other handlers run without it.",
+  severity: "error",
+  settings: { afterMinutes: count(0, 1_440, 1) },
+  read: async (db, { settings }, { downHosts }: HostQuestions) => (await downHosts?.(db, settings)) ?? null,
+  begins: (hosts, { localTime, shortTime }) =>
+    hosts
+      .filter(({ isApart }) => isApart)
+      .flatMap((host) =>
+        host.files.map((file) => ({
+          key: `${filePrefix}${file}`,
+          title: headlineText({
+            lead: `The handler in ${shortened(basename(file))} is not usable, or ends its process`,
+            next: `Since ${shortTime(host.downSince)}`,
+          }),
+          advice:
+            "It is kept in a process apart, which is started again by itself. The other handlers run. Nothing is lost: its " +
+            'changes wait in their order, but one that ran when its process ended has lost an attempt. "Why" has the ' +
+            'cause. Mend the file and restart the worker; until then "node src/bin/tallyhook.js handlers pause NAME" keeps ' +
+            "it from being tried. This alert ends by itself once the file is usable, or its process has run for ten minutes.",
+          facts: [{ label: "File", value: withoutControls(file) }, ...factsOf(host, localTime)],
+          storedFacts: { file, downSince: host.downSince.toISOString() },
+        })),
+      ),
+  end: (key) => ({
+    title: headlineText({ lead: `The handler in ${shortened(basename(key.slice(filePrefix.length)))} runs again` }),
+    advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+  }),
+  samples: ({ at }) => ({
+    "a handler in quarantine": [
+      {
+        files: ["handlers/tell-the-shop.ts"],
+        isApart: true,
+        downSince: new Date(at.getTime() - 5 * 60_000),
+        reason: "it exited with code 3, as by process.exit() in a handler",
+        supervisors: 1,
+      },
+    ],
+  }),
+});
 
 const factsOf = ({ reason, downSince, supervisors }: DownHost, localTime: Wording["localTime"]): AlertFact[] => [
   { label: "Why", value: linesWithoutControls(reason) },
@@ -114,13 +115,3 @@ const listText = (files: readonly string[]): string =>
     ...files.slice(0, mostListed).map((file) => withoutControls(file)),
     ...(files.length > mostListed ? [`and ${files.length - mostListed} more`] : []),
   ].join(", ");
-
-export const hostDownEnd: End = {
-  title: "The process of the handlers runs again",
-  advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
-};
-
-export const quarantinedEnd = (file: string): End => ({
-  title: headlineText({ lead: `The handler in ${shortened(basename(file))} runs again` }),
-  advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
-});

@@ -1,18 +1,17 @@
 import type { Knex } from "knex";
 import type { HandlerHealth } from "../../delivery/dispatch/handler-health.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
-import { type AlertContext, wordingOf } from "../alert-context.ts";
+import type { Begun } from "../condition.ts";
 import type { AlertFact } from "../message.ts";
-import { clearOthers, raise } from "../raise-conditions.ts";
-import type { Condition, End } from "../timeline.ts";
-import { watchedSince } from "./watch-absence.ts";
-import { type Wording, headlineText, shortened } from "./wording.ts";
+import { count } from "../setting-schemas.ts";
+import { type WatchContext, watch } from "../watch.ts";
+import { headlineText, shortened } from "./wording.ts";
 
 /** How a handler or a destination of forwarding does, as far as alerts tell. */
 export type HandlerState = Omit<HandlerHealth, "position" | "postponed">;
 
-/** What is asked of who runs handlers and forwards. Absent without both: nobody is told then. */
-export interface HandlerQuestions {
+/** Questions that the sweep asks the parts that run handlers and forward. Absent without both. */
+interface HandlerQuestions {
   handlersHealth?(db: Knex, counted: { most: number }): Promise<readonly HandlerState[]>;
   /** Which destination a name is; null for a handler. Absent without forwarding. */
   destinationOf?(name: string): string | null;
@@ -66,52 +65,184 @@ const capitalized = (text: string): string => text.charAt(0).toUpperCase() + tex
 
 const hourMs = 3_600_000;
 
-/** After a downtime of everything, handlers first catch up. */
-const graceMs = 10 * 60_000;
-
 /** More are not counted: the watch asks every half minute. */
 const mostCounted = 1_000;
 
 const atMost = (n: number, one: string, many?: string): string =>
   n < mostCounted ? counted(n, one, many) : `${mostCounted} or more ${many ?? `${one}s`}`;
 
-/** Reports who gave something up, is paused by failures or by its own answer, or far behind. In a transaction; idempotent. */
-export async function watchHandlers(
-  trx: Knex.Transaction,
-  alertContext: AlertContext,
-  { handlersHealth, destinationOf = () => null }: HandlerQuestions,
-): Promise<void> {
-  if (handlersHealth === undefined) return;
-  const at = alertContext.clock.now();
-  const context = { ...wordingOf(alertContext), at, destinationOf };
-  const handlers = await handlersHealth(trx, { most: mostCounted });
-  const since = await watchedSince(trx);
-  const isSettled = since !== null && at.getTime() - since.getTime() >= graceMs;
-  for (const kind of ["dead", "paused", "refused", "behind"] as const) {
-    const conditionOf = handlerConditions[kind];
-    const conditions = handlers.flatMap((handler) => conditionOf(handler, context) ?? []);
-    const keep = conditions.map(({ key }) => key);
-    const end = (name: string): End => handlerEnds[kind](name, context);
-    await clearOthers(trx, alertContext, { prefix: prefixes[kind], keep, at, end }, "sweep");
-    // Right after a downtime of everything, all are behind.
-    if (isSettled || kind !== "behind") await raise(trx, alertContext, conditions, "sweep");
-  }
+const prefixes = {
+  dead: "handler-dead:",
+  paused: "handler-paused:",
+  refused: "handler-refused:",
+  behind: "handler-behind:",
+};
+
+type Context = WatchContext & Named;
+
+interface Handlers {
+  handlers: readonly HandlerState[];
+  destinationOf(name: string): string | null;
 }
 
-type Context = Wording & Named & { at: Date };
+async function read(db: Knex, _context: object, asked: HandlerQuestions): Promise<Handlers | null> {
+  const { handlersHealth, destinationOf = () => null } = asked;
+  return handlersHealth === undefined
+    ? null
+    : { handlers: await handlersHealth(db, { most: mostCounted }), destinationOf };
+}
 
 /** Changes that failed at their last attempt. Sent again each time their number has doubled. */
-function handlerDeadCondition(
-  { name, dead, deadSince, oldestDead }: HandlerState,
-  { rules, localTime, at, ...named }: Context,
-): Condition | null {
+export const handlerDead = watch({
+  rule: "handler_dead",
+  about: "Changes failed at their last attempt for one of your handlers, and hold up the later ones of their objects.",
+  severity: "error",
+  settings: {},
+  read,
+  begins: ({ handlers, destinationOf }, context) =>
+    handlers.map((handler) => deadOf(handler, { ...context, destinationOf })),
+  end(key, named) {
+    const { title, item } = wordsOf(key.slice(prefixes.dead.length), named);
+    return {
+      title: headlineText({ lead: `No ${item} is dead any more for ${title}` }),
+      advice: "All are tried again, or were given up. Nothing is left to do.",
+    };
+  },
+  samples({ at }) {
+    const oldestDead = { seq: 4_711, kind: "order.refunded", resource: "order", id: "sample-order", holdsUp: 2 };
+    const dead = { dead: 3, deadSince: hoursBefore(at, 1) };
+    return {
+      "dead changes of a handler": sample({ ...dead, oldestDead: { ...oldestDead, error: "TypeError" } }),
+      "dead deliveries of a destination": sample({
+        ...destination,
+        ...dead,
+        oldestDead: { ...oldestDead, error: "crm.example.com answered 500" },
+      }),
+    };
+  },
+});
+
+/** Failures, or its own answer, have paused a handler or a destination. */
+export const handlerPaused = watch({
+  rule: "handler_paused",
+  about: "A handler failed for twenty objects in a row, and is paused.",
+  severity: "critical",
+  settings: {},
+  read,
+  begins: ({ handlers, destinationOf }, context) =>
+    [pausedOf, refusedOf].flatMap((conditionOf) =>
+      handlers.map((handler) => conditionOf(handler, { ...context, destinationOf })),
+    ),
+  end(key, named) {
+    if (key.startsWith(prefixes.refused)) {
+      const { title, list } = wordsOf(key.slice(prefixes.refused.length), named);
+      return {
+        title: headlineText({ lead: `A 410 no longer pauses ${title}` }),
+        advice: `A person has resumed, paused or removed it: ${list}. Nothing is left to do.`,
+      };
+    }
+    const name = key.slice(prefixes.paused.length);
+    const { title, list } = wordsOf(name, named);
+    return {
+      title: headlineText({ lead: `Failures no longer pause ${title}` }),
+      advice: isDestination(name, named)
+        ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. What ` +
+          "waited follows in its order."
+        : `It works again, or a person has resumed, paused or removed it: ${list}. What waited follows in its order.`,
+    };
+  },
+  samples({ at }) {
+    const failed = "It failed for 20 objects in a row, the last time with:";
+    const pausedAt = hoursBefore(at, 1);
+    const paused = { pausedBy: "failures", pausedAt, nextDueAt: hoursBefore(at, 2) } as const;
+    const refused = {
+      ...destination,
+      pausedBy: "subscriber",
+      pausedAt,
+      pauseReason: "It wants nothing more: crm.example.com answered 410 Gone.",
+    } as const;
+    return {
+      "a handler paused by failures": sample({ ...paused, pauseReason: `${failed} MailServerError.` }),
+      "a destination paused by failures": sample({
+        ...destination,
+        ...paused,
+        pauseReason: `${failed} crm.example.com answered 500.`,
+      }),
+      "a destination of changes that answered 410": sample(refused),
+      "a destination of webhooks that answered 410": sample({ ...refused, source: "webhooks" }),
+    };
+  },
+});
+
+/** A handler or a destination has not begun for long what was due. */
+export const handlerBehind = watch({
+  rule: "handler_behind",
+  about: "A handler has not begun for so long what was due: no process runs it, it is too slow, or a person paused it.",
+  severity: "error",
+  settings: { afterHours: count(1, 240, 1) },
+  // Right after a downtime of everything, all are behind.
+  graceMs: 10 * 60_000,
+  read,
+  begins: ({ handlers, destinationOf }, context) =>
+    handlers.map((handler) => behindOf(handler, { ...context, destinationOf })),
+  end(key, named) {
+    const name = key.slice(prefixes.behind.length);
+    return {
+      title: headlineText({ lead: `${capitalized(wordsOf(name, named).title)} has caught up, or was removed` }),
+      advice: isDestination(name, named)
+        ? "It has begun all that was due, or is told of as paused, or nothing is kept for it. Nothing is left to do."
+        : "It has begun all that was due, or nothing is kept for it. Nothing is left to do.",
+    };
+  },
+  samples({ at }) {
+    const late = { unreadSince: hoursBefore(at, 2) };
+    const moved = {
+      pausedBy: "person",
+      pausedAt: hoursBefore(at, 20),
+      pauseReason: "the mail server moves",
+      unreadSince: hoursBefore(at, 19),
+    } as const;
+    return {
+      "a handler behind": sample(late),
+      "a handler that a person paused for long": sample(moved),
+      "a destination of changes behind": sample({ ...destination, ...late }),
+      "a destination of webhooks behind": sample({ ...destination, ...late, source: "webhooks" }),
+      "a destination that a person paused for long": sample({ ...destination, ...moved }),
+    };
+  },
+});
+
+const hoursBefore = (at: Date, hours: number): Date => new Date(at.getTime() - hours * hourMs);
+
+const destination = { name: "forward:crm" };
+
+/** A handler that works, but for what is given. */
+const sample = (state: Partial<HandlerState>): Handlers => ({
+  handlers: [
+    {
+      name: "send-refund-receipt",
+      source: "changes",
+      pausedBy: null,
+      pausedAt: null,
+      pauseReason: null,
+      dead: 0,
+      deadSince: null,
+      oldestDead: null,
+      unreadSince: null,
+      nextDueAt: null,
+      ...state,
+    },
+  ],
+  destinationOf: (name) => (name === destination.name ? "crm" : null),
+});
+
+/** Changes that failed at their last attempt. Sent again each time their number has doubled. */
+function deadOf({ name, dead, deadSince, oldestDead }: HandlerState, { localTime, ...named }: Context): Begun | null {
   if (oldestDead === null) return null;
   const { title, item, items, command, numberOption } = wordsOf(name, named);
   const { seq, kind, resource, id, error, holdsUp } = oldestDead;
   return {
     key: `${prefixes.dead}${name}`,
-    rule: "handler_dead",
-    severity: rules.handler_dead.severity,
     title: headlineText({
       lead: `${atMost(dead, `${item} is`, `${items} are`)} dead for ${title}`,
       cause: error === null ? null : shortened(error, 30),
@@ -132,7 +263,6 @@ function handlerDeadCondition(
     ],
     storedFacts: { handler: name, seq, kind, resource, id },
     measures: { [`dead ${items}`]: dead },
-    at,
   };
 }
 
@@ -149,16 +279,14 @@ const deadDelivery =
   "never be sent, or no longer can, is skipped: the later deliveries of its object then go on without it.";
 
 /** Failures have paused a handler. */
-function handlerPausedCondition(
+function pausedOf(
   { name, pausedBy, pausedAt, pauseReason, dead, nextDueAt, oldestDead }: HandlerState,
-  { rules, localTime, shortTime, at, ...named }: Context,
-): Condition | null {
+  { localTime, shortTime, at, ...named }: Context,
+): Begun | null {
   if (pausedBy !== "failures" || pausedAt === null) return null;
   const { title, item, items, command } = wordsOf(name, named);
   return {
     key: `${prefixes.paused}${name}`,
-    rule: "handler_paused",
-    severity: rules.handler_paused.severity,
     title: headlineText({
       lead: `${capitalized(title)} is paused`,
       cause: "it failed for every object",
@@ -176,7 +304,6 @@ function handlerPausedCondition(
       command("Resume", "resume"),
     ],
     storedFacts: { handler: name, pausedAt: pausedAt.toISOString() },
-    at,
   };
 }
 
@@ -196,16 +323,14 @@ const failingDestination =
  * A destination has answered that it wants nothing more (410). It is an alert of its own, since failures may have
  * paused the destination before, and nothing is tried any more now.
  */
-function handlerRefusedCondition(
+function refusedOf(
   { name, source, pausedBy, pausedAt, pauseReason }: HandlerState,
-  { rules, localTime, shortTime, at, ...named }: Context,
-): Condition | null {
+  { localTime, shortTime, ...named }: Context,
+): Begun | null {
   if (pausedBy !== "subscriber" || pausedAt === null) return null;
   const { title, command } = wordsOf(name, named);
   return {
     key: `${prefixes.refused}${name}`,
-    rule: "handler_paused",
-    severity: rules.handler_paused.severity,
     title: headlineText({
       lead: `${capitalized(title)} is paused`,
       cause: "it answered 410 Gone",
@@ -224,7 +349,6 @@ function handlerRefusedCondition(
       command("Remove it", "remove"),
     ],
     storedFacts: { handler: name, pausedAt: pausedAt.toISOString() },
-    at,
   };
 }
 
@@ -238,22 +362,19 @@ const keptIn = {
  * A handler has not looked at a change, or not begun one that was due, for long. One that failures or its own answer
  * have paused is told of as that. Sent again each time its delay has doubled.
  */
-function handlerBehindCondition(
+function behindOf(
   { name, source, pausedBy, pausedAt, pauseReason, unreadSince, nextDueAt }: HandlerState,
-  { rules, localTime, shortTime, at, ...named }: Context,
-): Condition | null {
+  { settings, localTime, shortTime, at, ...named }: Context & WatchContext<{ afterHours: number }>,
+): Begun | null {
   if (pausedBy === "failures" || pausedBy === "subscriber") return null;
   const times = [unreadSince, nextDueAt].flatMap((time) => (time === null ? [] : [time.getTime()]));
   const oldest = new Date(Math.min(at.getTime(), ...times));
   const delayMs = at.getTime() - oldest.getTime();
-  const { severity, afterHours } = rules.handler_behind;
-  if (delayMs <= afterHours * hourMs) return null;
+  if (delayMs <= settings.afterHours * hourMs) return null;
   const isPaused = pausedBy === "person" && pausedAt !== null;
   const { title, item, command } = wordsOf(name, named);
   return {
     key: `${prefixes.behind}${name}`,
-    rule: "handler_behind",
-    severity,
     title: headlineText({
       lead: `${capitalized(title)} is ${durationText(delayMs)} behind`,
       cause: isPaused ? `a person paused it ${shortTime(pausedAt)}` : "what is due is not begun",
@@ -274,7 +395,6 @@ function handlerBehindCondition(
     ],
     storedFacts: { handler: name, since: oldest.toISOString() },
     measures: { hours: Math.floor(delayMs / hourMs) },
-    at,
   };
 }
 
@@ -297,54 +417,3 @@ const slowDestination =
   'needs more "concurrency".';
 
 const ifNotNeeded = "If nobody needs it any more, remove it; that throws away what waits.";
-
-/** The ends, by the name of the handler or destination. */
-export const handlerEnds = {
-  dead: (name, named) => {
-    const { title, item } = wordsOf(name, named);
-    return {
-      title: headlineText({ lead: `No ${item} is dead any more for ${title}` }),
-      advice: "All are tried again, or were given up. Nothing is left to do.",
-    };
-  },
-  paused: (name, named) => {
-    const { title, list } = wordsOf(name, named);
-    return {
-      title: headlineText({ lead: `Failures no longer pause ${title}` }),
-      advice: isDestination(name, named)
-        ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. What ` +
-          "waited follows in its order."
-        : `It works again, or a person has resumed, paused or removed it: ${list}. What waited follows in its order.`,
-    };
-  },
-  refused: (name, named) => {
-    const { title, list } = wordsOf(name, named);
-    return {
-      title: headlineText({ lead: `A 410 no longer pauses ${title}` }),
-      advice: `A person has resumed, paused or removed it: ${list}. Nothing is left to do.`,
-    };
-  },
-  behind: (name, named) => ({
-    title: headlineText({
-      lead: `${capitalized(wordsOf(name, named).title)} has caught up, or was removed`,
-    }),
-    advice: isDestination(name, named)
-      ? "It has begun all that was due, or is told of as paused, or nothing is kept for it. Nothing is left to do."
-      : "It has begun all that was due, or nothing is kept for it. Nothing is left to do.",
-  }),
-} satisfies Record<string, (name: string, named: Named) => End>;
-
-const prefixes = {
-  dead: "handler-dead:",
-  paused: "handler-paused:",
-  refused: "handler-refused:",
-  behind: "handler-behind:",
-};
-
-/** The conditions, by what ends them in `handlerEnds`. */
-export const handlerConditions = {
-  dead: handlerDeadCondition,
-  paused: handlerPausedCondition,
-  refused: handlerRefusedCondition,
-  behind: handlerBehindCondition,
-};

@@ -6,9 +6,10 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { AlertContext } from "../alert-context.ts";
 import { describedOrNamed, raiseIsolated } from "../isolated-alerts.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
-import { clearOthers } from "../raise-conditions.ts";
-import type { AlertSettings } from "../settings.ts";
-import { type Condition, type End, atRiskIn } from "../timeline.ts";
+import { clearRule } from "../raise-conditions.ts";
+import type { AlertSettings, RuleName } from "../settings.ts";
+import { type End, atRiskIn } from "../condition.ts";
+import type { Condition } from "../timeline.ts";
 import { describedEnd, undescribedKey } from "../undescribed.ts";
 import { headlineText, reconcileAfterMissedWebhooks, shortened, withoutIds } from "./wording.ts";
 
@@ -16,7 +17,7 @@ import { headlineText, reconcileAfterMissedWebhooks, shortened, withoutIds } fro
 interface Part {
   name: string;
   find(): Promise<Condition[]>;
-  ends: readonly { prefix: string; end: End }[];
+  ends: readonly { rule: RuleName; prefix: string; end: End }[];
 }
 
 /**
@@ -45,8 +46,9 @@ export async function assessRun(
       const keep = conditions.map(({ key }) => key);
       const ends = areAllDescribed ? [...part.ends, describedAgain(part)] : part.ends;
       await inTransaction(deps.db, async (trx) => {
-        for (const { prefix, end } of ends) {
-          await clearOthers(trx, alertContext, { prefix, end, keep, at }, "reconciliation");
+        for (const { rule, prefix, end } of ends) {
+          const endOf = (key: string) => (key.startsWith(prefix) && !keep.includes(key) ? end : null);
+          await clearRule(trx, alertContext, { rule, at, endOf }, "reconciliation");
         }
       });
     });
@@ -54,6 +56,7 @@ export async function assessRun(
 }
 
 const describedAgain = ({ name }: Part) => ({
+  rule: "alert_undescribed" as const,
   prefix: undescribedKey(name, ""),
   end: describedEnd,
 });
@@ -65,19 +68,19 @@ function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date
       name: "outcome",
       find: () => Promise.resolve(runConditions(rules, run, at)),
       ends: [
-        { prefix: "drift:", end: driftEnd(run) },
-        { prefix: "incomplete:", end: incompleteEnd(run) },
+        { rule: "reconcile_drift", prefix: "drift:", end: driftEnd(run) },
+        { rule: "reconcile_incomplete", prefix: "incomplete:", end: incompleteEnd(run) },
       ],
     },
     {
       name: "identities",
       find: async () => (await findBrokenIdentities(db)).map((one) => identityCondition(rules, one, at)),
-      ends: [{ prefix: "identity:", end: identityEnd }],
+      ends: [{ rule: "identity_broken", prefix: "identity:", end: identityEnd }],
     },
     {
       name: "endpoint",
       find: async () => (await findEndpointProblems(db)).map((one) => endpointCondition(rules, one, at)),
-      ends: [{ prefix: "endpoint:", end: endpointEnd }],
+      ends: [{ rule: "endpoint", prefix: "endpoint:", end: endpointEnd }],
     },
   ];
 }

@@ -1,9 +1,8 @@
 import type { Knex } from "knex";
 import { counted } from "../../../platform/readable-text.ts";
-import type { AlertContext } from "../alert-context.ts";
-import { clear, raise } from "../raise-conditions.ts";
-import type { AlertSettings } from "../settings.ts";
-import type { Condition, End } from "../timeline.ts";
+import type { Begun } from "../condition.ts";
+import { count } from "../setting-schemas.ts";
+import { watch } from "../watch.ts";
 import { headlineText, reconcileAfterMissedWebhooks } from "./wording.ts";
 
 /** The receivers' answers to wrong and to expired signatures, kept apart. */
@@ -12,47 +11,65 @@ const reasonsOf = {
   stale: ["stale"],
 } as const;
 
-/** Reports signature failures above a rate. Needs a transaction; idempotent. */
-export async function watchSignatures(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
-  const { count, withinMinutes } = alertContext.settings.rules.signature_failures;
-  const at = alertContext.clock.now();
-  for (const kind of ["failed", "stale"] as const) {
-    const { rows } = await trx.raw<{ rows: { failures: string; accepted: string }[] }>(
-      `select coalesce(sum(times) filter (where reason = any(?::text[])), 0) as failures,
-              coalesce(sum(times) filter (where reason = 'accepted'), 0) as accepted
-       from receiver.answers_by_minute where minute > now() - make_interval(mins => ?)`,
-      [[...reasonsOf[kind]], withinMinutes],
-    );
-    const [failures, accepted] = [Number(rows[0]?.failures), Number(rows[0]?.accepted)];
-    const condition = signatureCondition(alertContext.settings.rules, { kind, failures, accepted }, at);
-    if (failures >= count) await raise(trx, alertContext, [condition], "sweep");
-    // Ends the alert only below half the threshold, so that a rate around the threshold makes one alert and not many.
-    else if (failures < count / 2) {
-      await clear(trx, alertContext, [{ key: condition.key, end: signatureEnds[kind], at }], "sweep");
-    }
-  }
-}
-
-export interface SignatureFailures {
-  kind: "failed" | "stale";
-  failures: number;
+interface Answers {
+  failed: number;
+  stale: number;
   accepted: number;
 }
 
+/** Signature failures above a rate. */
+export const signatureFailures = watch({
+  rule: "signature_failures",
+  about: 'At least "count" webhooks with a wrong or an expired signature within so many minutes.',
+  severity: "critical",
+  settings: { count: count(1, 1_000_000, 20), withinMinutes: count(1, 1_440, 5) },
+  read: (db, { settings }) => countAnswers(db, settings.withinMinutes),
+  begins: (answers, { settings }) =>
+    (["failed", "stale"] as const)
+      .filter((kind) => answers[kind] >= settings.count)
+      .map((kind) => refused(kind, answers, settings.withinMinutes)),
+  // Only below half the threshold, so that a rate around the threshold makes one alert and not many.
+  isOver: (key, answers, { settings }) => answers[kindOf(key)] < settings.count / 2,
+  end: (key) =>
+    kindOf(key) === "failed"
+      ? {
+          title: "Webhook signatures verify again",
+          advice: `If our secret was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
+        }
+      : {
+          title: "Webhook signatures are in time again",
+          advice: `If a clock was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
+        },
+  samples: () => ({
+    "bad signatures": { failed: 25, stale: 0, accepted: 66 },
+    "expired signatures": { failed: 0, stale: 25, accepted: 66 },
+  }),
+});
+
+const kindOf = (key: string): keyof typeof reasonsOf => (key === "signature:stale" ? "stale" : "failed");
+
+/** How many webhooks were refused for their signatures, and accepted. One statement. */
+async function countAnswers(db: Knex, withinMinutes: number): Promise<Answers> {
+  const { rows } = await db.raw<{ rows: Record<keyof Answers, string>[] }>(
+    `select coalesce(sum(times) filter (where reason = any(?::text[])), 0) as failed,
+            coalesce(sum(times) filter (where reason = any(?::text[])), 0) as stale,
+            coalesce(sum(times) filter (where reason = 'accepted'), 0) as accepted
+     from receiver.answers_by_minute where minute > now() - make_interval(mins => ?)`,
+    [[...reasonsOf.failed], [...reasonsOf.stale], withinMinutes],
+  );
+  const { failed = 0, stale = 0, accepted = 0 } = rows[0] ?? {};
+  return { failed: Number(failed), stale: Number(stale), accepted: Number(accepted) };
+}
+
 /** Deliveries that were refused for their signature, above a rate. */
-export function signatureCondition(
-  { signature_failures: rule }: AlertSettings["rules"],
-  { kind, failures, accepted }: SignatureFailures,
-  at: Date,
-): Condition {
+function refused(kind: keyof typeof reasonsOf, answers: Answers, withinMinutes: number): Begun {
+  const { [kind]: failures, accepted } = answers;
   const isStale = kind === "stale";
   const why = isStale ? "signature expired" : "bad signature";
   return {
     key: `signature:${kind}`,
-    rule: "signature_failures",
-    severity: rule.severity,
     title: headlineText({
-      lead: `${counted(failures, "webhook")} rejected (${why}) in ${rule.withinMinutes} min, ` + `${accepted} accepted`,
+      lead: `${counted(failures, "webhook")} rejected (${why}) in ${withinMinutes} min, ` + `${accepted} accepted`,
       next: isStale ? "Wrong clock, or a replay?" : "Rotated secret, or someone probing?",
     }),
     advice: isStale
@@ -68,24 +85,12 @@ export function signatureCondition(
         '"node src/bin/tallyhook.js signature explain" says why a captured request was refused. ' +
         correctsRefused,
     facts: [
-      { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },
+      { label: `In ${withinMinutes} minutes`, value: String(failures) },
       { label: "Accepted meanwhile", value: String(accepted) },
     ],
     storedFacts: { failures, accepted },
     measures: { rejected: failures },
-    at,
   };
 }
 
 const correctsRefused = '"node src/bin/tallyhook.js reconcile" corrects the mirror where real events were refused.';
-
-export const signatureEnds = {
-  failed: {
-    title: "Webhook signatures verify again",
-    advice: `If our secret was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
-  },
-  stale: {
-    title: "Webhook signatures are in time again",
-    advice: `If a clock was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
-  },
-} as const satisfies Readonly<Record<string, End>>;

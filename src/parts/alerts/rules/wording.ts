@@ -1,11 +1,9 @@
 import { moneyText } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import type { AlertSettings } from "../settings.ts";
 
 /** What rules need to write for people. */
 export interface Wording {
-  rules: AlertSettings["rules"];
   /** `2026-10-24 14:25 Europe/Berlin`, for the body. */
   localTime(at: Date): string;
   /** `24 Oct 14:25`, for titles. */

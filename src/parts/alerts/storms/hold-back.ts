@@ -4,7 +4,8 @@ import type { AlertContext } from "../alert-context.ts";
 import { type Announcement, announce, routeOf } from "../outbox/announce.ts";
 import { dropSuperseded } from "../outbox/outbox.ts";
 import { newestAlerts, writeAlerts, writeHistory } from "../store.ts";
-import { type Family, conditionTimeline, planChange } from "../timeline.ts";
+import type { Family } from "../condition.ts";
+import { conditionTimeline, planChange } from "../timeline.ts";
 import {
   type StormTotals,
   countArrivals,

@@ -10,7 +10,8 @@ import { quietEnd } from "../outbox/announce.ts";
 import { queueMessages } from "../outbox/outbox.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { type Part, byMoney, listTitle, sumTexts, sumsInTitle } from "../rules/wording.ts";
-import type { End, Family, Transition } from "../timeline.ts";
+import type { End, Family } from "../condition.ts";
+import type { Transition } from "../timeline.ts";
 import { limitOf } from "./hold-back.ts";
 import {
   type CountedAmountRow,

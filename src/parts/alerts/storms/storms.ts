@@ -5,7 +5,8 @@ import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { type Amount, sumTexts } from "../rules/wording.ts";
 import type { AlertSettings, RuleName } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
-import type { Condition, Family } from "../timeline.ts";
+import type { Family } from "../condition.ts";
+import type { Condition } from "../timeline.ts";
 
 /** The number of alerts of a family that are sent individually in a window. */
 export function usualLimit(

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
-import { recordHeartbeat, schedulerBeat } from "../../../../src/parts/alerts/rules/watch-absence.ts";
+import { recordHeartbeat, schedulerBeat } from "../../../../src/parts/alerts/heartbeats.ts";
 import { registerDoctor } from "../../../../src/main/cli/doctor/doctor.ts";
 import type { CheckResult } from "../../../../src/app/check-result.ts";
 import { createEncryption } from "../../../../src/platform/encryption.ts";

@@ -1,0 +1,43 @@
+import type { Knex } from "knex";
+import { count } from "../setting-schemas.ts";
+import { watch } from "../watch.ts";
+import { headlineText } from "./wording.ts";
+
+/** A question that the sweep asks reconciliation. Absent where no part reconciles. */
+interface RunQuestions {
+  /** When the last run that answers for everything began; null where there was none. */
+  lastFullAnswerStart?(db: Knex): Promise<Date | null>;
+}
+
+/** No reconciliation for too long, or none at all since watching began. */
+export const missingRuns = watch({
+  rule: "reconcile_missing",
+  about: "No run of reconciliation that answers for everything has begun for so long.",
+  severity: "critical",
+  settings: { afterHours: count(1, 240, 26) },
+  read: async (db, _context, { lastFullAnswerStart }: RunQuestions) =>
+    lastFullAnswerStart === undefined ? null : { last: await lastFullAnswerStart(db) },
+  begins({ last }, { settings, localTime, shortTime, watched: { first }, at }) {
+    if (at.getTime() - (last ?? first).getTime() <= settings.afterHours * 3_600_000) return null;
+    return {
+      key: "silence:reconcile",
+      title: headlineText({
+        lead:
+          last === null
+            ? `Never reconciled; workers run since ${shortTime(first)}`
+            : `Not reconciled since ${shortTime(last)}`,
+        next: "Reports say INCOMPLETE",
+      }),
+      advice:
+        "Until a run is complete, nothing proves that mirror and service are equal. Check that a worker runs " +
+        '("node src/bin/tallyhook.js doctor"), then run "node src/bin/tallyhook.js reconcile".',
+      facts: [{ label: "Last complete run", value: last === null ? "none" : localTime(last) }],
+      storedFacts: { last_run: last?.toISOString() ?? null },
+    };
+  },
+  end: {
+    title: "Reconciliation is complete again",
+    advice: '"node src/bin/tallyhook.js findings list" shows what is open. Nothing else is left to do.',
+  },
+  samples: ({ watched: { first } }) => ({ "no reconciliation": { last: first }, "never reconciled": { last: null } }),
+});
