@@ -150,7 +150,7 @@ async function lockInOrder(trx: Knex.Transaction, ids: readonly string[]): Promi
 export interface Affected {
   /** Orders that show a decline: they have a timeline, whether or not an alert exists. */
   declinedOrders: Set<string>;
-  /** The declined orders whose own state was written, so that a refetch may be ordered for what it lacks. */
+  /** The declined orders whose own state was written, so that a refetch may be ordered for missing fields. */
   failedOrders: Set<string>;
   /** Orders and transactions that show a chargeback. */
   disputed: Set<string>;

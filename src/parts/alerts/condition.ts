@@ -7,7 +7,7 @@ export type Family =
 /** Facts that are stored with an alert. They contain no personal data. */
 export type StoredFacts = Readonly<Record<string, string | number | boolean | null>>;
 
-/** What a watch says of something that is true now: its rule, and where omitted severity and time, are the watch's. */
+/** A watch's report of a condition that is true now: its rule, severity and time are the watch's where omitted. */
 export interface Begun {
   key: string;
   title: string;

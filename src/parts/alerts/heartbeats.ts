@@ -11,7 +11,7 @@ export async function recordHeartbeat(db: Knex, name: string): Promise<void> {
 export interface Heartbeat {
   name: string;
   beatAt: Date;
-  /** By the database's clock. */
+  /** Dated by the database's clock. */
   ageSeconds: number;
 }
 

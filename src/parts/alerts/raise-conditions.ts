@@ -95,7 +95,10 @@ export async function clear(
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
-/** Resolves the unresolved alerts of a rule, as `endOf` says by their keys: null goes on. Needs a transaction. */
+/**
+ * Resolves the unresolved alerts of a rule, with the end that `endOf` gives for their keys: null keeps one open. Needs
+ * a transaction.
+ */
 export async function clearRule(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -151,7 +154,7 @@ export async function writeTimelines(
   planned: readonly PlannedChange[],
   foundBy: FoundBy,
 ): Promise<void> {
-  // An alert that was opened is followed to its end, even if its rule is off by now.
+  // An alert that was opened is followed to its end, even if its rule is off.
   const wanted = planned.filter(
     ({ timeline, newStages }) => isEnabled(alertContext, timeline) || newStages.length < timeline.stages.length,
   );

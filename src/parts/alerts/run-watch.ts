@@ -7,7 +7,7 @@ import { readWatermark, writeWatermark } from "./store.ts";
 import type { Condition } from "./timeline.ts";
 import type { Watch, WatchContext, Watched } from "./watch.ts";
 
-/** Looks once: ends what is over, then opens and updates what is true. Needs a transaction; idempotent. */
+/** Polls once: ends conditions that are over, then opens and updates true ones. Needs a transaction; idempotent. */
 export async function runWatch(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -24,7 +24,7 @@ export async function runWatch(
   await raise(trx, alertContext, conditionsOf(watch, look.begun, context), "sweep");
 }
 
-/** Raises what a watch says of something that was found outside of a sweep. Needs a transaction; idempotent. */
+/** Raises a watch's condition that was found outside of a sweep. Needs a transaction; idempotent. */
 export async function raiseFound<Found>(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -36,10 +36,10 @@ export async function raiseFound<Found>(
   await raise(trx, alertContext, conditionsOf(watch, watch.begins(found, context), context), foundBy);
 }
 
-/** Where no sweep has looked yet. */
+/** Used before the first sweep. */
 const neverWatched = (now: Date): Watched => ({ first: now, everMs: 0, steadyMs: 0, gapMs: Infinity });
 
-/** What a watch is judged by now. */
+/** The context of a watch. */
 export function contextOf<Rule extends RuleName>(
   alertContext: AlertContext,
   { rule, clock }: Pick<Watch<Rule>, "rule" | "clock">,
@@ -56,14 +56,14 @@ export function contextOf<Rule extends RuleName>(
   };
 }
 
-/** The conditions of what a watch says begins. */
+/** The conditions that a watch reports as begun. */
 export const conditionsOf = (
   { rule }: Pick<Watch<RuleName>, "rule">,
   begun: readonly Begun[],
   { settings: { severity }, at }: WatchContext<Pick<AlertSettings["rules"][RuleName], "severity">>,
 ): Condition[] => begun.map((one) => ({ rule, severity, at, ...one }));
 
-/** Whether a watch has not looked for so long, by the database's clock; then it is noted that it does now. */
+/** Whether a watch has not polled for so long, by the database's clock; then records that it polls now. */
 async function becomesDue(trx: Knex, name: string, everyMs: number): Promise<boolean> {
   const isFresh = "updated_at > now() - make_interval(secs => ?)";
   const fresh = await trx("alerts.marks")
@@ -86,7 +86,8 @@ interface Mark {
 export async function keepWatch(trx: Knex.Transaction, { clock, settings }: AlertContext): Promise<void> {
   const now = clock.now();
   const last = await readWatermark<Mark>(trx, "watch");
-  // A clock that ran ahead leaves future times when it is set right. Without this, nothing would be missed until then.
+  // A clock that ran ahead leaves future times when it is set right. Without this, no absence would be found until
+  // then.
   const gapMs = last === null ? null : Math.abs(now.getTime() - Date.parse(last.seen));
   const isGap = gapMs === null || gapMs > settings.rules.silence_worker.afterMinutes * 60_000;
   const first = last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);

@@ -262,7 +262,7 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
   ]);
 }
 
-/** What each watch says of the facts that it makes up. An end is there once, however many conditions have it. */
+/** The messages of each watch about made-up facts. An end appears once, however many conditions share it. */
 const watchSamples = (alertContext: AlertContext, at: Date): Sample[] =>
   watches.flatMap((watch) => {
     const ever = 27 * hourMs;

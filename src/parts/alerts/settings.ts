@@ -195,7 +195,7 @@ export const loadAlertSettings = (file: string | null, readFile?: ReadFile): Ale
         ...contradictions(settings),
       ]);
 
-/** What alerts.example.jsonc says of a rule. */
+/** A rule's comment in alerts.example.jsonc. */
 export const ruleComment = (rule: RuleName): string => ruleShape[rule].description ?? "";
 
 /** Every rule, independent of a deployment's settings. */

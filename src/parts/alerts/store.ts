@@ -184,7 +184,7 @@ export interface AlertFilter {
   silenced?: boolean;
   rule?: string | undefined;
   severity?: AlertSeverity | undefined;
-  /** The id of what an alert is about: an order, a subscription, a transaction or a customer. */
+  /** The id of an alert's subject: an order, a subscription, a transaction or a customer. */
   object?: string;
   /** Alerts older than this one: its number. */
   before?: number;
@@ -392,7 +392,7 @@ export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, 
   return Object.fromEntries(rows.map(({ state, n }) => [state, Number(n)]));
 }
 
-/** A sequence number or a time is taken before its row is committed. Scans leave out what is younger than this. */
+/** A sequence number or a time is taken before its row is committed. Scans leave out younger rows. */
 export const committedAfterSeconds = 15;
 
 /** The watermark that the last sweep left under this name; null where there is none. */

@@ -13,10 +13,10 @@ import { reportStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
 
-/** The lock of the active sweep, held for each of its transactions. Any fixed number of our own. */
+/** The lock of the active sweep, held for each of its transactions. An arbitrary fixed number. */
 const sweepLock = 7_255_011_936;
 
-/** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
+/** A sweep's readings from other rooms. Alerts do not query them; the answers are passed in. */
 export type SweepQuestions = InboxQuestions & WatchQuestions;
 
 type Part = (
@@ -49,9 +49,9 @@ const parts: Readonly<Record<string, Part>> = {
 const partLimits: TransactionLimits = { statementMs: 60_000, lockMs: null, transactionMs: 120_000 };
 
 /**
- * Does what time alone makes due: absences, retries that are near, digests, escalation, the lists and ends of storms.
+ * Runs everything that time alone makes due: absences, near retries, digests, escalation, the lists and ends of storms.
  * Each has its own transaction, so that one that fails does not delay the others. Does nothing while another worker
- * sweeps. Idempotent. Returns whether there is more to do at once.
+ * sweeps. Idempotent. Returns whether there is more to do immediately.
  */
 export async function sweepAlerts(
   { db, log, ...questions }: { db: Knex; log: Log } & SweepQuestions,

@@ -172,7 +172,7 @@ const peakKey = (name: string): string => `${peakPrefix}${name}`;
 
 /**
  * The number of times that a condition was due to be sent again, and the values to store to detect the next time. It is
- * due when one of its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as
+ * due when one of its measures is at least twice the last value sent, or has risen from zero; a jump to eight times as
  * much counts once.
  */
 function growthOf(

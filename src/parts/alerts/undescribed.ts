@@ -159,7 +159,7 @@ export async function describeAgain(trx: Knex.Transaction, alertContext: AlertCo
   return { more: !isRound && failures === 0 };
 }
 
-/** The alerts that have kept what failed. What a run could not describe is left to the next run. */
+/** The alerts that have kept their failures. Failures of a run are left to the next run. */
 const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
   trx("alerts.alerts")
     .where("rule", "alert_undescribed")

@@ -12,17 +12,16 @@ export interface Watched {
   first: Date;
   everMs: number;
   /**
-   * Since sweeps have been at most `silence_worker.afterMinutes` apart. While no sweep ran, perhaps no worker did: what
-   * is missing proves nothing about that time.
+   * Since sweeps have been at most `silence_worker.afterMinutes` apart. While no sweep ran, perhaps no worker did: an
+   * absence proves nothing about that time.
    */
   steadyMs: number;
   /** The time between the last sweep and the one before; infinite at the first. */
   gapMs: number;
 }
 
-/** What a condition is judged by, apart from what was read. */
+/** The context of a condition, apart from its readings. */
 export interface WatchContext<Settings = unknown> extends Wording {
-  /** Of its rule. */
   settings: Settings;
   /** The time of what begins and ends, by the watch's clock. */
   at: Date;
@@ -39,43 +38,43 @@ type ContextOf<Thresholds extends Shape> = WatchContext<z.output<ReturnType<type
 interface Definition<Rule extends string, Thresholds extends Shape, Questions, Found> {
   /** Its name in settings, commands and docs/runbooks.md. */
   rule: Rule;
-  /** What its comment in alerts.example.jsonc says. */
+  /** Its comment in alerts.example.jsonc. */
   about: string;
   severity: AlertSeverity;
   /** Its thresholds, each with a default. */
   settings: Thresholds;
-  /** Whose clock dates it; this machine's if omitted. */
+  /** The clock that dates it; this machine's if omitted. */
   clock?: "service";
   /** It does not begin before sweeps have been steady for so long: after a downtime, things first catch up. */
   graceMs?: number;
-  /** It is looked for only so often; in every sweep if omitted. */
+  /** The interval of its polls; in every sweep if omitted. */
   everyMs?: number;
-  /** What the database, or another part, knows. Null: nothing can be said, so nothing begins or ends. */
+  /** Reads the database, or another part. Null: unknown, so no condition begins or ends. */
   read(trx: Knex, context: ContextOf<Thresholds>, questions: Questions): Promise<Found | null>;
-  /** What is true now; null: nothing. */
+  /** The condition that is true now; null: none. */
   begins(found: Found, context: ContextOf<Thresholds>): Begun | null | readonly (Begun | null)[];
   /** Whether an open alert of a key that does not begin is over; if omitted, it is. */
   isOver?(key: string, found: Found, context: ContextOf<Thresholds>): boolean;
   end: End | ((key: string, found: Found, context: ContextOf<Thresholds>) => End);
-  /** Made-up facts, each by what happened: `alerts test` shows what is said of them. */
+  /** Made-up facts, each by its event: `alerts test` shows their messages. */
   samples(context: ContextOf<Thresholds>): Record<string, NoInfer<Found>>;
 }
 
-/** What a watch sees. */
+/** A watch's findings in one poll. */
 export interface Look {
   begun: readonly Begun[];
-  /** How the open alert of this key ends; null where it goes on. */
+  /** How the open alert of this key ends; null where it is still open. */
   endOf(key: string): End | null;
 }
 
-/** What a watch says of made-up facts. */
+/** A watch's message about made-up facts. */
 export interface Example {
   what: string;
   begun: readonly Begun[];
   end: End;
 }
 
-/** A watch, whatever it reads. */
+/** A watch with any readings. */
 export interface Watch<Rule extends string = string> extends Pick<
   Definition<Rule, Shape, object, unknown>,
   "rule" | "clock" | "graceMs" | "everyMs"
@@ -85,7 +84,7 @@ export interface Watch<Rule extends string = string> extends Pick<
   examples(context: WatchContext): Example[];
 }
 
-/** Makes a watch of what its file says. */
+/** Makes a watch from its file's definition. */
 export function watch<const Rule extends string, Thresholds extends Shape, Questions extends object, Found>(
   definition: Definition<Rule, Thresholds, Questions, Found>,
 ) {
@@ -110,7 +109,7 @@ export function watch<const Rule extends string, Thresholds extends Shape, Quest
       const goesOn = (key: string) => begun.some((one) => one.key === key) || !isOver(key, found, context);
       return { begun, endOf: (key) => (goesOn(key) ? null : endOf(key, found, context)) };
     },
-    /** By the thresholds' defaults: those of a deployment may be above what is made up. */
+    /** With the thresholds' defaults: a deployment's may be above the made-up values. */
     examples: (given: WatchContext): Example[] => {
       const context = { ...given, settings: schema.parse({}) };
       return Object.entries(samples(context)).map(([what, found]) => {

@@ -132,7 +132,7 @@ const lookalikes: Readonly<Record<string, string>> = {
   "`": "ˋ",
   ":": "∶",
 };
-/** For markup: characters that would format words, or make a picture of `:name:`, become others that look like them. */
+/** For markup: characters that would format words, or make a picture of `:name:`, become similar ones. */
 const lookalike = (text: string, max: number): string =>
   escaped(text, max).replace(/[*_~`]|:(?=[\w+-]+:)/g, (found) => lookalikes[found] ?? found);
 

@@ -175,7 +175,7 @@ export interface TestOptions {
 
 /**
  * Sends test messages with invented facts to a channel: one of each severity, or one for every transition of every
- * rule. Prints what the channel answered. Needs no database.
+ * rule. Prints the channel's answer. Needs no database.
  */
 export async function testChannel(context: CliContext, name: string, { all }: TestOptions): Promise<void> {
   await context.withRuntime(

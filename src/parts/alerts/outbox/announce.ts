@@ -191,7 +191,7 @@ function endRouteOf(
   return { atOnce, inDigest: [...new Set(others)] };
 }
 
-/** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. */
+/** The end of quiet hours for messages that are not urgent enough to break them; null: send now. */
 export function quietEnd(alertContext: AlertContext, { severity }: Pick<Transition, "severity">): Date | null {
   const { quietHours } = alertContext.settings;
   if (quietHours === null || quietHours.except.includes(severity)) return null;

@@ -323,9 +323,8 @@ export interface Resend {
 }
 
 /**
- * Puts messages that were given up back into sending, with their old keys: a message that did arrive is recognized as a
- * repeat, and one that is over by now is dropped when its turn comes. Returns their number by channel. One statement;
- * idempotent.
+ * Queues abandoned messages again, with their old keys: a message that did arrive is recognized as a repeat, and one
+ * that is over is dropped when its turn comes. Returns their number by channel. One statement; idempotent.
  */
 export async function resendFailed(
   db: Knex,

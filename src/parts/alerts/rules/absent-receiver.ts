@@ -22,7 +22,7 @@ export const absentReceiver = watch({
   clock: "service",
   read: (db, { settings }, { receivers }: ReceiverQuestions) => receivers(db, settings.afterMinutes),
   begins({ presence }, { settings, localTime, shortTime, watched }) {
-    // After a time in which nobody looked, such as a machine's sleep, the receivers get a sweep's time to be heard.
+    // After a time without sweeps, such as a machine's sleep, the receivers get a sweep's time for their heartbeats.
     if (presence?.isAbsent !== true || watched.gapMs > settings.afterMinutes * 60_000) return null;
     const { lastReadyAt, unready } = presence;
     return {

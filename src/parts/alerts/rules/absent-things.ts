@@ -5,11 +5,11 @@ import type { WatchContext } from "../watch.ts";
 export interface AbsentThings {
   count: number;
   oldest: Date;
-  /** The names of a few of them. */
+  /** Some of their names. */
   examples: readonly string[];
 }
 
-/** What alerts about absent things have in common. */
+/** Facts shared by alerts about absent things. */
 export const absentFacts = (
   { count, oldest, examples }: AbsentThings,
   { localTime }: Pick<WatchContext, "localTime">,

@@ -32,13 +32,13 @@ import { type Headline, orderName, ordinal, titled } from "./wording.ts";
 interface Told extends RuleWording {
   order: DeclinedOrder;
   kind: DeclineKind;
-  /** How often it was declined and paid before. */
+  /** The number of times that it was declined and paid before. */
   earlier: number;
 }
 
 /**
  * The timelines of a declined charge, oldest first: one, and one more for each time that it was paid and failed again.
- * Empty where nothing was declined.
+ * Empty without a decline.
  */
 export function declineTimelines(order: DeclinedOrder, wording: RuleWording): FactTimeline[] {
   const kind = kindOf(order);
@@ -60,7 +60,7 @@ function declineTimeline(told: Told): FactTimeline | null {
   if (first === undefined || last === undefined) return null;
   const end = endStage(told, last);
   const next = nextRetryAfter(order, last.number);
-  // Once a decline has ended, the retry that was planned is not shown: titles say none, facts say "unknown".
+  // Once a decline has ended, the planned retry is not shown: titles have none, facts have "unknown".
   const ahead = end === null ? next : "unknown";
   const stages: [Transition, ...Transition[]] = [attemptStage(told, first, ahead, "opened")];
   for (const attempt of attempts.slice(1)) {
@@ -260,7 +260,7 @@ export const endHeadline = (what: string, { ending, tries }: { ending: DeclineEn
   cause: `${endingCauses[ending]}after ${counted(tries, "declined attempt")}`,
 });
 
-/** How a decline ends: it is paid after all, its subscription is canceled, or the order is voided. */
+/** The ends of a decline: it is paid, its subscription is canceled, or the order is voided. */
 export type DeclineEnding = "recovered" | "canceled" | "voided";
 
 const endingCauses: Readonly<Record<DeclineEnding, string>> = {
@@ -331,9 +331,9 @@ interface Row {
 }
 
 /**
- * Tells the owner about renewals whose last retry is near. The interface does not say which retry is the last; by the
- * setting `lastAttempt` it is the one after that attempt. If the service makes more, the owner is told again, once
- * before each. At most 200 renewals a call. Needs a transaction; idempotent.
+ * Notifies the owner of renewals whose last retry is near. The interface does not name the last retry; by the setting
+ * `lastAttempt` it is the one after that attempt. If the service makes more, the owner is notified again, once before
+ * each. At most 200 renewals a call. Needs a transaction; idempotent.
  */
 export async function reportNearLastRetries(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { dunning_last_retry: rule } = alertContext.settings.rules;
@@ -389,7 +389,6 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
 
 /** A renewal whose last retry is near. */
 export interface NearLastRetry {
-  /** As text. */
   amount: string;
   attempts: number;
   retryAt: Date;
@@ -403,7 +402,7 @@ export const lastRetryHeadline = (amount: string, retryAt: string): Headline => 
 });
 
 /**
- * Tells the owner that one retry is left. It waits for the daily list unless it is critical or there are no digests.
+ * Notifies the owner that one retry is left. It waits for the daily list unless it is critical or there are no digests.
  * That list comes before the retry only if `withinHours` is more than a day.
  */
 export function lastRetryTransition(

@@ -32,8 +32,8 @@ interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinc
 
 /**
  * Writes a digest for each channel with items that have waited since before the last full hour, or since before the
- * daily time that is set. A digest shows how things are now, in several messages where one cannot show it all. While no
- * item asks for anything, it waits. Needs a transaction. Each digest is written once.
+ * daily time that is set. A digest shows the present state, in several messages where one is too short. It waits while
+ * no item needs action. Needs a transaction. Each digest is written once.
  */
 export async function sendDigests(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const boundary = lastBoundary(alertContext);
@@ -71,7 +71,7 @@ function digestRows(alertContext: AlertContext, { channel, entries, stage: first
     const stage = n === 0 ? first : `${first}:${n + 1}`;
     const which = { part: n + 1, parts: Math.max(1, parts.length) };
     const message: AlertMessage = {
-      // The same for all digests: nothing ends a digest, so channels that keep incidents should have at most one.
+      // The same for all digests: a digest has no end, so channels that keep incidents should have at most one.
       dedupKey: `digest/${channel}`,
       idempotencyKey: `${stage}/${channel}`,
       action: "trigger",
@@ -93,7 +93,7 @@ interface DigestList {
   boundary: Date;
 }
 
-/** What waits for a digest: one row for each alert and channel, with all waiting transitions. One statement. */
+/** Items that wait for a digest: one row for each alert and channel, with all waiting transitions. One statement. */
 async function waitingItems(trx: Knex, { boundary, stage }: { boundary: Date; stage: string }): Promise<Row[]> {
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select d.channel, a.id, a.rule, a.state, a.customer_id, a.amount_minor, a.currency, a.facts,
@@ -112,7 +112,7 @@ async function waitingItems(trx: Knex, { boundary, stage }: { boundary: Date; st
   return rows;
 }
 
-/** Marks exactly these rows. What was committed since they were read is in no digest yet. One statement. */
+/** Marks exactly these rows. Rows committed since they were read are in no digest yet. One statement. */
 async function markTold(trx: Knex, rows: readonly Row[]): Promise<void> {
   const items = rows.flatMap(({ channel, id, stages }) => stages.map((stage) => ({ channel, id, stage })));
   await trx.raw(
@@ -156,7 +156,7 @@ export function lastBoundary(alertContext: Pick<AlertContext, "settings" | "time
 /** An alert as the daily list shows it. */
 export interface DigestEntry {
   alertId: number;
-  /** What people are asked to do about it. `healed` and `waiting` ask nothing and are only counted. */
+  /** The action for people. `healed` and `waiting` need none and are only counted. */
   section: DigestSection;
   amountMinor: bigint | null;
   currency: string | null;
@@ -184,9 +184,9 @@ export interface DigestState {
 }
 
 /**
- * What the list asks about an alert, by its present state. Null: nothing any more, because the alert was acknowledged,
- * or ended before it was sent. An acknowledged alert with a newer transition is listed again, since the person who
- * acknowledged it does not know of that one.
+ * The action that the list asks for an alert, by its present state. Null: none any more, because the alert was
+ * acknowledged, or ended before it was sent. An acknowledged alert with a newer transition is listed again, since the
+ * person who acknowledged it does not know of that one.
  */
 function digestSection({ rule, state, isFinal, stages, isNewSinceTaken }: DigestState): DigestSection | null {
   if (state === "resolved") {
@@ -199,7 +199,7 @@ function digestSection({ rule, state, isFinal, stages, isNewSinceTaken }: Digest
   return rule === "decline" ? "order" : "waiting";
 }
 
-/** Whether a list is worth a message: there is something to do, or to know. */
+/** Whether a list is worth a message: an action is needed, or there is news. */
 const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 

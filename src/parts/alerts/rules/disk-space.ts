@@ -5,7 +5,7 @@ import { headlineText } from "./wording.ts";
 
 /** A question that the sweep asks the machine. */
 interface DiskQuestions {
-  /** The disk that holds the database; null where it is not on this machine or nobody can tell. */
+  /** The disk that holds the database; null where it is not on this machine or is unknown. */
   databaseDisk?(): Promise<DiskSpace | null>;
 }
 

@@ -54,8 +54,8 @@ export async function endDeadEvents(trx: Knex.Transaction, alertContext: AlertCo
 }
 
 /**
- * Reports states that are dated in the future: one alert for all objects that wait, since one clock is the cause. Belongs
- * in the transaction that stores them. Costs nothing where there are none. Idempotent.
+ * Reports states that are dated in the future: one alert for all objects that wait, since one clock is the cause.
+ * Belongs in the transaction that stores them. Costs nothing without such states. Idempotent.
  */
 export async function reportUnbelieved(
   trx: Knex.Transaction,
@@ -73,7 +73,7 @@ export async function reportUnbelieved(
 const maxEvents = 20_000;
 const maxDuplicates = 20;
 
-/** What is asked of the inbox. */
+/** Readings from the inbox. */
 export interface InboxQuestions {
   /** The first number of the partition before the one of this number. */
   firstNumberOfPrevious(db: Knex, seq: number): Promise<number>;
@@ -95,7 +95,7 @@ export async function scanInbox(
   if (to === null) return { more: false };
   await countHours(trx, { from, to });
   await tellUnknownValues(trx, alertContext, { from, to });
-  // An id is looked for in the partition of its event and the one before. All older ones would be as many look-ups.
+  // An id is searched in the partition of its event and the one before. Each older one would cost another look-up.
   const since = await firstNumberOfPrevious(trx, from);
   await tellDuplicates(trx, alertContext, { from, to, since });
   await writeWatermark(trx, "inbox", { seq: to });

@@ -16,7 +16,7 @@ interface Consumer {
 /** Questions that the sweep asks the feed. Absent where no part reads it. */
 interface FeedQuestions {
   feedConsumers?(db: Knex): Promise<readonly Consumer[]>;
-  /** Which handler a consumer is: that is watched as such. Null for another reader; absent without handlers. */
+  /** The handler behind a consumer, which is watched as a handler. Null for another reader; absent without handlers. */
   handlerOf?(consumer: string): string | null;
 }
 
@@ -29,7 +29,7 @@ export const feedConsumerBehind = watch({
   about: "A consumer of the feed of changes has not read a change for so long.",
   severity: "error",
   settings: { afterHours: count(1, 240, 1) },
-  // After a downtime of everything, consumers first catch up.
+  // After a total downtime, consumers first catch up.
   graceMs: 10 * 60_000,
   read: async (db, _context, { feedConsumers, handlerOf = () => null }: FeedQuestions) =>
     (await feedConsumers?.(db))?.filter(({ name }) => handlerOf(name) === null) ?? null,

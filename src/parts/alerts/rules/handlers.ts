@@ -7,19 +7,19 @@ import { count } from "../setting-schemas.ts";
 import { type WatchContext, watch } from "../watch.ts";
 import { headlineText, shortened } from "./wording.ts";
 
-/** How a handler or a destination of forwarding does, as far as alerts tell. */
+/** The state of a handler or a destination of forwarding, as far as alerts need it. */
 export type HandlerState = Omit<HandlerHealth, "position" | "postponed">;
 
 /** Questions that the sweep asks the parts that run handlers and forward. Absent without both. */
 interface HandlerQuestions {
   handlersHealth?(db: Knex, counted: { most: number }): Promise<readonly HandlerState[]>;
-  /** Which destination a name is; null for a handler. Absent without forwarding. */
+  /** The destination with a name; null for a handler. Absent without forwarding. */
   destinationOf?(name: string): string | null;
 }
 
-/** What messages call a handler or a destination. */
+/** The words of messages for a handler or a destination. */
 interface Words {
-  /** For titles: `"receipts"`, `the destination "crm"`. */
+  /** Used in titles: `"receipts"`, `the destination "crm"`. */
   title: string;
   item: string;
   items: string;
@@ -174,7 +174,7 @@ export const handlerPaused = watch({
   },
 });
 
-/** A handler or a destination has not begun for long what was due. */
+/** A handler or a destination has left due changes waiting for a long time. */
 export const handlerBehind = watch({
   rule: "handler_behind",
   about: "A handler has not begun for so long what was due: no process runs it, it is too slow, or a person paused it.",
@@ -216,7 +216,7 @@ const hoursBefore = (at: Date, hours: number): Date => new Date(at.getTime() - h
 
 const destination = { name: "forward:crm" };
 
-/** A handler that works, but for what is given. */
+/** A working handler, with the given differences. */
 const sample = (state: Partial<HandlerState>): Handlers => ({
   handlers: [
     {
@@ -320,8 +320,8 @@ const failingDestination =
   'alert. Once the cause is gone, "resume" ends it at once.';
 
 /**
- * A destination has answered that it wants nothing more (410). It is an alert of its own, since failures may have
- * paused the destination before, and nothing is tried any more now.
+ * A destination has answered that it accepts no more (410). An alert of its own, since failures may have paused the
+ * destination before, and attempts have now stopped entirely.
  */
 function refusedOf(
   { name, source, pausedBy, pausedAt, pauseReason }: HandlerState,
@@ -352,15 +352,15 @@ function refusedOf(
   };
 }
 
-/** The feed waits for whoever reads it, the inbox for nobody. */
+/** The feed keeps changes for its readers, the inbox keeps events for a fixed time. */
 const keptIn = {
   changes: "the feed keeps what it has not seen, and grows",
   webhooks: "what is older than EVENTS_KEEP_DAYS is lost to it",
 } as const;
 
 /**
- * A handler has not looked at a change, or not begun one that was due, for long. One that failures or its own answer
- * have paused is told of as that. Sent again each time its delay has doubled.
+ * A handler has not read a change, or not begun a due one, for a long time. One that is paused after failures or by its
+ * own answer is reported as paused. Sent again each time its delay has doubled.
  */
 function behindOf(
   { name, source, pausedBy, pausedAt, pauseReason, unreadSince, nextDueAt }: HandlerState,

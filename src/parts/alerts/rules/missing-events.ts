@@ -16,7 +16,7 @@ export const missingEvents = watch({
   settings: { usuallyAtLeast: count(1, 1_000_000, 10), weeks: count(1, 12, 4) },
   clock: "service",
   async read(db, { settings, at, timeZone }) {
-    // Two hours are looked at, and their clocks may have changed by one since.
+    // Two hours are compared, and their clocks may have changed by one since.
     const since = new Date(at.getTime() - settings.weeks * weekMs - 3 * hourMs);
     const hour = hourWithoutEvents(await findEventHours(db, since), settings, at, timeZone);
     return hour !== null && ((await isCatchingUp(db)) || !(await isInboxScanned(db))) ? null : { hour };
@@ -36,7 +36,7 @@ export const missingEvents = watch({
   samples: ({ at }) => ({ "no webhooks": { hour: new Date(at.getTime() - 2 * hourMs) } }),
 });
 
-/** Hours by the service's clock, with their numbers of events. An hour that is not listed had none. */
+/** Hours by the service's clock, with their numbers of events. An absent hour had none. */
 interface EventHour {
   hour: Date;
   events: number;
@@ -44,8 +44,8 @@ interface EventHour {
 
 /**
  * Whether the last full hour and the current one brought no events, though the same hour of the week usually does: in
- * most of the weeks compared, and in at least two. It has to do so by UTC and by the clock of `timeZone`, since a job
- * follows one of them, and where clocks have changed since, they mean two hours. Returns the hour without events.
+ * most of the weeks compared, and in at least two. It must do so by UTC and by the clock of `timeZone`, since a job
+ * follows one of them, and they differ after a clock change. Returns the hour without events.
  */
 export function hourWithoutEvents(
   hours: readonly EventHour[],
@@ -68,7 +68,7 @@ export function hourWithoutEvents(
   return busy >= Math.max(Math.min(2, weeks), weeks / 2) ? new Date(last) : null;
 }
 
-/** How many events each hour since then brought, by the service's clock. One statement. */
+/** The number of events in each hour since then, by the service's clock. One statement. */
 const findEventHours = async (db: Knex, since: Date): Promise<EventHour[]> => {
   const rows = await db("alerts.event_hours")
     .where("hour", ">=", since)

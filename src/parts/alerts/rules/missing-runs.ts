@@ -5,7 +5,7 @@ import { headlineText } from "./wording.ts";
 
 /** A question that the sweep asks reconciliation. Absent where no part reconciles. */
 interface RunQuestions {
-  /** When the last run that answers for everything began; null where there was none. */
+  /** The start of the last run that covers everything; null where there was none. */
   lastFullAnswerStart?(db: Knex): Promise<Date | null>;
 }
 

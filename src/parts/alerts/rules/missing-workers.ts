@@ -61,7 +61,7 @@ export const missingWorkers = watch({
 
 const isScheduler = ({ name }: Heartbeat): boolean => name === schedulerBeat;
 
-/** What stopped, the first to stop first; null where nothing did. */
+/** The stopped workers, the first to stop first; null where there are none. */
 function absent(stopped: readonly Heartbeat[]): AbsentThings | null {
   const names = stopped.map(({ name }) => name).toReversed();
   const oldest = stopped.at(-1)?.beatAt;

@@ -70,7 +70,7 @@ const sample = (at: Date, number: number, example: string) => ({
   missing: { count: number, oldest: hoursBefore(at, 26), examples: [example] },
 });
 
-/** After a restore, a downtime or under load, events that wait may show what is missing: null. */
+/** After a restore, a downtime or under load, waiting events may show the missing ones: null. */
 async function unlessBehind(db: Knex, find: Promise<AbsentThings | null>) {
   const missing = await find;
   return missing !== null && ((await isCatchingUp(db)) || (await isApplyingLate(db))) ? null : { missing };
@@ -124,8 +124,8 @@ async function findMissingRenewals(db: Knex, dueBefore: Date): Promise<AbsentThi
 }
 
 /**
- * Whether events that arrived some minutes ago are still not applied. Then the mirror is behind, and what it lacks may
- * be waiting. One statement.
+ * Whether events that arrived some minutes ago are still not applied. Then the mirror is behind, and missing objects
+ * may be among them. One statement.
  */
 async function isApplyingLate(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { late: boolean }[] }>(

@@ -7,9 +7,9 @@ import { headlineText } from "./wording.ts";
 interface Partitions {
   /** Partitions of numbers after the present one. */
   spansAhead: number;
-  /** The next row has none, and will lie in the one for all such rows. */
+  /** The next row has none, and will be stored in the default partition. */
   isOverflowing: boolean;
-  /** Of the inbox: weeks of the memory against repeats after this one. */
+  /** The inbox only: weeks of the memory against repeats after this one. */
   weeksAhead?: number;
 }
 
@@ -25,7 +25,7 @@ export const inboxPartitions = watch({
   about: "The inbox or the feed has no partition ready for what comes next, or rows lie outside of all.",
   severity: "error",
   settings: {},
-  // A worker makes partitions once an hour, so what is missing may still come within an hour of its start.
+  // A worker makes partitions once an hour, so a missing one may still come within an hour of its start.
   graceMs: 70 * 60_000,
   read: async (db, { at }, { partitionsAt, feedPartitions }: PartitionQuestions) => ({
     inbox: await partitionsAt(db, at),

@@ -22,8 +22,8 @@ interface Part {
 
 /**
  * Reports how a run ended, and brings the alerts about invariants and the endpoint up to its findings. A complete run
- * answers for the earlier ones too, so their alerts end. What cannot be described gets an alert that says so, and fails
- * neither the run nor the other alerts. Opens its own transactions; idempotent.
+ * covers the earlier ones too, so their alerts end. A condition that cannot be described gets an alert about that, and
+ * fails neither the run nor the other alerts. Opens its own transactions; idempotent.
  */
 export async function assessRun(
   deps: { db: Knex; log: Log },
@@ -87,11 +87,11 @@ function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date
 
 type Rules = AlertSettings["rules"];
 
-/** How a reconciliation run ended, as far as alerts need it. */
+/** A reconciliation run's end, as far as alerts need it. */
 export interface RunOutcome {
   id: number;
   kind: "nightly" | "full" | "range" | "import";
-  /** The mirror was empty: what the run healed was the initial import itself. */
+  /** The mirror was empty: the run's heals were the initial import itself. */
   isInitialImport: boolean;
   complete: boolean;
   error: string | null;
@@ -160,7 +160,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
   return conditions;
 }
 
-/** Why a run is incomplete: what the run itself says, else what its figures show. */
+/** The reason why a run is incomplete: its own error, else a reason from its figures. */
 function whyIncomplete({ error, slices, confirmed, left, acknowledged }: RunOutcome): string {
   if (error !== null) return error;
   const { failed, pending } = slices;
@@ -250,7 +250,7 @@ export interface EndpointFinding {
   remedy: string;
 }
 
-/** What is wrong with this deployment's webhook endpoint. */
+/** A problem of this deployment's webhook endpoint. */
 export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Date): Condition {
   const problem = finding.key.split(":")[1] ?? "";
   return {

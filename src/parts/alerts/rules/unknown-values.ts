@@ -29,7 +29,7 @@ export async function reportUnknownValues(
   if (values.length === 0) return;
   const { fresh, fullKinds } = await remember(trx, values);
   if (foundBy === "import") return;
-  // What a restored database has yet to read was new to the system before it.
+  // The reads of a restored database were new to the system before it.
   if (foundBy !== "event" && (await isCatchingUp(trx))) return;
   const { rules } = alertContext.settings;
   const at = alertContext.serviceClock.now();

@@ -47,10 +47,13 @@ export const watchSettings = Object.fromEntries(watches.map(({ rule, schema }) =
   [Each in AnyWatch as Each["rule"]]: Each["schema"];
 };
 
-/** A value of each of these types at once. */
+/** A value of all of these types together. */
 type All<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer Every) => void
   ? Every
   : never;
 
-/** What they ask the service's other parts and the machine, each by a function that is passed to the sweep. */
+/**
+ * The readings that they take from the service's other parts and the machine, each through a function that is passed to
+ * the sweep.
+ */
 export type WatchQuestions = All<Parameters<AnyWatch["look"]>[2]>;

@@ -2,7 +2,7 @@ import { moneyText } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 
-/** What rules need to write for people. */
+/** The tools with which rules write for people. */
 export interface Wording {
   /** `2026-10-24 14:25 Europe/Berlin`, for the body. */
   localTime(at: Date): string;
@@ -15,11 +15,11 @@ const maxTitle = 110;
 
 /** A title in parts, the most important first. All but the first may be missing. */
 export interface Headline {
-  /** How much or how many, and of what: `12.345 KWD renewal declined (2nd attempt)`. */
+  /** An amount or a count, and its subject: `12.345 KWD renewal declined (2nd attempt)`. */
   lead: string;
   /** The cause or the present state: `insufficient funds`. */
   cause?: string | null;
-  /** What comes next, or what to do: `Next retry 24 Oct 14:25`. Dropped first where the title is too long. */
+  /** The next step, or the action: `Next retry 24 Oct 14:25`. Dropped first where the title is too long. */
   next?: string | null;
 }
 
@@ -36,7 +36,7 @@ export const titled = (headline: Headline): { title: string; headline: Headline 
   headline,
 });
 
-/** Which of the messages that a list is split into; both count from 1. */
+/** The number of a message among the messages of a list; both count from 1. */
 export interface Part {
   part: number;
   parts: number;
@@ -61,21 +61,21 @@ export const shortened = (text: string, max = 40): string => oneLine(text, max);
 const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
 
 /**
- * `order ZXYQF2JM`; null where the number is missing, has no visible characters, or is a UUID, which nobody can say.
+ * `order ZXYQF2JM`; null where the number is missing, has no visible characters, or is a UUID, which no person can say.
  */
 export function orderName(orderNumber: string | null): string | null {
   const shown = shortened(orderNumber ?? "", 24);
   return shown === "" || isUuid.test(orderNumber ?? "") ? null : `order ${shown}`;
 }
 
-/** Outside text for a title: ids, which nobody can read, become `…`. */
+/** Outside text for a title: ids, which no person can read, become `…`. */
 export const withoutIds = (text: string): string => text.replace(new RegExp(isUuid.source, "gi"), "…");
 
 /** Advice for the time after webhooks did not arrive or were refused. */
 export const reconcileAfterMissedWebhooks =
   'Run "node src/bin/tallyhook.js reconcile" now. It corrects the mirror where webhooks were missed';
 
-/** Advice of alerts that nothing resolves, because what they report is never undone. */
+/** Advice of alerts that never end by themselves, because the reported fact is never undone. */
 export const endsByAcknowledging =
   "This alert comes once and does not end by itself: acknowledge it when that is done.";
 
@@ -86,7 +86,7 @@ export interface Amount {
   currency: string | null;
   /** The number of alerts in the sum; 1 if omitted. */
   alerts?: number;
-  /** How many of them have no known amount; by `amountMinor` if omitted. */
+  /** Number of alerts without a known amount; by `amountMinor` if omitted. */
   unknown?: number;
 }
 
