@@ -69,6 +69,8 @@ beforeAll(async () => {
   await putInto("src/parts/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
   const schemes = "src/core/contract/signature/signature-scheme.ts";
   await putInto(schemes, "schemes", "acmeScheme", "./schemes/acme.ts");
+  await putCommand("targets", "targets-command.ts", "registerTargets");
+  await putCommand("set-target", "set-target.ts", "registerSetTarget");
   // All at once, which takes little more than one alone. What is in error is built all the same.
   typeErrors = await compile(["-p", "tsconfig.build.json"], project);
   await run(process.execPath, ["src/bin/copy-files.js", "dist"], { cwd: project });
@@ -79,6 +81,15 @@ async function putInto(path: string, list: string, name: string, from: string): 
   const text = await readFile(join(project, path), "utf8");
   const listed = text.replace(`const ${list} = [`, `$&${name}, `);
   await writeFile(join(project, path), `import { ${name} } from "${from}";\n${listed}`);
+}
+
+/** Lists a command of the example's folder, as the page says. */
+async function putCommand(name: string, file: string, register: string): Promise<void> {
+  const path = join(project, "src/main/commands.ts");
+  const text = await readFile(path, "utf8");
+  const from = `../parts/reports/own/sales-targets/${file}`;
+  const listed = `{ names: ["${name}"], load: async () => (await import("${from}")).${register} },`;
+  await writeFile(path, text.replace("const commandModules: readonly CommandModule[] = [", `$&\n${listed}`));
 }
 
 let roles: DatabaseRoles;
@@ -184,6 +195,30 @@ describe("the example of an alert condition", () => {
     const context = { settings, timeZone: "UTC", networkRegion: "global", dashboardUrl: null, clock, serviceClock: clock };
     await sweepAlerts({ db: await runtime.db(), log }, context);
     await runtime.close();`;
+});
+
+describe("the examples of a command and of an act", () => {
+  test("are a file each", () => {
+    const folder = "src/parts/reports/own/sales-targets";
+    expect(filesOfExample("A command").map(({ path }) => path)).toEqual([`${folder}/targets-command.ts`]);
+    expect(filesOfExample("An act").map(({ path }) => path)).toEqual([`${folder}/set-target.ts`]);
+  });
+
+  test("set a target, record who did it, and list the targets", async () => {
+    await tallyhook("migrate");
+    const set = await tallyhook("set-target", "2026-11", "eur", "30000", "--by", "Ada");
+    expect(set.stdout).toBe("The target of 2026-11 is 30000 eur.\n");
+    const { stdout: acts } = await tallyhook("audit", "list", "--action", "target.set", "--json");
+    expect(JSON.parse(acts)).toMatchObject([
+      { actor: "Ada", subject: { kind: "target", id: "2026-11-01 eur" }, after: { amount: 30_000 } },
+    ]);
+    const { stdout: rows } = await tallyhook("targets", "--currency", "eur", "--json");
+    expect(JSON.parse(rows)).toMatchObject([{ amount: "30000" }, { amount: "20000" }]);
+    expect((await tallyhook("targets")).stdout).toContain("│ 2026-11 │ eur      │ 300.00 EUR");
+    await expect(tallyhook("set-target", "2026-13", "eur", "1", "--by", "Ada")).rejects.toMatchObject({
+      stderr: expect.stringContaining("Use a month such as 2026-10."),
+    });
+  });
 });
 
 describe("the example of an alert channel", () => {
