@@ -46,3 +46,12 @@ export const longTests = [
   "test/support/run-directory.test.ts",
   "test/worker/{hostile-values,isolated-alerts,start-worker}.test.ts",
 ];
+
+/** Test files whose properties `npm test` tries with few cases, and `npm run test:long` with many (`support/rounds.ts`). */
+export const longerTests = [
+  "test/alerts/recurrences.test.ts",
+  "test/dispatch/start-dispatch.test.ts",
+  "test/feed/{consumers,recurrences}.test.ts",
+  "test/reconcile/runs/run-lease.test.ts",
+  "test/trust/claims-of-proof.test.ts",
+];

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Handler, RetryLater, defineHandler } from "../../src/parts/delivery/dispatch/define-handler.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { eventually } from "../support/eventually.ts";
@@ -14,6 +14,7 @@ import {
   untilRegistered,
 } from "./dispatch-stand.ts";
 import { emptyTables } from "../support/empty-tables.ts";
+import { rounds } from "../support/rounds.ts";
 
 const database = useTestDatabase();
 const opened: TestDispatch[] = [];
@@ -108,7 +109,7 @@ describe("order and repetition", () => {
         const [counts] = await db("dispatch.counts");
         expect(Number(counts.done)).toBe(told.length);
       }),
-      { numRuns: inject("isTorture") ? 20 : 2 },
+      { numRuns: rounds(1, 5, 20) },
     );
   });
 

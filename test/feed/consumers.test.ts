@@ -10,6 +10,7 @@ import {
 } from "../../src/parts/delivery/consumers.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { storeChange } from "./stored-changes.ts";
+import { rounds } from "../support/rounds.ts";
 
 const database = useTestDatabase();
 beforeEach(() => database.db.raw("delete from feed.changes; delete from feed.consumers"));
@@ -63,7 +64,7 @@ test("a position at a time leaves out nothing that was recorded then or later, t
         expect(first?.recordedAt.getTime() ?? Infinity).toBeGreaterThanOrEqual(twoBefore);
       },
     ),
-    { numRuns: 10 },
+    { numRuns: rounds(4, 40) },
   );
 });
 

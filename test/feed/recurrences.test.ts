@@ -1,11 +1,12 @@
 import fc from "fast-check";
-import { beforeEach, expect, inject, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { readChanges, readableUntil } from "../../src/core/mirror/changes/read-changes.ts";
 import type { Snapshot } from "../../src/core/mirror/snapshot.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 import { apply, at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyTables } from "../support/empty-tables.ts";
+import { rounds } from "../support/rounds.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
@@ -98,7 +99,7 @@ test("what the mirror had before there was a feed is not told, and what follows 
   expect(await toldSince(after)).toEqual(["order.dispute_lost"]);
 });
 
-const runs = inject("isTorture") ? 200 : 12;
+const runs = rounds(4, 60, 200);
 
 test("any order of arrival, in any batches and with repeats, tells each opening and each end once", async () => {
   const { db } = database;

@@ -23,7 +23,7 @@ export default defineConfig({
   test: {
     name: `Node ${process.versions.node}`,
     include: mainJob,
-    provide: { isTorture: false, isShort: false, poolerUrl: null },
+    provide: { isTorture: false, isLong: false, isShort: false, poolerUrl: null },
     globalSetup: [
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",

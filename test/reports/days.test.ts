@@ -8,10 +8,10 @@ import { mirrorSales } from "./shop.ts";
 const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
 
-/** One sale of 1 at the beginning of every hour (UTC) from a time on. */
-const everyHour = (from: string, hours: number) =>
-  Array.from({ length: hours }, (_, n) => ({
-    at: new Date(Date.parse(from) + n * 3_600_000).toISOString(),
+/** One sale of 1 at the beginning of every hour (UTC), from two days before a day until two days after it. */
+const everyHourAround = (day: string) =>
+  Array.from({ length: 24 * 5 }, (_, n) => ({
+    at: new Date(Date.parse(day) + (n - 48) * 3_600_000).toISOString(),
     amount: 1,
   }));
 
@@ -29,7 +29,7 @@ test.each([
   ["Africa/Cairo", "2026-04-24", "2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z", "23"],
   ["Asia/Kathmandu", "2026-05-05", "2026-05-04T18:15:00Z", "2026-05-05T18:15:00Z", "24"],
 ])("a day of %s, %s, is the hours from %s before %s", async (zone, day, fromUtc, toUtc, hours) => {
-  await mirrorSales(database.db, everyHour(`${day.slice(0, 8)}01T00:00:00Z`, 24 * 33));
+  await mirrorSales(database.db, everyHourAround(day));
   const { rows, about } = await ask(database.db, "daily-control", {
     from: day,
     to: day,

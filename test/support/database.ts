@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import { inject } from "vitest";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { testPooling } from "./pooling.ts";
-import { cloneDatabase, databaseUrl, withServer } from "./server-commands.ts";
+import { cloneDatabase, databaseUrl, onServer } from "./server-commands.ts";
 
 export interface TestDatabase {
   /** Through the run's pooler, where it has one. */
@@ -42,7 +42,7 @@ export async function createTestDatabase({
     db,
     async destroy() {
       await db.destroy();
-      await withServer(serverUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`));
+      await onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`);
     },
   };
 }

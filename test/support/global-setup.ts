@@ -18,6 +18,8 @@ declare module "vitest" {
     templateDatabase: string;
     /** Whether this is `npm run torture`, which runs the everyday tests' samples in full. */
     isTorture: boolean;
+    /** Whether this is `npm run test:long`, which tries the properties of `longerTests` with many cases. */
+    isLong: boolean;
     /** Whether it is the short form of `npm run torture -- scale`, which CI runs. */
     isShort: boolean;
   }

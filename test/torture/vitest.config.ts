@@ -24,7 +24,7 @@ const short = (isPossible: boolean) => ({
           "test/torture/scale/redis-cluster.test.ts",
         ]
       : [],
-    provide: { isTorture: false, isShort: true, poolerUrl: null },
+    provide: { isTorture: false, isLong: false, isShort: true, poolerUrl: null },
     globalSetup,
     pool: "forks" as const,
     testTimeout: 300_000,
@@ -67,7 +67,7 @@ export default defineConfig(({ mode }) => ({
                   "test/reports/live-settlement.test.ts",
                   "test/sandbox/oversize-bodies.test.ts",
                 ],
-                provide: { isTorture: true, isShort: false, poolerUrl: null },
+                provide: { isTorture: true, isLong: false, isShort: false, poolerUrl: null },
                 globalSetup,
                 pool: "forks",
                 testTimeout: 900_000,
@@ -95,7 +95,7 @@ export default defineConfig(({ mode }) => ({
                   : [],
                 // They start processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
                 exclude: ["test/dispatch/host/*.test.ts", "test/dispatch/kill.test.ts", "test/reconcile/kill.test.ts"],
-                provide: { isTorture: false, isShort: false },
+                provide: { isTorture: false, isLong: false, isShort: false },
                 globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
                 pool: "forks",
                 isolate: false,

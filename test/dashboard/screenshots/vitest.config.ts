@@ -7,7 +7,7 @@ export default defineConfig({
     root: fileURLToPath(new URL("../../../", import.meta.url)),
     include: ["test/dashboard/screenshots/screenshots.ts"],
     globalSetup: ["test/support/run-directory.ts", "test/support/global-setup.ts"],
-    provide: { isTorture: false, isShort: false, poolerUrl: null },
+    provide: { isTorture: false, isLong: false, isShort: false, poolerUrl: null },
     pool: "forks",
     testTimeout: 300_000,
     hookTimeout: 240_000,

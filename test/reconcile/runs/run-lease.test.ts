@@ -12,6 +12,7 @@ import {
 import { eventually } from "../../support/eventually.ts";
 import { pgbouncerInstalled, startPgBouncer } from "../../support/pgbouncer.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { rounds } from "../../support/rounds.ts";
 
 const database = useTestDatabase();
 const log = createLog({ level: "silent", name: "test" });
@@ -116,7 +117,7 @@ describe("two holders", () => {
       const tokens = await db("written").orderBy("n").pluck<string[]>("token");
       expect(tokens.map(Number)).toEqual(tokens.map(Number).sort((a, b) => a - b));
     });
-    await fc.assert(property, { numRuns: 25 });
+    await fc.assert(property, { numRuns: rounds(8, 50) });
   });
 
   /** A holder's transaction after its proof, to be committed later; null where the holder is refused. */
