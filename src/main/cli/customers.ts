@@ -133,7 +133,7 @@ export async function eraseCustomer(
   const person = { customerId, ids, seqs, names };
   const named = mentioning([customerId, ...ids, ...names]);
   let sealed: string[] = [];
-  // In one transaction, because the history tells which other rows to erase.
+  // In one transaction, because the history shows which other rows to erase.
   const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
     const redactedRows = {
@@ -150,7 +150,7 @@ export async function eraseCustomer(
     return redactedRows;
   });
 
-  /** What people wrote elsewhere, where it names the person. */
+  /** Texts written by people elsewhere, where they name the person. */
   async function eraseTexts(trx: Knex.Transaction): Promise<{ reasons: number }> {
     const ofMonths = await optionalRooms.reports?.eraseReasons(trx, named);
     sealed = ofMonths?.sealed ?? [];
@@ -202,7 +202,7 @@ async function eraseNotes(
 }
 
 /**
- * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events,
+ * Throws `UsageError` for an unknown customer. A customer missing from the mirror is searched in the stored events,
  * because all events about them may be dead.
  */
 async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {
@@ -266,7 +266,7 @@ async function eraseBodies(
   });
 }
 
-/** What lets a person check that this is the right customer. */
+/** Facts with which a person checks that this is the right customer. */
 export interface CustomerSummary {
   id: string;
   /** Null if the mirror has no row of the customer. */

@@ -12,14 +12,14 @@ import type { Runtime } from "../../../app/runtime.ts";
 import { endRestore } from "../../../app/open-restore.ts";
 import { eraseCustomer } from "../customers.ts";
 
-/** What is known of a restored database from outside of it. */
+/** Facts about a restored database from outside of it. */
 export interface RestoredFrom {
   /** The moment of the backup. */
   takenAt: Date;
   /** When the lost system last worked. */
   ranUntil: Date;
   by: string;
-  /** Customers who were erased by the lost system, as far as is known. */
+  /** Customers known to be erased by the lost system. */
   erased: readonly string[];
 }
 
@@ -37,9 +37,9 @@ export interface Settled {
 const lostIds = 1_000_000;
 
 /**
- * Makes a restored database one that repeats nothing: what people and other programs were told until the lost system
- * stopped is not told again, numbers that it gave out are not given out for anything else, and whom it erased is erased
- * again. Before any process of the system starts. Idempotent but for the numbers.
+ * Keeps a restored database from repeating the lost system: its messages are not sent again, its numbers are not
+ * reused, and the people it erased are erased again. Call it before any process of the system starts. Idempotent but
+ * for the numbers.
  */
 export async function settleRestored(
   runtime: Runtime,
@@ -89,7 +89,7 @@ async function serviceAheadMs(runtime: Runtime): Promise<number | null> {
 
 const askedWithinMs = 10_000;
 
-/** Numbers of the inbox and of the feed have partitions, and are looked after by their rooms. */
+/** Numbers of the inbox and of the feed have partitions, so their rooms move them. */
 async function skipLostIds(trx: Knex.Transaction): Promise<void> {
   await trx.raw(
     `select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, 1) + ?)

@@ -28,7 +28,7 @@ export interface BackupOptions {
   keep: number;
   /** Where pg_dump is; where it is likely to be without. */
   pgBin?: string | undefined;
-  /** Of Tallyhook. */
+  /** Tallyhook's version. */
   version: string;
   /** Ends the backup, which then leaves nothing behind. It rejects with the signal's reason. */
   signal: AbortSignal;
@@ -37,7 +37,7 @@ export interface BackupOptions {
 export interface Backup {
   folder: string;
   manifest: Manifest;
-  /** What others made and this user may not read, so that it is left out. */
+  /** Schemas of others that this user may not read, and that are left out. */
   unreadable: readonly UnreadableSchema[];
   /** Folders of older backups that were removed. */
   removed: string[];
@@ -104,7 +104,7 @@ async function note(db: Knex, takenAt: string | null): Promise<boolean> {
   }
 }
 
-/** What a backup of a database consists of, and the programs that make it. */
+/** The content of a database's backup, and the programs that make it. */
 export interface BackupPlan {
   about: About;
   unreadable: readonly UnreadableSchema[];
@@ -126,7 +126,7 @@ export async function planBackup(trx: Knex.Transaction, pgBin?: string): Promise
 
 interface About {
   database: string;
-  /** Of the server's files: a database of the same name elsewhere is another one. */
+  /** Identifies the server's files: a database of the same name elsewhere is another one. */
   system: string;
   takenAt: string;
   snapshot: string;
@@ -261,7 +261,7 @@ function failed(program: string, { err, code }: ProgramEnd): TallyhookError {
   return new UnreachableError(`${program} failed (exit code ${code}): ${why}. ${advice}`);
 }
 
-/** Says of a directory that cannot be written what is wrong with it. */
+/** Explains why a directory cannot be written. */
 async function writable<T>(directory: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -287,11 +287,11 @@ async function syncFolder(path: string): Promise<void> {
 /** A name that is one in every file system. */
 const fileName = (database: string): string => database.replaceAll(/[^A-Za-z0-9_]/g, "_");
 
-/** Of a whole backup, or with what follows its name. */
+/** Matches a whole backup, or one with an ending after its name. */
 const nameOf = (database: string, ending = ""): RegExp =>
   new RegExp(String.raw`^${fileName(database)}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ${ending}$`);
 
-/** What a backup at work has after its name: of this database and no other that shares the directory. */
+/** The ending of a backup in progress: only of this database, even in a shared directory. */
 function partialEnding({ database, system }: Pick<About, "database" | "system">): string {
   const owner = createHash("sha256")
     .update(JSON.stringify([system, database]))
@@ -299,7 +299,7 @@ function partialEnding({ database, system }: Pick<About, "database" | "system">)
   return `.${owner.slice(0, 12)}.partial`;
 }
 
-/** What a backup left behind that was killed: under the lock, none of this database is at work. */
+/** Removes the remains of a killed backup: under the lock, none of this database is in progress. */
 async function removePartial(directory: string, about: About): Promise<void> {
   const name = nameOf(about.database, partialEnding(about));
   for (const each of await readdir(directory)) {

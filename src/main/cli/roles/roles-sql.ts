@@ -19,7 +19,7 @@ import {
 /** Schemas whose rights are all decided here. Of `public`, which others use as well, only our own tables. */
 const ownSchemas: readonly string[] = migratedSchemas;
 
-/** Who makes temporary tables: the invariants of a run, and jobs that are added in bulk. */
+/** Roles that make temporary tables: for a run's invariants, and for adding jobs in bulk. */
 const temporaryRoles: readonly RoleName[] = ["receiver", "worker", "dashboard"];
 
 /** The words for letters that are granted on a whole table or sequence. */
@@ -49,8 +49,8 @@ export interface RolesOptions {
 }
 
 /**
- * The SQL that makes the roles of least privilege and grants each what it needs, in one transaction. It may be run again:
- * it first takes back what the roles had on our schemas. It holds no password. Pure.
+ * The SQL that makes the roles of least privilege and grants each the rights it needs, in one transaction. It may be
+ * run again: it first revokes the roles' rights on our schemas. It holds no password. Pure.
  */
 export function rolesSql({ prefix, migration }: RolesOptions): string {
   const roleOf = (role: RoleName): string => `${prefix}_${role}`;
@@ -91,7 +91,7 @@ function head(roles: readonly string[]): string {
 const listOf = (names: readonly string[]): string => names.map(literal).join(", ");
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Makes roles that are missing, and refuses roles that would be more than they look. */
+/** Makes roles that are missing, and refuses roles with hidden rights. */
 function beforeGranting(
   { roles, temporary, bi }: { roles: readonly string[]; temporary: readonly string[]; bi: string },
   migration: string,
@@ -165,7 +165,7 @@ end
 $roles$;`;
 }
 
-/** In `public` no role may make tables: since PostgreSQL 15 nobody may who is not told so. */
+/** In `public` no role may make tables: since PostgreSQL 15 that takes an explicit grant. */
 function revokePublic(all: string): string {
   const tables = Object.keys(tableDecisions).filter((name) => name.startsWith("public."));
   return (
@@ -239,7 +239,7 @@ const privilegesOf = (letters: Letters): string =>
 export const filledColumnsSql = `(a.attidentity <> '' or a.attgenerated <> ''
   or coalesce(pg_get_expr(d.adbin, d.adrelid), '') ~ '^((now|clock_timestamp|nextval|gen_random_uuid)\\(|SESSION_USER)')`;
 
-/** What the letters a and w reach: columns of the catalogue, so that the rule stands in one place. */
+/** The columns that the letters a and w cover: from the catalogue, so that the rule exists once. */
 function columnGrants(roleOf: (role: RoleName) => string): string {
   const wanted = Object.entries({ ...tableDecisions, ...otherRights }).flatMap(([relation, rights]) =>
     roleNames.flatMap((role) => {
@@ -276,7 +276,7 @@ end
 $columns$;`;
 }
 
-/** Functions with the owner's rights, which PostgreSQL would let everybody call. */
+/** Functions with the owner's rights, which PostgreSQL lets every role call by default. */
 function functionGrants(all: string, roleOf: (role: RoleName) => string): string {
   const names = Object.keys(functionRights);
   return [
@@ -290,8 +290,8 @@ function functionGrants(all: string, roleOf: (role: RoleName) => string): string
 }
 
 /**
- * Whoever may connect may store large objects, also a role that only reads. Nothing here uses them. Only a superuser can
- * take the functions from everybody.
+ * Every role that may connect may store large objects, also a read-only one. The program does not use them. Only a
+ * superuser can revoke the functions.
  */
 const largeObjects = `-- Large objects: PostgreSQL lets everybody store them.
 do $objects$

@@ -32,7 +32,7 @@ export interface RehearsalOptions {
   backup?: string | undefined;
   /** Where pg_dump and pg_restore are; where they are likely to be without. */
   pgBin?: string | undefined;
-  /** Of Tallyhook. */
+  /** Tallyhook's version. */
   version: string;
   /** Gets a line for a person at each stage. */
   say(line: string): void;
@@ -48,7 +48,7 @@ export interface Rehearsal {
   steps: readonly MigrationStep[];
   locks: HeldLock[];
   closes: RehearsedCloses;
-  /** What the rehearsal says nothing about, a sentence each. */
+  /** Gaps of the rehearsal, a sentence each. */
   gaps: string[];
 }
 
@@ -57,7 +57,7 @@ export interface RehearsedCloses {
   sealed: string[];
   /** Reports of closed months that were computed before and after, with the same result. */
   same: number;
-  /** What an upgrade would break, a sentence each. */
+  /** Problems that an upgrade would cause, a sentence each. */
   problems: string[];
 }
 
@@ -66,9 +66,9 @@ const recomputedMonths = 3;
 
 /**
  * Restores a backup into a server of its own, by default one of this moment, migrates that copy with this version, and
- * removes it. Times each step and each lock, and checks that closed months keep what was sealed and that their reports
- * say the same of the same rows. What the copy's server cannot restore, such as an extension, is a gap. Throws what the
- * backup and the migration throw; the source is never changed.
+ * removes it. Times each step and each lock, and checks that closed months keep their seals and that their reports give
+ * the same results for the same rows. Objects that the copy's server cannot restore, such as an extension, are gaps.
+ * Throws the errors of the backup and the migration; the source is never changed.
  */
 export async function rehearse(
   { source, url, dataDir, log }: RehearsalDeps,
@@ -123,7 +123,7 @@ const copyDatabase = (
     readOnly: true,
   });
 
-/** Returns what the copy lacks, a sentence each. Throws `TallyhookError` where it lacks a table of Tallyhook. */
+/** Returns the gaps of the copy, a sentence each. Throws `TallyhookError` where it lacks a table of Tallyhook. */
 async function fillCopy(
   { target, url }: { target: Knex; url: string },
   {
@@ -135,7 +135,7 @@ async function fillCopy(
 ): Promise<string[]> {
   const ofDump = Number.parseInt(manifest.postgres.pgDump, 10) * 10_000;
   const { pgRestore } = await findClientPrograms(ofDump, pgBin);
-  // Without flags it goes on after a failure, such as at an extension that the copy's server does not have.
+  // Without flags it continues after a failure, such as at an extension that the copy's server does not have.
   const { err } = await fillDatabase(url, { pgRestore, folder, flags: [], signal });
   signal.throwIfAborted();
   const failures = [...err.matchAll(/^pg_restore: error: (.*)$/gm)].map(([, why]) => why);
@@ -156,8 +156,8 @@ function isOurs(table: string): boolean {
 }
 
 /**
- * Notes the definitions of the copy as those that `migrate` made, but for what was changed by hand in the source: a
- * server words some otherwise when it reads its own text again. Without a note that compares, there is nothing to adopt.
+ * Records the definitions of the copy as made by `migrate`, except those changed manually in the source: a server words
+ * some otherwise when it reads its own text again. Without such a record there are none to adopt.
  */
 async function adoptDefinitions(source: Knex, target: Knex): Promise<void> {
   if ((await changedObjects(target)) === null) return;
