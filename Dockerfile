@@ -10,7 +10,7 @@ RUN npm run build && npm prune --omit=dev
 
 FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ENV NODE_ENV=production
-# Inside a container loopback reaches nobody: what may come in is decided by the published ports.
+# Inside a container, loopback is reachable from nowhere else: what may come in is decided by the published ports.
 ENV HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json

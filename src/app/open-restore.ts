@@ -38,8 +38,8 @@ async function lockRestores(trx: Knex.Transaction): Promise<void> {
   await liftLimits(trx);
   if (await tryLock(trx, restoreLock)) return;
   throw new UnreachableError(
-    "Another restore into this database is at work. Wait until it is done; if it hangs, end its process and begin again " +
-      "(docs/backup.md).",
+    "Another restore into this database is running. Wait until it is done; if it hangs, end its process and begin " +
+      "again (docs/backup.md).",
   );
 }
 
@@ -65,6 +65,6 @@ export async function isRestoreOpen(db: Knex): Promise<boolean> {
 }
 
 export const openRestore =
-  "A restore of this database ended before it had noted what people were told: they would be told again. Run " +
-  `"${tallyhook("restored --taken-at TIME --ran-until TIME")}", or make the database again and restore again ` +
-  "(docs/backup.md).";
+  "A restore of this database ended before it recorded what the lost system had already sent, which would be sent " +
+  `again. Run "${tallyhook("restored --taken-at TIME --ran-until TIME")}", or make the database again and restore ` +
+  "again (docs/backup.md).";

@@ -51,7 +51,7 @@ export class MailNotSent extends Error {
   /** `cause`: the error of `connect`, where that opened no connection. */
   constructor(code: string, isRetryable: boolean, options?: { cause: unknown }) {
     const remedy = remedyOf(code);
-    super(`The mail server did not take the mail (${code}).${remedy === null ? "" : ` ${remedy}`}`, options);
+    super(`The mail server did not accept the mail (${code}).${remedy === null ? "" : ` ${remedy}`}`, options);
     this.code = code;
     this.remedy = remedy;
     this.isRetryable = isRetryable;
@@ -70,8 +70,8 @@ function remedyOf(code: string): string | null {
     return "Its certificate is not valid today: renew it, or set this machine's clock.";
   }
   return isOfCertificate(code)
-    ? "Nobody whom this process trusts has signed its certificate: set NODE_EXTRA_CA_CERTS to a PEM file with it, or " +
-        "with its issuer's. A server on this machine needs none: write smtp://127.0.0.1."
+    ? "Its certificate is not signed by an authority that this process trusts: set NODE_EXTRA_CA_CERTS to a PEM " +
+        "file with it, or with its issuer's. A server on this machine needs none: write smtp://127.0.0.1."
     : null;
 }
 

@@ -270,7 +270,7 @@ describe("the audit", () => {
     const leads = async (who: string) =>
       (await read("/admin/audit?by=joan", who)).includes('href="/reports/close/2026-10"');
     expect([await leads(admin.cookie), await leads(cookie)]).toEqual([false, true]);
-    expect(await read("/admin/audit?by=joan")).toContain("its page takes report:read");
+    expect(await read("/admin/audit?by=joan")).toContain("its page requires report:read");
   });
 
   test("leads to accounts by their addresses, and to pages of the dashboard alone", async () => {

@@ -375,7 +375,7 @@ describe("silencing", () => {
       for (const role of ["operator", "viewer"] as const) {
         const text = await textOf(path, role);
         expect(text).not.toContain("secret reason");
-        expect(text).toContain("it takes the permission person:read");
+        expect(text).toContain("reading them requires the permission person:read");
       }
       expect(await acts()).toHaveLength(before);
       expect(await textOf(path, "support")).toContain("secret reason");

@@ -155,10 +155,10 @@ describe("a chargeback's own page", () => {
   test("has amounts, what to do, what happened, and who looks after it", async () => {
     const { cookie } = await signedIn(database.db, ["finance"]);
     const text = textOf(await page("/chargebacks/disputed", cookie));
-    expect(text).toContain("To answer until the service does not say: look it up there");
+    expect(text).toContain("Answer by the service does not say: look it up there");
     expect(text).toContain("Send proof of the sale before it");
     expect(text).toMatch(/What happened .* succeeded .* chargeback/);
-    expect(text).toContain("Who looks after it");
+    expect(text).toContain("Assignment");
     expect(text).not.toMatch(/Jane|Doe|4242|Evidence/);
   });
 
@@ -183,7 +183,7 @@ describe("a chargeback's own page", () => {
     });
     expect(assigned.status).toBe(303);
     expect((await send(`${url}/note`, { cookie, form: { text: "sent it" } })).status).toBe(303);
-    expect(textOf(await page("/chargebacks/won", cookie))).toMatch(new RegExp(`With ${email} .*sent it`));
+    expect(textOf(await page("/chargebacks/won", cookie))).toMatch(new RegExp(`Assigned to ${email} .*sent it`));
   });
 });
 
@@ -194,7 +194,7 @@ describe("the evidence", () => {
     expect(text).toContain("Name Jane Doe E-mail jane@example.com Phone +15550100");
     expect(text).toContain("Jane Doe 1 Private Road Smalltown 12345 US");
     expect(text).toContain("Green tea tea 2");
-    const compared = text.slice(text.indexOf("Earlier orders"), text.indexOf("Visa's Compelling"));
+    const compared = text.slice(text.indexOf("Earlier undisputed"), text.indexOf("Visa's Compelling"));
     expect(compared).toMatch(
       /EARLY3 .* 50 10\.00 USD yes no no EARLY1 .* 190 10\.00 USD yes yes yes EARLY4 .* 190 10\.00 USD no yes no EARLY2 .* 290 10\.00 USD yes yes yes/,
     );
@@ -291,7 +291,7 @@ describe("the evidence", () => {
 test("home says how many are to answer, and that nobody has them", async () => {
   const { cookie } = await signedIn(database.db, ["viewer"]);
   const text = textOf(await page("/", cookie));
-  expect(text).toMatch(/chargebacks? to answer with nobody looking after it: the oldest is open for 10 days/);
+  expect(text).toMatch(/chargebacks? to answer without an assignee: the oldest is open for 10 days/);
   expect(text).toMatch(/\d to answer Disputed \d+\.00 USD The oldest open for 10 days/);
 });
 

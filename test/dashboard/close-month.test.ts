@@ -94,7 +94,7 @@ test("one prepares, sees the hashes, and another closes: hashes are those of the
   expect([closes[0]?.problems, problems]).toEqual([[], []]);
   expect(closes).toMatchObject([{ closedBy: ben.email, preparedBy: ada.email }]);
   expect(page).toContain(closes[0]?.sha256);
-  expect(await get("/reports/close/verify")).toContain("Every closed month is what was sealed");
+  expect(await get("/reports/close/verify")).toContain("Every closed month matches its seal");
   const { out } = await runCommand(registerReport, ["report", "month-end", "--from", "2025-05"], {
     env: environment(),
   });
@@ -331,7 +331,7 @@ test("home says where the month stands, and what hinders", async () => {
   });
   expect(await get("/")).toContain("May 2025 is over and can be prepared for its close.");
   await prepare();
-  expect(await get("/")).toContain("May 2025 is prepared by ada@example.com and waits for somebody to close it.");
+  expect(await get("/")).toContain("May 2025 is prepared by ada@example.com and waits to be closed.");
 });
 
 test("work that takes longer than a page waits goes on, shows how far it is, and tells why it failed", async () => {

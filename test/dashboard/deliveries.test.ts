@@ -107,8 +107,12 @@ test("home says that nothing could be stored, or that every signature was refuse
       ["accepted", 1],
     ]),
   );
-  expect(await page("/", viewer)).toContain("2 deliveries could not be stored at once in 24 hours");
+  expect(await page("/", viewer)).toContain(
+    "2 deliveries could not be stored at the first attempt in the last 24 hours",
+  );
   await database.db("receiver.answers_by_minute").delete();
   await storeAnswers(database.db, new Map([["no_match", 9]]));
-  expect(await page("/", viewer)).toContain("Every delivery of 24 hours was refused for its signature, 9 in all");
+  expect(await page("/", viewer)).toContain(
+    "Every delivery of the last 24 hours was refused for its signature, 9 in all",
+  );
 });

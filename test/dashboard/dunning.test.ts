@@ -256,7 +256,7 @@ describe("the form of a case", () => {
     expect(textOf(await late.text())).toMatch(
       /ada@example\.com snoozed it until 2026-12-01 00:00 UTC .*ada@example\.com assigned it to ada@example\.com .*Look at it again/,
     );
-    expect(textOf(await page("/dunning/case8", bob.cookie))).toContain("With ada@example.com");
+    expect(textOf(await page("/dunning/case8", bob.cookie))).toContain("Assigned to ada@example.com");
   });
 
   test.each<[string, Record<string, string>]>([
@@ -300,7 +300,7 @@ describe("the form of a case", () => {
 test("home says what is at stake, what falls due today, and what nobody looks after", async () => {
   const { cookie } = await signedIn(database.db, ["viewer"]);
   const text = textOf(await page("/", cookie));
-  expect(text).toMatch(/1 renewal without anybody looking after it: the last retry is within 48 hours/);
-  expect(text).toMatch(/1 renewal with no retry left: nobody looks after it yet/);
+  expect(text).toMatch(/1 renewal without an assignee: the last retry is within 48 hours/);
+  expect(text).toMatch(/1 renewal with no retry left and without an assignee/);
   expect(text).toMatch(/At stake 50\.00 EUR .* USD Falls due today 7\.00 USD/);
 });

@@ -274,7 +274,7 @@ describe("the preview of a replay", () => {
     expect(text).toMatch(/It would become[^]*applied/);
     expect(text).toMatch(/failure_code[^]*insufficient_funds/);
     expect(text).toContain("order.failed");
-    expect(text).toMatch(/Alerts that would be told[^]*opened/);
+    expect(text).toMatch(/Alerts that would be sent[^]*opened/);
     expect(await everything()).toEqual(before);
   });
 
@@ -451,6 +451,6 @@ test("home says what waits, what is dead and why", async () => {
   await emptyInbox(database.db);
   await storeRow(database.db, { state: "dead", reason: "body: not JSON in UTF-8" });
   const { text } = await page("/", viewer);
-  expect(text).toMatch(/1 event is dead: mend the cause, then replay\./);
+  expect(text).toMatch(/1 event is dead: fix the cause, then replay\./);
   expect(text).toContain("body: not JSON in UTF-8 (1)");
 });

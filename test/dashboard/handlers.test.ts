@@ -140,7 +140,7 @@ describe("pausing and resuming", () => {
     // What people write may name a customer.
     for (const path of [at, "/handlers"]) {
       expect(await textOf(path, "viewer")).not.toContain("the mail server moves");
-      expect(await textOf(path, "operator")).toContain("it takes the permission person:read");
+      expect(await textOf(path, "operator")).toContain("reading them requires the permission person:read");
       expect(await textOf(path, "support")).toContain("the mail server moves");
     }
     const text = await textOf(at);

@@ -43,7 +43,7 @@ async function at(daysAhead: number): Promise<void> {
   ({ cookie } = signed);
 }
 const home = async () => words(await (await send(`${dashboard.url}/`, { cookie })).text());
-const quiet = "Nothing needs you now";
+const quiet = "Nothing needs attention";
 
 describe("home", () => {
   test("of a new deployment says what to do first, and no wall of zeros", async () => {
@@ -59,7 +59,7 @@ describe("home", () => {
     await stand.run();
     const text = await home();
     expect(text).toMatch(/Home Proved equal until \d{4}-\d\d-\d\d \d\d:\d\d UTC Customers : proved equal until/);
-    expect(text).toContain("2 things need somebody No webhook has ever come");
+    expect(text).toContain("2 things need attention No webhook has ever arrived");
     expect(text).toContain("No worker runs");
     expect(text).not.toContain(quiet);
   });
@@ -142,7 +142,7 @@ describe("a card", () => {
     expect(failed).toContain("Broken Unknown");
     expect(failed).not.toContain(quiet);
     const hung = await body([group(() => new Promise(() => {}))]);
-    expect(hung).toContain("Broken: this could not be read just now");
+    expect(hung).toContain("Broken: this could not be read");
   });
 });
 
@@ -151,7 +151,7 @@ test("home says that there is more than this person may see", () => {
   const beginning = { hasWorker: true, hasEvents: true, hasObjects: true, hasRun: true };
   const shown = (seesAll: boolean) => words(renderHome({ trust, beginning, cards: [], seesAll }).markup);
   expect(shown(true)).toContain(`${quiet}.`);
-  expect(shown(false)).toContain(`${quiet}, of what your roles let you see.`);
+  expect(shown(false)).toContain(`${quiet}, as far as your roles let you see.`);
 });
 
 test("home does not say that all is well while it is unknown whether webhooks come", () => {
@@ -163,5 +163,5 @@ test("home does not say that all is well while it is unknown whether webhooks co
 test("home does not say that all is well while the proof itself cannot be read", () => {
   const { markup } = renderHome({ trust: null, beginning: null, cards: [], seesAll: true });
   expect(markup).not.toContain(quiet);
-  expect(words(markup)).toContain("Not known just now");
+  expect(words(markup)).toContain("It is not known whether the mirror is proved");
 });

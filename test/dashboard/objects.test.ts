@@ -231,7 +231,7 @@ describe("the page of an object", () => {
       for (const of of [path, `${path}?stop=1`, `${path}?as-of=2100-01-01T00:00`]) {
         const { text } = await open(of, viewer);
         expect(text, of).not.toMatch(/secret|jane|9999/i);
-        expect(text, of).toContain("takes person:read");
+        expect(text, of).toContain("requires person:read");
       }
     }
     const seenByViewer = (await open("/objects/order/order-1", viewer)).text;
@@ -323,7 +323,7 @@ describe("an event that could not be applied", () => {
     const { text } = await open("/objects/order/order-1", viewer);
     expect(text).toContain(`href="/events/${dead}"`);
     expect(wordsOf(text)).toContain("order.paid, received");
-    expect(wordsOf(text)).toContain("it could not be applied, and is not tried any more");
+    expect(wordsOf(text)).toContain("it could not be applied, and is no longer retried");
     for (let n = 0; n < 3; n++) await about("order-1", "failed");
     const many = (await open("/objects/order/order-1", viewer)).text;
     expect(wordsOf(many)).not.toContain("is not tried any more");
@@ -336,7 +336,7 @@ describe("an event that could not be applied", () => {
     const failed = await about("order-9", "failed");
     const { status, text } = await open("/objects/order/order-9", viewer);
     expect(status).toBe(404);
-    expect(wordsOf(text)).toContain("what the service said of it could not be applied");
+    expect(wordsOf(text)).toContain("its events could not be applied");
     expect(text).toContain(`href="/events/${failed}"`);
   });
 });
@@ -457,7 +457,7 @@ describe("the past", () => {
       expect(text).not.toContain("Paid");
     }
     const before = await open(`${path}?as-of=2001-01-01T00:00`, viewer);
-    expect(before.text).toContain("No state of it was ever believed");
+    expect(before.text).toContain("No state of it was ever accepted");
     expect((await open(`${path}?as-of=yesterday`, viewer)).status).toBe(400);
   });
 });

@@ -289,7 +289,7 @@ test("a form that takes a role which was lost meanwhile changes nothing, and say
   const text = await answer.text();
   expect(text).toContain("Nothing was changed.");
   expect(text).toContain("Your roles (support, viewer) do not allow this");
-  expect(text).toContain("it takes the role operator, which has the permission event:replay");
+  expect(text).toContain("it requires the role operator, which has the permission event:replay");
 });
 
 test("a link signs in once, and not after ten minutes", async () => {

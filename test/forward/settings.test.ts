@@ -55,7 +55,7 @@ test.each([
   [{ url: "https://hunter2:hunter2@crm.example.com/" }, "without user name and password"],
   [{ url: "http://crm.example.com/in" }, "crm.example.com must be reached by https (http is for privateHosts alone)"],
   [{ url: "https://10.0.0.5/in" }, "10.0.0.5 is at a private address: add it to privateHosts if that is meant"],
-  [{ url: "https://169.254.169.254/" }, "is at an address that nothing may be sent to"],
+  [{ url: "https://169.254.169.254/" }, "is at an address to which nothing may be sent"],
   [{ from: "yesterday" }, 'destinations.crm.from: "yesterday" should be "now", "beginning" or a time with its offset'],
   [{ concurrency: 0 }, "destinations.crm.concurrency: 0 should be a whole number from 1 to 50"],
   [{ timeoutSeconds: 31 }, "destinations.crm.timeoutSeconds: 31 should be a whole number from 1 to 30"],

@@ -172,7 +172,7 @@ test("report --mail-to mails one report now, which tries the settings", async ()
   });
   server.refuseWith(550);
   expect((await send("--mail-to", "ann@example.com")).error).toMatchObject({
-    message: "The mail server did not take the mail (550). Check SMTP_URL, MAIL_FROM and the addresses.",
+    message: "The mail server did not accept the mail (550). Check SMTP_URL, MAIL_FROM and the addresses.",
     exitCode: 2,
   });
 });

@@ -9,7 +9,7 @@ const longest = 100;
 export function parsePerson(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > longest || /\p{Cc}/u.test(name)) {
-    throw new InvalidArgumentError(`Use a name in one line of at most ${longest} characters.`);
+    throw new InvalidArgumentError(`Use a name of one line with at most ${longest} characters.`);
   }
   return name;
 }

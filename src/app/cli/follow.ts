@@ -45,7 +45,7 @@ export async function printAsItComes<T>(
       // A database that hangs or a reader that does not read must not delay the end of the command.
       const seen = await Promise.race([look(), aborted]);
       if (seen === null) return;
-      if (isAway) stderr.write("tallyhook: the database answers again; what arrived meanwhile follows.\n");
+      if (isAway) stderr.write("tallyhook: the database answers again; what arrived in between follows.\n");
       isAway = false;
       if (seen.rows.length > 0) await Promise.race([print(seen.rows), aborted]);
       if (seen.more) continue;

@@ -357,8 +357,8 @@ const pairs = [
   ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_ID", "people sign in with the company's account", "they do not"],
   ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_CLIENT_SECRET", "people sign in with the company's account", "they do not"],
   ["DASHBOARD_OIDC_ISSUER", "DASHBOARD_OIDC_ROLES", "people sign in with the company's account", "they do not"],
-  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_SECRET", "a proxy says who signs in", "nobody but the dashboard does"],
-  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_PEERS", "a proxy says who signs in", "nobody but the dashboard does"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_SECRET", "a proxy signs people in", "only the dashboard does"],
+  ["DASHBOARD_PROXY_HEADER", "DASHBOARD_PROXY_PEERS", "a proxy signs people in", "only the dashboard does"],
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;
 
@@ -394,9 +394,9 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
   const isOpen = !isLoopbackHost(urlHost(values.DASHBOARD_HOST));
   if (isOpen && values.PUBLIC_DASHBOARD_URL?.startsWith("https:") !== true) {
     texts.push(
-      `DASHBOARD_HOST is ${values.DASHBOARD_HOST}, which other machines can reach, and PUBLIC_DASHBOARD_URL has no https. ` +
-        "Put a proxy that speaks https before the dashboard and set PUBLIC_DASHBOARD_URL to its address, or leave out " +
-        "DASHBOARD_HOST.",
+      `DASHBOARD_HOST is ${values.DASHBOARD_HOST}, which other machines can reach, and PUBLIC_DASHBOARD_URL has no ` +
+        "https. Put a proxy that speaks https before the dashboard and set PUBLIC_DASHBOARD_URL to its address, or " +
+        "leave out DASHBOARD_HOST.",
     );
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {

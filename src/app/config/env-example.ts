@@ -8,11 +8,11 @@ const head = `# All settings of Tallyhook; "npm start" and "npm run demo" need n
 # ${tallyhook("settings --env > .env.example")}
 #
 # With Compose: copy to .env and fill in SVC_BASE_URL. Secrets are not here but in files; the head of
-# docker-compose.yml says how to make them. A line that is commented out shows what holds without it, or an example
-# where nothing does. With systemd: docs/deployment.md.
+# docker-compose.yml says how to make them. A line that is commented out shows the default, or an example where
+# there is none. With systemd: docs/deployment.md.
 `;
 
-const outside = `# ==== Not passed on by docker-compose.yml. Read by commands that are called beside this file, and by processes that get
+const outside = `# ==== Not passed on by docker-compose.yml. Read by commands that run in the folder of this file, and by processes that get
 # it as their environment; to reach a container, add them to its environment in an override file.
 `;
 
@@ -30,7 +30,7 @@ const inCompose: Readonly<Record<string, Line>> = {
   REDIS_URL: {
     value: "redis://redis:6379",
     about:
-      "Another Redis than the one that comes along: one server, a cluster, or the Sentinels of a master " +
+      "A Redis other than the one that comes with Compose: one server, a cluster, or the Sentinels of a master " +
       '(docs/operations.md, "A Redis of several servers").',
   },
   PORT: {
@@ -43,7 +43,7 @@ const inCompose: Readonly<Record<string, Line>> = {
   },
   DASHBOARD_PROXIES: {
     value: "1",
-    about: "How many proxies before the dashboard add to X-Forwarded-For (docs/settings.md).",
+    about: "How many proxies in front of the dashboard add to X-Forwarded-For (docs/settings.md).",
   },
   RECONCILE_IDENTITIES: { value: "chargeback_match=observe" },
   TALLYHOOK_HANDLERS: {
@@ -75,7 +75,8 @@ const ofComposeAlone = [
     name: "FORWARD_SETTINGS",
     value: "./forward.jsonc",
     about:
-      "Changes sent to other programs: a copy of forward.example.jsonc. The head of docker-compose.forward.yml says how.",
+      "Changes sent to other programs: a copy of forward.example.jsonc. The head of docker-compose.forward.yml " +
+      "says how.",
   },
   {
     name: "PROMETHEUS_PORT",
@@ -86,7 +87,7 @@ const ofComposeAlone = [
   {
     name: "GRAFANA_PORT",
     value: "3006",
-    about: "The same of its Grafana.",
+    about: "The same for its Grafana.",
   },
 ];
 

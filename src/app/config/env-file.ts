@@ -55,8 +55,8 @@ function findBadLine(text: string): string | null {
     const match = /^\s*(?:export\s+)?[\w.-]+\s*=\s*(.*)$/.exec(line);
     if (match === null) {
       return (
-        `line ${index + 1} is not understood. Write one setting a line, as NAME=value; a line that begins with # is a ` +
-        "comment."
+        `line ${index + 1} is not understood. Write one setting a line, as NAME=value; a line that begins with # ` +
+        "is a comment."
       );
     }
     const [, value = ""] = match;
@@ -90,8 +90,8 @@ function refuseForeign(path: string, file: Stats): void {
   const foreign = [lstatSync(path).uid, file.uid].find((uid) => !trusted.has(uid));
   if (foreign !== undefined) {
     throw new ConfigurationError(
-      `${path} belongs to the user with id ${foreign}, who is neither you, nor root, nor the owner of this directory. ` +
-        "It was not read. Check what it says, then remove it, or make it yours (chown).",
+      `${path} belongs to the user with id ${foreign}, who is neither you, nor root, nor the owner of this ` +
+        "directory. It was not read. Check what it says, then remove it, or take ownership of it (chown).",
     );
   }
   const others = 0o002;

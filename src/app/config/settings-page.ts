@@ -6,11 +6,12 @@ import { secretPrefixes, topics } from "./variables.ts";
 
 const head = `# Settings
 
-For who sets up a process: every setting by topic, with its form and its default. This page is made from the code:
-\`${tallyhook("settings --markdown > docs/settings.md")}\`. What holds in your environment, and where each value
-comes from: \`${tallyhook("settings")}\`. How settings are read: [operations.md](operations.md#settings).
+For operators: every setting by topic, with its format and its default. This page is generated from the code:
+\`${tallyhook("settings --markdown > docs/settings.md")}\`. \`${tallyhook("settings")}\` lists the
+values in force in your environment, and where each comes from. [operations.md](operations.md#settings) explains how
+settings are read.
 
-A secret may come from a file instead, which \`NAME_FILE\` names. What has no default is not set.
+A secret can come from a file instead, which \`NAME_FILE\` names. A setting without a default is not set.
 `;
 
 const tail = `## Secrets by names of your own

@@ -56,12 +56,12 @@ const database = {
   DATABASE_URL: secret(
     orWord(embeddedDatabase, databaseUrl),
     'Where everything is kept: one host (docs/operations.md, "Failover of PostgreSQL"), encoded in UTF8. The word ' +
-      "embedded means the PostgreSQL in TALLYHOOK_DATA_DIR, and so does not setting it, unless SVC_BASE_URL is set.",
+      "embedded, or no value while SVC_BASE_URL is not set, means the PostgreSQL in TALLYHOOK_DATA_DIR.",
   ),
   DATABASE_DIRECT_URL: secret(
     databaseUrl,
-    "The same database past a pooler that lends connections by the transaction, where DATABASE_URL goes through one " +
-      '(docs/operations.md, "Behind a pooler"). Without it, everything goes through DATABASE_URL.',
+    "The address of the same database without the pooler, where DATABASE_URL goes through one that pools by " +
+      'transaction (docs/operations.md, "Behind a pooler"). Without it, everything goes through DATABASE_URL.',
   ),
   REPORTS_DATABASE_URL: secret(
     postgresUrl("postgres://user:password@standby:5432/database"),
@@ -71,14 +71,14 @@ const database = {
   REPORTS_MAX_LAG_SECONDS: setting(
     integer(1, 86_400, "seconds"),
     300,
-    "A report of now is refused while the standby is further behind.",
+    "A report of now is refused while the standby is further behind than this.",
   ),
   DATABASE_SILENCE_SECONDS: setting(
     integer(10, 86_400, "seconds"),
     300,
-    "A worker closes a database connection on which a statement has sent nothing for this long, as after a failover " +
-      "that left the connection open. It must be longer than the longest statement; lower it where failovers are more " +
-      "frequent than large reports.",
+    "A worker closes a database connection on which a statement has sent nothing for this long, as after a " +
+      "failover that left the connection open. It must be longer than the longest statement; lower it where " +
+      "failovers are more frequent than large reports.",
   ),
   REDIS_URL: secret(
     redisUrl,
@@ -93,22 +93,23 @@ const service = {
     "https://api.example.com",
     "The commerce service. Set it together with SVC_API_KEY; without both, the sandbox is the service.",
   ),
-  SVC_API_KEY: secret(headerToken(8), "The secret key to the service's interface."),
+  SVC_API_KEY: secret(headerToken(8), "The secret API key of the service."),
   SVC_WEBHOOK_SECRETS: secret(
     secretList(16),
     "The signing secrets of the webhook endpoint. A receiver needs one, here or kept in the database (secrets add, " +
       'endpoint register). "none", also in a file: the database has them.',
   ),
-  SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc", "How the service signs."),
+  SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc", "How the service signs webhooks."),
   SVC_SIGNATURE_TOLERANCE_SECONDS: setting(
     integer(1, 86_400, "seconds"),
     300,
-    "How far the time in a signature may be off, to either side.",
+    "How far the time in a signature may be off, in either direction.",
   ),
   SVC_EVENT_PLACES: setting(
     envelopePlaces,
     defaultEnvelopePaths,
-    "Where the parts of an event lie in its body. Only what differs need be named; the same for receivers and workers.",
+    "Where the parts of an event are in its body. Name only the parts that differ; receivers and workers need the " +
+      "same value.",
   ),
 };
 
@@ -118,30 +119,31 @@ const receiver = {
   PUBLIC_URL: optional(
     baseUrl("https://hooks.example.com"),
     "https://hooks.example.com",
-    "Where the service reaches the receiver: for endpoint register, and for the nightly look at the endpoint.",
+    "The address at which the service reaches the receiver, for endpoint register and for the nightly check of the " +
+      "endpoint.",
   ),
   WEBHOOK_MAX_BYTES: setting(
     integer(1_024, 67_108_864, "bytes"),
     1_048_576,
-    "Larger bodies get 413. Past 64 MiB (or four times this) of bodies under way, further ones get 503 unread.",
+    "Larger bodies get 413. Past 64 MiB (or four times this) of bodies in progress, further ones get 503 unread.",
   ),
   WEBHOOK_MAX_CONNECTIONS: setting(
     integer(1, 65_535, "connections"),
     1_024,
-    "Past it, connections that wait for no answer are closed in favour of new ones.",
+    "Past this number, idle connections are closed in favour of new ones.",
   ),
 };
 
 const encryption = {
   TALLYHOOK_ENCRYPTION_KEY: secret(
     hexKey,
-    "Encrypts signing secrets and second factors in the database; the same on every machine. Keep a copy where the " +
-      "database's backups are not. On the embedded database one is made in TALLYHOOK_DATA_DIR; else, without it, no " +
-      "secret can be kept in the database.",
+    "The key that encrypts signing secrets and second factors in the database; the same on every machine. Keep a " +
+      "copy apart from the database's backups. The embedded database gets one in TALLYHOOK_DATA_DIR; any other " +
+      "database can hold no secret without it.",
   ),
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(
     hexKeyList,
-    'For reading what older keys encrypted (docs/operations.md, "Changing the encryption key").',
+    'Older keys, to read what they encrypted (docs/operations.md, "Changing the encryption key").',
   ),
 };
 
@@ -155,14 +157,14 @@ const dashboard = {
   PUBLIC_DASHBOARD_URL: optional(
     baseUrl("https://tallyhook.example.com"),
     "https://tallyhook.example.com",
-    "Where people reach the dashboard: the address of a proxy before it that speaks https. It answers under that name " +
-      "alone, and under those of this machine. Alerts link to it.",
+    "Where people reach the dashboard: the https address of the proxy in front of it. The dashboard answers only " +
+      "under that name and those of this machine. Alerts link to it.",
   ),
   DASHBOARD_PROXIES: setting(
     integer(0, 10, "proxies"),
     0,
-    "How many proxies before the dashboard add to X-Forwarded-For. Sign-ins are throttled, and acts recorded, by the " +
-      "address that follows from it; an IPv6 address counts with its whole /64.",
+    "How many proxies in front of the dashboard add to X-Forwarded-For. The client address that follows from it " +
+      "throttles sign-ins and is recorded with acts; an IPv6 address counts with its whole /64.",
   ),
   DASHBOARD_OIDC_ISSUER: optional(
     baseUrl("https://login.example.com"),
@@ -170,8 +172,12 @@ const dashboard = {
     "People sign in with the company's account, by OpenID Connect. Set it together with DASHBOARD_OIDC_CLIENT_ID, " +
       "DASHBOARD_OIDC_CLIENT_SECRET and DASHBOARD_OIDC_ROLES.",
   ),
-  DASHBOARD_OIDC_CLIENT_ID: optional(printable, "tallyhook", "What the company's provider calls this dashboard."),
-  DASHBOARD_OIDC_CLIENT_SECRET: secret(printable, "The dashboard's secret at the company's provider."),
+  DASHBOARD_OIDC_CLIENT_ID: optional(
+    printable,
+    "tallyhook",
+    "The client id of this dashboard at the company's provider.",
+  ),
+  DASHBOARD_OIDC_CLIENT_SECRET: secret(printable, "The client secret of this dashboard at the company's provider."),
   DASHBOARD_OIDC_CLAIM: setting(printable, "groups", "The claim that names a person's groups."),
   DASHBOARD_OIDC_ROLES: optional(
     groupRoles,
@@ -181,14 +187,14 @@ const dashboard = {
   DASHBOARD_PROXY_HEADER: optional(
     headerName,
     "X-Forwarded-Email",
-    "A proxy has people sign in, and names them by e-mail address in this header. Set it together with " +
+    "The header in which a proxy that signs people in names them by e-mail address. Set it together with " +
       "DASHBOARD_PROXY_SECRET and DASHBOARD_PROXY_PEERS.",
   ),
   DASHBOARD_PROXY_SECRET: secret(headerToken(16), "What that proxy sends in X-Tallyhook-Proxy-Secret."),
   DASHBOARD_PROXY_PEERS: optional(
     addressList,
     "10.0.0.5,10.0.0.6",
-    "The addresses of that proxy; from any other the header counts for nothing.",
+    "The addresses of that proxy; the header is ignored from any other.",
   ),
 };
 
@@ -196,7 +202,7 @@ const reconciliation = {
   TALLYHOOK_TIME_ZONE: setting(
     timeZone,
     "UTC",
-    "Where a day ends in reports, when schedules run, and the times in alerts. After a change run reconcile --full: " +
+    "The time zone of days in reports, of schedules, and of times in alerts. After a change run reconcile --full: " +
       "daily-control compares days as they were cut when they were read.",
   ),
   // In nearly every zone, daylight saving neither skips nor repeats this hour.
@@ -209,20 +215,20 @@ const reconciliation = {
   RECONCILE_GRACE_SECONDS: optional(
     integer(0, 86_400, "seconds"),
     "600",
-    'Younger differences are read again after so long; also the time between two answers "unknown" that mean a ' +
-      "deleted customer. Without it 600, and 5 for the sandbox.",
+    'Differences younger than this are read again after it; it is also the time between two answers "unknown" that ' +
+      "mean a deleted customer. Without it 600, and 5 for the sandbox.",
   ),
   RECONCILE_IDENTITIES: setting(
     choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
     {},
-    'Modes of accounting invariants, where another is wanted than each has (docs/operations.md, "Accounting ' +
+    'Modes of accounting invariants that should differ from their defaults (docs/operations.md, "Accounting ' +
       'invariants").',
   ),
   CARD_NETWORK_REGION: setting(
     oneOf(["global", "lac", "mena"]),
     "global",
-    "Where the acquirer is, for the card networks' thresholds (network-monitor, its alert): lac is Latin America and " +
-      "the Caribbean, mena the Middle East and North Africa.",
+    "The region of the acquirer, for the card networks' thresholds (network-monitor and its alert): lac is Latin " +
+      "America and the Caribbean, mena the Middle East and North Africa.",
   ),
 };
 
@@ -230,20 +236,20 @@ const storage = {
   EVENTS_KEEP_DAYS: setting(
     integer(leastKeepDays, 36_500, "days"),
     400,
-    "Events are removed so many days after they arrived; the mirror and its history stay (docs/operations.md, " +
+    "Events are removed this many days after they arrived; the mirror and its history stay (docs/operations.md, " +
       '"Keeping the inbox small").',
   ),
   CHANGES_KEEP_DAYS: setting(
     integer(1, 36_500, "days"),
     30,
-    "Changes leave the feed so many days after they were recorded, if every consumer has read them (docs/feed.md, " +
+    "Changes leave the feed this many days after they were recorded, if every consumer has read them (docs/feed.md, " +
       '"What is kept").',
   ),
   TALLYHOOK_DATA_DIR: setting(
     path,
     ".data",
-    "What the embedded database, its key and the sandbox keep. Its name may have no double quote, dollar sign or " +
-      "backquote in it.",
+    "The folder of the embedded database, its key and the state of the sandbox. Its name may have no double quote, " +
+      "dollar sign or backquote in it.",
   ),
 };
 
@@ -251,10 +257,10 @@ const reports = {
   REPORTS_CRON: optional(
     cron,
     "0 7 * * *",
-    "When reports are mailed, in TALLYHOOK_TIME_ZONE (docs/finance.md). Set it together with REPORTS_MAIL_TO, SMTP_URL " +
-      "and MAIL_FROM; without it none is mailed.",
+    "When reports are mailed, in TALLYHOOK_TIME_ZONE (docs/finance.md). Set it together with REPORTS_MAIL_TO, " +
+      "SMTP_URL and MAIL_FROM; without it none is mailed.",
   ),
-  REPORTS_MAIL_TO: optional(mailAddressList, "finance@example.com", "To whom reports are mailed."),
+  REPORTS_MAIL_TO: optional(mailAddressList, "finance@example.com", "The addresses that reports are mailed to."),
   REPORTS_MAIL: setting(
     namedItems(["day", "month"], "daily-control,exceptions,journal:month"),
     [
@@ -265,13 +271,17 @@ const reports = {
     ],
     "Which reports are mailed: a name for the day before, name:month for the month before.",
   ),
-  REPORTS_MAIL_FORMAT: setting(subsetOf(["html", "xlsx", "csv"]), ["html"], "As what reports are attached."),
+  REPORTS_MAIL_FORMAT: setting(
+    subsetOf(["html", "xlsx", "csv"]),
+    ["html"],
+    "The formats that reports are attached in.",
+  ),
   REPORTS_CLOSE_FOUR_EYES: setting(
     oneOf(["dashboard", "always", "off"]),
     "dashboard",
-    "Whether who closes a month must be another than who prepared it: on the dashboard, while the command close needs " +
-      "one person and warns; always, for the command as well, by names that nobody checks; or off, for neither " +
-      '(docs/finance.md, "Four eyes").',
+    "Whether closing a month takes a second person besides the one who prepared it: on the dashboard, while the " +
+      "command close needs one person and warns; always, for the command as well, whose names are not checked; or " +
+      'off, for neither (docs/finance.md, "Four eyes").',
   ),
 };
 
@@ -279,8 +289,8 @@ const messages = {
   ALERT_SETTINGS_FILE: optional(
     file,
     "/etc/tallyhook/alerts.jsonc",
-    'The settings of alerts, a copy of alerts.example.jsonc (docs/operations.md, "Alert channels"). Without it, every ' +
-      "rule is on and alerts go to the log alone.",
+    'The settings of alerts, a copy of alerts.example.jsonc (docs/operations.md, "Alert channels"). Without it, ' +
+      "every rule is on and alerts go only to the log.",
   ),
   RUNBOOKS_URL: optional(
     baseUrl("https://github.com/example/tallyhook/blob/main/docs/runbooks.md"),
@@ -290,19 +300,20 @@ const messages = {
   ),
   SMTP_URL: secret(
     mailServerUrl,
-    "The mail server for reports and alerts; smtp:// goes on with STARTTLS, except to this machine itself. Set it together with MAIL_FROM; without " +
-      "both, no mail is sent.",
+    "The mail server for reports and alerts; smtp:// uses STARTTLS, except to this machine itself. Set it together " +
+      "with MAIL_FROM; without both, no mail is sent.",
   ),
   MAIL_FROM: optional(mailAddress, "tallyhook@example.com", "The sender of mails."),
   FORWARD_SETTINGS_FILE: optional(
     file,
     "/etc/tallyhook/forward.jsonc",
-    "What is sent to other programs, a copy of forward.example.jsonc (docs/forwarding.md). Without it, nothing is.",
+    "The settings of what is sent to other programs, a copy of forward.example.jsonc (docs/forwarding.md). Without " +
+      "it, nothing is sent.",
   ),
   TALLYHOOK_HANDLERS: optional(
     path,
     "/srv/handlers",
-    "Your handlers (docs/handlers.md) besides those of src/handlers/.",
+    "More of your handlers (docs/handlers.md), in addition to those of src/handlers/.",
   ),
 };
 
@@ -311,12 +322,14 @@ const observation = {
   ADMIN_PORT: optional(
     port,
     "3001",
-    "Where a process answers /healthz and /metrics. Without it each kind has its own, so that all run side by side on " +
-      "one machine: worker and start 3001, receiver 3003, dashboard 3004, handlers run 3005. Another than PORT.",
+    "Where a process answers /healthz and /metrics. Without it each kind of process has its own, so that all can " +
+      "run on one machine: worker and start 3001, receiver 3003, dashboard 3004, handlers run 3005. It must differ " +
+      "from PORT.",
   ),
   METRICS_TOKEN: secret(
     headerToken(16),
-    "Who sends it as a bearer token may read /metrics (docs/metrics.md). Without it, who asks from the same machine.",
+    "The bearer token that gives access to /metrics (docs/metrics.md). Without it, requests from the same machine " +
+      "have access.",
   ),
   LOG_LEVEL: setting(oneOf(logLevels), "info", "What is logged: this and what is more severe."),
   // By OpenTelemetry's own names. The SDK reads all others from the environment itself (docs/tracing.md).
@@ -325,16 +338,16 @@ const observation = {
     "http://127.0.0.1:4318",
     "Where traces are sent (docs/tracing.md). Without it there are no spans.",
   ),
-  OTEL_EXPORTER_OTLP_HEADERS: secret(headerPairs, "Headers of what is sent there."),
+  OTEL_EXPORTER_OTLP_HEADERS: secret(headerPairs, "Headers of the requests that send traces."),
   OTEL_SERVICE_NAME: optional(
     oneLineOfText,
     "tallyhook",
-    "What the traces call a process. Without it tallyhook-receiver, tallyhook-worker and so on.",
+    "The service name of a process in traces. Without it tallyhook-receiver, tallyhook-worker and so on.",
   ),
   OTEL_RESOURCE_ATTRIBUTES: optional(
     oneLineOfText,
     "deployment.environment.name=production",
-    "What else the traces say of where they come from.",
+    "Further resource attributes of the traces.",
   ),
   OTEL_TRACES_SAMPLER: setting(
     oneOf([
@@ -351,9 +364,9 @@ const observation = {
   OTEL_TRACES_SAMPLER_ARG: optional(
     fraction,
     "0.1",
-    "The part of the traces that a sampler with traceidratio sends. Without it all.",
+    "The share of the traces that a traceidratio sampler sends. Without it, all.",
   ),
-  OTEL_SDK_DISABLED: setting(oneOf(["true", "false"]), "false", "With true no trace is sent, whatever else is set."),
+  OTEL_SDK_DISABLED: setting(oneOf(["true", "false"]), "false", "With true, no trace is sent, whatever else is set."),
 };
 
 const sandbox = {

@@ -70,7 +70,8 @@ function readField<T>(name: string, field: Field<T>, { params, form }: PageReque
   if (params[name] !== undefined) throw new PageError(404, "There is no page at this address.");
   throw new PageError(
     400,
-    `The ${formName(name).replaceAll("-", " ")} has to be ${field.wanted}. Write it again: nothing was done.`,
+    `The ${formName(name).replaceAll("-", " ")} has to be ${field.wanted}. Nothing was done: correct it and send ` +
+      "it again.",
   );
 }
 

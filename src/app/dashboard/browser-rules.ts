@@ -59,7 +59,7 @@ export function refuseTooMany({ most }: { most: number }): Middleware {
     if (/^\/sign-(?:in|out)(?:\/|$)/.test(ctx.path)) return next();
     if (pages >= most) {
       ctx.set("retry-after", "5");
-      throw new PageError(503, "Too many pages are being made just now. Nothing was done: try again in a moment.");
+      throw new PageError(503, "The dashboard is busy with other pages. Nothing was done; try again in a moment.");
     }
     pages += 1;
     try {
@@ -86,7 +86,8 @@ export function refuseOtherNames({ origin }: { origin: string | null }): Middlew
       throw new PageError(
         421,
         own === null
-          ? "The dashboard answers on this machine only, as localhost or 127.0.0.1. Set PUBLIC_DASHBOARD_URL to reach it otherwise."
+          ? "The dashboard answers on this machine only, as localhost or 127.0.0.1. Set PUBLIC_DASHBOARD_URL to " +
+              "reach it otherwise."
           : `The dashboard answers as ${own} only (PUBLIC_DASHBOARD_URL).`,
       );
     }

@@ -23,7 +23,7 @@ async function readText(ctx: Context): Promise<string> {
     return await getRawBody(ctx.req, { limit: mostBytes, length, encoding: "utf-8" });
   } catch (cause) {
     const isTooLong = (cause as { type?: string }).type === "entity.too.large";
-    const message = isTooLong ? "The form is too long." : "The form did not arrive whole. Try again.";
+    const message = isTooLong ? "The form is too long." : "The form arrived incomplete. Try again.";
     throw new PageError(isTooLong ? 413 : 400, message, { cause });
   }
 }

@@ -175,9 +175,9 @@ function authorized({ access, method }: Route, visitor: Visitor | null): Visitor
   const giving = roleNames.filter((role) => permissionsOf([role]).has(access));
   throw new PageError(
     403,
-    `${method === "POST" ? "Nothing was changed. " : ""}Your roles (${visitor.session.roles.join(", ") || "none"}) do ` +
-      `not allow this: it takes the role ${giving.join(" or ")}, which has the permission ${access}. ` +
-      "Ask somebody with the role admin.",
+    `${method === "POST" ? "Nothing was changed. " : ""}Your roles (${visitor.session.roles.join(", ") || "none"}) ` +
+      `do not allow this: it requires the role ${giving.join(" or ")}, which has the permission ${access}. Ask a ` +
+      "person with the role admin.",
   );
 }
 
@@ -280,8 +280,8 @@ function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State>
 const titles: Readonly<Record<number, string>> = {
   403: "You may not do this",
   404: "Not found",
-  409: "This has changed meanwhile",
-  503: "Not just now",
+  409: "This has changed since you opened it",
+  503: "Temporarily unavailable",
 };
 
 /** Explains errors that the route did not explain itself. Decides by their codes. */
@@ -292,8 +292,9 @@ function explain(error: unknown, { isChange }: { isChange: boolean }): { status:
     return {
       status: 503,
       message: isChange
-        ? "The database needed more than three seconds for this, perhaps because somebody else is changing the same. Have a look at the page before you try again."
-        : "The database needed more than three seconds for this page. Narrow the filter, such as to fewer days.",
+        ? "The database took more than three seconds, perhaps because another change of the same object is in " +
+          "progress. Check the page before you try again."
+        : "The database took more than three seconds for this page. Narrow the filter, such as to fewer days.",
     };
   }
   if (error instanceof Error && error.name === "KnexTimeoutError") {
@@ -306,7 +307,7 @@ function explain(error: unknown, { isChange }: { isChange: boolean }): { status:
   if (isRetryableConflict(error)) {
     return {
       status: 409,
-      message: "Somebody else was changing the same at this moment, so it was not done. Look at it again, then decide.",
+      message: "Another change of the same object was in progress, so nothing was done. Look at it again, then decide.",
     };
   }
   const advised = withRoleAdvice(error);
@@ -315,13 +316,14 @@ function explain(error: unknown, { isChange }: { isChange: boolean }): { status:
     return {
       status: 503,
       message:
-        "The database does not answer just now. Try again in a moment: the dashboard goes on by itself once it is back. The log of the dashboard says more.",
+        "The database does not answer. Try again in a moment: the dashboard recovers by itself once the database " +
+        "is back. The log of the dashboard says more.",
     };
   }
   return {
     status: 500,
     message:
-      "The page could not be made. The log of the dashboard says why; the mirror and the webhooks are not affected.",
+      "The page could not be built. The log of the dashboard says why; the mirror and the webhooks are not affected.",
   };
 }
 

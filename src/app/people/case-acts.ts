@@ -81,7 +81,7 @@ export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: stri
       ...(input.until === null && input.days === null ? {} : { snoozedUntil: restOf(deps, input) }),
     };
     if (Object.keys(change).length === 0) {
-      throw new ActRefused("invalid", "Say who looks after it, or until when it rests.");
+      throw new ActRefused("invalid", "Name an assignee, or the day until which it is snoozed.");
     }
     const version = decidedOn ?? String((await readCase(db, subject)).version);
     const seen = /^\d{1,9}$/.test(version) ? Number(version) : null;
@@ -91,7 +91,7 @@ export const changingCase: Act<CaseDeps, ChangeInput, CaseChange & { email: stri
       (await inTransaction(db, (trx) => changeCase(trx, actor, subject, change, { decidedOn: seen, now })));
     if (isDone) return { ...change, email: person?.email ?? null };
     const changes = seen === null ? [] : await changesSince(db, subject, seen);
-    const what = `Who looks after this ${caseNames[subject.kind]}`;
+    const what = `The assignment of this ${caseNames[subject.kind]}`;
     throw outdated(what, changes.length === 0 ? null : changes);
   },
 };
@@ -105,7 +105,7 @@ export const noting: Act<CaseDeps, CaseInput & { text: string }, null> = {
     const subject = await requireSubject(deps, input);
     const { accountId } = actor;
     if (accountId === null) {
-      throw new ActRefused("forbidden", "A note is written by a person who has an account.");
+      throw new ActRefused("forbidden", "Only a person with an account can write a note.");
     }
     const note = { text: input.text, now: deps.clock.now() };
     await inTransaction(deps.db, (trx) => addNote(trx, { ...actor, accountId }, subject, note));
@@ -122,7 +122,7 @@ async function requireSubject({ exists }: CaseDeps, { kind, id }: CaseInput): Pr
 async function requireAssignee(db: Knex, wanted: number): Promise<{ id: number; email: string }> {
   const found = (await listAssignees(db)).find(({ id }) => id === wanted);
   if (found !== undefined) return found;
-  const message = "Nobody has this account, or it was disabled. Nothing was changed.";
+  const message = "There is no such account, or it is disabled. Nothing was changed.";
   throw new ActRefused("invalid", message);
 }
 
@@ -136,5 +136,5 @@ function restOf({ clock, timeZone }: CaseDeps, { until, days }: ChangeInput): Da
   const { year, month, day: date } = until ?? { ...today, day: today.day + (days ?? 0) };
   const at = beginningOfDay({ year, month, day: date }, timeZone);
   if (at > now && at.getTime() - now.getTime() < mostDays * dayMs) return at;
-  throw new ActRefused("invalid", "Name a day to come, within a year. Nothing was changed.");
+  throw new ActRefused("invalid", "Name a day in the future, within a year. Nothing was changed.");
 }

@@ -64,7 +64,8 @@ export function createOidcSignIn({ db, clock }: { db: Knex; clock: Clock }, sett
     } catch (cause) {
       discovered = null;
       throw new ProviderUnreachable(
-        `The sign-in of ${new URL(settings.issuer).host} does not answer as it should. Try again, or sign in with a password.`,
+        `The sign-in of ${new URL(settings.issuer).host} does not answer as it should. Try again, or sign in with ` +
+          "a password.",
         { cause },
       );
     }
@@ -150,7 +151,7 @@ export function createOidcSignIn({ db, clock }: { db: Knex; clock: Clock }, sett
             await recordAct(trx, known, { action: "sign-in.refused" });
             return {
               ok: false,
-              problem: "This account is disabled. Ask somebody with the role admin.",
+              problem: "This account is disabled. Ask a person with the role admin.",
             };
           }
           await recordAct(trx, known, { action: "sign-in.done", after: { method: "oidc" } });
@@ -195,7 +196,7 @@ export function identityOf(
     return {
       ok: false,
       email: null,
-      problem: "The company's sign-in gives no e-mail address of you.",
+      problem: "The company's sign-in gave no e-mail address for you.",
     };
   }
   // Otherwise a person could claim another person's address at the provider, and become them here.

@@ -19,16 +19,17 @@ export async function assertStrong(password: string, email: string): Promise<voi
   const length = Array.from(password).length;
   if (length < leastLength || length > mostLength) {
     throw new UsageError(
-      `The password has ${length} characters. Use ${leastLength} to ${mostLength}: four words that do not belong together are easy to keep in mind.`,
+      `The password has ${length} characters. Use ${leastLength} to ${mostLength}: four words that do not belong ` +
+        "together are easy to keep in mind.",
     );
   }
   const plain = password.toLowerCase();
   if ((await commonPasswords()).has(plain) || new Set(plain).size < 5) {
-    throw new UsageError("The password is among those that are tried first. Use another one.");
+    throw new UsageError("The password is one of those that attackers try first. Use another one.");
   }
   const [name = ""] = email.split("@");
   if (plain.includes(email) || (name.length > 3 && plain.replaceAll(name, "").length < 8)) {
-    throw new UsageError("The password is made of the e-mail address. Use another one.");
+    throw new UsageError("The password is derived from the e-mail address. Use another one.");
   }
 }
 
@@ -82,7 +83,7 @@ async function derive(password: string, parameters: Parameters): Promise<Buffer>
 
 export class TooManySignIns extends TallyhookError {
   constructor() {
-    super("Too many people sign in just now. Try again in a minute.");
+    super("Too many people are signing in. Try again in a minute.");
   }
 }
 

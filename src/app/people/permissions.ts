@@ -12,7 +12,7 @@ export const permissions = {
   "handler:write": "retry, skip, pause and resume handlers",
   "secret:read": "see which signing secrets are in use",
   "endpoint:write": "test and rotate the endpoint at the service",
-  "month:read": "read all that a month is signed on, also what staff wrote in it; using it is recorded",
+  "month:read": "read everything that a month is signed on, notes of staff included; using it is recorded",
   "month:prepare": "prepare a month for its close",
   "month:close": "approve and close a month",
   "account:read": "see who may sign in, and who is signed in",

@@ -190,16 +190,16 @@ export function environmentSecrets(scheme: SignatureSchemeName, values: readonly
   const distinct = [...new Set(values)];
   if (distinct.length > maxSecrets) {
     throw new ConfigurationError(
-      `SVC_WEBHOOK_SECRETS holds ${distinct.length} secrets; at most ${maxSecrets} are allowed, since every request is ` +
-        "checked with each. Remove those that nothing is signed with any more.",
+      `SVC_WEBHOOK_SECRETS holds ${distinct.length} secrets; at most ${maxSecrets} are allowed, since every ` +
+        "request is checked with each. Remove those that no longer sign anything.",
     );
   }
   return distinct.map((value, index) => {
     const problem = secretProblem(signatureScheme(scheme), value);
     if (problem !== null) {
       throw new ConfigurationError(
-        `SVC_WEBHOOK_SECRETS: secret number ${index + 1} ${problem}. ` +
-          `Use the signing_secret that the service showed when the endpoint was created, or change SVC_SIGNATURE_SCHEME (now ${scheme}).`,
+        `SVC_WEBHOOK_SECRETS: secret number ${index + 1} ${problem}. Use the signing_secret that the service ` +
+          `showed when the endpoint was created, or change SVC_SIGNATURE_SCHEME (now ${scheme}).`,
       );
     }
     return { id: `env:${secretFingerprint(value)}`, value, notBefore: null, notAfter: null };

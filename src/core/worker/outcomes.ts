@@ -56,7 +56,7 @@ function outcomeOf(
     case "unbelieved":
       return {
         state: "ignored",
-        reason: `dated ${outcome.changedAt}, in the future: not believed, read from the service`,
+        reason: `dated ${outcome.changedAt}, in the future: not accepted, read from the service`,
         resourceId: outcome.id,
       };
     case "partial":

@@ -39,7 +39,7 @@ export function registerAudit(program: Command, context: CliContext): void {
         since: since ?? undefined,
         limit,
       }),
-    text: (acts) => (acts.length === 0 ? "Nobody did any of this.\n" : tableText(columns, acts)),
+    text: (acts) => (acts.length === 0 ? "No act matches.\n" : tableText(columns, acts)),
     json: (acts) => acts,
   });
 }

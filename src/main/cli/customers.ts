@@ -57,8 +57,12 @@ export function registerCustomers(program: Command, context: CliContext): void {
       "redact one customer for good in mirror, history, stored events, findings, alerts and notes, after asking",
     )
     .argument("<id>", "the customer's id")
-    .option("--by <name>", "who asks for it, for the record (default: this system's user, if a person)", parsePerson)
-    .option("--reason <text>", "why, for the record; name no customer", parserOf(text(paragraph)))
+    .option(
+      "--by <name>",
+      "name of the person who asks for it, for the audit (default: this system's user, if a person)",
+      parsePerson,
+    )
+    .option("--reason <text>", "the reason, for the audit; name no customer", parserOf(text(paragraph)))
     .option("--yes", "redact without asking")
     .option("--json", "print JSON")
     .action((id: string, options: EraseOptions) => erase(context, id, options));
@@ -77,7 +81,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
       if (yes !== true) {
         // To the terminal only: personal data must not be logged.
         context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
-        await confirm(context, "This cannot be undone. Redact everything that tells who this customer is?");
+        await confirm(context, "This cannot be undone. Redact everything that identifies this customer?");
       }
       return eraseCustomer(db, places, { customerId: id, by, reason });
     },
@@ -91,13 +95,14 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
   context.stdout.write(`${id} is redacted: ${counts.join(", ")}.\n`);
   context.stderr.write(
     erased.atService
-      ? "tallyhook: the service still has this customer. Delete it there as well; until then, what it sends is redacted on " +
-          "arrival.\n"
+      ? "tallyhook: the service still has this customer. Delete it there as well; until then, what it sends is " +
+          "redacted on arrival.\n"
       : "",
   );
   if (erased.sealed.length > 0) {
     context.stderr.write(
-      `tallyhook: the reasons of closed months name this customer, and stay under their seals: ${erased.sealed.join(", ")}.\n`,
+      "tallyhook: the reasons of closed months name this customer, and stay under their seals: " +
+        `${erased.sealed.join(", ")}.\n`,
     );
   }
 }

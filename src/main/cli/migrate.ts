@@ -17,7 +17,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
     .option("--json", "print one JSON object")
     .option(
       "--wait <minutes>",
-      "how long to ask for a lock that others hold",
+      "how long to keep trying for a lock that others hold",
       wholeNumber(0, 1_440, "minutes"),
       defaultLockPatience.waitMs / 60_000,
     )

@@ -64,7 +64,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parseInstant)
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
     .option("--note <text>", "a note that list shows for it", parserOf(text(shortLine)))
-    .option("--by <name>", "who does it, for the record", parsePerson)
+    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
     .action((options: AddOptions) => add(context, options));
 
   secrets
@@ -74,7 +74,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .option("--at <time>", "when it ends, such as 2026-10-01T00:00:00Z (default: now)", parseInstant)
     .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
     .option("--yes", "do not ask, even if no secret would be left")
-    .option("--by <name>", "who does it, for the record", parsePerson)
+    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
     .action((id: string, options: RetireOptions) => retire(context, id, options));
 }
 
@@ -123,7 +123,8 @@ async function add(context: CliContext, options: AddOptions): Promise<void> {
   context.stdout.write(
     outcome === "added"
       ? `${id} was added. Running receivers use it within 5 s.\n`
-      : `${id} was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY; its begin and end are unchanged.\n`,
+      : `${id} was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY; its begin and end are ` +
+          "unchanged.\n",
   );
 }
 
@@ -140,14 +141,14 @@ async function retire(context: CliContext, id: string, { at, quietHours, yes, by
   context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
   if (twin !== null) {
     context.stderr.write(
-      `tallyhook: the same secret is in SVC_WEBHOOK_SECRETS (${twin}) and still verifies: remove it there as well, and ` +
-        "restart the receivers.\n",
+      `tallyhook: the same secret is in SVC_WEBHOOK_SECRETS (${twin}) and still verifies: remove it there as well, ` +
+        "and restart the receivers.\n",
     );
   }
   if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
     context.stderr.write(
-      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; after its end, what is signed with it is ` +
-        "refused.\n",
+      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; after its end, what is signed with ` +
+        "it is refused.\n",
     );
   }
 }

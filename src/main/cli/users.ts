@@ -66,7 +66,7 @@ export function registerUsers(program: Command, context: CliContext): void {
   registerAct(users, context, {
     act: changingRoles,
     name: "roles",
-    description: "give a person other roles than before",
+    description: "replace the roles of a person",
     takes: { account, role: roleOption },
     by: forTheRecord,
     deps: accountDeps,
@@ -96,17 +96,18 @@ export function registerUsers(program: Command, context: CliContext): void {
   users
     .command("totp")
     .description(
-      "ask a person for a code of an app at each sign-in; shows its secret once, and their sessions end immediately",
+      "require a code of an authenticator app at each sign-in; shows its secret once, and their sessions end " +
+        "immediately",
     )
     .argument("<email>", account.says, parserOf(adding.fields.email))
     .option("--by <name>", forTheRecord.says, parsePerson)
-    .option("--remove", "ask for no code any more")
+    .option("--remove", "no longer require a code")
     .action((email: string, options: { by?: string; remove?: boolean }) => changeTotp(context, email, options));
 
   registerAct(users, context, {
     act: disabling,
     name: "disable",
-    description: "let a person in no more; their sessions end immediately",
+    description: "disable an account; its sessions end immediately",
     takes: { account },
     by: forTheRecord,
     deps: accountDeps,
@@ -117,7 +118,7 @@ export function registerUsers(program: Command, context: CliContext): void {
   registerAct(users, context, {
     act: enabling,
     name: "enable",
-    description: "let a person in again",
+    description: "enable an account again",
     takes: { account },
     by: forTheRecord,
     deps: accountDeps,
@@ -148,7 +149,7 @@ const roleOption = {
   says: `${roleNames.join(", ")}; may be given several times`,
 };
 
-const forTheRecord = { who: "person", says: "who does it, for the record" } as const;
+const forTheRecord = { who: "person", says: "name of the person who does this, for the audit" } as const;
 
 type AccountDeps = ReturnType<typeof accountDeps>;
 
@@ -195,7 +196,7 @@ async function changeTotp(
     await accountNamed(db, given);
     if (remove === true) {
       const { email } = await removingTotp.run({ db }, call);
-      context.stdout.write(`${email} is asked for no code any more, and is signed out everywhere.\n`);
+      context.stdout.write(`${email} no longer needs a code, and is signed out everywhere.\n`);
       return;
     }
     const secret = newTotpSecret();
@@ -215,7 +216,7 @@ const printAll = (context: CliContext, json: boolean): Promise<void> =>
       json
         ? `${JSON.stringify(accounts, null, 2)}\n`
         : accounts.length === 0
-          ? `Nobody can sign in yet. Add somebody: ${tallyhook("users add EMAIL --role admin")}\n`
+          ? `No one can sign in yet. Add a person: ${tallyhook("users add EMAIL --role admin")}\n`
           : tableText(columns, accounts),
     );
   });

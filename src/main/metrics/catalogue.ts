@@ -73,7 +73,7 @@ export const catalogue = {
   }),
   requestDuration: metric(
     "http_server_request_duration_seconds",
-    "From a request's headers to the end of its answer's making; of the receiver, webhooks alone.",
+    "Time from a request's headers until its answer is ready; for the receiver, webhooks only.",
     {
       labels: {
         http_request_method: ["GET", "HEAD", "POST", "_OTHER"],
@@ -120,7 +120,7 @@ export const catalogue = {
   }),
   receiversReady: metric(
     "tallyhook_receivers_ready",
-    "Receivers that run and can store events, by their heartbeats; absent where none was ever heard of.",
+    "Receivers that run and can store events, by their heartbeats; absent where none ever ran.",
   ),
   lastAnswerAge: metric(
     "tallyhook_receiver_last_answer_age_seconds",
@@ -129,7 +129,7 @@ export const catalogue = {
   lastWebhookAge: metric("tallyhook_inbox_last_webhook_age_seconds", "Age of the newest event of the inbox."),
   backupAge: metric(
     "tallyhook_backup_age_seconds",
-    "Time since the last verified backup, or since the first was begun; absent where none ever was.",
+    "Time since the last verified backup, or since the first was begun; absent where none was ever begun.",
   ),
   readSuccess: metric(
     "tallyhook_database_read_success",
@@ -163,7 +163,7 @@ export const catalogue = {
   ),
   oldestUnapplied: metric(
     "tallyhook_inbox_oldest_unapplied_age_seconds",
-    "Age of the oldest event that nobody has tried to apply; 0 where none waits.",
+    "Age of the oldest event that was never tried; 0 where none waits.",
     { alerts: ["TallyhookNotApplied"] },
   ),
   provedUntil: metric(
@@ -211,17 +211,18 @@ export const catalogue = {
   ),
   handlerDead: metric(
     "tallyhook_handler_dead_changes",
-    `Changes that failed at their last attempt, of a handler or a destination; counted up to ${countedTo.toLocaleString("en")}.`,
+    "Changes that failed at their last attempt, of a handler or a destination; counted up to " +
+      `${countedTo.toLocaleString("en")}.`,
     { labels: { handler: names }, alerts: ["TallyhookHandlerDead"] },
   ),
   handlerAge: metric(
     "tallyhook_handler_unread_age_seconds",
-    "Age of the oldest change that a handler or a destination has not looked at; 0 where there is none.",
+    "Age of the oldest change that a handler or a destination has not read; 0 where there is none.",
     { labels: { handler: names }, alerts: ["TallyhookHandlerBehind"] },
   ),
   handlerPostponed: metric(
     "tallyhook_handler_postponed_total",
-    "How often a handler has asked for another time by RetryLater, which counts as no attempt.",
+    "How often a handler has postponed a change by RetryLater, which does not count as an attempt.",
     { labels: { handler: names } },
   ),
   handlerFilesDown: metric(

@@ -4,8 +4,8 @@ import { type ListedMetric, metricsOfNode, ownMetrics } from "./list-metrics.ts"
 
 const head = `# Metrics
 
-For who has Prometheus, or something that reads what Prometheus reads, watch Tallyhook. Rules and panels that use these
-metrics are in [monitoring.md](monitoring.md). This page is made from the code:
+For operators who watch Tallyhook with Prometheus, or with a system that reads its format. Rules and panels that use
+these metrics are in [monitoring.md](monitoring.md). This page is generated from the code:
 \`${tallyhook("metrics --markdown > docs/metrics.md")}\`.
 
 ## Reading them
@@ -16,26 +16,26 @@ side on one machine: worker and \`start\` 3001, receiver 3003, dashboard 3004, \
 
 - **From the same machine**, nothing else is needed: \`curl http://127.0.0.1:3001/metrics\`.
 - **From another one**, set \`METRICS_TOKEN\` (16 characters or more, or \`METRICS_TOKEN_FILE\`), and \`ADMIN_HOST\` to an
-  address that the other one reaches. Who does not send the token gets 401. It travels as it is: keep the port in a
-  network of your own, or put a proxy that speaks https before it.
-- Without a token, who asks from elsewhere gets 403, and so does who asks through a proxy, or by another name than one
-  of this machine: a page in a browser cannot read them.
+  address that the other one reaches. A request without the token gets 401. The token is sent unencrypted: keep the port
+  in a network of your own, or put an https proxy in front of it.
+- Without a token, a request from elsewhere gets 403, and so does a request through a proxy, or by a host name that is
+  not one of this machine: a page in a browser cannot read the metrics.
 
-\`/healthz\`, beside it, needs no token and tells nothing but whether the process makes progress.
+\`/healthz\`, on the same port, needs no token and reports only whether the process makes progress.
 
 ## What to know before you build on them
 
 - **Numbers from the database are the same in every worker.** Take \`max\` over instances, never \`sum\`. They are read at
-  most every 15 s, whoever asks how often, on one connection of their own, by statements that end after 3 s and read
-  indexes of what is not done, never whole tables.
+  most every 15 s, however often they are scraped, on one connection of their own, by statements that end after 3 s and
+  read indexes of unfinished work, never whole tables.
 - **What cannot be read is absent**, and \`tallyhook_database_read_success\` is 0 for that part. An old number is never
-  shown as today's. The other metrics are served all the same, within some four seconds.
-- **Labels are bounded**: a currency is one that ISO 4217 has, else \`other\`; of handlers, destinations, consumers and
-  channels the first hundred by name are shown. No label has an id, an address or a text from outside.
+  shown as today's. The other metrics are still served, within about four seconds.
+- **Labels are bounded**: a currency is one in ISO 4217, else \`other\`; of handlers, destinations, consumers and channels
+  the first hundred by name are shown. No label has an id, an address or a text from outside.
 - **Amounts are in minor units**, one series a currency, and for alarms: Prometheus keeps them as floating point
   numbers, which are exact up to 9,007,199,254,740,992. Reports are exact at any size.
 - **Counters begin at 0** with each process: use \`rate\` or \`increase\`.
-- **Not there**: how many events were applied ever (counting them would read the whole inbox; \`rate\` of
+- **Not there**: how many events were ever applied (counting them would read the whole inbox; \`rate\` of
   \`tallyhook_apply_lag_seconds_count\` says how many are applied now), anything by customer or order, the pools of BullMQ
   and of the process of your handlers, and what PostgreSQL, Redis and the machine say of themselves: their own exporters
   do that.

@@ -25,8 +25,8 @@ export class AskedToWaitError extends TallyhookError {
   constructor(cause: ServiceUnavailableError, retryAfterMs: number) {
     const asked = counted(Math.ceil(retryAfterMs / 60_000), "minute");
     super(
-      `${cause.message}. The service asks to wait ${asked}, and a run waits ${longestAskedMs / 60_000} in all. A nightly ` +
-        "or ordered run then goes on by itself, any other when its command is given again.",
+      `${cause.message}. The service asks to wait ${asked}, and a run waits ${longestAskedMs / 60_000} in total. A ` +
+        "nightly or ordered run is then resumed by itself, any other when its command is run again.",
       { cause },
     );
     this.retryAfterMs = retryAfterMs;

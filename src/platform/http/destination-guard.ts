@@ -77,7 +77,7 @@ export function createDestinationGuard(
     if (kind === "public" || (kind === "private" && mayBePrivate(host))) return null;
     return kind === "private"
       ? `${host} is at a private address: add it to ${listsUnder}privateHosts if that is meant`
-      : `${host} is at an address that nothing may be sent to`;
+      : `${host} is at an address to which nothing may be sent`;
   }
 
   return {

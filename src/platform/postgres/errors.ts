@@ -31,7 +31,7 @@ export function explainConnectionError(error: unknown, target: ConnectionTarget)
       return `${at} does not answer. Check the host, the port and firewalls.`;
     case "ECONNRESET":
     case "EPIPE":
-      return `${at} closed the connection at once. Check that it is PostgreSQL and not another service.`;
+      return `${at} closed the connection immediately. Check that it is PostgreSQL and not another service.`;
     case "ENOENT":
     case "EACCES":
       return `the socket ${host} cannot be opened (${code}). Check the path, and that PostgreSQL is running.`;

@@ -101,7 +101,7 @@ function watchBlockers({ db, pid, current, patience }: Waiting, until: () => str
     last = `${what} waits for ${describeBlockers(blockers)}`;
     if (performance.now() - toldMs < lineEveryMs) return;
     toldMs = performance.now();
-    patience.onWait(`${last} It tries again and again, so that nobody queues behind it for long, and ${until()}.`);
+    patience.onWait(`${last} It retries with short waits, so that nothing queues behind it for long, and ${until()}.`);
   };
   const timer = setInterval(() => {
     if (isAsking) return;

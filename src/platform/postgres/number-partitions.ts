@@ -116,7 +116,7 @@ export function partitionSteps(
       });
     } catch (err) {
       if (errorCode(err) !== "55P03") throw err;
-      log.info({ err, schema }, "partitions are changed later: somebody else uses them");
+      log.info({ err, schema }, "partitions are changed later: another session uses them");
     }
   };
 }

@@ -35,7 +35,8 @@ export async function readReplay({ primary, standby }: StandbyPair): Promise<Rep
   const replay = replayOf(first, behind);
   if (replay !== null) return replay;
   throw new UnreachableError(
-    `${standby.variable}: the standby has replayed no transaction since its start and is not done yet, so its lag is not ` +
+    `${standby.variable}: the standby has replayed no transaction since its start and is not done yet, so its lag ` +
+      "is not " +
       `known. Try again shortly. ${advice(behind)}`.trimEnd(),
   );
 }
@@ -83,7 +84,7 @@ export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair
   const toPrimary = `Point ${names.primary} at the primary, and ${names.standby} at a standby of it.`;
   const otherwise = `Point it at a standby of the server of ${names.primary}, or leave it out to read from the primary.`;
   if (primary.isStandby) {
-    return `${names.primary}: the server is a standby, so it does not tell how far the primary is. ${toPrimary}`;
+    return `${names.primary}: the server is a standby, so it does not report how far the primary is. ${toPrimary}`;
   }
   if (standby.system !== primary.system) {
     return (
@@ -93,7 +94,7 @@ export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair
   }
   if (!standby.isStandby) {
     return (
-      `${names.standby}: the server is no standby: it is the primary itself, or was made one. Its lag cannot be told. ` +
+      `${names.standby}: the server is no standby: it is the primary itself, or was made one. Its lag is unknown. ` +
       otherwise
     );
   }
@@ -102,8 +103,8 @@ export function pairProblem({ primary, standby }: Pair<ServerState>, names: Pair
   }
   if (standby.position > primary.position) {
     return (
-      `${names.standby}: the standby has replayed what the server of ${names.primary} never wrote: it follows another ` +
-      `server, such as a new primary or one that was restored from the same backup. ${toPrimary}`
+      `${names.standby}: the standby has replayed what the server of ${names.primary} never wrote: it follows ` +
+      `another server, such as a new primary or one that was restored from the same backup. ${toPrimary}`
     );
   }
   return null;

@@ -180,7 +180,7 @@ describe("a handler that", () => {
       ["throws", /^an exception was caught by nobody \(TypeError\)/],
       // How full its heap was is known as of its last sign of life, which a busy machine delays.
       ["floods", /ran out of memory/],
-      ["never", /^a handler kept it from all else for \d+ s, longer than any deadline/],
+      ["never", /^a handler blocked it for \d+ s, longer than any deadline/],
     ];
     for (const [deed, why] of ends) {
       lines.length = 0;

@@ -67,7 +67,7 @@ test.each([
 });
 
 test("says so where nobody did any of it, and what is no subject or time", async () => {
-  expect((await list("--by", "nobody")).out).toBe("Nobody did any of this.\n");
+  expect((await list("--by", "nobody")).out).toBe("No act matches.\n");
   expect(String((await list("--subject", ":17")).error)).toContain("such as event:17");
   expect(String((await list("--since", "yesterday")).error)).toContain("2026-");
 });

@@ -151,7 +151,7 @@ describe("tallyhook changes --follow", () => {
 });
 
 describe("tallyhook changes consumers", () => {
-  test("lists who reads the feed, and how far behind", async () => {
+  test("lists the consumers of the feed and their positions behind", async () => {
     const { db } = database;
     await createConsumer(db, "receipts", "now");
     await storeChange(db, { recordedAt: new Date(Date.now() - 2 * 3_600_000) });

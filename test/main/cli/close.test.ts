@@ -83,7 +83,7 @@ describe("of a month that is proved", () => {
     expect(err).toMatch(/jpy .* sale .* 1 .* 500 /);
     expect(err).toMatch(/usd .* refund .* 1 .* -5\.00 /);
     expect(err).toMatch(/2025-05 as of .*: PASS; closed by /);
-    expect(err).toContain("Freeze 2025-05 for ever? [y/N] ");
+    expect(err).toContain("Freeze 2025-05 permanently? [y/N] ");
     const hashOf = (text: string) => /month-end [^\n]*([0-9a-f]{64})/.exec(text)?.[1];
     expect(hashOf(out)).toBe(hashOf(err));
     const asOf = /2025-05 as of (\S+):/.exec(err)?.[1];
@@ -153,7 +153,7 @@ describe("of a month that is proved", () => {
   test.each(["", " ", "a\nb", "x".repeat(101)])("refuses --by %j", async (name) => {
     const { err, error } = await close(["2025-05", "--yes", "--by", name]);
     expect(error).not.toBeNull();
-    expect(err).toContain("Use a name in one line");
+    expect(err).toContain("Use a name of one line");
     expect(await written()).toBe(0);
   });
 
@@ -193,7 +193,7 @@ describe("of a month that is proved", () => {
     const good = await close(["verify"]);
     expect(good).toMatchObject({ error: null, exitCode: null });
     expect(good.out).toMatch(/2025-05 .* anna .* PASS .* everything .* [0-9a-f]{64} .* intact/);
-    expect(good.out).toContain("Every closed month is what was sealed.");
+    expect(good.out).toContain("Every closed month matches its seal.");
     await database.db.transaction(async (trx) => {
       await trx.raw("set local session_replication_role = replica");
       await trx.raw("update reports.closed_movements set amount = amount * 10 where currency = 'usd'");
@@ -284,7 +284,7 @@ test("a close by one person says aloud what it passes over, and is on record", a
   const { err, error } = await close(["2025-05", "--yes", "--by", "anna"]);
   expect(error).toBeNull();
   expect(err).toContain("WARNING: ONE PERSON CLOSES 2025-05.");
-  expect(err).toContain("The seal will name anna alone, and nobody checks that name.");
+  expect(err).toContain("The seal will name anna alone, and that name is not checked.");
   expect(err).toContain("ada has prepared 2025-05, and this does NOT close what was prepared");
   expect(await database.db("people.audit").select("action", "actor", "subject_id")).toEqual([
     { action: "month.prepared", actor: "ada", subject_id: "2025-05" },

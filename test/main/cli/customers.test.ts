@@ -119,7 +119,7 @@ describe("customers erase", () => {
     expect(String(error)).toContain("nothing was done");
     expect(err).toMatch(/Customer +customer-1\n +Name +J\. D\.\n +E-mail +j…@e…\.com\n +Orders +2\n/);
     expect(err).toMatch(/Last order +AB12CD34, of 1 Mar 2025, 10\.00 USD, succeeded\n/);
-    expect(err).toContain("Redact everything that tells who this customer is?");
+    expect(err).toContain("Redact everything that identifies this customer?");
     expect(err).not.toMatch(/Jane|Doe|@example/);
     expect(await everything()).toContain("Jane");
 

@@ -122,7 +122,7 @@ describe("tallyhook events show", () => {
 
   test("says that bytes were pruned", async () => {
     await storeRow(database.db, { eventId: "evt_old", state: "applied", raw: null });
-    expect((await events("show", "evt_old")).out).toContain("(bytes were pruned)");
+    expect((await events("show", "evt_old")).out).toContain("(the payload was pruned)");
     expect(JSON.parse((await events("show", "evt_old", "--json")).out)).toMatchObject({
       raw: null,
     });
@@ -181,7 +181,7 @@ describe("tallyhook events replay", () => {
     const whole = await storeRow(database.db, { eventId: "evt_1", state: "applied" });
     const { out, error } = await events("replay", "evt_1", "evt_old");
     expect(error).toBeInstanceOf(UsageError);
-    expect(String(error)).toContain(`The bytes of evt_old (number ${pruned}) were pruned`);
+    expect(String(error)).toContain(`The payloads of evt_old (number ${pruned}) were pruned`);
     expect(out).toBe("");
     for (const seq of [pruned, whole]) {
       expect(await progressOf(database.db, seq)).toMatchObject({ state: "applied" });
@@ -215,13 +215,11 @@ describe("tallyhook events prune", () => {
     const old = await storeRow(database.db, age(91));
     await storeRow(database.db, age(89));
     await storeRow(database.db, { ...age(91), state: "dead" });
-    expect((await events("prune", "--older-than", days, "--dry-run")).out).toMatch(/of 1 event would/);
+    expect((await events("prune", "--older-than", days, "--dry-run")).out).toMatch(/^1 payload would be deleted/);
     expect(await pruned()).toEqual([]);
-    expect((await events("prune", "--older-than", days)).out).toMatch(
-      /^The bytes of 1 event were removed; the rows stay/,
-    );
+    expect((await events("prune", "--older-than", days)).out).toMatch(/^1 payload was deleted; the rows stay/);
     expect((await pruned()).map(Number)).toEqual([old]);
-    expect((await events("prune", "--older-than", days)).out).toMatch(/of 0 events/);
+    expect((await events("prune", "--older-than", days)).out).toMatch(/^0 payloads were deleted/);
   });
 
   test.each(["", " ", "d", "-1", "1.5", "1e3", "90dd", "90h", "ninety", "36501", "0x10", "NaN"])(

@@ -18,7 +18,7 @@ test("settings are listed by topic, with what each is for, its value here, and n
   expect(out).toContain("\n  CHANGES_KEEP_DAYS: 30, the default\n");
   expect(out).toContain("\n  SVC_BASE_URL: not set\n");
   expect(out.replaceAll(/\s+/g, " ")).toContain(
-    "EVENTS_KEEP_DAYS: 90, from the environment Events are removed so many days after they arrived; the mirror and its " +
+    "EVENTS_KEEP_DAYS: 90, from the environment Events are removed this many days after they arrived; the mirror and its " +
       'history stay (docs/operations.md, "Keeping the inbox small"). It should be a whole number of days from 90 to ' +
       "36500. Default: 400.",
   );

@@ -206,5 +206,5 @@ test("a month that is not closed, or differs from its seal, is not exported", as
     await trx.raw("update reports.closed_rows set cells[1] = 'x' where close = 1 and report = 'refunds'");
     await trx.raw("update reports.closed_movements set amount = 1 where close = 1");
   });
-  await expect(bundle("2025-05")).rejects.toThrow("The close of 2025-05 is not what was sealed: movements");
+  await expect(bundle("2025-05")).rejects.toThrow("The close of 2025-05 does not match what was sealed: movements");
 });

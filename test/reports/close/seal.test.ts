@@ -184,7 +184,7 @@ test.each(rowKinds)(
       const { verify, reading } = await noticed(read);
       await putBack();
       expect(verify.join("\n"), `${table}.${name}`).toMatch(new RegExp(names, "m"));
-      expect(reading, `${table}.${name}`).toMatch(/^BrokenSealError: The close.* not what was sealed: \S/);
+      expect(reading, `${table}.${name}`).toMatch(/^BrokenSealError: The close.* not match what was sealed: \S/);
     }
     await byForce(`delete from reports.${table} where ${where}`);
     const { verify } = await noticed(read);
@@ -321,7 +321,7 @@ describe("whoever seals a changed close again", () => {
 
 test("no month is closed on top of movements that were changed", async () => {
   await byForce("update reports.closed_movements set amount = amount + 1 where close = 1");
-  await expect(close("2025-07")).rejects.toThrow("The close of 2025-05 is not what was sealed: movements");
+  await expect(close("2025-07")).rejects.toThrow("The close of 2025-05 does not match what was sealed: movements");
   await putBack();
 });
 

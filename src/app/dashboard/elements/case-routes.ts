@@ -28,7 +28,7 @@ export function caseRoutes({ kind, path, exists }: CaseOf): readonly Route[] {
       given: { kind, until: null, days: null },
       done: ({ email }, { id }) => ({
         to: page(id),
-        notice: email === null ? "Assigned to nobody." : `Assigned to ${email}.`,
+        notice: email === null ? "The assignment was removed." : `Assigned to ${email}.`,
       }),
     }),
     actRoute({
@@ -63,7 +63,7 @@ const renderChanges = (changes: unknown, { timeZone }: PageDeps): Html =>
 
 function renderChange({ before, after }: RecordedChange, timeZone: string): Html {
   if (before.assignee !== after.assignee) {
-    return html`assigned it to ${after.assignee ?? "nobody"}`;
+    return after.assignee == null ? html`removed the assignment` : html`assigned it to ${after.assignee}`;
   }
   return after.snoozedUntil === null
     ? html`ended the snooze`

@@ -64,13 +64,13 @@ export async function readCaseView(
 export function renderCase(view: CaseView): Html {
   const { current, now, timeZone } = view;
   return html`<section class="card case" aria-labelledby="case">
-    <h2 id="case">Who looks after it</h2>
+    <h2 id="case">Assignment</h2>
     <dl class="facts">
-      <dt>With</dt>
-      <dd>${current.assignee?.email ?? "nobody yet"}</dd>
+      <dt>Assigned to</dt>
+      <dd>${current.assignee?.email ?? "no one yet"}</dd>
       ${
         isResting(current, now) &&
-        html`<dt>Rests until</dt>
+        html`<dt>Snoozed until</dt>
           <dd>${time(current.snoozedUntil, timeZone)}</dd>`
       }
     </dl>
@@ -102,7 +102,7 @@ function renderForms(
       <div>
         <label for="assignee">Assign to</label>
         <select id="assignee" name="assignee">
-          <option value="nobody">nobody</option>
+          <option value="nobody">no one</option>
           ${assignees.map(({ id, email }) => html`<option value="${id}" ${id === current.assignee?.id && selected}>${email}</option>`)}
         </select>
       </div>
@@ -128,7 +128,7 @@ const selected: Html = html`selected`;
 
 function renderNotes({ notes, path, forms, timeZone }: CaseView): Html {
   const isHidden = notes.some(({ text }) => text === null);
-  return html`${notes.length === 0 && html`<p class="hint">Nobody has written anything yet.</p>`}
+  return html`${notes.length === 0 && html`<p class="hint">There are no notes yet.</p>`}
   ${isHidden && html`<p class="hint">${hiddenText}</p>`}
   ${
     notes.length > 0 &&

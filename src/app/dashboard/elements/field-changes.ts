@@ -32,7 +32,7 @@ export function fieldChanges(
   ${
     !mayRead &&
     changes.some(({ isPersonal }) => isPersonal) &&
-    html`<p class="hint">Personal values take the permission person:read.</p>`
+    html`<p class="hint">Personal values require the permission person:read.</p>`
   }`;
 }
 

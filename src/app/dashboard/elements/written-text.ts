@@ -4,4 +4,4 @@ import type { Permission } from "../../people/permissions.ts";
 export const mayReadTexts = (permissions: ReadonlySet<Permission>): boolean => permissions.has("person:read");
 
 /** Replaces such a text. */
-export const hiddenText = "What was written may name people: it takes the permission person:read.";
+export const hiddenText = "Notes may name people: reading them requires the permission person:read.";

@@ -16,11 +16,11 @@ interface BackupCommandOptions {
 export function registerBackup(program: Command, context: CliContext): void {
   program
     .command("backup")
-    .description("write everything of this moment that cannot be rebuilt into a new folder, verified")
+    .description("write everything that cannot be rebuilt, as of now, into a new folder, and verify it")
     .argument("<directory>", "where the folder is made, such as /var/backups/tallyhook")
     .option(
       "--keep <number>",
-      "remove older backups of this database but for so many, once the new one is verified",
+      "keep this many backups of this database, the new one included; older ones are removed once it is verified",
       wholeNumber(1, 100_000),
     )
     .option("--pg-bin <folder>", "where pg_dump and pg_restore are, if they are not found")
@@ -65,12 +65,13 @@ async function backUp(
   const { rows, dump } = manifest;
   const total = Object.values(rows).reduce((sum, n) => sum + n, 0);
   context.stdout.write(
-    `${folder}: ${counted(total, "row")} of ${Object.keys(rows).length} tables, ${dump.bytes} bytes, read back and whole.\n`,
+    `${folder}: ${counted(total, "row")} of ${Object.keys(rows).length} tables, ${dump.bytes} bytes, read back and ` +
+      "whole.\n",
   );
   for (const { schema, grant } of unreadable) {
     context.stdout.write(
-      `Left out: the schema ${schema}, which the user of DATABASE_URL may not read. To have it in the next backup, run as ` +
-        `its owner or a superuser: ${grant}\n`,
+      `Left out: the schema ${schema}, which the user of DATABASE_URL may not read. To have it in the next backup, ` +
+        `run as its owner or a superuser: ${grant}\n`,
     );
   }
   if (!isNoted) {

@@ -24,23 +24,23 @@ interface RestoredOptions {
 
 const ranUntilOption = [
   "--ran-until <time>",
-  "when the lost system last worked: of what happened by then people and programs were told",
+  "when the lost system last worked: whatever happened by then was already sent to people and programs",
   parseInstant,
 ] as const;
 const erasedOption = [
   "--erased <file>",
-  "customers to erase again, an id a line: from your register of requests",
+  "a file of customers to erase again, one id a line, from your register of requests",
 ] as const;
 const byOption = [
   "--by <name>",
-  "who does it, for the record (default: this system's user, if a person)",
+  "name of the person who does this, for the audit (default: this system's user, if a person)",
   parsePerson,
 ] as const;
 
 export function registerRestore(program: Command, context: CliContext): void {
   program
     .command("restore")
-    .description("fill an empty database from a backup, so that nothing is told or done twice")
+    .description("fill an empty database from a backup, so that nothing is sent or done twice")
     .argument("<backup>", "the folder of a backup")
     .requiredOption(...ranUntilOption)
     .option(...erasedOption)
@@ -125,8 +125,8 @@ function assertOrder(takenAt: Date, ranUntil: Date, now: Date): void {
   // Until then nobody would be alerted. A minute: clocks differ.
   if (ranUntil.getTime() > now.getTime() + 60_000) {
     throw new UsageError(
-      `--ran-until is ${ranUntil.toISOString()}, and it is ${now.toISOString()}: what happens until then would be ` +
-        "alerted to nobody. Give the time when the lost system last worked.",
+      `--ran-until is ${ranUntil.toISOString()}, and it is ${now.toISOString()}: what happens until then would ` +
+        "never be alerted. Give the time when the lost system last worked.",
     );
   }
 }
@@ -142,8 +142,8 @@ async function assertAlone(db: Knex): Promise<void> {
   const [first] = rows;
   if (first === undefined) return;
   throw new UsageError(
-    `"${first.name}" is connected to this database, so it is at work and no database that was just restored. Stop all ` +
-      "processes first: receiver, worker, dashboard, timers. Is DATABASE_URL the restored one?",
+    `"${first.name}" is connected to this database, so the database is in use and not one that was just restored. ` +
+      "Stop all processes first: receiver, worker, dashboard, timers. Is DATABASE_URL the restored one?",
   );
 }
 
@@ -156,9 +156,9 @@ async function settleAndTell({ stdout }: CliContext, runtime: Runtime, from: Res
 const unreadText = (folders: readonly string[]): string =>
   folders.length === 0
     ? ""
-    : `The manifest of ${folders.join(", ")}, beside the backup, cannot be read. Whoever was erased since the ` +
-      `backup and is known there alone stands in the database again: "${tallyhook("customers erase ID")}" for ` +
-      "each.\n";
+    : `The manifest of ${folders.join(", ")}, next to the backup, cannot be read. Customers who were erased since ` +
+      `the backup and are recorded only there are in the database again: run "${tallyhook("customers erase ID")}" ` +
+      "for each.\n";
 
 /** What was done, and what only a person can do. Pure. */
 function settledText(
@@ -168,13 +168,13 @@ function settledText(
   const held = recipients.filter(({ held }) => held > 0);
   const lines = [
     `What happened until ${ranUntil.toISOString()} is neither announced nor given to handlers and destinations again.`,
-    `Taken for sent: ${counted(messages, "message")}, ${counted(digestItems, "item")} of daily lists.`,
+    `Marked as sent: ${counted(messages, "message")}, ${counted(digestItems, "item")} of daily lists.`,
     ...held.map(
       ({ name, held }) =>
         `${name}: ${counted(held, "change")} waited in the backup and may have been done since. Retry or skip each.`,
     ),
     ...(erasedAgain.length === 0 ? [] : [`Erased again: ${erasedAgain.join(", ")}.`]),
-    ...(isServiceAsked ? [] : ["The service did not answer, so its clock was taken for this machine's."]),
+    ...(isServiceAsked ? [] : ["The service did not answer, so its clock was assumed to equal this machine's."]),
     "",
     "Before anything is started:",
     `  ${tallyhook("users list")}           accounts and roles are those of the backup: disable who left since`,

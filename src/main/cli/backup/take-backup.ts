@@ -168,7 +168,7 @@ async function assertOurs(trx: Knex.Transaction): Promise<void> {
 async function lockBackups(trx: Knex.Transaction): Promise<void> {
   if (await tryLock(trx, backupLock)) return;
   throw new UnreachableError(
-    "Another backup of this database is at work. Wait until it is done; if it hangs, end its process.",
+    "Another backup of this database is running. Wait until it is done; if it hangs, end its process.",
   );
 }
 

@@ -20,14 +20,15 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Check
   if (refusing.length > 0) {
     return failed(
       "database",
-      `was migrated by a newer version, which took away what this one may need (${someOf(refusing.map(({ name }) => name))})`,
+      "was migrated by a newer version, which took away what this one may need " +
+        `(${someOf(refusing.map(({ name }) => name))})`,
       "start that version or a later one; the way back is a backup (docs/upgrading.md)",
     );
   }
   if (await isRestoreOpen(db)) {
     return failed(
       "database",
-      "was filled from a backup, and what people were told is not noted: nothing starts",
+      "was filled from a backup, and what the lost system had sent is not recorded: nothing starts",
       `run "${tallyhook("restored")}", or make the database again and restore again (docs/backup.md)`,
     );
   }
@@ -293,8 +294,8 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   if (facts.connections.limit < connectionsNeeded) {
     add(
       "server",
-      `${facts.connections.of} allows ${facts.connections.limit} connections; a receiver, a worker and a command together ` +
-        `take up to ${connectionsNeeded}, and whatever gets none fails`,
+      `${facts.connections.of} allows ${facts.connections.limit} connections; a receiver, a worker and a command ` +
+        `together take up to ${connectionsNeeded}, and whatever gets none fails`,
       `allow at least ${connectionsNeeded}, and as many again for each further receiver and worker`,
     );
   }
@@ -341,7 +342,10 @@ export function howToSet(
     case "user":
       return `it is set for the role: alter role ${quoted(role)} set ${name} = ${value}`;
     case "database user":
-      return `it is set for the role in this database: alter role ${quoted(role)} in database ${quoted(database)} set ${name} = ${value}`;
+      return (
+        `it is set for the role in this database: alter role ${quoted(role)} in database ${quoted(database)} set ` +
+        `${name} = ${value}`
+      );
     case "client":
       return (
         `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL ` +

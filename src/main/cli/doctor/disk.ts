@@ -9,10 +9,10 @@ export async function checkDisk({ config }: Pick<Runtime, "config">): Promise<Ch
   const name = "disk";
   if (config.database !== "embedded") return [];
   const space = await readDiskSpace(config.dataDir);
-  if (space === null) return [skipped(name, "the system does not tell how full it is")];
+  if (space === null) return [skipped(name, "the system does not report how full it is")];
   const free = freePercent(space);
   const detail = `${freeText(space)} free at ${space.folder}`;
-  const remedy = "free what is not the database's, or make the disk larger";
+  const remedy = "remove files that are not the database's, or make the disk larger";
   if (free < limits.failed) return [failed(name, detail, remedy)];
   return [free < limits.warning ? warning(name, detail, remedy) : ok(name, detail)];
 }

@@ -34,8 +34,8 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description(
-      "check configuration, database, queue, receivers, workers, secrets, proof, service, clock, endpoint, alert channels and " +
-        "destinations of forwarding, and say what to do; exit 2 if a check failed",
+      "check configuration, database, queue, receivers, workers, secrets, proof, service, clock, endpoint, alert " +
+        "channels and destinations of forwarding, and say what to do; exit 2 if a check failed",
     )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
@@ -153,17 +153,18 @@ async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
   const rooms = { inbox, feed: await readFeedHealth(db) };
   const problems = Object.entries(rooms).flatMap(([room, { spansAhead, isOverflowing }]) => {
     if (isOverflowing) {
-      const effect = room === "inbox" ? "and is applied" : "and is read";
-      return `the ${room} has none for what comes now: it goes into the partition for all others, ${effect}`;
+      const effect = room === "inbox" ? "and are applied" : "and are read";
+      return `the ${room} has none for current rows: they go into the default partition, ${effect}`;
     }
     const isReady = spansAhead > 0 && (room !== "inbox" || weeksAhead > 0);
-    return isReady ? [] : `the ${room} has none ready for what comes next`;
+    return isReady ? [] : `the ${room} has none ready for the next rows`;
   });
-  if (problems.length === 0) return ok(name, "inbox and feed have those for what comes next");
+  if (problems.length === 0) return ok(name, "inbox and feed have those for the next rows");
   return warning(
     name,
     problems.join("; "),
-    "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions and feed-partitions",
+    "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions and " +
+      "feed-partitions",
   );
 }
 
@@ -215,16 +216,17 @@ async function checkRunLease(runtime: Runtime): Promise<CheckResult> {
   if (!isOver) {
     return ok(
       name,
-      `${who} reconciles since ${since.toISOString()}; it holds the lease until ${until?.toISOString()} and renews it`,
+      `${who} has been reconciling since ${since.toISOString()}; it holds the lease until ${until?.toISOString()} ` +
+        "and renews it",
     );
   }
   return until === null
-    ? ok(name, `no run is at work; the last one was of ${who}`)
+    ? ok(name, `no run is in progress; the last one was by ${who}`)
     : warning(
         name,
-        `${who} stopped reconciling without an end: its lease ended at ${until.toISOString()}`,
-        "see why the process ended or lost the database; a worker resumes a nightly run within 15 minutes, and the same " +
-          "command any other",
+        `${who} stopped reconciling before its end: its lease ended at ${until.toISOString()}`,
+        "see why the process ended or lost the database; a worker resumes a nightly run within 15 minutes, and the " +
+          "same command any other",
       );
 }
 
@@ -272,7 +274,7 @@ async function checkMail({ secrets, config }: Runtime): Promise<CheckResult> {
   } finally {
     mailer.close();
   }
-  return ok(name, "the server of SMTP_URL takes connection, encryption and sign-in");
+  return ok(name, "the server of SMTP_URL accepts connection, encryption and sign-in");
 }
 
 const marks = {

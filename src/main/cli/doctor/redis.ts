@@ -15,8 +15,8 @@ export function judgeRedis(facts: RedisFacts): CheckResult[] {
       ? [
           skipped(
             "redis",
-            "the user in REDIS_URL may not use INFO, which no job needs: whether it is a master with maxmemory-policy " +
-              "noeviction and room on its disk is for you to see",
+            "the user in REDIS_URL may not use INFO, which no job needs: whether it is a master with " +
+              "maxmemory-policy noeviction and room on its disk has to be checked by hand",
           ),
         ]
       : []),
@@ -67,7 +67,7 @@ function judgeMemory(servers: readonly RedisServerFacts[]): CheckResult {
   if (wrong.length > 0) {
     return warning(
       check,
-      `maxmemory-policy is ${wrong.join(" and ")}: a Redis that is full drops jobs and schedules without a word`,
+      `maxmemory-policy is ${wrong.join(" and ")}: a Redis that is full silently drops jobs and schedules`,
       "set maxmemory-policy noeviction",
     );
   }
@@ -83,7 +83,7 @@ function judgePersistence(servers: readonly RedisServerFacts[]): CheckResult {
     return warning(
       check,
       "Redis could not write to its disk the last time, and may refuse jobs for it",
-      "look for room and rights in its directory, and into its log",
+      "check free space and permissions of its directory, and read its log",
     );
   }
   if (servers.every(({ keepsLog }) => keepsLog)) return ok(check, "an append-only file");
@@ -109,7 +109,7 @@ function judgeCluster({ cluster, servers }: RedisFacts): CheckResult[] {
       ? ok(check, `all ${allSlots} slots are served, each with a replica`)
       : warning(
           check,
-          `${alone} of ${servers.length} masters have no replica, and their slots none to take over`,
+          `${alone} of ${servers.length} masters have no replica, so nothing can take over their slots`,
           "add a replica to each master",
         ),
   ];

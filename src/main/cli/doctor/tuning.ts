@@ -24,8 +24,8 @@ const tuned: readonly Tuned[] = [
     name: "max_wal_size",
     better: atLeast(4_096, "4GB"),
     why:
-      "under load each time that so much was logged a checkpoint follows, and after it the first change of every page " +
-      "logs the whole page, which is most of the log of a large database (the disk must have room for as much)",
+      "under load a checkpoint follows whenever this much was logged, and after it the first change of each page " +
+      "logs the whole page, which is most of the log of a large database (the disk must have room for this much)",
   },
   {
     name: "checkpoint_timeout",
@@ -35,7 +35,7 @@ const tuned: readonly Tuned[] = [
   {
     name: "checkpoint_completion_target",
     better: atLeast(0.9, "0.9"),
-    why: "a checkpoint writes in a hurry, and events wait for the disk meanwhile",
+    why: "a checkpoint writes in a burst, and events wait for the disk",
   },
   {
     name: "wal_compression",
@@ -47,8 +47,8 @@ const tuned: readonly Tuned[] = [
     name: "shared_buffers",
     better: atLeast((512 * 1_024) / 8, "512MB"),
     why:
-      "the indexes of a large database do not fit, so that most pages that an event touches are read and written again; " +
-      "a quarter of the machine's memory is usual",
+      "the indexes of a large database do not fit, so that most pages that an event touches are read and written " +
+      "again; a quarter of the machine's memory is usual",
   },
 ];
 
@@ -70,7 +70,7 @@ export async function checkTuning(runtime: Pick<Runtime, "db" | "config">): Prom
     const says = `${name} is ${known.shown}, and better ${value}: ${why}`;
     return [advice(check, says, howToSet(place, known, name, value))];
   });
-  return found.length > 0 ? found : [ok(check, "no setting makes an event dearer than it need be")];
+  return found.length > 0 ? found : [ok(check, "no setting makes an event more expensive than necessary")];
 }
 
 async function readPlace(db: Knex): Promise<{ role: string; database: string }> {

@@ -64,7 +64,8 @@ async function refuseNewer(db: Knex): Promise<void> {
   const newer = await newerMigrations(db);
   if (newer.length === 0) return;
   throw new ConfigurationError(
-    `The database was migrated by a newer version of Tallyhook (it has ${someOf(newer)}). Run that version or a later one.`,
+    `The database was migrated by a newer version of Tallyhook (it has ${someOf(newer)}). Run that version or a ` +
+      "later one.",
   );
 }
 
@@ -114,23 +115,24 @@ function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): s
   const lines = [
     applied.length + replaced.length === 0
       ? "Nothing to upgrade: the database is that of this version."
-      : `Applied: ${applied.join(", ") || "no numbered file"}. Functions, views and triggers of ${files} were replaced.`,
+      : `Applied: ${applied.join(", ") || "no numbered file"}. Functions, views and triggers of ${files} were ` +
+        "replaced.",
     "",
     tableText(stepColumns, steps).trimEnd(),
   ];
   if (locks.length > 0) lines.push(tableText(lockColumns, locks).trimEnd());
-  else lines.push("No lock keeps others from a table.");
+  else lines.push("No lock blocks others from a table.");
   const longest = locks[0];
   if (longest !== undefined && longest.heldMs > longLockMs) {
     lines.push(
       pc.yellow(
-        `${longest.table} would be locked for about ${shortTime(longest.heldMs)}: what writes to it waits so long, and ` +
-          "webhooks are answered 503 and sent again where it is the inbox. Choose a quiet hour.",
+        `${longest.table} would be locked for about ${shortTime(longest.heldMs)}: writes to it wait that long. Where it ` +
+          "is the inbox, webhooks are answered 503 and sent again. Choose a quiet hour.",
       ),
     );
   }
   lines.push(
-    "The times are this machine's, on a copy that nobody else used: expect other figures there.",
+    "The times are this machine's, on a copy without other load: expect other figures in production.",
     "",
     closesText(closes),
     ...closes.problems.map((problem) => pc.red(problem)),
@@ -156,7 +158,7 @@ const lockColumns: Columns<HeldLock> = {
 function closesText({ sealed, same, problems }: Rehearsal["closes"]): string {
   if (problems.length > 0) return "CLOSED MONTHS CHANGE:";
   if (sealed.length === 0) return "No month is closed.";
-  const parts = [`${counted(sealed.length, "closed month")} verified: what was sealed is as it was.`];
+  const parts = [`${counted(sealed.length, "closed month")} verified: what was sealed is unchanged.`];
   if (same > 0) {
     parts.push(`${counted(same, "report")} of closed months, computed again, say the same as before.`);
   }

@@ -96,7 +96,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
       channel: { flags: "--channel <name>", says: "those to this channel" },
       hours: { flags: "--hours <n>", says: "only those of the last so many hours", default: "72" },
     },
-    by: { who: "script", says: "who does it, for the record" },
+    by: { who: "script", says: "name of the person who does this, for the audit" },
     deps: alertDeps,
     say: ({ messages }, { input }) => `${saidOf(messages, input.hours)}\n`,
     json: ({ messages }) => ({ messages }),

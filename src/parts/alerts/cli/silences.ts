@@ -60,7 +60,7 @@ export function registerSilences(alerts: Command, context: CliContext): void {
 
 const deciding = {
   who: "person",
-  says: "who decides (default: this system's user, if a person)",
+  says: "name of the person who decides (default: this system's user, if a person)",
 } as const;
 
 const nameOf = ({ rule, key }: Pick<SilenceRow, "rule" | "key">): string =>

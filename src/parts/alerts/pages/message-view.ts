@@ -60,7 +60,7 @@ export function renderMessages(page: MessagesView): Html {
           <p class="hint">You reading them was recorded.</p>
           ${alert.messages.map((message) => renderText(message, timeZone))}
         </details>`
-      : html`<p class="hint">What the messages say may name people: it takes the permission person:read.</p>`)
+      : html`<p class="hint">What the messages say may name people: it requires the permission person:read.</p>`)
   }`;
 }
 

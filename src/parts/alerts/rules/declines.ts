@@ -213,7 +213,7 @@ function finalStage(told: Told, attempt: Attempt): Transition {
     ...titled(lostHeadline(amountOf(order), attempt.number)),
     advice:
       "No retry follows. Ask the customer to pay another way (a new order with another card, a bank transfer), or " +
-      "cancel the subscription so that you provide nothing unpaid. Retry by hand at the service only after the " +
+      "cancel the subscription so that you deliver nothing unpaid. Retry by hand at the service only after the " +
       "customer confirms that the card will work.",
     facts: factsOf(told, attempt, declineGroupOf(attempt.failureCode), null),
     canWait: severity !== "critical",

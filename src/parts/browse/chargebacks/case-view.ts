@@ -76,7 +76,7 @@ export function renderChargeback(page: ChargebackPage): Html {
           resolvedAt === null
             ? html`<dt>Open for</dt>
                 <dd>${durationText(now.getTime() - openedAt.getTime())}</dd>
-                <dt>To answer until</dt>
+                <dt>Answer by</dt>
                 <dd>the service does not say: look it up there</dd>`
             : html`<dt>Ended</dt>
                 <dd>${time(resolvedAt, timeZone)}</dd>`
@@ -87,7 +87,7 @@ export function renderChargeback(page: ChargebackPage): Html {
         <dd>${refunded ?? "nothing"}</dd>
         <dt>Events</dt>
         <dd>
-          <a href="/events?object=${encodeURIComponent(key)}">what the service announced of it</a>
+          <a href="/events?object=${encodeURIComponent(key)}">events about it</a>
         </dd>
       </dl>
     </section>

@@ -174,7 +174,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
             </p>
             ${body}
             <p class="hint">
-              SHA-256 of these facts: <span class="id">${hash}</span>. That you made it was recorded.
+              SHA-256 of these facts: <span class="id">${hash}</span>. Tallyhook recorded that you made it.
             </p>`,
         };
       },

@@ -27,7 +27,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
     ${
       isCut &&
       html`<p class="hint">
-        Of the ${lookThrough.toLocaleString("en-GB")} chargebacks that had news last. The report has all:
+        Only the ${lookThrough.toLocaleString("en-GB")} chargebacks that changed last are counted. The report has all:
         <code>${tallyhook("report chargebacks")}</code>
       </p>`
     }
@@ -53,7 +53,7 @@ export function renderEndedChargebacks(page: EndedPage): Html {
           },
         ],
         ended.slice(0, mostListed),
-        { caption: "The last that ended", empty: html`None.` },
+        { caption: "Ended most recently", empty: html`None.` },
       )
     }`;
 }

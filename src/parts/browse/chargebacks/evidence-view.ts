@@ -142,11 +142,7 @@ const renderEarlier = (evidence: Evidence, timeZone: string): Html =>
       ],
       evidence.earlier,
       {
-        caption: captionOf(
-          "Earlier orders of this customer that nobody disputed, the latest first",
-          evidence,
-          "earlier",
-        ),
+        caption: captionOf("Earlier undisputed orders of this customer, the latest first", evidence, "earlier"),
         empty: html`This customer has no earlier order that was paid and never disputed.`,
       },
     )}

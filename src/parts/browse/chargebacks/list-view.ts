@@ -122,7 +122,7 @@ const selected: Html = html`selected`;
 const renderFilters = ({ who, snoozed }: ChargebackFilter): Html =>
   html`<form class="filters" method="get" action="/chargebacks" role="search">
     <div>
-      <label for="who">Who has it</label>
+      <label for="who">Assigned to</label>
       <select id="who" name="who">
         <option value="">all</option>
         <option value="mine" ${who === "mine" && selected}>me</option>
@@ -169,7 +169,7 @@ function renderOpen(page: ListPage): Html {
             <span class="hint">since ${time(openedAt, timeZone)}</span>`,
       },
       {
-        name: "Who has it",
+        name: "Assigned to",
         cell: ({ key }) => caseMarks(cases.get(key) ?? untouched, { own, now: wallNow, timeZone }),
       },
     ],
@@ -189,13 +189,13 @@ function renderRatios(ratios: Ratios): Html | null {
   if (ratios === null) return null;
   if (ratios === "computing") {
     return html`<p class="hint">
-      How near the card networks' thresholds are is being summed up.
-      <a href="/chargebacks">Look again in a moment</a>
+      The distance to the card networks' thresholds is being computed.
+      <a href="/chargebacks">Load the page again in a moment</a>
     </p>`;
   }
   if (ratios === "unknown") {
     return html`<p class="hint">
-      How near the card networks' thresholds are takes longer than a page may:
+      Computing the distance to the card networks' thresholds takes longer than a page may:
       <code>${tallyhook("report network-monitor")}</code>
     </p>`;
   }

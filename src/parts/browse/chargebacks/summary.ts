@@ -45,7 +45,8 @@ export const chargebackSummary: Summary = {
         waiting === undefined
           ? []
           : [
-              `${moreThan}${counted(unassigned.length, "chargeback")} to answer with nobody looking after it: the oldest is open for ${ageOf(waiting)}.`,
+              `${moreThan}${counted(unassigned.length, "chargeback")} to answer without an assignee: the oldest is ` +
+                `open for ${ageOf(waiting)}.`,
             ],
     };
   },

@@ -7,8 +7,8 @@ type Refusal = RejectionReason | "unavailable" | "failed";
 
 /** The meaning of each refusal, and who has to act. */
 const meanings: Readonly<Record<Refusal, string>> = {
-  no_match: "The signature was made with no secret that is stored here.",
-  stale: "The signature is right, and older than the window allows: late, or sent again by somebody.",
+  no_match: "The signature matches no secret that is stored here.",
+  stale: "The signature is right but older than the window allows: a late delivery, or a replay by an attacker.",
   no_secret: "No secret is stored, so nothing can be verified.",
   missing_header: "There was no signature.",
   duplicate_header: "There were several signatures.",
@@ -18,8 +18,8 @@ const meanings: Readonly<Record<Refusal, string>> = {
   content_encoding: "The body was compressed.",
   too_large: "The body was larger than WEBHOOK_MAX_BYTES.",
   slow: "The request did not arrive in time.",
-  aborted: "The sender went away before the body was there.",
-  malformed_request: "It was no proper HTTP.",
+  aborted: "The sender hung up before the body was complete.",
+  malformed_request: "It was not valid HTTP.",
   unavailable: "It could not be stored in time (503). The service sends it again.",
   failed: "An error of our own (500). The service sends it again.",
 };

@@ -72,13 +72,15 @@ async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard
   const reasons = [
     ...(unstored > 0
       ? [
-          `${counted(unstored, "delivery", "deliveries")} could not be stored at once in 24 hours; the service sends them again.`,
+          `${counted(unstored, "delivery", "deliveries")} could not be stored at the first attempt in the last 24 ` +
+            "hours; the service sends them again.",
         ]
       : []),
     // Others than the service knock as well, so refusals alone are no news.
     ...(unmatched > 0 && accepted === 0
       ? [
-          `Every delivery of 24 hours was refused for its signature, ${unmatched} in all: compare the secrets with the service.`,
+          `Every delivery of the last 24 hours was refused for its signature, ${unmatched} in all: compare the ` +
+            "secrets with the service.",
         ]
       : []),
   ];

@@ -34,7 +34,7 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
     { name: "Refused", key: "refused" },
   ] as const;
   return html`<section class="stack">
-    <h2>What came</h2>
+    <h2>Requests received</h2>
     <ul class="cards stats plain-list">
       ${counts.map(
         ({ name, key }) =>
@@ -56,9 +56,9 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
       { caption: "Refusals by reason", empty: html`Nothing was refused in 7 days.` },
     )}
     <p class="hint">
-      Counted by the receivers, written every few seconds and kept for 7 days. What was refused is nowhere kept: it is
-      not authentic, or its sender was told to send it again. Connections that were closed past a cap are in the
-      receivers' logs alone.
+      The receivers count these, write the counts every few seconds and keep them for 7 days. Refused requests are not
+      stored: they are not authentic, or their sender was asked to send them again. Connections that were closed past a
+      cap are only in the receivers' logs.
     </p>
   </section>`;
 }
@@ -89,8 +89,8 @@ function renderLag({ lag, timeZone }: DeliveriesPage): Html {
     )}
     <p class="hint">
       ${everyNth === 1 ? "All events" : `Every ${everyNth}th number`} of these days that a worker has completed.
-      Received: after the event's own time, which is the service's; its clock need not agree with ours. Applied: after
-      receipt; of one that was replayed, until it was applied again.
+      Received: the time since the event's own time, which is by the service's clock and not ours. Applied: the time
+      since receipt; for an event that was replayed, until it was applied again.
     </p>
     ${ageHint(lag.ageMs)}
   </section>`;
@@ -118,7 +118,7 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
   if (statement === "too slow") {
     return statementFrame(
       html`<p>
-        To compare all changes of 7 days with their events takes longer than a page may. The report has it: ${command}
+        Comparing all changes of 7 days with their events takes longer than a page may. The report has it: ${command}
       </p>`,
     );
   }
@@ -159,7 +159,7 @@ function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html 
         { name: "State", cell: (secret) => state(secret.state, secretTones[secret.state]) },
         { name: "From", cell: ({ notBefore }) => when(notBefore, "–") },
         { name: "Until", cell: ({ notAfter }) => when(notAfter, "–") },
-        { name: "Last used", cell: ({ lastUsedAt }) => when(lastUsedAt, "not of late") },
+        { name: "Last used", cell: ({ lastUsedAt }) => when(lastUsedAt, "not lately") },
         {
           name: "Safe to retire",
           cell: ({ safeToRetire }) => (safeToRetire === null ? "no" : `yes: ${safeToRetire}`),
@@ -174,8 +174,8 @@ function renderSecrets({ secrets, quietHours, timeZone }: DeliveriesPage): Html 
       },
     )}
     <p class="hint">
-      A secret is safe to retire when nothing was signed with it for ${quietHours} hours while another one was used:
-      <code>${tallyhook("secrets retire ID")}</code>. Values are shown nowhere.
+      A secret is safe to retire when no delivery was signed with it for ${quietHours} hours while another one was used:
+      <code>${tallyhook("secrets retire ID")}</code>. Values are never shown.
     </p>
   </section>`;
 }

@@ -54,11 +54,11 @@ export function renderBoard(page: BoardPage): Html {
   const { cards, filter, query, isCut, funnel } = page;
   const stages = filter.stage === null ? dunningStages : [filter.stage];
   return html`<p class="lead">
-      Renewals whose charge was declined and that are neither paid nor given up, of the last ${dunningDays} days. Who
-      pays leaves the board by itself.
+      Renewals of the last ${dunningDays} days whose charge was declined and that are neither paid nor given up. A
+      renewal that is paid leaves the board by itself.
     </p>
     ${ageHint(page.ageMs)} ${renderFilters(page)}
-    ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts are of those with the nearest retry.</p>`}
+    ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts cover those with the nearest retry.</p>`}
     ${
       cards.length === 0
         ? html`<div class="empty">${query.size === 0 ? noneYet : noneMatches}</div>`
@@ -75,7 +75,7 @@ export function renderBoard(page: BoardPage): Html {
     ${funnel}`;
 }
 
-const noneYet = html`Nobody is in dunning. Try it on the sandbox:
+const noneYet = html`No renewals are in dunning. Try it on the sandbox:
   <code>${tallyhook("trigger subscription.past_due")}</code>`;
 const noneMatches = html`No renewal matches. <a href="/dunning">Show all</a>`;
 
@@ -138,7 +138,7 @@ export function retryOf({ nextRetryAt }: Pick<BoardCard, "nextRetryAt">, now: Da
 
 function renderFilters({ filter, currencies }: BoardPage): Html {
   return html`<form class="filters" method="get" action="/dunning" role="search">
-    ${select("who", "Who has it", filter.who, [
+    ${select("who", "Assigned to", filter.who, [
       ["mine", "me"],
       ["unassigned", "nobody"],
     ])}

@@ -6,7 +6,7 @@ import { table } from "../../../app/dashboard/elements/table.ts";
 /** The declines of a month, such as `2026-11`. */
 export function renderFunnel({ currencies, figures }: Funnel, month: string, query: URLSearchParams): Html {
   return html`<section class="funnel" aria-labelledby="funnel">
-    <h2 id="funnel">What became of the declines of ${month}</h2>
+    <h2 id="funnel">Outcome of the declines of ${month}</h2>
     <form class="filters" method="get" action="/dunning">
       ${[...query].map(([name, value]) => name !== "month" && html`<input type="hidden" name="${name}" value="${value}" />`)}
       <div>

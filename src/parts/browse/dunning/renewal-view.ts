@@ -88,7 +88,7 @@ export function renderRenewal(page: RenewalPage): Html {
                 <dd>${time(card.recoveredAt, timeZone)}</dd>`
         }
         <dt>Events</dt>
-        <dd><a href="${events}">what the service announced of it</a></dd>
+        <dd><a href="${events}">events about it</a></dd>
       </dl>
     </section>
     ${page.state === "in progress" && renderAdvice(page)} ${renderAttempts(page)} ${caseForm}`;
@@ -100,7 +100,7 @@ function renderAdvice({ card, settings, timeZone }: RenewalPage): Html | null {
   const advice =
     request === "collect"
       ? "No retry follows. Ask the customer to pay another way (a new order with another card, a bank transfer), or " +
-        "cancel the subscription so that you provide nothing unpaid."
+        "cancel the subscription so that you deliver nothing unpaid."
       : declineAdvice({
           code: card.failureCode,
           request,
@@ -145,10 +145,10 @@ function renderAttempts({ history, timeZone }: RenewalPage): Html {
       { name: "When", cell: ({ at }) => time(at, timeZone) },
       { name: "Outcome", cell: ({ outcome }) => outcome },
       {
-        name: "Then to be retried",
+        name: "Retry expected",
         cell: ({ retry }) => {
           if (retry === undefined || retry.isRetryUnknown) return "–";
-          return retry.nextRetryAt === null ? "not again" : time(retry.nextRetryAt, timeZone);
+          return retry.nextRetryAt === null ? "none" : time(retry.nextRetryAt, timeZone);
         },
       },
     ],

@@ -40,9 +40,7 @@ function reasonsOf(unpaid: readonly BoardCard[], withinHours: number): string[] 
   return [
     ...(near === 0
       ? []
-      : [
-          `${counted(near, "renewal")} without anybody looking after it: the last retry is within ${withinHours} hours.`,
-        ]),
-    ...(lost === 0 ? [] : [`${counted(lost, "renewal")} with no retry left: nobody looks after it yet.`]),
+      : [`${counted(near, "renewal")} without an assignee: the last retry is within ${withinHours} hours.`]),
+    ...(lost === 0 ? [] : [`${counted(lost, "renewal")} with no retry left and without an assignee.`]),
   ];
 }

@@ -75,7 +75,7 @@ function assertAsShown(now: readonly ReplayedEvent[], { named, found }: Replay, 
   // They were replayed by another person, or changed by a worker, since they were found.
   const isOther = filter.state !== undefined && now.some(({ state }) => state !== filter.state);
   if (isOther || seqs.length === 0 || decidedOn !== decidedOnFound(seqs)) {
-    throw outdated(`What the filter finds (now ${counted(seqs.length, "event")})`);
+    throw outdated(`The result of this filter (now ${counted(seqs.length, "event")})`);
   }
 }
 
@@ -84,7 +84,7 @@ function withoutBytes(events: readonly { seq: number; eventId: string }[]): ActR
   const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
   return new ActRefused(
     "hindered",
-    `The bytes of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back.`,
+    `The payloads of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back.`,
   );
 }
 

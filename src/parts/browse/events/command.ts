@@ -42,7 +42,7 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("list")
-    .description("list the newest events, without their bytes")
+    .description("list the newest events, without their payloads")
     .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
     .option("--type <type>", "only of this type, such as order.succeeded")
     .option("--resource <id>", "only about the object with this id")
@@ -57,23 +57,23 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("show")
-    .description("show one event with its bytes, by its id or its number")
+    .description("show one event with its payload, by its id or its number")
     .argument("<id>", "its id, or its number (seq)")
     .option("--json", "print JSON")
     .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
 
   events
     .command("replay")
-    .description("apply events again, in the same way as at first (safe: what is known already changes nothing)")
+    .description("apply events again, as at first (safe: a state that is already known changes nothing)")
     .argument("[id...]", "ids or numbers of events")
-    .option("--dead", "all dead events that still have their bytes")
-    .option("--by <name>", "who does it, for the record", parsePerson)
+    .option("--dead", "all dead events that still have their payloads")
+    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
     .action((ids: string[], options: ReplayOptions) => replay(context, ids, options));
 
   registerAct(events, context, {
     act: pruning,
     name: "prune",
-    description: "remove the bytes of old events that are applied, stale or ignored; their rows stay",
+    description: "delete the payloads of old events that are applied, stale or ignored; their rows stay",
     takes: {
       olderThan: {
         flags: "--older-than <days>",
@@ -82,15 +82,15 @@ export function registerEvents(program: Command, context: CliContext): void {
       },
       dryRun: { flags: "--dry-run", says: "only print how many there are" },
     },
-    by: { who: "script", says: "who does it, for the record" },
+    by: { who: "script", says: "name of the person who does this, for the audit" },
     deps: ({ db }) => ({
       db,
       begin: (total) => createProgress(context.stderr, "pruning", total),
     }),
     say: ({ total, done }, { input }) =>
       input.dryRun
-        ? `The bytes of ${counted(total, "event")} would be removed.\n`
-        : `The bytes of ${counted(done, "event")} were removed; the rows stay.\n`,
+        ? `${counted(total, "payload")} would be deleted.\n`
+        : `${counted(done, "payload was", "payloads were")} deleted; the rows stay.\n`,
   });
 }
 
@@ -115,7 +115,7 @@ const stateMeanings: Readonly<Record<EventState, string>> = {
   applied: "it changed the mirror, or ordered a refetch",
   stale: "the mirror knew this state or a later one already; many are normal",
   ignored: "authentic, of a type that changes nothing here",
-  failed: "it could not be applied; it is tried again by itself",
+  failed: "it could not be applied; it is retried automatically",
   dead: `given up; fix the cause, then run "${tallyhook("events replay")}"`,
 };
 
@@ -180,7 +180,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
       const text = printed(value);
       context.stdout.write(`${name.padEnd(18)} ${linesWithoutControls(text)}\n`);
     }
-    context.stdout.write(`${body === null ? "(bytes were pruned)" : linesWithoutControls(body)}\n\n`);
+    context.stdout.write(`${body === null ? "(the payload was pruned)" : linesWithoutControls(body)}\n\n`);
   }
 }
 

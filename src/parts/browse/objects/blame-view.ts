@@ -20,29 +20,29 @@ export interface BlameSection {
 export function renderBlame({ fields, events, style, noun }: BlameSection): Html {
   const { timeZone } = style;
   return html`<section id="blame" class="blame">
-    <h2>Why each field is as it is</h2>
+    <h2>Why each field has its value</h2>
     <p class="lead">
-      The mirror keeps every state that it ever received. Of each field, the latest state wins, whatever came first or
-      last.
+      The mirror keeps every state that it ever received. For each field the latest state wins, in whatever order the
+      states arrived.
     </p>
     ${table<FieldBlame>(
       [
         { name: "Field", cell: ({ field }) => fieldName(field) },
         { name: "Value", cell: ({ field, value }) => fieldValue(field, value, style) },
         {
-          name: "So since",
+          name: "Since",
           cell: ({ since }) => renderOrigin(since, events, timeZone),
         },
         { name: "Last confirmed by", cell: (blame) => renderWinner(blame, events, timeZone) },
         {
-          name: "What lost",
+          name: "Lost to it",
           cell: (blame) => renderRivals(blame, { events, style, noun }),
         },
       ],
       fields,
       {
         caption: "Fields",
-        empty: html`No state of it was ever believed, so no field has a value.`,
+        empty: html`No state of it was ever accepted, so no field has a value.`,
       },
     )}
   </section>`;
@@ -107,12 +107,13 @@ export function lossSentence(
       : html`the other is of ${known}, by the order that carries it.`;
   }
   if (why === "unread") return html`it has the same time, and a later read of the service showed the other.`;
-  if (why === "rank") return html`it has the same time, and the other comes later in the life of ${article(noun)}.`;
+  if (why === "rank")
+    return html`it has the same time, and the status of the other comes later in the life of ${article(noun)}.`;
   if (why === "hash")
     return html`it has the same time and is as far in its life. Which of the two counts is arbitrary, and the same
-    everywhere, until a read of the service tells.`;
-  if (why === "future") return html`it was dated more than an hour after it came, so it was not believed.`;
-  if (why === "overruled") return html`somebody healed the object, which took the service's word instead.`;
+    everywhere, until a read of the service decides.`;
+  if (why === "future") return html`it was dated more than an hour after it came, so it was not accepted.`;
+  if (why === "overruled") return html`the object was healed with the state that the service showed.`;
   if (why === "group") {
     return html`this is the ${noun} ${groupWords(group) ?? "as it shows itself"}; for this field the other is later, or
     counts first.`;

@@ -16,7 +16,7 @@ export function failedLines(events: readonly FailedEvent[], id: string, timeZone
       ({ seq, type, state, receivedAt }) =>
         html`<a href="/events/${seq}">Event ${seq}</a>, ${withoutControls(type ?? "without a type")}, received
           ${time(receivedAt, timeZone)}:
-          ${state === "dead" ? "it could not be applied, and is not tried any more" : "it could not be applied yet, and is tried again"}`,
+          ${state === "dead" ? "it could not be applied, and is no longer retried" : "it could not be applied yet, and is retried"}`,
     );
   const others = html`<a href="/events?object=${encodeURIComponent(id)}">More of its events were not applied</a>`;
   return events.length > mostFailed ? [...lines, others] : lines;

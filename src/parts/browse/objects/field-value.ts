@@ -27,7 +27,7 @@ export const fieldName = (field: string): Html =>
 export function fieldValue(field: string, value: unknown, { currency, timeZone, showsPersons }: ValueStyle): Html {
   if (value === null || value === undefined) return html`<span class="hint">none</span>`;
   if (value === redacted) {
-    return html`<span class="hint">${showsPersons ? "erased" : "hidden: takes person:read"}</span>`;
+    return html`<span class="hint">${showsPersons ? "erased" : "hidden: requires person:read"}</span>`;
   }
   if (typeof value === "number" && isMoney(field)) return money(value, currency);
   if (typeof value === "string") {

@@ -22,8 +22,9 @@ export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): H
     <p class="hint wide" id="q-hint">
       ${
         mayFindPersons
-          ? "An order number, any id, a whole e-mail address, or the last four digits of a card. Searches by e-mail address and card are recorded, without what was searched for."
-          : "An order number or any id. Searching by e-mail address or card takes the permission person:read."
+          ? "An order number, any id, a whole e-mail address, or the last four digits of a card. Searches by " +
+            "e-mail address and card are recorded, without the text that was searched for."
+          : "An order number or any id. Searching by e-mail address or card requires the permission person:read."
       }
     </p>
   </form>`;
@@ -115,7 +116,7 @@ export function renderRecent(changes: readonly Change[], timeZone: string): Html
     ],
     changes,
     {
-      caption: "What changed last",
+      caption: "Latest changes",
       empty: html`<p>Nothing has changed yet: no order, customer or subscription is known.</p>
         <p>Bring in what the service has: <code>${tallyhook("import")}</code></p>
         <p>

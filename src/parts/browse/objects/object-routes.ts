@@ -51,7 +51,8 @@ const routes: readonly Route[] = [
       if (wanted.personal === "e-mail address" && !mayFindPersons) {
         throw new PageError(
           403,
-          "Searching by e-mail address takes the permission person:read. Search by order number, or ask somebody with the role support.",
+          "Searching by e-mail address requires the permission person:read. Search by order number, or ask a " +
+            "person with the role support.",
         );
       }
       const after = form.get("after");
@@ -87,7 +88,8 @@ const routes: readonly Route[] = [
       if (chargeback === undefined) {
         throw new PageError(
           404,
-          `No chargeback of ${shown(id)} is known. A chargeback has the id of its order, or of its sale where it has no order.`,
+          `No chargeback of ${shown(id)} is known. A chargeback has the id of its order, or of its sale where it ` +
+            "has no order.",
         );
       }
       return {
@@ -172,8 +174,9 @@ const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageErro
   new PageError(
     404,
     failed.length > 0
-      ? `The mirror knows no ${resource} ${shown(id)}: what the service said of it could not be applied.`
-      : `The mirror knows no ${resource} ${shown(id)}. Check the id. If the service has it, its webhook has not come: a reconciliation brings it.`,
+      ? `The mirror knows no ${resource} ${shown(id)}: its events could not be applied.`
+      : `The mirror knows no ${resource} ${shown(id)}. Check the id. If the service has it, its webhook has not ` +
+          "arrived: a reconciliation reads it.",
     {
       details: html`${
           failed.length > 0 &&

@@ -61,7 +61,7 @@ function renderTroubles({ object, edited, findings, failed, mayHeal, past }: Obj
   if (edited.length > 0) {
     troubles.push(
       html`The mirror's row was edited by hand: ${edited.join(", ")}. The values below are what the service said.
-      ${mayHeal ? html`<a href="${heal}">Heal it</a>` : "Somebody with the role operator can heal it."}`,
+      ${mayHeal ? html`<a href="${heal}">Heal it</a>` : "A person with the role operator can heal it."}`,
     );
   }
   for (const finding of findings) {
@@ -111,7 +111,7 @@ function renderHeader(page: ObjectPage): Html {
     ${said !== "" && html`<p>${said}</p>`}
     <nav class="row" aria-label="On this page">
       ${past.at === null && html`<a href="#timeline">Timeline</a>`}
-      <a href="#blame">Why each field is as it is</a>
+      <a href="#blame">Why each field has its value</a>
       <a href="#past">As it was at another time</a>
     </nav>
     <dl class="facts">
@@ -209,7 +209,7 @@ function renderRelated({ object, related, chargebacks, style, fields }: ObjectPa
   const { resource, id } = object;
   const status = fields.find(({ field }) => field === "status")?.value;
   return html`${chargebacks.map((chargeback) => renderChargebackLine(chargeback, style.timeZone))}
-  ${resource === "order" && status === "failed" && html`<p><a href="/dunning/${encodeURIComponent(id)}">See its attempts and who looks after it</a></p>`}
+  ${resource === "order" && status === "failed" && html`<p><a href="/dunning/${encodeURIComponent(id)}">See its attempts and its assignee</a></p>`}
   ${related.map(
     ({ name, rows, hasMore }) =>
       html`<section>

@@ -164,5 +164,5 @@ function renderChanges({ changes, isFirst }: TimelineEntry, style: ValueStyle): 
 
 function withoutChanges(changes: readonly FieldChange[], { showsPersons }: ValueStyle): string {
   const seen = changes.length > 0 ? "Only its time changed." : "Nothing changed.";
-  return showsPersons ? seen : `${seen} What says who somebody is would not be shown.`;
+  return showsPersons ? seen : `${seen} Personal data would not be shown.`;
 }

@@ -25,7 +25,7 @@ const statuses: Readonly<Record<string, Readonly<Record<string, StatusWords>>>> 
     voided: words("Voided", "calm", "The payment was canceled before it was settled."),
     partially_refunded: words("Partly refunded", "calm", "A part of the amount was given back."),
     refunded: words("Refunded", "calm", "The whole amount was given back."),
-    refund_failed: words("Refund failed", "bad", "A refund did not go through. The customer has not got it."),
+    refund_failed: words("Refund failed", "bad", "A refund did not go through. The customer has not received it."),
     chargeback: words("Charged back", "bad", "The customer's bank took the payment back. The dispute is open."),
     chargeback_accepted: words("Chargeback lost", "bad", "The dispute is over. The customer keeps the money."),
     chargeback_dismissed: words("Chargeback won", "good", "The dispute is over. The payment stands."),
@@ -40,7 +40,7 @@ const statuses: Readonly<Record<string, Readonly<Record<string, StatusWords>>>> 
   },
   subscription: {
     active: words("Active", "good", "It renews by itself."),
-    paused: words("Paused", "calm", "It does not renew until somebody resumes it."),
+    paused: words("Paused", "calm", "It does not renew until it is resumed."),
     past_due: words("Past due", "warn", "Its last renewal was declined, and is tried again."),
     canceled: words("Canceled", "calm", "It does not renew any more."),
     completed: words("Completed", "calm", "All its billing cycles are over."),

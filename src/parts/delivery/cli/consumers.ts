@@ -12,14 +12,14 @@ import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 /** The commands about the readers of the feed, below `changes`. */
 export function registerConsumers(changes: Command, context: CliContext): void {
-  const consumers = changes.command("consumers").description("who reads the feed, and how far");
+  const consumers = changes.command("consumers").description("the consumers of the feed and their positions");
   const list = consumers
     .command("list", { isDefault: true })
     .description("list the consumers, the one furthest behind first");
   registerReading(list, context, {
     read: async ({ db, runtime }) => ({ consumers: await listConsumers(db), now: runtime.wallClock.now() }),
     text: ({ consumers: rows, now }) =>
-      rows.length === 0 ? "Nobody reads the feed by a name.\n" : tableText(columnsAt(now), rows),
+      rows.length === 0 ? "The feed has no named consumer.\n" : tableText(columnsAt(now), rows),
     json: ({ consumers: rows }) => ({
       consumers: rows.map(({ name, position, movedAt, createdAt, unreadSince }) => ({
         name,
@@ -33,9 +33,9 @@ export function registerConsumers(changes: Command, context: CliContext): void {
   registerAct(consumers, context, {
     act: removingConsumer,
     name: "remove",
-    description: "remove a consumer that nobody needs: the feed keeps nothing for it any more",
+    description: "remove a consumer that is no longer needed: the feed then keeps nothing for it",
     takes: { consumer: { flags: "<name>", says: "its name" } },
-    by: { who: "script", says: "who does it, for the record" },
+    by: { who: "script", says: "name of the person who does this, for the audit" },
     deps: ({ db }) => ({
       db,
       isOwned: (name: string) => ownerCommand(name) !== null,

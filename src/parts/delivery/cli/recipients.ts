@@ -100,7 +100,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
   };
   const shown = ({ recipient }: { recipient: string }) => shownName(kind, recipient);
   const common = {
-    by: { who: "script", says: "who does it, for the record" },
+    by: { who: "script", says: "name of the person who does this, for the audit" },
     deps: ({ db }: Opened) => ({ db }),
     hints: {
       unknown: async ({ db }: { db: Knex }, { recipient }: { recipient: string }) =>
@@ -113,7 +113,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     ...common,
     act: retrying,
     name: "retry",
-    description: `try dead ${items} again at once, with all their attempts`,
+    description: `retry dead ${items}, with all their attempts`,
     takes: {
       recipient: name,
       seq: { flags: `${numberOption} <seq>`, says: `this ${item} only` },
@@ -121,7 +121,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     },
     say({ runs, isPaused }, { input }) {
       const of = shown(input);
-      const when = isPaused ? `once it is not paused: "${tallyhook(`${command} resume ${of}`)}".` : "at once.";
+      const when = isPaused ? `once it is not paused: "${tallyhook(`${command} resume ${of}`)}".` : "immediately.";
       return runs === 0
         ? `${of} has no dead ${item}.\n`
         : `${counted(runs, item, items)} of ${of} will be tried again ${when}\n`;
@@ -145,12 +145,12 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     ...common,
     act: pausing,
     name: "pause",
-    description: "begin nothing more until it is resumed; nothing is lost meanwhile",
+    description: "start nothing more until it is resumed; nothing is lost",
     takes: {
       recipient: name,
       reason: {
         flags: "--reason <text>",
-        says: "why, for those who see the list",
+        says: "the reason, which the list shows",
         default: "a person paused it",
       },
     },
@@ -161,7 +161,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     ...common,
     act: resuming,
     name: "resume",
-    description: "end a pause, and try at once what has failed",
+    description: "end a pause, and retry immediately what has failed",
     takes: { recipient: name },
     say: (_, { input }) => `${shown(input)} is not paused.\n`,
   });
@@ -170,7 +170,7 @@ function registerRecipientActs(program: Command, context: CliContext, kind: Reci
     ...common,
     act: removing,
     name: "remove",
-    description: `forget a ${noun} that nobody needs: ${place}, and what waits for it`,
+    description: `forget a ${noun} that is no longer needed: ${place}, and what waits for it`,
     takes: { recipient: name },
     hints: { ...common.hints, hindered: `${howToStop}; then remove it.` },
     async ask({ db }, { recipient }) {

@@ -146,7 +146,7 @@ async function requireRun(
     if (!isKnown) throw noRecipient(recipient);
     throw new ActRefused(
       "unknown",
-      `${calledName(recipient)} has no pending number ${seq}: it is done, was skipped, or was never wanted.`,
+      `${calledName(recipient)} has no pending number ${seq}: it is done, skipped, or not among its kinds.`,
     );
   }
   if (decidedOn !== null && decidedOn !== versionOfRun(run)) throw outdated(`Number ${seq}`, run);

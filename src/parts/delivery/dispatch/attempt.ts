@@ -88,13 +88,13 @@ export async function attemptRun(
 /** Its writes are committed, and would be repeated. */
 const endedItself = (cause?: unknown): AttemptFailed =>
   new AttemptFailed(
-    "the handler ended its transaction itself: what it wrote may stand, so it is not run again. Leave commit and rollback " +
-      "to the engine",
+    "the handler ended its transaction itself: what it wrote may stand, so it is not run again. Leave commit and " +
+      "rollback to the engine",
     { isFinal: true },
     { cause },
   );
 
-const blocked = "a handler has kept its process from all else: it computes for long, or waits without await";
+const blocked = "a handler blocks its process: it computes for long, or waits without await";
 
 /**
  * Limits the attempt's transaction: a statement that hangs, or a process that was stopped, would keep it from being

@@ -12,12 +12,12 @@ export async function checkHandlers(runtime: Pick<Runtime, "db">): Promise<Check
 function judgeHosts(hosts: readonly DownHost[]): CheckResult {
   const name = "handlers";
   const [longest] = hosts;
-  if (longest === undefined) return ok(name, "no process or file of a handler is said to be down");
+  if (longest === undefined) return ok(name, "no process or file of a handler is down");
   const files = [...new Set(hosts.flatMap((host) => host.files))].map((file) => basename(file));
   const detail =
     `${counted(files.length, "file does not run, or ends its process", "files do not run, or end their process")} ` +
     `(${withoutControls(someOf(files))}), since ${longest.downSince.toISOString()}: ${withoutControls(longest.reason)}`;
-  const remedy = "mend what it names and restart the worker; the log of the worker has each end";
+  const remedy = "fix what it names and restart the worker; the log of the worker has each exit";
   return hosts.some(({ isApart }) => !isApart)
     ? failed(name, detail, remedy)
     : warning(name, `${detail}; the others run`, remedy);

@@ -33,7 +33,7 @@ export function registerHandlers(program: Command, context: CliContext): void {
 
   handlers
     .command("test")
-    .description("run a handler on a past change, and tell it so (isTest); a transactional one is rolled back")
+    .description("run a handler on a past change as a test (isTest is true); a transactional one is rolled back")
     .argument("<name>", "the handler's name")
     .requiredOption("--change <seq>", "the number of the change", itemNumber)
     .action((name: string, { change }: { change: number }) => testOn(context, name, change));

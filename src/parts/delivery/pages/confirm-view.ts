@@ -28,7 +28,7 @@ export function renderRetryAll({ recipient, words, dead, mostCounted, isPaused, 
       ${counted(countText(dead.count, mostCounted), `dead ${words.item} is`, `dead ${words.items} are`)} tried again,
       with all attempts. What fails again at its last attempt is dead again.
     </p>
-    ${isPaused && html`<p class="hint">It is paused: they are tried once somebody resumes it.</p>`}
+    ${isPaused && html`<p class="hint">It is paused: they are tried once it is resumed.</p>`}
     <div class="row">
       ${mayWrite && html`<button>Retry all</button>`}
       <a href="${path}">Leave them as they are</a>

@@ -50,7 +50,7 @@ function renderFacts({ row, words, health, pausedBy, readsTexts, now, timeZone }
       </dd>
       <dt>Waiting</dt>
       <dd>${countText(row.waiting, mostCounted)}</dd>
-      <dt>Not looked at yet</dt>
+      <dt>Not read yet</dt>
       <dd>${behindText(row, health, now)}</dd>
       <dt>Done</dt>
       <dd>${row.done}, the last ${at(row.last_done_at)}</dd>
@@ -93,9 +93,9 @@ function renderActions({ row }: HandlerPage): Html {
       html`<form class="card" method="post" action="${path}/pause">
         <h2>Pause</h2>
         ${version}
-        <label for="reason">Why <span class="hint">for those who see the list; name no customer</span></label>
+        <label for="reason">Why <span class="hint">shown in the list; name no customer</span></label>
         <input id="reason" name="reason" maxlength="${shortLine.longest}" required />
-        <p class="hint">It begins nothing more until somebody resumes it. Nothing is lost.</p>
+        <p class="hint">It starts nothing more until it is resumed. Nothing is lost.</p>
         <button class="second">Pause</button>
       </form>`
     }
@@ -152,7 +152,7 @@ function renderRuns(page: HandlerPage): Html {
         caption: `${words.items.charAt(0).toUpperCase()}${words.items.slice(1)} that it has not done`,
         empty: query.has("state")
           ? html`None is in this state. <a href="${path}">Show all</a>`
-          : html`It has done all that it has looked at.`,
+          : html`It has done all that it has read.`,
       },
     )}
     ${renderMore(page, path)}`;

@@ -38,7 +38,7 @@ export function renderHandlers({ recipients, down, readsTexts, now, timeZone }: 
       { name: "State", cell: ({ row }) => recipientState(row, { readsTexts }) },
       { name: "Dead", kind: "number", cell: ({ row }) => countText(row.dead, mostCounted) },
       { name: "Waiting", kind: "number", cell: ({ row }) => countText(row.waiting, mostCounted) },
-      { name: "Not looked at", cell: ({ row, health }) => behindText(row, health, now) },
+      { name: "Not read yet", cell: ({ row, health }) => behindText(row, health, now) },
       { name: "Done", kind: "number", cell: ({ row }) => row.done },
       { name: "Failed attempts", kind: "number", cell: ({ row }) => row.failed },
       {

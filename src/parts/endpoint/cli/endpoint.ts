@@ -38,7 +38,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     )
     .option("--api-version <version>", "the schema version of its events (default: the newest)")
     .option("--description <text>", "a description that the service's list shows for it")
-    .option("--by <name>", "who does it, for the record", parsePerson)
+    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
     .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
 
   const list = endpoint
@@ -118,13 +118,15 @@ export function registerEndpoint(program: Command, context: CliContext): void {
 
 const which = { flags: "[id]", says: "which endpoint; needed only if there are several" };
 
-const forTheRecord = { who: "script", says: "who does it, for the record" } as const;
+const forTheRecord = { who: "script", says: "name of the person who does this, for the audit" } as const;
 
 /** Everything is opened before the first call: without an encryption key, the secret in the answer would be lost. */
 const openTools = ({ runtime, db }: Opened): Promise<EndpointTools> => endpointToolsOf(runtime, db);
 
 const unknownHint = {
-  unknown: `"${tallyhook("endpoint list")}" shows those of the account, and "${tallyhook("endpoint register")}" creates one.`,
+  unknown:
+    `"${tallyhook("endpoint list")}" shows those of the account, and "${tallyhook("endpoint register")}" creates ` +
+    "one.",
 };
 
 function webUrl(text: string): string {

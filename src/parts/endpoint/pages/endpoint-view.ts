@@ -41,7 +41,7 @@ export function renderEndpoint(page: EndpointPage): Html {
       openCall !== null &&
       html`<p class="problem">
         A command to ${openCall.kind} was begun at ${time(openCall.createdAt, page.timeZone)} and is not finished.
-        ${openCall.kind === "rotate" ? "Rotate again: it goes on where it stopped." : html`Run <code>${tallyhook("endpoint register")}</code> again: it goes on where it stopped.`}
+        ${openCall.kind === "rotate" ? "Rotate again: it continues where it stopped." : html`Run <code>${tallyhook("endpoint register")}</code> again: it continues where it stopped.`}
       </p>`
     }
     ${typeof seen === "string" ? renderAway(seen) : renderSeen(seen, page)}`;
@@ -50,7 +50,7 @@ export function renderEndpoint(page: EndpointPage): Html {
 const renderAway = (said: string): Html =>
   html`<div class="problem" role="alert">
     <p>The service does not answer, so its endpoint cannot be shown: <bdi>${said}</bdi></p>
-    <p>Events that arrive are stored all the same. <a href="/endpoint">Try again</a></p>
+    <p>Events that arrive are still stored. <a href="/endpoint">Try again</a></p>
   </div>`;
 
 function renderSeen({ endpoints, problems }: Seen, page: EndpointPage): Html {

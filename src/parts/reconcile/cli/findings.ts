@@ -57,7 +57,7 @@ export function registerFindings(program: Command, context: CliContext): void {
       finding: { flags: "<id>", says: "its number" },
       note: { flags: "--note <text>", says: "why it may stay; the exceptions report prints it" },
     },
-    by: { who: "person", says: "who decides (default: this system's user, if a person)" },
+    by: { who: "person", says: "name of the person who decides (default: this system's user, if a person)" },
     deps: ({ db, runtime }) => ({ db, clock: runtime.wallClock }),
     say: ({ id }, { actor }) => `Finding ${id} is acknowledged by ${withoutControls(actor.name)}.\n`,
     hints: { unknown: listHint },

@@ -37,10 +37,10 @@ export function registerHeal(program: Command, context: CliContext): void {
       id: { flags: "<id>", says: "its id at the service" },
       reason: {
         flags: "--reason <text>",
-        says: "why: kept for ever, with who and when; name no customer",
+        says: "the reason, kept permanently with the person and the time; name no customer",
       },
     },
-    by: { who: "person", says: "who decides (default: this system's user, if a person)" },
+    by: { who: "person", says: "name of the person who decides (default: this system's user, if a person)" },
     async deps({ runtime }) {
       const deps = await reconcileDeps(runtime);
       return { ...deps, propose: (object: ObjectKey) => proposeHeal(deps, object) };
@@ -52,18 +52,19 @@ export function registerHeal(program: Command, context: CliContext): void {
       return { question, decidedOn: versionToHeal(proposal) };
     },
     say: (_, { input: { resource, id }, actor }) =>
-      `The ${resource} ${withoutControls(id)} is now as the service shows it; healed by ${withoutControls(actor.name)}.\n`,
+      `The ${resource} ${withoutControls(id)} is now as the service shows it; healed by ` +
+      `${withoutControls(actor.name)}.\n`,
     hints: {
       unknown:
         `Check the id: "${tallyhook("findings list")}" shows what differs, and "${tallyhook("reconcile")}" finds ` +
         "what the service no longer has.",
       outdated: "Run the same command again.",
     },
-  }).requiredOption("--from-service", "take what the service shows (required; the only source)");
+  }).requiredOption("--from-service", "write what the service shows (required; the only source)");
 
   heal
     .command("misdated")
-    .description("the same for all objects that are dated in the future, with the same options")
+    .description("heal all objects that are dated in the future, with the same options")
     // Its options are those of the command above it.
     .action((_: unknown, command: Command) => healAllMisdated(context, command.optsWithGlobals<Options>()));
 }

@@ -34,8 +34,8 @@ export function registerReconcile(program: Command, context: CliContext): void {
   program
     .command("reconcile")
     .description(
-      "compare the mirror with the service now and heal what differs; exit 0: equal (also after healing), 3: drift is " +
-        "left, 4: incomplete, 5: healed (only with --fail-on-drift)",
+      "compare the mirror with the service now and heal what differs; exit 0: equal (also after healing), 3: drift " +
+        "is left, 4: incomplete, 5: healed (only with --fail-on-drift)",
     )
     .option("--full", "read everything from the first record on, instead of the nightly plan")
     .option("--from <time>", "read only what was created from this time on, such as 2026-10-01T00:00:00Z", parseInstant)
@@ -120,7 +120,7 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
     throw new BusyError(busyText(outcome.holder));
   }
   if (outcome.kind === "put_off") {
-    throw new BusyError(`The service asks to be left alone until ${outcome.until.toISOString()}.`);
+    throw new BusyError(`The service asks for no requests until ${outcome.until.toISOString()}.`);
   }
   if (outcome.kind === "repeated") {
     stdout.write(`The run ${outcome.runKey} was done already.\n`);
@@ -138,7 +138,7 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
 export function busyText({ isOver, since, until, ...holder }: LeaseHolder): string {
   const who = `Another process is reconciling this database: process ${holder.pid} on ${holder.host}`;
   return isOver
-    ? `${who}. Its lease is over, but its last transaction is not yet. Run the same command again in a minute.`
+    ? `${who}. Its lease has ended, but its last transaction has not. Run the same command again in a minute.`
     : `${who}, since ${since.toISOString()}. It holds the lease until ${until?.toISOString()} and renews it while it ` +
         "works. Only one run can work at a time: wait until it ends; table reconcile.runs shows it.";
 }
@@ -167,8 +167,8 @@ export async function printPlan(
     return;
   }
   stdout.write(
-    `${tableText(planColumns, plan)}Pages of ${pageSize}: about ${counted(calls, "call")}, estimated from what the mirror holds now. ` +
-      "Open items and objects that differ are also read by id. Nothing was changed.\n",
+    `${tableText(planColumns, plan)}Pages of ${pageSize}: about ${counted(calls, "call")}, estimated from what the ` +
+      "mirror holds now. Open items and objects that differ are also read by id. Nothing was changed.\n",
   );
 }
 

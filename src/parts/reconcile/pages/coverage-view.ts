@@ -18,15 +18,15 @@ export function renderCoverage({ trust, month, timeZone }: CoveragePage): Html {
   return html`${renderTrust(trust)}
     <section>
       <div class="row">
-        <h2 id="calendar">What is proved of ${month.name}</h2>
+        <h2 id="calendar">Proof of ${month.name}</h2>
         <nav class="row end" aria-label="Months">
           <a href="/reconciliation?month=${month.earlier}#calendar">Earlier month</a>
           ${month.later !== null && html`<a href="/reconciliation?month=${month.later}#calendar">Later month</a>`}
         </nav>
       </div>
       <p class="lead">
-        A day is proved when a run has read everything that was created on it, and each object was as the mirror has it
-        or was corrected. Days in ${timeZone}.
+        A day is proved when a run has read everything that was created on it, and each object matched the mirror or was
+        corrected. Days in ${timeZone}.
       </p>
     </section>
     ${renderGaps(month, timeZone)} ${renderCalendar(month, timeZone)}`;

@@ -82,7 +82,7 @@ export function renderFinding(page: FindingPage): Html {
           <a class="button" href="${comparePath(resource, id)}"
             >${page.mayHeal ? "Compare with the service now, and heal" : "Compare with the service now"}</a
           >
-          ${isResource(resource) && html`<a href="${objectPath(resource, id)}#blame">Why its fields are as they are</a>`}
+          ${isResource(resource) && html`<a href="${objectPath(resource, id)}#blame">Why its fields have their values</a>`}
           <a href="/events?object=${encodeURIComponent(id)}">Its events</a>
           <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any">All its findings</a>
         </div>`
@@ -143,7 +143,7 @@ function renderDifferences(finding: FindingRow, seesPersons: boolean): Html {
   ${
     isHidden &&
     html`<p class="hint">
-      ${seesPersons ? "Values of persons are never copied into findings. Compare with the service now to see them." : "To see values of persons takes the permission person:read."}
+      ${seesPersons ? "Values of persons are never copied into findings. Compare with the service now to see them." : "Values of persons require the permission person:read."}
     </p>`
   }`;
 }

@@ -68,7 +68,7 @@ export function renderFindings(page: FindingsPage): Html {
   ${pager("/reconciliation/findings", query, findings.older)}`;
 }
 
-const noneOpen = html`No open finding. What a run finds stands here: <code>${tallyhook("reconcile")}</code>`;
+const noneOpen = html`No open finding. Runs list their findings here: <code>${tallyhook("reconcile")}</code>`;
 const noneMatches = html`No finding matches. <a href="/reconciliation/findings">Show the open ones</a>`;
 
 function renderSums(open: readonly OpenFindings[]): Html {
@@ -78,7 +78,11 @@ function renderSums(open: readonly OpenFindings[]): Html {
   const accepted = open.reduce((all, row) => all + row.n, 0) - n;
   const amounts = amountsOf(left);
   return html`<p class="lead">
-    ${n === 0 ? "Nothing is open" : counted(n, "open finding")}${n > 0 && `: ${counted(drift, "object differs", "objects differ")} from the service${n > drift ? `, ${n - drift} of other kinds` : ""}`}${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
+    ${n === 0 ? "Nothing is open" : counted(n, "open finding")}${
+      n > 0 &&
+      `: ${counted(drift, "object differs", "objects differ")} from the ` +
+        `service${n > drift ? `, ${n - drift} of other kinds` : ""}`
+    }${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
   </p>`;
 }
 

@@ -44,15 +44,13 @@ export function renderHeal(page: HealPage): Html {
           >
         </h2>
       </div>
-      <p class="lead">
-        Read from the service just now, ${time(new Date(observedAt), timeZone)}. Nothing is written yet.
-      </p>
+      <p class="lead">Read from the service at ${time(new Date(observedAt), timeZone)}. Nothing is written yet.</p>
       <p>${summaryOf(proposal)}</p>
       ${
         seen.futureVersions.length > 0 &&
         html`<p class="problem">
           The mirror's row is dated in the future (${seen.futureVersions.join(", ")}), which keeps newer states out. A
-          heal gives it a date of now, and empties what the service does not show now until it does.
+          heal dates it now, and empties the fields that the service does not show until it shows them.
         </p>`
       }
       ${
@@ -83,7 +81,7 @@ export function renderHeal(page: HealPage): Html {
     ${
       !seesPersons &&
       html`<p class="hint">
-        Of names, addresses and texts it says that they differ. To see them takes the permission person:read.
+        For names, addresses and texts it lists only that they differ. Seeing them requires the permission person:read.
       </p>`
     }
     ${renderFindings(page)} ${renderForm(page)}`;
@@ -128,13 +126,13 @@ function renderFindings({ findings }: HealPage): Html {
 function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
   const { resource, id } = proposal.object;
   if (!mayHeal) {
-    return html`<p class="hint">To heal it takes the permission object:heal.</p>`;
+    return html`<p class="hint">Healing it requires the permission object:heal.</p>`;
   }
   return html`<section class="card">
     <h2>Heal</h2>
     <p class="lead">
       Writes what the service shows over the mirror's row, whatever versions it has. Later states that the service does
-      not show leave the history. It is kept for ever who decided it, and why; it cannot be undone.
+      not show leave the history. The person and the reason are kept permanently. A heal cannot be undone.
     </p>
     <form method="post" action="${comparePath(resource, id)}" class="form-parts">
       ${decidedOn(version)}
@@ -151,7 +149,7 @@ function renderForm({ proposal, version, mayHeal, reason }: HealPage): Html {
 export function renderOutdated({ mirror, service }: { mirror: boolean; service: boolean }): Html {
   const what = [...(mirror ? ["the mirror's row"] : []), ...(service ? ["what the service shows"] : [])];
   return html`<p>
-    Changed since: ${what.length === 0 ? "what the form was made of" : what.join(", and ")}. This is how it is now.
+    Changed since: ${what.length === 0 ? "the data behind the form" : what.join(", and ")}. This is the current state.
   </p>`;
 }
 

@@ -84,8 +84,8 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
       to: "/reconciliation/runs",
       notice:
         alive > 0
-          ? "Ordered. A worker begins it within seconds, unless another run is at work."
-          : "Ordered, and nobody is there to do it: no worker runs.",
+          ? "Ordered. A worker begins it within seconds, unless another run is in progress."
+          : "Ordered, but no worker runs to do it.",
     }),
   }),
   actRoute({
@@ -103,7 +103,7 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
 
 const lastOrderNow = (now: unknown): Html => {
   const { orderedBy, kind } = now as RunOrder;
-  return html`<p>${orderedBy} ordered a run of kind ${kind} meanwhile.</p>`;
+  return html`<p>${orderedBy} has since ordered a run of kind ${kind}.</p>`;
 };
 
 const runNow = (now: unknown): Html => {

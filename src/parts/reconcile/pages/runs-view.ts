@@ -103,7 +103,7 @@ function renderOrdering(
     <dl class="facts">
       <dt>Scheduled</dt>
       <dd>at ${time(nextRunAt, timeZone)}</dd>
-      <dt>At work</dt>
+      <dt>Running</dt>
       <dd>
         ${holder === null ? "no run" : html`process ${holder.pid} on ${withoutControls(holder.host)}, since ${time(holder.since, timeZone)}`}
       </dd>
@@ -128,7 +128,7 @@ const workersText = ({ alive, lastSeenAt }: OrderTakers, timeZone: string): Html
   alive > 0
     ? html`${counted(alive, "worker runs", "workers run")}`
     : html`<strong>no worker runs</strong
-        >${lastSeenAt !== null && html`; the last one was there at ${time(lastSeenAt, timeZone)}`}. Start one:
+        >${lastSeenAt !== null && html`; the last one was seen at ${time(lastSeenAt, timeZone)}`}. Start one:
         <code>${tallyhook("worker")}</code>`;
 
 function renderOpen(
@@ -145,7 +145,7 @@ function renderOpen(
       ? "It waits: no worker runs."
       : holder === null
         ? "A worker begins it within seconds."
-        : "It is being done, or waits until the run that is at work has ended.";
+        : "It is running, or waits for the current run to end.";
   return html`<dt>Ordered</dt>
     <dd>
       ${orderText(order, timeZone)} by ${withoutControls(order.orderedBy)}, ${time(order.orderedAt, timeZone)}. ${wait}
@@ -302,8 +302,8 @@ function renderProgress({
     ${
       holder === null &&
       html`<p class="problem">
-        It was interrupted: nobody is at work on it. A worker resumes nightly and ordered runs by itself; any other with
-        the same command again.
+        It was interrupted, and no process continues it. A worker resumes nightly and ordered runs by itself; run the
+        same command again to resume any other.
       </p>`
     }
   </div>`;

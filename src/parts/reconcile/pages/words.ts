@@ -14,7 +14,7 @@ export const classMeanings: Readonly<Record<FindingClass, string>> = {
   missing_here: "The service has it, the mirror does not.",
   behind: "The mirror has an earlier state than the service.",
   mismatch: "Mirror and service show the same version with other values.",
-  missing_there: "The mirror has it, the service does not know it any more.",
+  missing_there: "The mirror has it, the service no longer knows it.",
   unreadable: "The service shows it in a form that cannot be stored.",
   edited_row: "The mirror's row was changed by hand.",
   identity: "A rule that holds for every correct mirror is broken.",
@@ -34,12 +34,12 @@ export function findingTitle({ class: kind, identity }: Pick<FindingRow, "class"
 
 /** Causes of a difference between mirror and service. */
 export const causeMeanings: Readonly<Record<string, string>> = {
-  missed_webhook: "no webhook told of the change",
+  missed_webhook: "no webhook announced the change",
   late: "the webhook came late",
   out_of_band_edit: "the service changed it without an event",
   our_fault: "Tallyhook knew the state and did not show it",
   unexplained: "not explained",
-  initial_import: "it was there before the mirror was filled",
+  initial_import: "it existed before the mirror was filled",
 };
 
 export const stateTones: Readonly<Record<FindingState, Tone>> = {
@@ -58,7 +58,7 @@ export const runTones: Readonly<Record<RunRow["state"], Tone>> = {
 
 /** Descriptions of the kinds of runs. */
 export const kindMeanings: Readonly<Record<RunRow["kind"], string>> = {
-  nightly: "what is new, what is open, and a part of the history, as every night",
+  nightly: "new and open objects, and a part of the history, as every night",
   full: "everything from the first record on",
   range: "what was created between two times",
   import: "fills an empty mirror",

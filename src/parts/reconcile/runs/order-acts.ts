@@ -57,7 +57,7 @@ export const ordering: Act<{ db: Knex; timeZone: string }, OrderInput, OrderTake
       const isCurrent = call.decidedOn === null || call.decidedOn === String(last?.id ?? 0);
       const order = { kind, rangeFrom, rangeTo, reportOnly };
       const made = isCurrent ? await orderRun(trx, { ...order, orderedBy: call.actor.name }) : null;
-      if (made === null) throw outdated("What was ordered last", last);
+      if (made === null) throw outdated("The last order", last);
       const subject = { kind: "run-order", id: String(made.id) };
       await recordOf(ordering, call)(trx, { subject, after: order });
     });
@@ -76,7 +76,7 @@ export const withdrawing: Act<{ db: Knex }, { order: string }, null> = {
       const done = /^\d{1,15}$/.test(id) ? await withdrawOrder(trx, Number(id)) : null;
       if (done === null) throw new ActRefused("unknown", `There is no order "${id}".`);
       if (done.outcome === "begun") {
-        const message = `A worker was faster: run ${done.run} has begun for this order, so it was not taken back.`;
+        const message = `Run ${done.run} has already begun for this order, so it was not taken back.`;
         throw new ActRefused("hindered", message, { now: { run: done.run } });
       }
       if (done.outcome === "ended") throw new ActRefused("hindered", ends[done.as]);

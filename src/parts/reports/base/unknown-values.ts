@@ -62,10 +62,10 @@ const fields: Readonly<Record<string, string>> = {
   order: "without a known order (in no figure that needs it)",
   brand: "without a known card brand (in no brand's figures)",
   code: "without a known reason (under unknown)",
-  subscription: "without a known subscription (not taken for lost)",
-  refunded: "of which it is not known what was refunded before",
+  subscription: "without a known subscription (not counted as lost)",
+  refunded: "for which the amount refunded before is unknown",
   plan: "whose plan or interval was never known (in no sum of money)",
-  plan_shown: "whose plan, interval or cycle is not shown then, or is none that is known (the last known one counts)",
+  plan_shown: "whose plan, interval or cycle is missing or unknown at that time (the last known one counts)",
   one_currency: "with another currency than before (a contraction in the one, an expansion in the other)",
 };
 
@@ -74,6 +74,9 @@ export const unknownLine = (unknown: readonly Unknown[]): string =>
   unknown
     .map(({ what, n }) => {
       const [thing = "", field = ""] = what.split(".");
-      return `${counted(n, thing === "attempt" ? "declined charge" : thing)} ${fields[field] ?? `without a known ${field}`}`;
+      return (
+        `${counted(n, thing === "attempt" ? "declined charge" : thing)} ` +
+        `${fields[field] ?? `without a known ${field}`}`
+      );
     })
     .join("; ");

@@ -38,14 +38,16 @@ function commandsFor(hindrance: Hindrance): string[] {
       if (!hindrance.isHole) return [`"${tallyhook("reconcile")}" reads on.`];
       const again = tallyhook(`reconcile ${rangeOf(hindrance.parts)}`);
       return [
-        `"${tallyhook("findings list")}" names it. Once the service shows it as it should be, "${again}" reads it again.`,
+        `"${tallyhook("findings list")}" names it. Once the service shows it as it should be, "${again}" reads it ` +
+          "again.",
       ];
     }
     case "changes":
       return [`"${tallyhook("reconcile")}" reads the lists that show them, or says why the service does not.`];
     case "findings":
       return [
-        `"${tallyhook("findings show ID")}" explains one, "${tallyhook("findings ack ID --note REASON")}" acknowledges it.`,
+        `"${tallyhook("findings show ID")}" explains one, "${tallyhook("findings ack ID --note REASON")}" ` +
+          "acknowledges it.",
       ];
     case "days": {
       const { report, month, fromUtc, toUtc } = hindrance;
@@ -75,7 +77,7 @@ function rangeOf(parts: readonly UnreadPart[]): string {
 export const notPrepared = (month: string): ActRefused =>
   new ActRefused(
     "hindered",
-    `Nobody has prepared ${month}, and two people close a month (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
+    `${month} is not prepared, and closing takes two people (REPORTS_CLOSE_FOUR_EYES is always). One runs ` +
       `"${tallyhook(`close prepare ${month} --by NAME`)}", then another closes it.`,
   );
 
@@ -91,11 +93,11 @@ export function whatIsSkipped(
   const prepared =
     standing === null
       ? ""
-      : `${standing.preparedBy.name} has prepared ${month}, and this does NOT close what was prepared: it computes the ` +
-        "month again. To close exactly that, approve it on the dashboard.\n";
+      : `${standing.preparedBy.name} has prepared ${month}, and this does NOT close what was prepared: it computes ` +
+        "the month again. To close exactly that, approve it on the dashboard.\n";
   return (
-    `WARNING: ONE PERSON CLOSES ${month}. The dashboard would ask for two (REPORTS_CLOSE_FOUR_EYES is ${setting}); this ` +
-    `command does not. The seal will name ${by} alone, and nobody checks that name.\n${prepared}` +
-    `With REPORTS_CLOSE_FOUR_EYES=always the command takes two as well: "${tallyhook("close prepare")}", then close.\n`
+    `WARNING: ONE PERSON CLOSES ${month}. The dashboard would ask for two (REPORTS_CLOSE_FOUR_EYES is ${setting}); ` +
+    `this command does not. The seal will name ${by} alone, and that name is not checked.\n${prepared}With ` +
+    `REPORTS_CLOSE_FOUR_EYES=always the command takes two as well: "${tallyhook("close prepare")}", then close.\n`
   );
 }

@@ -51,13 +51,15 @@ const says = {
 
 const by = {
   who: "person",
-  says: "who does it, for the record; nobody checks the name (default: this system's user, if a person)",
+  says:
+    "name of the person who does this, for the audit; the name is not checked (default: this system's user, if a " +
+    "person)",
 } as const;
 
 export function registerClose(program: Command, context: CliContext): void {
   const close = program
     .command("close")
-    .description("freeze a month for ever: the rows of every report, under one seal")
+    .description("freeze a month permanently: the rows of every report, under one seal")
     .argument(says.month.flags, says.month.says, parserOf(monthField))
     .option(says.force.flags, says.force.says, parserOf(closeReason))
     .option(says.accounts.flags, says.accounts.says)
@@ -69,7 +71,7 @@ export function registerClose(program: Command, context: CliContext): void {
   registerAct(close, context, {
     act: withCommands(preparing),
     name: "prepare",
-    description: "compute a month and keep what was found, for another person to close exactly that",
+    description: "compute a month and keep the result, for another person to close exactly that",
     takes: { month: says.month, reason: says.force },
     by,
     deps: async (opened, { accounts }) => ({
@@ -77,8 +79,8 @@ export function registerClose(program: Command, context: CliContext): void {
       accounts: await accountsIn(accounts),
     }),
     say: ({ id, month, asOf, verdict, reports, booked, preparedBy }) =>
-      `${reportsTable(reports)}${bookedTable(booked)}` +
-      `${month} is prepared as of ${asOf} by ${preparedBy.name}: ${verdict}. Preparation ${id}; another person closes it.\n`,
+      `${reportsTable(reports)}${bookedTable(booked)}${month} is prepared as of ${asOf} by ${preparedBy.name}: ` +
+      `${verdict}. Preparation ${id}; another person closes it.\n`,
     json: (preparation) => preparation,
   }).option(says.accounts.flags, says.accounts.says);
   registerAct(close, context, {
@@ -163,7 +165,8 @@ const accountsIn = async (file: unknown): Promise<AccountMap> =>
 function assertOnlyApproves({ force, accounts }: CloseOptions): void {
   if (force === undefined && accounts === undefined) return;
   throw new UsageError(
-    "REPORTS_CLOSE_FOUR_EYES is always: --force and --accounts are for close prepare, and close takes what was prepared.",
+    "REPORTS_CLOSE_FOUR_EYES is always: --force and --accounts are for close prepare, and close takes what was " +
+      "prepared.",
   );
 }
 
@@ -182,7 +185,7 @@ async function shownPreparation(
   if (refusal !== null) throw refusal;
   if (isAsking) {
     context.stderr.write(previewText({ ...standing, by: actor.name }));
-    const question = `Freeze ${month} for ever, as ${standing.preparedBy.name} prepared it?`;
+    const question = `Freeze ${month} permanently, as ${standing.preparedBy.name} prepared it?`;
     await confirm(context, question);
   }
   return standing;
@@ -191,7 +194,7 @@ async function shownPreparation(
 async function askToFreeze(context: CliContext, shown: ClosePreview): Promise<void> {
   if (shown.refusal !== null) throw new UsageError(refusalText(shown.refusal));
   context.stderr.write(previewText(shown));
-  await confirm(context, `Freeze ${shown.month} for ever?`);
+  await confirm(context, `Freeze ${shown.month} permanently?`);
 }
 
 const reportColumns: Columns<ReportFacts> = {
@@ -251,8 +254,8 @@ function verifiedText({ intact: isIntact, closes, problems }: Verified): string 
   const lines = closes.flatMap(({ month, problems: own }) => own.map((problem) => `${month}: ${problem}`));
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
   const end = isIntact
-    ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"
-    : `Closed months are not what was sealed. ${brokenSealAdvice}\n`;
+    ? "Every closed month matches its seal. Compare the newest seal with the one that was signed.\n"
+    : `A closed month no longer matches its seal. ${brokenSealAdvice}\n`;
   return `${tableText(checkColumns, closes)}${all}${end}`;
 }
 

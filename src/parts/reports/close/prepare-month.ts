@@ -219,7 +219,7 @@ export function whyNotApprove({
     return new ActRefused(
       "forbidden",
       `The reason of this preparation named a customer who was erased since. Prepare ${preparation.month} again, with ` +
-        "a reason that names nobody.",
+        "a reason that names no person.",
     );
   }
   if (!fourEyes || !isSamePerson(preparation.preparedBy, by)) return null;

@@ -208,17 +208,18 @@ export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
 
 /** The meaning of a difference from a seal, and the remedy. */
 export const brokenSealAdvice =
-  "The database no longer holds what was sealed: schema reports was changed without Tallyhook. Restore it from a backup.";
+  "The database no longer holds what was sealed: schema reports was changed without Tallyhook. Restore it from a " +
+  "backup.";
 
 /** Throws `BrokenSealError` with the problems of one month, or of all closes if `month` is null; none: returns. */
 export function assertUnbroken(month: string | null, problems: readonly string[]): void {
   const [first, ...others] = problems;
   if (first === undefined) return;
-  const of = month === null ? "The closed months are" : `The close of ${month} is`;
+  const of = month === null ? "The closed months do" : `The close of ${month} does`;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   throw new BrokenSealError(
-    `${of} not what was sealed: ${first}${more}. ${brokenSealAdvice} "${tallyhook("close verify")}" lists every ` +
-      "difference.",
+    `${of} not match what was sealed: ${first}${more}. ${brokenSealAdvice} "${tallyhook("close verify")}" lists ` +
+      "every difference.",
   );
 }
 

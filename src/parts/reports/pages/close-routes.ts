@@ -157,7 +157,7 @@ export const closeRoutes = (desk: ReportDesk): readonly Route[] => [
       const month = monthOf(request);
       const preparation = await findPreparation(deps.db, month);
       if (preparation === null) {
-        throw new PageError(404, `Nobody has prepared ${monthName(month)}, or it is closed already.`);
+        throw new PageError(404, `${monthName(month)} is not prepared, or is closed already.`);
       }
       const refusal = whyNotClose(desk, request, preparation);
       if (refusal !== null) throw new PageError(403, refusal);
@@ -200,7 +200,7 @@ function whyNotClose(
   preparation: Preparation,
 ): string | null {
   if (!visitor.permissions.has("month:close")) {
-    return "Your roles do not allow you to close a month: it takes the permission month:close.";
+    return "Your roles do not allow you to close a month: that requires the permission month:close.";
   }
   return whyNotApprove({ preparation, by, fourEyes })?.message ?? null;
 }
@@ -228,7 +228,7 @@ async function assertStillAllowed(
   if (account !== null && account.disabledAt === null) {
     if (permissionsOf(account.roles).has(permission)) return;
   }
-  throw new UsageError("Your account may not do this any more, so nothing was done.");
+  throw new UsageError("Your account may no longer do this, so nothing was done.");
 }
 
 /**
@@ -260,7 +260,8 @@ function withPatience<Deps extends CloseDeps, Input extends { month: string }, D
         409,
         other === null
           ? "Other work on a month has just ended. Look at it again."
-          : `${other.by} is ${other.doing} ${monthName(other.month)} now, and one month is worked on at a time. Try again then.`,
+          : `${other.by} is ${other.doing} ${monthName(other.month)} now, and one month is worked on at a time. ` +
+              "Try again then.",
       );
     },
   };

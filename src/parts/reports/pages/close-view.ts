@@ -27,8 +27,12 @@ export function renderClosedMonths({ next, closes, isFirst, timeZone }: ClosedMo
         <a class="button end" href="${monthAddress(next.month)}">See what is left to do</a>
       </div>
       <p class="lead">
-        A month is closed once and for ever: the rows of every report, under one seal. Months are closed in order.
-        ${isFirst && "The first close takes in everything that came before its month, so any month that is over can be the first."}
+        A month is closed once and permanently: the rows of every report, under one seal. Months are closed in order.
+        ${
+          isFirst &&
+          "The first close takes in everything that came before its month, so any month that is over can be the " +
+            "first."
+        }
       </p>
       ${
         isFirst &&
@@ -89,10 +93,10 @@ export function renderVerified(
   return html`${
     isIntact
       ? html`<p class="notice" role="status">
-          Every closed month is what was sealed. Compare the newest seal with the one that was signed.
+          Every closed month matches its seal. Compare the newest seal with the one that was signed.
         </p>`
       : html`<section class="problem" role="alert">
-          <h2>Closed months are not what was sealed</h2>
+          <h2>A closed month no longer matches its seal</h2>
           <p>${brokenSealAdvice}</p>
           <ul>
             ${closes.flatMap(({ month, problems: own }) => own.map((problem) => html`<li>${month}: ${linesWithoutControls(problem)}.</li>`))}

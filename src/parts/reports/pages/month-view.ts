@@ -62,8 +62,8 @@ function renderWork({ doing, month, by, since, progress }: Work, page: MonthPage
       </p>`
     }
     <p class="hint">
-      For ${durationText(page.now.getTime() - since.getTime())}. It goes on without this page; of a month with many
-      orders it takes minutes.
+      For ${durationText(page.now.getTime() - since.getTime())}. It continues without this page; a month with many
+      orders takes minutes.
     </p>
     <p><a class="button" href="${monthAddress(page.state.month)}">Look again</a></p>
   </section>`;
@@ -74,7 +74,7 @@ const labels: Readonly<Record<MonthCheck["check"], string>> = {
   order: "It is the next month to close",
   zone: "Its days are cut as those of the last close",
   apart: "A minute has passed since the last close",
-  seals: "Earlier closes are what was sealed",
+  seals: "Earlier closes match their seals",
   read: "All that was created in it and before was read",
   changes: "Changes to older sales were read",
   findings: "No serious finding is open",
@@ -144,7 +144,7 @@ function renderPrepareForm({ state: month, fourEyes }: MonthPage): Html {
           aria-describedby="reason-hint"
         ></textarea>
         <p class="hint" id="reason-hint">
-          Without a reason this is refused. The reason is printed on every report of the month, for ever. Name no
+          Without a reason this is refused. The reason is printed permanently on every report of the month. Name no
           customer.
         </p>
       </div>`
@@ -247,7 +247,7 @@ const hashTable = (reports: readonly Hashed[], addressFor: (report: string) => s
 export function renderApprove(preparation: Preparation): Html {
   const { month, preparedBy } = preparation;
   return html`<form class="card" method="post" action="${monthAddress(month)}/approve">
-      <h2>Close ${monthName(month)} for ever?</h2>
+      <h2>Close ${monthName(month)} permanently?</h2>
       <p class="lead">
         ${withoutControls(preparedBy.name)} prepared it. All is computed again first: if anything that counts has
         changed since, nothing is closed, and you see what. A closed month is never opened again.

@@ -128,8 +128,8 @@ function requireReport({ params, visitor }: PageRequest): Report {
   if (report.hasPersonalData === true && !visitor.permissions.has("month:read")) {
     throw new PageError(
       403,
-      `The report ${report.name} has texts that may name people: it takes the permission month:read as well. ` +
-        "Ask somebody with the role admin.",
+      `The report ${report.name} has texts that may name people: it requires the permission month:read as well. ` +
+        "Ask a person with the role admin.",
     );
   }
   return report;
@@ -164,11 +164,11 @@ export function busyPage(turns: readonly Turn[], address: string, { clock }: Pic
   const now = clock.now().getTime();
   return {
     kind: "page",
-    title: "Other reports are being made",
+    title: "Other reports are being computed",
     status: 503,
     body: html`<p class="problem" role="alert">
-        ${counted(turns.length, "report is", "reports are")} being made now, and no more at once, so that receiving is
-        not slowed. Yours was not begun.
+        ${counted(turns.length, "report is", "reports are")} being computed, and no more at the same time, so that
+        receiving is not slowed. Yours was not started.
       </p>
       <ul>
         ${turns.map(({ what, since }) => html`<li>${what}, for ${durationText(now - since.getTime())}</li>`)}
@@ -184,7 +184,8 @@ export function reportFailure(error: unknown): unknown {
   if (errorCode(error) === statementTimedOut) {
     return new PageError(
       503,
-      "The database needed more than a minute for one step of this. Choose fewer days, or use the command, which waits.",
+      "The database took more than a minute for one step of this. Choose fewer days, or use the command, which " +
+        "waits.",
       { cause: error },
     );
   }

@@ -30,7 +30,7 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
   const reasons = !isOver
     ? []
     : preparation !== null
-      ? [`${name} is prepared by ${preparation.preparedBy.name} and waits for somebody to close it.`]
+      ? [`${name} is prepared by ${preparation.preparedBy.name} and waits to be closed.`]
       : open.length > 0
         ? [`${name} is over and cannot be closed yet.`]
         : [`${name} is over and can be prepared for its close.`];

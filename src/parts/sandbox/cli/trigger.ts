@@ -198,12 +198,15 @@ async function untilTold(
 async function whatHoldsUp(db: Knex, control: SandboxCalls["control"]): Promise<string> {
   const { endpoints } = await control<{ endpoints: unknown[] }>("GET", "");
   if (endpoints.length === 0) {
-    return `The sandbox sends its webhooks nowhere: "${tallyhook("start")}" runs receiver and worker and tells it where.`;
+    return (
+      `The sandbox sends its webhooks nowhere: "${tallyhook("start")}" runs receiver and worker and sets the ` +
+      "address."
+    );
   }
   const { events, fetches } = await countOpenWork(db);
   if (events + fetches > 0) {
     const waiting = `${counted(events, "event")} and ${counted(fetches, "refetch", "refetches")}`;
-    return `In the inbox wait ${waiting}: is the worker running ("${tallyhook("worker")}")?`;
+    return `${waiting} wait in the inbox: is the worker running ("${tallyhook("worker")}")?`;
   }
   const path = "/deliveries?status=pending";
   const { data } = await control<{ data: unknown[] }>("GET", path);

@@ -316,7 +316,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
     const directory = await fresh();
     const ended = await Promise.all([backUp(directory), backUp(directory)]);
     const errors = ended.flatMap(({ error }) => (error === null ? [] : [String(error)]));
-    expect(errors).toEqual([expect.stringContaining("Another backup of this database is at work")]);
+    expect(errors).toEqual([expect.stringContaining("Another backup of this database is running")]);
     expect(await readdir(directory)).toHaveLength(1);
   });
 
@@ -374,7 +374,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
       });
       expect(error).toMatchObject({
         exitCode: 64,
-        message: expect.stringContaining("alerted to nobody") as string,
+        message: expect.stringContaining("never be alerted") as string,
       });
       const taken = ["--taken-at", "2026-11-01T00:00:00Z"];
       const other = await runCommand(registerRestore, ["restored", ...taken, ...nextYear], {

@@ -144,18 +144,18 @@ describe("tallyhook doctor", () => {
     await at("25000000");
     expect((await examine()).of("partitions")).toMatchObject({
       status: "warning",
-      detail: "the inbox has none ready for what comes next",
+      detail: "the inbox has none ready for the next rows",
     });
     await at("900000000000");
     expect((await examine()).of("partitions")).toMatchObject({
       status: "warning",
-      detail: expect.stringContaining("none for what comes now") as string,
+      detail: expect.stringContaining("none for current rows") as string,
     });
     await at("1000");
     await db.raw("select setval('feed.change_numbers', 29000000)");
     expect((await examine()).of("partitions")).toMatchObject({
       status: "warning",
-      detail: "the feed has none ready for what comes next",
+      detail: "the feed has none ready for the next rows",
     });
     await db.raw("select setval('feed.change_numbers', 1000)");
   });
@@ -166,19 +166,19 @@ describe("tallyhook doctor", () => {
     expect(await seen()).toMatchObject({ status: "ok", detail: "no run has worked yet" });
     const during = await withRunLease({ db, log: createLog({ level: "silent", name: "test" }) }, seen);
     const who = `process ${process.pid} on ${hostname()}`;
-    const sinceAndUntil = /reconciles since \S+Z; it holds the lease until \S+Z and renews it/;
+    const sinceAndUntil = /has been reconciling since \S+Z; it holds the lease until \S+Z and renews it/;
     if (during.kind !== "done") throw new Error("another process holds the lease");
     expect(during.value).toMatchObject({ status: "ok" });
     expect(during.value?.detail).toContain(who);
     expect(during.value?.detail).toMatch(sinceAndUntil);
     expect(await seen()).toMatchObject({
       status: "ok",
-      detail: `no run is at work; the last one was of ${who}`,
+      detail: `no run is in progress; the last one was by ${who}`,
     });
     await db("reconcile.leases").update({ expires_at: db.fn.now() });
     expect(await seen()).toMatchObject({
       status: "warning",
-      detail: expect.stringContaining(`${who} stopped reconciling without an end`) as string,
+      detail: expect.stringContaining(`${who} stopped reconciling before its end`) as string,
     });
   });
 

@@ -46,8 +46,8 @@ export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html
   ${pager(path, query, acts.older)}`;
 }
 
-const noneYet = html`Nobody has done anything yet. Acts stand here from the first sign-in on.`;
-const noneMatches = html`Nobody did any of this. <a href="${path}">Show all</a>`;
+const noneYet = html`No act is recorded yet. Acts are listed from the first sign-in on.`;
+const noneMatches = html`No act matches. <a href="${path}">Show all</a>`;
 
 const field = (query: URLSearchParams, name: string, label: string, type = "text"): Html =>
   html`<div>
@@ -103,7 +103,7 @@ function subjectLink({ kind, id }: NonNullable<AuditRow["subject"]>, { permissio
   if (page === undefined || address === null) return html`${kind} ${shown}`;
   return permissions.has(page.access)
     ? html`${kind} <a href="${address}">${shown}</a>`
-    : html`${kind} ${shown} <span class="hint">its page takes ${page.access}</span>`;
+    : html`${kind} ${shown} <span class="hint">its page requires ${page.access}</span>`;
 }
 
 function renderChange(act: AuditRow): Html | string {

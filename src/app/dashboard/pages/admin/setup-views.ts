@@ -39,8 +39,8 @@ interface SettingsPage {
 export function renderSettings({ settings, visitor }: SettingsPage): Html {
   return html`${tabs(visitor, "/admin/settings")}
     <p class="lead">
-      As this process has them since it started. Receivers and workers read their own environment: the same command in
-      their place shows theirs. Secrets are never shown.
+      The settings of this process since it started. Receivers and workers read their own environment: the same command,
+      run there, shows theirs. Secrets are never shown.
     </p>
     ${table<ShownSetting>(
       [
@@ -94,15 +94,15 @@ export function renderDoctor({ last, isRunning, visitor, timeZone }: DoctorPage)
       <button>Check everything now</button>
       <span class="hint">Takes some seconds; up to half a minute where something does not answer.</span>
     </form>
-    ${isRunning && html`<p class="notice">The checks go on. <a href="/admin/doctor">Look again</a> in a moment.</p>`}
+    ${isRunning && html`<p class="notice">The checks are still running. <a href="/admin/doctor">Load the page again</a> in a moment.</p>`}
     ${last !== null && renderFindings(last, timeZone)}`;
 }
 
 function renderFindings({ at, findings }: Examination, timeZone: string): Html {
   const bad = findings.filter(({ status }) => status === "failed" || status === "warning").length;
   return html`<p class="${bad === 0 ? "notice" : "problem"}">
-      ${bad === 0 ? "Everything that was checked is as it should be" : `${counted(bad, "check needs", "checks need")} somebody`},
-      at ${time(at, timeZone)}.
+      ${bad === 0 ? "Every check that ran has passed" : `${counted(bad, "check needs", "checks need")} attention`}, at
+      ${time(at, timeZone)}.
     </p>
     ${table<Finding>(
       [

@@ -144,10 +144,11 @@ const seen = (now: unknown): Html => {
 
 async function accountOf(db: Knex, { id = "" }: PageRequest["params"]): Promise<Account> {
   const account = /^\d{1,15}$/.test(id) ? await findAccountById(db, Number(id)) : null;
-  if (account === null) throw new PageError(404, "There is no user of this number.");
+  if (account === null) throw new PageError(404, "There is no user with this number.");
   return account;
 }
 
 /** Shown once, as every notice is: the link signs its holder in as this person. */
 const linkNotice = (url: string, email: string, token: string): string =>
-  `Give this link to ${email}: it signs in once, within ten minutes, and is not shown again. ${url}/sign-in/link?token=${token}`;
+  `Give this link to ${email}: it signs in once, within ten minutes, and is not shown again. ` +
+  `${url}/sign-in/link?token=${token}`;

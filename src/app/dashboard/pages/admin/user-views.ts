@@ -32,7 +32,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       accounts,
       {
         caption: "Who may sign in",
-        empty: html`Nobody may sign in. <code>${tallyhook("users add EMAIL --role admin")}</code>`,
+        empty: html`No one may sign in yet. <code>${tallyhook("users add EMAIL --role admin")}</code>`,
       },
     )}
     <form class="card narrow" method="post" action="/admin/users">
@@ -101,7 +101,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
     </section>
     <form class="card" method="post" action="/admin/users/${id}/roles">
       <h2>What this person may do</h2>
-      ${account.issuer !== null && html`<p class="hint">This person signs in with the company's account, which gives them their roles again each time: what you change here holds until then.</p>`}
+      ${account.issuer !== null && html`<p class="hint">This person signs in with the company's account, which sets their roles at each sign-in: a change here lasts until the next one.</p>`}
       ${decidedOn(version)} ${roleBoxes(account.roles)}
       <button>Save the roles</button>
     </form>
@@ -143,9 +143,9 @@ export function renderSessions({ sessions, mostSessions, visitor, timeZone }: Se
       ),
     ],
     sessions,
-    { caption: "The last used first", empty: html`Nobody is signed in.` },
+    { caption: "Most recently used first", empty: html`No one is signed in.` },
   )}
-  ${sessions.length >= mostSessions && html`<p class="hint">Those used before are not shown. Each user's page shows all of theirs.</p>`}`;
+  ${sessions.length >= mostSessions && html`<p class="hint">Older sessions are not shown here. Each user's page shows all of theirs.</p>`}`;
 }
 
 function sessionColumns<Row extends ListedSession>(timeZone: string, end: (row: Row) => Html): TableColumn<Row>[] {

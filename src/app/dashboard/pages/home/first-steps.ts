@@ -65,7 +65,7 @@ export function renderFirstSteps(done: Beginning): Html {
     },
     {
       isDone: false,
-      what: "Let your colleagues in",
+      what: "Add your colleagues",
       commands: [tallyhook("users add ann@example.com --role support")],
       hint: "Roles say what they may see and do.",
     },

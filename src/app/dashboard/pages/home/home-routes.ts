@@ -60,7 +60,7 @@ async function cardOf(
     tone: "warn",
     headline: "Unknown",
     facts: [],
-    reasons: [`${title}: this could not be read just now; the log of the dashboard says why.`],
+    reasons: [`${title}: this could not be read; the log of the dashboard says why.`],
     ageMs: 0,
   };
 }

@@ -25,7 +25,7 @@ export function renderHome(home: HomePage): Html {
   if (beginning !== null && isNew(beginning)) {
     return html`<p class="lead">
         Nothing has come in yet. This page will say how far the mirror is proved equal to the service, and what needs
-        somebody.
+        attention.
       </p>
       ${renderFirstSteps(beginning)}`;
   }
@@ -38,12 +38,12 @@ export function renderHome(home: HomePage): Html {
 
 const unreadTrust = {
   path: "/reconciliation",
-  text: "Whether the mirror is proved could not be read just now.",
+  text: "It could not be read whether the mirror is proved.",
 };
 
 const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trust">
-  <h2 id="trust">Not known just now</h2>
-  <p>How far the mirror is proved could not be read; the log of the dashboard says why.</p>
+  <h2 id="trust">It is not known whether the mirror is proved</h2>
+  <p>The state of the proof could not be read; the log of the dashboard says why.</p>
 </section>`;
 
 /** The worst first. */
@@ -53,20 +53,20 @@ const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 
 function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
   const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
   const named = [
-    ...(beginning === null ? [events("Whether webhooks come at all could not be read just now.")] : []),
+    ...(beginning === null ? [events("It could not be read whether webhooks arrive.")] : []),
     ...(beginning?.hasEvents === false
-      ? [events("No webhook has ever come: the service does not know where to.")]
+      ? [events("No webhook has ever arrived: the service does not know where to send them.")]
       : []),
     ...(trust?.reasons ?? [unreadTrust]).map((each) => ({ ...each, tone: trust?.tone ?? "bad" })),
     ...cards.flatMap(({ path, tone, reasons }) => reasons.map((text) => ({ path, tone, text }))),
   ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
   if (named.length === 0) {
     return html`<p class="notice">
-      Nothing needs you now${seesAll ? "." : ", of what your roles let you see. Others may have something to do."}
+      Nothing needs attention${seesAll ? "." : ", as far as your roles let you see. Others may have something to do."}
     </p>`;
   }
   return html`<section class="needs" aria-labelledby="needs">
-    <h2 id="needs">${counted(named.length, "thing needs", "things need")} somebody</h2>
+    <h2 id="needs">${counted(named.length, "thing needs", "things need")} attention</h2>
     <ul>
       ${named.map(({ path, tone, text }) => html`<li class="${tone}"><a href="${path}">${withWholeMoments(text)}</a></li>`)}
     </ul>

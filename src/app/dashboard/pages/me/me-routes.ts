@@ -29,7 +29,7 @@ const routes: readonly Route[] = [
     access: "signed-in",
     async answer(_, { form }) {
       const theme = themes.find((name) => name === form.get("theme"));
-      if (theme === undefined) throw new PageError(400, "Choose light, dark, or as the system is.");
+      if (theme === undefined) throw new PageError(400, "Choose light, dark, or as the system has it.");
       return { kind: "redirect", to: "/me", theme };
     },
   },
@@ -48,7 +48,7 @@ const routes: readonly Route[] = [
           });
         return done;
       });
-      if (!ended) throw new PageError(404, "This session has ended already, or is not yours.");
+      if (!ended) throw new PageError(404, "This session has ended already, or belongs to another account.");
       return { kind: "redirect", to: "/me", notice: "The session has ended." };
     },
   },

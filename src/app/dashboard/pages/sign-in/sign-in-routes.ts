@@ -185,7 +185,7 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
         const { query, kept } = request;
         const attempt = keptAttempt.safeParse(readJson(kept));
         if (!attempt.success) {
-          throw new PageError(400, "This sign-in took longer than ten minutes, or began elsewhere. Begin again.");
+          throw new PageError(400, "This sign-in took longer than ten minutes, or was started elsewhere. Start again.");
         }
         const url = new URL(`?${query.toString()}`, "http://localhost");
         const result = await oidc.complete(url, attempt.data, browserOf(request)).catch(asPage);
@@ -203,7 +203,8 @@ function oidcRoutes(oidc: OidcSignIn): readonly Route[] {
 }
 
 const keepsAdminNotice =
-  "None of your groups gives you the role admin any more. You keep it, since nobody else has it: give it to somebody first.";
+  "None of your groups gives you the role admin any more. You keep it, because no other account has it: give it to " +
+  "another person first.";
 
 const keptAttempt = z.object({
   state: z.string(),

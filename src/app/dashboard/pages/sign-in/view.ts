@@ -32,7 +32,7 @@ export function renderSignIn({ next, isUnsaved, email, problem, hasOidc }: SignI
       <input id="code" name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="12" />
       <button>Sign in</button>
       <p class="hint">
-        No account yet? Somebody with access to the server makes one:
+        No account yet? A person with access to the server adds one:
         <code>${tallyhook("users add EMAIL")}</code>
       </p>
     </form>`;
@@ -53,7 +53,7 @@ export function renderLink(token: string, { asksCode, problem }: { asksCode: boo
     ${
       asksCode &&
       html`<p class="hint">
-        Is the app lost? Somebody with access to the server takes the code off your account:
+        Lost the app? A person with access to the server removes the code from your account:
         <code>${tallyhook("users totp EMAIL --remove")}</code>
       </p>`
     }

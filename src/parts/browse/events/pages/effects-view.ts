@@ -16,7 +16,7 @@ export function renderEffects(effects: readonly StateEffect[], shown: Shown): Ht
     <h2>What it changed</h2>
     ${
       effects.length === 0
-        ? html`<p class="hint">It shows no state of an object that the mirror keeps.</p>`
+        ? html`<p class="hint">It carries no state of an object that the mirror keeps.</p>`
         : effects.map((effect) => renderEffect(effect, shown))
     }
   </section>`;
@@ -61,7 +61,7 @@ function explain({ verdict, against, replacedBy }: StateEffect, timeZone: string
       return html`The same was shown before by ${against === null ? "another source" : stateLink(against, timeZone)}.`;
     case "absent":
       return against === null
-        ? html`No worker has applied it, it is dated in the future, or a person overruled it or was erased.`
+        ? html`No worker has applied it, it is dated in the future, a person overruled it, or its customer was erased.`
         : html`${stateLink(against, timeZone)} stood already, and this one was not kept.`;
   }
 }

@@ -49,7 +49,7 @@ export function renderEvent(page: EventPage): Html {
           ${
             event.attempts > 1 &&
             html`<p class="hint">
-              Of the last attempt. Reasons of earlier ones are in the log of the worker, at seq ${event.seq}.
+              The reason of the last attempt. Earlier reasons are in the log of the worker, at seq ${event.seq}.
             </p>`
           }
         </dd>
@@ -73,8 +73,8 @@ export function renderEvent(page: EventPage): Html {
       </dl>
     </section>
     ${renderTimes(page)} ${renderEffects(page.effects, page)}
-    ${renderChanges(page.changes, { caption: "Changes in the feed", empty: html`The feed has no change that came of it.` })}
-    ${page.alerts !== null && renderAlerts(page.alerts, { caption: "Alerts", empty: html`No alert came of it.` })}
+    ${renderChanges(page.changes, { caption: "Changes in the feed", empty: html`It led to no change in the feed.` })}
+    ${page.alerts !== null && renderAlerts(page.alerts, { caption: "Alerts", empty: html`It led to no alert.` })}
     ${renderBytes(page)}`;
 }
 
@@ -85,15 +85,15 @@ const meanings = {
   applied: "It changed the mirror, or had an object read from the service.",
   stale: "The mirror knew this state, or a later one. Nothing was wrong.",
   ignored: "Authentic, of a type that changes nothing here.",
-  failed: "It could not be applied. It is tried again by itself.",
-  dead: "Given up. Mend the cause, then replay it.",
+  failed: "It could not be applied. It is retried automatically.",
+  dead: "Given up. Fix the cause, then replay it.",
 } as const;
 
 function renderTimes({ event, work, timeZone }: EventPage): Html {
   const steps: { name: string; at: Date | null; none: string }[] = [
     { name: "Created at the service", at: event.event_created_at, none: "the event does not say" },
     { name: "Received", at: event.received_at, none: "" },
-    { name: "Object known", at: work.objectKnownAt, none: "no worker has told which object" },
+    { name: "Object known", at: work.objectKnownAt, none: "known once a worker has applied it" },
     { name: `Now ${event.state}`, at: work.settledAt, none: "not applied yet" },
   ];
   let former: Date | null = null;
@@ -126,17 +126,17 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
   const { raw, rewritten } = event;
   if (!showsBytes) {
     return html`<p class="hint">
-      Your roles do not allow you to see the bytes. It takes the permission payload:read.
+      Your roles do not allow you to see the bytes. That requires the permission payload:read.
     </p>`;
   }
-  if (raw === null) return html`<p class="hint">The bytes were removed, as old ones are.</p>`;
+  if (raw === null) return html`<p class="hint">The payload was removed because of its age.</p>`;
   const isLong = raw.length > shownBytes;
   const text = raw.subarray(0, shownBytes).toString("utf8");
   return html`<section class="stack">
     <h2>Bytes</h2>
     <p class="lead">
       ${rewritten === true ? "Personal data was removed from them since they arrived." : "As they arrived."}
-      ${counted(raw.length, "byte")}. That you read them was recorded.
+      ${counted(raw.length, "byte")}. Tallyhook recorded that you read them.
     </p>
     ${
       isLong &&

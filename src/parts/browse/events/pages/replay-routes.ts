@@ -178,7 +178,7 @@ function requireFilter(given: URLSearchParams, timeZone: string): EventSearch {
   if (filterText(search, String) === null) {
     throw new PageError(
       400,
-      `All events at once are not put back here. Choose a filter that finds ${mostReplayed} at most.`,
+      `This page does not put back all events at once. Choose a filter that finds ${mostReplayed} at most.`,
     );
   }
   return search;

@@ -30,8 +30,8 @@ export function renderPreview(page: PreviewPage): Html {
   return html`<p class="lead">
       Event <a href="/events/${event.seq}">${event.seq}</a>,
       ${event.type === null ? "of a type that cannot be read" : outside(event.type, 200)}, is now
-      ${state(event.state, stateTones[event.state])}. It was just applied to see what comes of it, and all of it was
-      taken back: nothing has changed.
+      ${state(event.state, stateTones[event.state])}. It was applied to see the result, and rolled back: nothing has
+      changed.
     </p>
     ${renderResult(page)}
     ${
@@ -61,13 +61,12 @@ function renderResult(page: PreviewPage): Html {
       </p>`;
     case "busy":
       return html`<p class="problem">
-        Somebody else is writing this event or its object just now, so there is no preview. Load the page again in a
-        moment.
+        Another process is writing this event or its object, so there is no preview. Load the page again in a moment.
       </p>`;
     case "fails":
       return html`<p class="problem">
         It would fail: <bdi>${result.reason}</bdi>. ${reasonInWords(result.reason)} A replay would try it again, up to
-        16 times. Mend the cause first.
+        16 times. Fix the cause first.
       </p>`;
     case "applied":
       return renderApplied(result, page);
@@ -109,12 +108,12 @@ function renderApplied(
           })}
         </section>`,
     )}
-    ${renderChanges(seen.changes, { caption: "Changes that the feed would tell", empty: html`The feed would tell of nothing.` })}
+    ${renderChanges(seen.changes, { caption: "Changes that the feed would carry", empty: html`The feed would carry no change.` })}
     ${
       seen.alerts !== null &&
       renderAlerts(seen.alerts, {
-        caption: "Alerts that would be told",
-        empty: html`Nobody would be told anything.`,
+        caption: "Alerts that would be sent",
+        empty: html`No alert would be sent.`,
         isPreview: true,
       })
     }
@@ -124,7 +123,9 @@ function renderApplied(
         <li>What comes between now and then: another event or a read may change the object first.</li>
         ${
           refetches.length > 0 &&
-          html`<li>What the service answers. An object that is read afterwards may change more, and tell more.</li>`
+          html`<li>
+            What the service answers. An object that is read afterwards may change more, and raise more alerts.
+          </li>`
         }
         <li>What your own handlers, forwarding and other readers of the feed do with the changes.</li>
         <li>Alerts that time makes due, such as a list of many alerts or an absence.</li>
@@ -214,8 +215,8 @@ export function renderFoundConfirm({ found, states, filter, fields, askedAt }: F
   if (seqs.length === 0) return html`<p class="empty">The filter finds no event. ${back}</p>`;
   if (isMore) {
     return html`<p class="problem">
-      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: so many are put back at
-      once at most. ${back}
+      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: no more than that are
+      put back at once. ${back}
     </p>`;
   }
   return html`<section class="card">

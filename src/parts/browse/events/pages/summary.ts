@@ -36,15 +36,18 @@ function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): Summary
   const reasons = [
     ...(isDeaf
       ? [
-          `No receiver takes webhooks${presence.unready > 0 ? ": those that run cannot store events" : ": none runs"}. The last one could ${ageText(presence.lastReadyAt)}.`,
+          "No receiver takes " +
+            `webhooks${presence.unready > 0 ? ": those that run cannot store events" : ": none runs"}. The last one ` +
+            `could ${ageText(presence.lastReadyAt)}.`,
         ]
       : []),
     ...(isLate
       ? [
-          `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ${durationText(lagMs)}: look whether a worker runs.`,
+          `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ` +
+            `${durationText(lagMs)}: check that a worker runs.`,
         ]
       : []),
-    ...(dead.n > 0 ? [`${countedTo(dead, "event is", "events are")} dead: mend the cause, then replay.`] : []),
+    ...(dead.n > 0 ? [`${countedTo(dead, "event is", "events are")} dead: fix the cause, then replay.`] : []),
   ];
   return {
     title: "Events",

@@ -101,7 +101,7 @@ export function startHostProcess(
 
   const silence = watchSilence((missedMs) => {
     if (longestDeadlineMs !== null && missedMs > longestDeadlineMs + marginMs) {
-      kill(`a handler kept it from all else for ${Math.round(missedMs / 1_000)} s, longer than any deadline`);
+      kill(`a handler blocked it for ${Math.round(missedMs / 1_000)} s, longer than any deadline`);
     }
   });
 
@@ -272,5 +272,5 @@ const exitOf = (child: ChildProcess, onFailure: (error: Error) => void) =>
 
 const blocked =
   "the process of the handlers gives no sign of life: a handler computes for long, or the machine is overloaded";
-const stalled = "the handlers are given no changes: the process lives, and its last look for some does not end";
+const stalled = "the handlers are given no changes: the process lives, but its last poll for changes does not end";
 const goesOn = "the process of the handlers goes on";

@@ -174,18 +174,19 @@ function watchProcess(
   process.on("uncaughtException", (err) => {
     warnRateLimited(uncaught, { err, reason: safeReason(err), handlers: running() });
     setTimeout(() => process.exit(exitCodes.unexpected), graceMs).unref();
-    end(`an exception was caught by nobody (${safeReason(err)})`);
+    end(`an exception was not caught (${safeReason(err)})`);
   });
 }
 
 const leaked = "a handler leaked a promise that was rejected: await it, or catch what it throws. The handlers go on";
 const uncaught =
-  "a handler threw where nobody could catch it, as in a callback. Its process ends as soon as others have ended";
+  "a handler threw where the error could not be caught, as in a callback. Its process ends as soon as others have " +
+  "ended";
 
 function overdueText(handlers: readonly string[]): string {
   const names = [...new Set(handlers)];
   return (
     `${counted(handlers.length, "call")} of ${names.join(", ")} went on after their deadline, and more than ` +
-    `${mostOverdue} are not kept: give signal to what they wait for`
+    `${mostOverdue} are not kept: pass signal to what they wait for`
   );
 }

@@ -2,7 +2,7 @@ import { type Report, day, summedMoney, text, time } from "../../base/report.ts"
 
 export const changesAfterClose: Report = {
   name: "changes-after-close",
-  explains: "what was learned after its month was closed, and is booked in a later one",
+  explains: "movements that were learned of after their month was closed, and are booked in a later one",
   source: "changes_after_close",
   sql: new URL("./changes-after-close.sql", import.meta.url),
   columns: [

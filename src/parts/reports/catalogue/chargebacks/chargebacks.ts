@@ -2,7 +2,7 @@ import { type Report, day, money, summedMoney, text, time } from "../../base/rep
 
 export const chargebacks: Report = {
   name: "chargebacks",
-  explains: "each chargeback that was open at any time of the period, and what was refunded before it",
+  explains: "each chargeback that was open at any time of the period, and the amount refunded before it",
   source: "chargeback_list",
   sql: new URL("./chargebacks.sql", import.meta.url),
   columns: [

@@ -5,7 +5,7 @@ import { type Report, count, day, money, number, percent, summedCount, summedMon
 
 export const dailyControl: Report = {
   name: "daily-control",
-  explains: "does the mirror hold what the service's list shows, day by day, in count and sum?",
+  explains: "whether count and sum of each day in the mirror equal those of the service's list",
   source: "daily_control",
   sql: new URL("./daily-control.sql", import.meta.url),
   columns: [

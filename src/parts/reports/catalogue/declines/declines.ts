@@ -4,7 +4,7 @@ import { type Report, percent, summedCount, summedMoney, text } from "../../base
 
 export const declines: Report = {
   name: "declines",
-  explains: "why charges are declined, by code, brand and kind of charge, and what share was recovered later",
+  explains: "declined charges by code, brand and kind of charge, and the share that was recovered later",
   source: "declines",
   sql: new URL("./declines.sql", import.meta.url),
   columns: [

@@ -2,8 +2,7 @@ import { type Report, summedCount, text } from "../../base/report.ts";
 
 export const deliveryStatement: Report = {
   name: "delivery-statement",
-  explains:
-    "of what changed at the service, how much it had to announce, what was received, in time or late, missed and healed",
+  explains: "per event type: events due, received on time, received late, missed, and healed",
   source: "delivery_statement",
   sql: new URL("./delivery-statement.sql", import.meta.url),
   columns: [

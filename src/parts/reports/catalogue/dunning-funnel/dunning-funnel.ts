@@ -4,7 +4,7 @@ import { type Report, day, number, percent, summedCount, summedMoney, text } fro
 
 export const dunningFunnel: Report = {
   name: "dunning-funnel",
-  explains: "what became of declined renewals, by the week of the first decline and the attempt that recovered them",
+  explains: "the outcome of declined renewals, by the week of the first decline and the attempt that recovered them",
   source: "dunning_funnel",
   sql: new URL("./dunning-funnel.sql", import.meta.url),
   columns: [
@@ -64,7 +64,7 @@ function dunningSteps(rows: readonly RowByColumn[], exponents: Exponents): Figur
     };
     return {
       kind: "bars",
-      title: `What became of declined renewals, ${currency.toUpperCase()}`,
+      title: `Outcome of declined renewals, ${currency.toUpperCase()}`,
       describes:
         `Of ${entered} declined renewals, ${sumOf(own, "recovered")} were recovered (${amount("recovered_amount")}), ` +
         `${sumOf(own, "lost")} are lost, ${sumOf(own, "in_progress")} are in progress.`,

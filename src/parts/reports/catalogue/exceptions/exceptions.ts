@@ -2,7 +2,7 @@ import { type Report, number, summedMoney, text, time } from "../../base/report.
 
 export const exceptions: Report = {
   name: "exceptions",
-  explains: "what reconciliation found: both values, the amount at risk, its age, its cause and who looked at it",
+  explains: "findings of reconciliation: both values, the amount at risk, age, cause and who acknowledged it",
   source: "exceptions",
   sql: new URL("./exceptions.sql", import.meta.url),
   columns: [

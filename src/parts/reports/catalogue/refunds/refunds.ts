@@ -2,7 +2,7 @@ import { type Report, day, money, number, summedMoney, text, time } from "../../
 
 export const refunds: Report = {
   name: "refunds",
-  explains: "each refund on its own date, with what was given back of the order so far (sum: all statuses)",
+  explains: "each refund on its own date, with the amount refunded on its order so far (sum: all statuses)",
   source: "refunds",
   sql: new URL("./refunds.sql", import.meta.url),
   columns: [

@@ -17,7 +17,8 @@ export function registerDemo(program: Command, context: CliContext): void {
   program
     .command("demo")
     .description(
-      "lose, repeat and reorder webhooks of an own sandbox, then heal; exit 0 only if mirror and service are equal",
+      "lose, repeat and reorder webhooks of a sandbox of its own, then heal; exit 0 only if mirror and service are " +
+        "equal",
     )
     .option("--json", "print one JSON object as the last line")
     .option("--seed <text>", "a different seed gives different traffic and faults", "tallyhook")
@@ -80,9 +81,9 @@ function print({ stdout }: CliContext, result: DemoResult): void {
   const { summary } = result;
   stdout.write(cellsText(["", "at the service", "in the mirror", "wrong before healing", "wrong after"], rows));
   stdout.write(
-    `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ${counted(summary.duplicate, "duplicate")}, ` +
-      `${summary.rejected} refused (corrupted). ${summary.applied} applied, ${summary.stale} stale. ` +
-      `${summary.seconds} s.\n`,
+    `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ` +
+      `${counted(summary.duplicate, "duplicate")}, ${summary.rejected} refused (corrupted). ${summary.applied} ` +
+      `applied, ${summary.stale} stale. ${summary.seconds} s.\n`,
   );
   for (const { resource, examples } of result.after) {
     for (const example of examples) stdout.write(pc.red(`  ${resource} ${example}\n`));

@@ -37,7 +37,7 @@ const noRefusals = ({ db }: Stage) => db("receiver.answers_by_minute").delete();
 
 const secretRotated: Fault = {
   name: "secret-rotated",
-  says: "Somebody rotated the endpoint's secret in the merchant portal and told nobody.",
+  says: "A colleague rotated the endpoint's secret in the merchant portal without telling anyone.",
   rule: "signature_failures",
   key: "signature:failed",
   async make(stage) {
@@ -51,7 +51,7 @@ const secretRotated: Fault = {
     await customers(stage, 8);
   },
   hints: [
-    `Are others accepted meanwhile? "${tallyhook("secrets list")}" shows when each secret was last used.`,
+    `Are other deliveries still accepted? "${tallyhook("secrets list")}" shows when each secret was last used.`,
     `"${tallyhook("endpoint rotate")}" makes a new secret and stores it. Then "${tallyhook("reconcile")}".`,
   ],
   async repair(stage) {
@@ -93,7 +93,8 @@ const workerStopped: Fault = {
   },
   hints: [
     `"${tallyhook("doctor")}" says how many workers run.`,
-    `Start another: "${tallyhook("worker")}", in a terminal of its own. The alert ends an hour later; here at once.`,
+    `Start another: "${tallyhook("worker")}", in a terminal of its own. The alert ends an hour later; here ` +
+      "immediately.",
   ],
   async repair(stage) {
     stage.commands.start(["worker"]);
@@ -118,8 +119,9 @@ const lostWebhooks: Fault = {
     await stage.client.get(getAccount, {}, { signal: stage.signal });
   },
   hints: [
-    `"${tallyhook("endpoint list")}": the endpoint is enabled. "${tallyhook("events list --limit 3")}": nothing arrives.`,
-    "Nothing here is wrong: call whoever runs the network (mend). What was lost does not come again.",
+    `"${tallyhook("endpoint list")}": the endpoint is enabled. "${tallyhook("events list --limit 3")}": nothing ` +
+      "arrives.",
+    "Nothing here is wrong: call the network team (mend). What was lost does not come again.",
     `"${tallyhook("reconcile")}" reads it from the service.`,
   ],
   mend: ({ control }) => control("PUT", "/faults", {}),
@@ -156,7 +158,8 @@ const chargebackWave: Fault = {
   },
   hints: [
     `"${tallyhook("report chargebacks")}" lists them; /chargebacks of a dashboard makes the evidence.`,
-    `The banks decide the cases later (mend). Acknowledge the incident: "${tallyhook("alerts ack storm:chargebacks")}".`,
+    "The banks decide the cases later (mend). Acknowledge the incident: " +
+      `"${tallyhook("alerts ack storm:chargebacks")}".`,
   ],
   async mend({ shop, notes }) {
     for (const [n, id] of (notes.get("wave") ?? "").split(",").entries()) {
@@ -202,7 +205,7 @@ const deadEvents: Fault = {
 
 const drift: Fault = {
   name: "drift",
-  says: "An object changed at the service, and no event told of it.",
+  says: "An object changed at the service, and no event announced it.",
   rule: "reconcile_drift",
   key: "drift:",
   async make(stage) {
@@ -234,13 +237,13 @@ const drift: Fault = {
 
 const diskNearlyFull: Fault = {
   name: "disk-nearly-full",
-  says: "Old exports filled the disk of the database. (The worker was told so: no disk was filled.)",
+  says: "Old exports filled the disk of the database. (The fault was simulated: no disk was filled.)",
   rule: "disk_space",
   key: "disk:database",
   make: async ({ disk }) => void (disk.freeBytes = disk.totalBytes * 0.04),
   hints: [
     "What fills it? Not the database's own files: never delete those. Have old exports removed (mend).",
-    `"${tallyhook("events prune --older-than 90")}" removes the bytes of old events.`,
+    `"${tallyhook("events prune --older-than 90")}" deletes the payloads of old events.`,
   ],
   mend: async ({ disk }) => void (disk.freeBytes = disk.totalBytes * 0.6),
   repair: ({ commands }) => commands.run(["events", "prune", "--older-than", "90"]),
@@ -282,7 +285,7 @@ const serviceDown: Fault = {
   hints: [
     `"${tallyhook("alerts list --rule reconcile_incomplete")}": the reason. The service's status page?`,
     "Nothing here is wrong: wait for the service (mend). Do not restart anything.",
-    `"${tallyhook("reconcile")}" goes on where the run stopped.`,
+    `"${tallyhook("reconcile")}" continues where the run stopped.`,
   ],
   mend: ({ control }) => control("PUT", "/faults", {}),
   repair: ({ commands }) => commands.run(["reconcile", "--full"]),

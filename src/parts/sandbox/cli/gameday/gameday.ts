@@ -28,7 +28,7 @@ export function registerPlay(program: Command, context: CliContext): void {
         .argParser((name: string, others: readonly Fault[]) => [...others, faultNamed(name)])
         .default([], "all"),
     )
-    .option("--check", "with nobody there: repair each fault, too; exit 3 if an alert did not come or end")
+    .option("--check", "run unattended: repair each fault, too; exit 3 if an alert did not come or end")
     .action(async ({ list, check, only }: Options) => {
       if (list === true) {
         for (const { name, rule } of faults) context.stdout.write(`${name.padEnd(18)} ${rule}\n`);
@@ -102,8 +102,8 @@ function assertNothingElsewhere({ secrets }: LoadedConfig): void {
   const { databaseDirectUrl, reportsDatabaseUrl, redisUrl } = secrets;
   if ([databaseDirectUrl, reportsDatabaseUrl, redisUrl].every((url) => url === null)) return;
   throw new UsageError(
-    "DATABASE_DIRECT_URL, REPORTS_DATABASE_URL or REDIS_URL is set, and commands of the team would use it beside the " +
-      "game day's database. Practise in a clone without a .env, in a terminal without these settings.",
+    "DATABASE_DIRECT_URL, REPORTS_DATABASE_URL or REDIS_URL is set, and commands of the team would use it in " +
+      "addition to the game day's database. Practise in a clone without a .env, in a terminal without these settings.",
   );
 }
 
@@ -116,8 +116,8 @@ async function practiseAll(
   const { practise } = await import("./play.ts");
   const exports = Object.entries(stage.environment).map(([name, value]) => `export ${name}='${value}'`);
   say(
-    `\nIn a second terminal, in this folder, for the commands of the runbooks:\n\nunset ${leadElsewhere}\n${exports.join("\n")}\n\n` +
-      `The log of receiver and worker: ${stage.folder}/gameday.log`,
+    "\nIn a second terminal, in this folder, for the commands of the runbooks:\n\nunset " +
+      `${leadElsewhere}\n${exports.join("\n")}\n\nThe log of receiver and worker: ${stage.folder}/gameday.log`,
   );
   const lines = createInterface({ input: stdin, output: stdout });
   // In a terminal, readline takes Ctrl-C for itself.

@@ -105,8 +105,8 @@ export async function practise(stage: Stage, fault: Fault, { lines, say }: Talk)
         await fault.mend?.(stage);
         say(
           fault.mend === undefined
-            ? "Nobody outside can help: this is yours."
-            : "Who had to do something outside has done it. The rest is yours.",
+            ? "No outside help is needed: you can repair this yourself."
+            : "The outside part is done. You do the rest.",
         );
         break;
       case "give up":
@@ -118,7 +118,7 @@ export async function practise(stage: Stage, fault: Fault, { lines, say }: Talk)
       case "":
         if (!(await fault.isRepaired(stage).catch(() => false))) {
           stage.signal.throwIfAborted();
-          say("Not yet: what the alert tells still holds.");
+          say("Not yet: the problem that the alert reports is still there.");
         } else if ((await ended(stage, fault, begun, endLimitMs)) === null) {
           say("Better, but the alert has not ended yet. Does its section of the runbook name a further step?");
         } else {
