@@ -143,7 +143,7 @@ test("roles follow the groups at the next sign-in, and the change is recorded", 
 test.each([
   ["none of their groups has a role", { groups: ["lunch"] }, /None of your groups has a role/],
   ["their address is not verified", { email_verified: false }, /has not verified your e-mail address/],
-  ["there is no address", { email: undefined }, /gives no e-mail address/],
+  ["there is no address", { email: undefined }, /gave no e-mail address/],
 ])("a person is refused where %s", async (_, claims, says) => {
   person = { ...person, sub: `x${Math.abs(JSON.stringify(claims).length)}`, ...claims };
   const { answer } = await visit();
@@ -189,7 +189,7 @@ test("the last who has the role admin keeps it, whatever their groups, and is to
       .map((cookie) => cookie.split(";", 1)[0])
       .join("; "),
   });
-  expect(await page.text()).toContain("You keep it, since nobody else has it");
+  expect(await page.text()).toContain("You keep it, because no other account has it");
   await visit();
   expect(await roles()).toEqual(["operator", "admin"]);
   await db.transaction((trx) =>

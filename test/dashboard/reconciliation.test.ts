@@ -320,7 +320,7 @@ describe("a run", () => {
       .returning("id");
     const { status, text } = await post(`/reconciliation/orders/${order.id}/withdraw`, {}, "operator");
     expect(status).toBe(409);
-    expect(words(text)).toContain(`A worker was faster: run ${run.id} has begun for this order`);
+    expect(words(text)).toContain(`Run ${run.id} has already begun for this order`);
     expect(text).toContain(`href="/reconciliation/runs/${run.id}"`);
     await db("reconcile.run_orders").where({ id: order.id }).delete();
     await db("reconcile.runs").where({ id: run.id }).delete();
