@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Knex } from "knex";
 import { loadConfig } from "../src/app/config/config.ts";
-import { pageGroups } from "../src/main/dashboard/page-groups.ts";
-import { createRuntime } from "../src/app/runtime.ts";
+import { pageGroups } from "../src/main/run-dashboard.ts";
+import { createRuntime } from "../src/app/create-runtime.ts";
 import { createSignIn } from "../src/app/people/sign-in.ts";
 import { roleNames } from "../src/app/people/permissions.ts";
 import { createLog } from "../src/platform/log.ts";
@@ -26,6 +26,7 @@ import { placement } from "./support/pinning.ts";
 import type { Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
 import { startDashboard, startReceiver, startWorker } from "./support/tallyhook.ts";
+import { allParts } from "../src/main/parts.ts";
 
 const eventsPerOrder = 5;
 const people = 20;
@@ -95,9 +96,9 @@ async function measure(
 /** Only for their routes: the pages come from the built program. */
 async function groupsOf(databaseUrl: string, db: Knex) {
   const log = createLog({ level: "silent", name: "bench" });
-  const runtime = createRuntime(loadConfig({ DATABASE_URL: databaseUrl }), log);
+  const runtime = createRuntime(allParts, loadConfig({ DATABASE_URL: databaseUrl }), log);
   const { wallClock: clock, encryption } = runtime;
-  const groups = pageGroups(runtime, {
+  const groups = await pageGroups(runtime, {
     own: createSignIn({ db, clock, encryption }),
     oidc: null,
   });

@@ -1,4 +1,4 @@
-import { catalogue } from "../src/main/metrics/catalogue.ts";
+import { processMetrics } from "../src/app/metrics/process-metrics.ts";
 import { createLog } from "../src/platform/log.ts";
 import { createMetrics } from "../src/platform/metrics/registry.ts";
 import type { Benchmark } from "./benchmark.ts";
@@ -15,8 +15,8 @@ export const metrics: Benchmark = {
   isOnlyByName: true,
   async run(_stand, { rounds }) {
     const made = createMetrics({ log: createLog({ level: "silent", name: "bench" }) });
-    const durations = made.histogram(catalogue.requestDuration);
-    const lags = made.histogram(catalogue.applyLag);
+    const durations = made.histogram(processMetrics.requestDuration);
+    const lags = made.histogram(processMetrics.applyLag);
     const answered = (): void => durations.observe(0.004, "POST", "/webhooks", "200");
     const costs = new Map([
       [verified, cpuMicroseconds(rounds, 10_000, verify)],

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { loadConfig } from "../src/app/config/config.ts";
-import { addDatabaseMetrics, openMetricsDatabase } from "../src/main/metrics/database-metrics.ts";
-import { createRuntime } from "../src/app/runtime.ts";
+import { addDatabaseMetrics, openMetricsDatabase } from "../src/app/metrics/database-metrics.ts";
+import { createRuntime } from "../src/app/create-runtime.ts";
 import { createLog } from "../src/platform/log.ts";
 import { createMetrics } from "../src/platform/metrics/registry.ts";
 import type { Benchmark } from "./benchmark.ts";
@@ -9,6 +9,7 @@ import { meterSeconds } from "./support/cpu-meter.ts";
 import { openGrown } from "./support/grown-database.ts";
 import { fillTraces, peopleLookAt } from "./support/grown-traces.ts";
 import { median, spreadOf } from "./support/statistics.ts";
+import { allParts } from "../src/main/parts.ts";
 
 const eventsPerOrder = 5;
 const scrapesPerRound = 20;
@@ -69,7 +70,7 @@ export const scrape: Benchmark = {
 async function scrapeRound(url: string, postgresPid: number): Promise<Round> {
   let nowMs = peopleLookAt.getTime();
   const log = createLog({ level: "error", name: "bench" });
-  const runtime = createRuntime(loadConfig({ DATABASE_URL: url }), log, {
+  const runtime = createRuntime(allParts, loadConfig({ DATABASE_URL: url }), log, {
     wallClock: { now: () => new Date(nowMs) },
   });
   try {

@@ -7,6 +7,7 @@ import { registerCommands } from "../src/main/commands.ts";
 import { createContext } from "../src/app/cli/context.ts";
 import { exitCodes } from "../src/platform/errors.ts";
 import { codeBlocks, pages } from "./docs/code-blocks.ts";
+import { allParts } from "../src/main/parts.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -31,7 +32,7 @@ const optionsOf = ({ options, parent }: Command): readonly Option[] => [...optio
 
 describe("commands", () => {
   const program = new Command("tallyhook");
-  beforeAll(() => registerCommands(program, createContext("1.2.3"), []));
+  beforeAll(() => registerCommands(program, createContext("1.2.3", allParts), []));
 
   const find = (words: readonly string[]): { command: Command; rest: readonly string[] } => {
     let [command, rest]: [Command, readonly string[]] = [program, words];

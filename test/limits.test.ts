@@ -10,7 +10,7 @@ import { planRuns, registerRecipient } from "../src/parts/delivery/dispatch/plan
 import type { Source } from "../src/parts/delivery/dispatch/recipient.ts";
 import { type EndpointTools, withCallLock } from "../src/parts/endpoint/obtain-secret.ts";
 import { claimEvents, claimNext } from "../src/core/inbox/claim.ts";
-import { sweepQuestions } from "../src/parts/alerts/run-alerts.ts";
+import { sweepQuestions } from "./alerts/sweep-questions.ts";
 import { aloneInRestore } from "../src/app/open-restore.ts";
 import { type WriterLimits, beginWriting } from "../src/core/mirror/write/apply.ts";
 import { createLog } from "../src/platform/log.ts";

@@ -4,7 +4,7 @@
  * runs them; a file that is asked for by its name runs in either.
  */
 export const longTests = [
-  "test/{limits,nullable-columns,removable-rooms}.test.ts",
+  "test/{limits,nullable-columns,parts}.test.ts",
   "test/alerts/{billing-month,dunning-timelines}.test.ts",
   "test/alerts/channels/{email,standard-output}.test.ts",
   "test/alerts/outbox/killed-senders.test.ts",

@@ -1,20 +1,22 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { type ServiceClient, createServiceClient } from "../core/client/service-client.ts";
-import { type Clock, type ServiceClock, createServiceClock, wallClock as trueClock } from "../platform/clock.ts";
-import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
-import { ConfigurationError } from "../platform/errors.ts";
-import type { Log } from "../platform/log.ts";
-import { once } from "../platform/once.ts";
-import { createDatabase, createPool } from "../platform/postgres/pool.ts";
-import { type PoolUse, useOfKnex, useOfPool } from "../platform/postgres/pool-use.ts";
-import { assertDirect, assertReachable } from "../platform/postgres/reachable.ts";
-import type { Pooling } from "../platform/postgres/session-settings.ts";
-import { type Random, systemRandom } from "../platform/random.ts";
-import { registerSecret } from "../platform/redaction.ts";
-import type { BackendLocation } from "../core/queue/backend.ts";
+import type { ServiceClient } from "../core/client/service-client.ts";
 import type { JobQueue } from "../core/queue/job-queue.ts";
+import type { ScheduledTask } from "../core/worker/scheduled-tasks.ts";
+import type { Clock, ServiceClock } from "../platform/clock.ts";
+import type { DiskSpace } from "../platform/disk-space.ts";
+import type { Encryption } from "../platform/encryption.ts";
+import type { Log } from "../platform/log.ts";
+import type { PoolUse } from "../platform/postgres/pool-use.ts";
+import type { Random } from "../platform/random.ts";
+import type { Answers, ServiceLocation } from "./answers.ts";
+import type { CheckResult } from "./check-result.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
+import type { PageGroup } from "./dashboard/page-group.ts";
+import type { MetricReading } from "./metrics/metric.ts";
+import type { CaseKind } from "./people/cases.ts";
+import type { DatabaseRights } from "./rights.ts";
+import type { RunListener } from "./run-listener.ts";
 
 /** The dependencies of commands. Each is created once, when it is first needed; slow modules are loaded then. */
 export interface Runtime {
@@ -26,6 +28,10 @@ export interface Runtime {
   readonly wallClock: Clock;
   readonly serviceClock: ServiceClock;
   readonly random: Random;
+  /** The parts of this program, the base first. */
+  readonly parts: readonly WorkingPart[];
+  /** What a part may ask of the others. */
+  readonly ask: Answers;
   /** Starts the embedded server, or checks that the configured one answers. Throws `UnreachableError`. */
   databaseUrl(): Promise<string>;
   /**
@@ -49,190 +55,109 @@ export interface Runtime {
   queue(): Promise<JobQueue>;
   encryption(): Promise<Encryption>;
   /** One client for each location: its callers share one rate, and refetches for events go before list reads. */
-  serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
+  serviceClient(location?: ServiceLocation): ServiceClient;
   /** Registers something that must be closed before everything created earlier. */
   onClose(close: () => Promise<void>): void;
   /** Closes everything in the reverse order of creation. Idempotent. */
   close(): Promise<void>;
 }
 
-/** The most connections that each pool of a process opens. The queue has its own pool (queue/backend.ts). */
-export const poolSizes = { database: 8, inbox: 2 } as const;
-
-/** How long one flush of the inbox may take before senders get a 503. */
-const flushTimeoutMs = 5_000;
-
-export interface RuntimeSettings {
-  /** Applies to the pool's connections; see `DatabaseOptions`. Default: unlimited. */
-  statementSilenceLimitMs?: (config: Config) => number;
-  /** The database URL of the parent process. It is neither started nor searched for again. */
-  databaseUrl?: string;
-  /** The machine's clock, where it is not to be the true one. */
-  wallClock?: Clock;
+/**
+ * A part as the running program knows it: a folder of `src/parts/` says here what it brings, and roles, backup, doctor,
+ * metrics, schedules, erasure, restore and navigation are derived. Everything heavy is loaded when it is called, so that
+ * a process loads the heads of the parts alone.
+ */
+export interface WorkingPart {
+  /** As people name it, such as `alerts`. */
+  readonly name: string;
+  /** What belongs to it in the database; absent: nothing. */
+  readonly rights?: DatabaseRights;
+  /** Files of functions, views and triggers in order of creation; each may use those of the base and of its own. */
+  sql?(): Promise<SqlFiles>;
+  /** Questions of other parts that it answers. Asks nothing of `runtime` until one is asked. */
+  answers?(runtime: Runtime): Answers;
+  /** Is notified of what worker and reconciliation write; of one part at most. Throws `ConfigurationError`. */
+  listener?(runtime: Runtime): Promise<RunListener>;
+  /** What a worker runs by a schedule. Throws `ConfigurationError`. */
+  tasks?(runtime: Runtime, role: WorkerRole): Promise<Record<string, ScheduledTask>>;
+  /** What goes on in a worker beside events and tasks, until the runtime ends. Throws `ConfigurationError`. */
+  work?(runtime: Runtime, role: WorkerRole): Promise<void>;
+  /** `service`: where pages ask for objects; absent: as the settings say. */
+  pages?(runtime: Runtime, service?: ServiceLocation): Promise<readonly PageGroup[]>;
+  /** What the doctor looks at. */
+  readonly checks?: readonly PartCheck[];
+  /** What metrics read from the database. */
+  readonly metrics?: readonly MetricReading[];
+  /** Redacts a person in what it keeps. In the erasure's transaction, after mirror and feed; idempotent. */
+  erase?(trx: Knex.Transaction, person: ErasedPerson): Promise<ErasedByPart>;
+  /**
+   * After a restore: marks as done what the lost system did until it stopped. Needs the transaction; idempotent. Throws
+   * `ConfigurationError`.
+   */
+  settle?(trx: Knex.Transaction, runtime: Runtime, ranUntil: Date): Promise<SettledByPart>;
 }
 
-export function createRuntime(
-  { config, secrets, settings }: LoadedConfig,
-  log: Log,
-  { statementSilenceLimitMs, databaseUrl: givenUrl, wallClock = trueClock }: RuntimeSettings = {},
-): Runtime {
-  const closers: (() => Promise<void>)[] = [];
-  const pools = new Map<string, () => PoolUse>();
-  const serviceClock = createServiceClock(wallClock);
-  const serviceClients = new Map<string, ServiceClient>();
-  let closing: Promise<void> | undefined;
-
-  const pooling: Pooling | undefined = secrets.databaseDirectUrl === null ? undefined : "transaction";
-  const databaseUrl = once(async () => {
-    if (givenUrl !== undefined) {
-      registerSecret(givenUrl);
-      return givenUrl;
-    }
-    if (secrets.databaseUrl !== null) {
-      await assertReachable(secrets.databaseUrl, { pooling });
-      return secrets.databaseUrl;
-    }
-    const { startEmbeddedPostgres } = await import("../platform/embedded/embedded-postgres.ts");
-    const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
-    closers.push(() => server.stop());
-    registerSecret(server.url);
-    return server.url;
-  });
-  const directUrl = once(async () => {
-    const url = await databaseUrl();
-    if (secrets.databaseDirectUrl === null) return url;
-    await assertDirect(secrets.databaseDirectUrl, url);
-    return secrets.databaseDirectUrl;
-  });
-  const pooled = (url: string) => ({
-    url,
-    poolMax: poolSizes.database,
-    ...(statementSilenceLimitMs === undefined ? {} : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
-    log,
-  });
-  const db = once(async () => {
-    const knex = createDatabase({
-      ...pooled(await databaseUrl()),
-      pooling,
-      applicationName: `tallyhook ${log.bindings()["name"]}`,
-    });
-    closers.push(() => knex.destroy());
-    pools.set("database", () => useOfKnex(knex));
-    return knex;
-  });
-  let standby: Knex | undefined;
-  async function reportsStandby(): Promise<Knex> {
-    const url = secrets.reportsDatabaseUrl;
-    if (url === null) throw new Error("there is no standby for reports");
-    await assertReachable(url, { variable: "REPORTS_DATABASE_URL" });
-    if (standby === undefined) {
-      const made = createDatabase({
-        ...pooled(url),
-        applicationName: `tallyhook ${log.bindings()["name"]} reports`,
-      });
-      standby = made;
-      closers.push(() => made.destroy());
-      pools.set("reports", () => useOfKnex(made));
-    }
-    return standby;
-  }
-  const inboxPool = once(async () => {
-    const pool = createPool({
-      url: await databaseUrl(),
-      pooling,
-      max: poolSizes.inbox,
-      applicationName: "tallyhook inbox",
-      connectTimeoutMs: flushTimeoutMs,
-      // Longer than the flush's own limit, at which every event waiting for the flush is refused.
-      statementTimeoutMs: flushTimeoutMs + 250,
-      queryTimeoutMs: flushTimeoutMs + 500,
-      log,
-    });
-    closers.push(() => pool.end());
-    pools.set("inbox", () => useOfPool(pool));
-    return pool;
-  });
-  const queue = once(async () => {
-    const location: BackendLocation =
-      secrets.redisUrl === null
-        ? { kind: "postgres", url: await directUrl() }
-        : { kind: "redis", url: secrets.redisUrl };
-    const { createJobQueue } = await import("../core/queue/job-queue.ts");
-    const { assertQueueSchema } = await import("../core/queue/backend.ts");
-    if (location.kind === "postgres") await assertQueueSchema(await db());
-    const made = createJobQueue({ log }, location);
-    closers.push(() => made.close());
-    return made;
-  });
-
-  return {
-    config,
-    secrets,
-    settings,
-    log,
-    wallClock,
-    serviceClock,
-    random: systemRandom,
-    databaseUrl,
-    directUrl,
-    db,
-    reportsStandby,
-    poolUse: () => [...pools].map(([name, use]) => ({ name, use: use() })),
-    watchPool: (name, use) => void pools.set(name, use),
-    inboxPool,
-    queue,
-    encryption: once(() => makeEncryption(config, secrets)),
-    serviceClient(location = serviceLocation(config, secrets)) {
-      const key = JSON.stringify([location.baseUrl, location.apiKey]);
-      const made = serviceClients.get(key);
-      if (made !== undefined) return made;
-      const client = createServiceClient({
-        ...location,
-        log,
-        wallClock,
-        serviceClock,
-        random: systemRandom,
-      });
-      serviceClients.set(key, client);
-      closers.push(() => client.close());
-      return client;
-    },
-    onClose: (close) => void closers.push(close),
-    close: () => (closing ??= closeAll(log, closers)),
-  };
+export interface SqlFiles {
+  program: readonly URL[];
+  /** The merchant's own. */
+  own?: readonly URL[];
 }
 
-async function closeAll(log: Log, closers: (() => Promise<void>)[]): Promise<void> {
-  for (const close of closers.reverse()) {
-    try {
-      await close();
-    } catch (err) {
-      log.warn({ err }, "a resource did not close cleanly");
-    }
-  }
+/** A check of the doctor. One that needs the database is skipped, by its names, while that is not ready. */
+export interface PartCheck {
+  names: readonly string[];
+  needsDatabase: boolean;
+  examine(runtime: Runtime, database: CheckResult): Promise<CheckResult[]>;
 }
 
-async function makeEncryption(config: Config, secrets: Secrets): Promise<Encryption> {
-  const previous = secrets.previousEncryptionKeys;
-  if (secrets.encryptionKey !== null) {
-    return createEncryption({ current: secrets.encryptionKey, previous });
-  }
-  if (config.encryptionKey === "local") {
-    return createEncryption({ current: await ensureLocalKey(config.dataDir), previous });
-  }
-  throw new ConfigurationError(
-    "TALLYHOOK_ENCRYPTION_KEY is not set, and secrets in the database are encrypted with it. Set it to 64 hex digits, " +
-      "the same on every machine (openssl rand -hex 32).",
-  );
+/** A person as an erasure knows them: by objects, events, and the names that texts use. */
+export interface ErasedPerson {
+  customerId: string;
+  ids: readonly string[];
+  /** Numbers of stored events about the customer. */
+  seqs: readonly number[];
+  /** Order numbers, addresses, names. */
+  names: readonly string[];
+  /** True of a text that names the person. */
+  named(text: string): boolean;
 }
 
-/** The key that every sandbox accepts from the start (docs/sandbox.md). */
-export const sandboxApiKey = "svc_test_sk_sandbox";
+export interface ErasedByPart {
+  /** What was redacted, by kind. */
+  counts?: Record<string, number>;
+  /** Texts of people that named the person. */
+  reasons?: number;
+  /** What is about the person: people's notes on it go, too. */
+  subjects?: readonly { kind: CaseKind; ids: readonly string[] }[];
+  /** Closed months whose sealed reason names the person. */
+  sealed?: readonly string[];
+}
 
-/** The location of the service: the configured one, otherwise the sandbox on this machine. */
-export function serviceLocation(config: Config, secrets: Secrets): { baseUrl: string; apiKey: string } {
-  if (config.service.kind === "remote" && secrets.serviceApiKey !== null) {
-    return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
-  }
-  return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
+/** What a part found of a lost system, for the person who restores. */
+export interface SettledByPart {
+  /** Messages that were due, and were marked as sent. */
+  messages?: number;
+  digestItems?: number;
+  recipients?: readonly HeldRecipient[];
+}
+
+/** A handler or destination of a restored database. */
+export interface HeldRecipient {
+  name: string;
+  /** Changes that waited at the moment of the backup. They are dead now: retried or skipped by a person. */
+  held: number;
+}
+
+/** What a worker does otherwise than a deployment's: a demo, a game day, a test. */
+export interface WorkerRole {
+  /** The service to read from. Default: the configured one. */
+  service?: ServiceLocation;
+  /** The least time between two "not found" answers that together mean that a customer was deleted. */
+  missingGraceMs?: number;
+  /** Parts, by name, whose tasks and work do not run. What they are notified of goes on. */
+  without?: readonly string[];
+  /** Between two sweeps of the alerts. */
+  sweepEveryMs?: number;
+  /** The disk that holds the database; null where nobody can tell. */
+  databaseDisk?: () => Promise<DiskSpace | null>;
 }

@@ -1,64 +1,31 @@
 import { type Argument, type Command, InvalidArgumentError, type Option } from "commander";
 import type { CliContext } from "../app/cli/context.ts";
+import type { CommandModule } from "../app/part.ts";
+import { allParts } from "./parts.ts";
 
-type Register = (program: Command, context: CliContext) => void;
-
-interface CommandModule {
-  /** The first words of its commands. */
-  readonly names: readonly string[];
-  load(): Promise<Register>;
-}
-
-/** In the order in which help lists them. */
-export const commandModules: readonly CommandModule[] = [
+/** Those of the processes and of the program as a whole. */
+const own: readonly CommandModule[] = [
   { names: ["start"], load: async () => (await import("./cli/start.ts")).registerStart },
   { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
   { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
   { names: ["dashboard"], load: async () => (await import("./cli/dashboard.ts")).registerPages },
-  { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
-  { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
-  { names: ["sandbox"], load: async () => (await import("../parts/sandbox/cli/sandbox.ts")).registerSandbox },
-  { names: ["trigger"], load: async () => (await import("../parts/sandbox/cli/trigger.ts")).registerTrigger },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
   { names: ["roles"], load: async () => (await import("./cli/roles/roles.ts")).registerRoles },
-  {
-    names: ["upgrade"],
-    load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade,
-  },
+  { names: ["upgrade"], load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade },
   { names: ["backup"], load: async () => (await import("./cli/backup/backup.ts")).registerBackup },
-  {
-    names: ["restore", "restored"],
-    load: async () => (await import("./cli/backup/restore.ts")).registerRestore,
-  },
-  { names: ["demo"], load: async () => (await import("../parts/sandbox/cli/demo/demo.ts")).registerDemo },
-  { names: ["gameday"], load: async () => (await import("../parts/sandbox/cli/gameday/gameday.ts")).registerPlay },
-  { names: ["metrics"], load: async () => (await import("./cli/metrics.ts")).registerMetrics },
+  { names: ["restore", "restored"], load: async () => (await import("./cli/backup/restore.ts")).registerRestore },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["settings"], load: async () => (await import("./cli/settings.ts")).registerSettings },
-  { names: ["events"], load: async () => (await import("../parts/browse/events/command.ts")).registerEvents },
-  { names: ["changes"], load: async () => (await import("../parts/delivery/cli/changes.ts")).registerChanges },
-  {
-    names: ["reconcile", "import"],
-    load: async () => (await import("../parts/reconcile/cli/reconcile.ts")).registerReconcile,
-  },
-  { names: ["findings"], load: async () => (await import("../parts/reconcile/cli/findings.ts")).registerFindings },
-  { names: ["heal"], load: async () => (await import("../parts/reconcile/cli/heal.ts")).registerHeal },
-  { names: ["report"], load: async () => (await import("../parts/reports/cli/report.ts")).registerReport },
-  { names: ["close"], load: async () => (await import("../parts/reports/cli/close.ts")).registerClose },
+  { names: ["metrics"], load: async () => (await import("./cli/metrics.ts")).registerMetrics },
   { names: ["secrets"], load: async () => (await import("./cli/secrets.ts")).registerSecrets },
-  { names: ["endpoint"], load: async () => (await import("../parts/endpoint/cli/endpoint.ts")).registerEndpoint },
-  { names: ["alerts"], load: async () => (await import("../parts/alerts/cli/alerts.ts")).registerAlerts },
-  { names: ["handlers"], load: async () => (await import("../parts/delivery/handlers/command.ts")).registerHandlers },
-  { names: ["forward"], load: async () => (await import("../parts/delivery/forward/command.ts")).registerForward },
-  {
-    names: ["customers"],
-    load: async () => (await import("./cli/customers.ts")).registerCustomers,
-  },
-  {
-    names: ["signature"],
-    load: async () => (await import("./cli/signature.ts")).registerSignatureExplain,
-  },
+  { names: ["signature"], load: async () => (await import("./cli/signature.ts")).registerSignatureExplain },
+  { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
+  { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
+  { names: ["customers"], load: async () => (await import("./cli/customers.ts")).registerCustomers },
 ];
+
+/** In the order in which help lists them. */
+export const commandModules: readonly CommandModule[] = [...own, ...allParts.flatMap(({ commands = [] }) => commands)];
 
 /**
  * Registers the command that a command line begins with, so that a receiver does not load the code of the sandbox and

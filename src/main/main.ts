@@ -6,13 +6,14 @@ import { redactSecrets } from "../platform/redaction.ts";
 import { createContext } from "../app/cli/context.ts";
 import { stopSignals } from "../app/cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
+import { allParts } from "./parts.ts";
 
 /** The most by which a leftover handle, such as an open socket, delays the exit of a finished command. */
 const lingerMs = 3_000;
 
 /** Runs one command line and returns its exit code; docs/operations.md lists the codes. */
 export async function main(argv: readonly string[], version: string): Promise<number> {
-  const context = createContext(version);
+  const context = createContext(version, allParts);
   const output = guardStandardOutput(context.stdout, context.stderr);
   endWithNpm(process.env, context.stderr);
   const program = new Command("tallyhook")

@@ -3,8 +3,8 @@ import type { Knex } from "knex";
 import type { PageGroup } from "../../src/app/dashboard/page-group.ts";
 import { type RunningDashboard, startDashboard } from "../../src/app/dashboard/server.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { pageGroups } from "../../src/main/dashboard/page-groups.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
+import { pageGroups } from "../../src/main/run-dashboard.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
 import { createAccount, findAccount } from "../../src/app/people/accounts.ts";
 import type { Role } from "../../src/app/people/permissions.ts";
 import type { OidcSignIn } from "../../src/app/people/oidc.ts";
@@ -15,6 +15,7 @@ import type { Clock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 /** A clock that tests set. */
 export interface SetClock extends Clock {
@@ -52,11 +53,11 @@ export async function openDashboard(
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
   const log = createLog({ level: "silent", name: "test" });
   const runtime = {
-    ...createRuntime(loadConfig({ ...environment, TALLYHOOK_TIME_ZONE: "UTC", ...settings }), log),
+    ...createRuntime(allParts, loadConfig({ ...environment, TALLYHOOK_TIME_ZONE: "UTC", ...settings }), log),
     wallClock: clock,
   };
   const own = createSignIn({ db, clock, encryption: async () => testEncryption });
-  const groups = pageGroups(runtime, { own, oidc }, service);
+  const groups = await pageGroups(runtime, { own, oidc }, service);
   const dashboard = await startDashboard({ db, clock, serviceClock: clock, timeZone: "UTC", log }, groups, {
     listen: {
       host: "127.0.0.1",

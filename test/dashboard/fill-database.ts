@@ -4,7 +4,7 @@ import { sweepAlerts } from "../../src/parts/alerts/sweep.ts";
 import { createServiceClient } from "../../src/core/client/service-client.ts";
 import { pauseHandler } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
 import { rememberEndpoint } from "../../src/parts/endpoint/endpoints.ts";
-import { sweepQuestions } from "../../src/parts/alerts/run-alerts.ts";
+import { sweepQuestions } from "../alerts/sweep-questions.ts";
 import { changeAccount, createAccount } from "../../src/app/people/accounts.ts";
 import { addNote, changeCase } from "../../src/app/people/cases.ts";
 import { createServiceClock } from "../../src/platform/clock.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cardOf } from "../../src/parts/delivery/pages/summary.ts";
 import { recipientWords } from "../../src/parts/delivery/pages/recipient-words.ts";
-import type { HandlerHealth } from "../../src/parts/delivery/dispatch/handler-health.ts";
+import type { HandlerHealth } from "../../src/app/answers.ts";
 import { type HostTrouble, noteTroubles } from "../../src/parts/delivery/dispatch/handler-hosts.ts";
 import { pauseHandler } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
 import { destinationNamed } from "../../src/parts/delivery/forward/destination-name.ts";
@@ -299,8 +299,8 @@ describe("the card of home", () => {
 
   test("leaves out what belongs to a room that is not there", () => {
     expect(recipientWords("forward:crm", { hasHandlers: true })).toBeNull();
-    expect(recipientWords("receipts", { destinationOf: destinationNamed })).toBeNull();
-    expect(recipientWords("forward:crm", { destinationOf: destinationNamed })).toMatchObject({
+    expect(recipientWords("receipts", { hasHandlers: false, destinationOf: destinationNamed })).toBeNull();
+    expect(recipientWords("forward:crm", { hasHandlers: false, destinationOf: destinationNamed })).toMatchObject({
       name: "crm",
     });
   });

@@ -121,7 +121,7 @@ describe("a card", () => {
     summary: { access: "status:read", read },
   });
   const body = async (groups: readonly PageGroup[]) => {
-    const [route] = homePages(groups).routes;
+    const [route] = homePages(groups, {}).routes;
     const deps = {
       db: stand.database.db,
       clock: dashboard.clock,
@@ -147,7 +147,7 @@ describe("a card", () => {
 });
 
 test("home says that there is more than this person may see", () => {
-  const trust = { tone: "good", headline: html`Proved`, lists: [], reasons: [] } as const;
+  const trust = { tone: "good", body: html`Proved`, reasons: [] } as const;
   const beginning = { hasWorker: true, hasEvents: true, hasObjects: true, hasRun: true };
   const shown = (seesAll: boolean) => words(renderHome({ trust, beginning, cards: [], seesAll }).markup);
   expect(shown(true)).toContain(`${quiet}.`);
@@ -155,7 +155,7 @@ test("home says that there is more than this person may see", () => {
 });
 
 test("home does not say that all is well while it is unknown whether webhooks come", () => {
-  const trust = { tone: "good", headline: html`Proved`, lists: [], reasons: [] } as const;
+  const trust = { tone: "good", body: html`Proved`, reasons: [] } as const;
   const { markup } = renderHome({ trust, beginning: null, cards: [], seesAll: true });
   expect(markup).not.toContain(quiet);
 });

@@ -1,5 +1,6 @@
 import { Registry, collectDefaultMetrics } from "prom-client";
-import { type CatalogueEntry, catalogue } from "../../src/main/metrics/catalogue.ts";
+import type { CatalogueEntry } from "../../src/app/metrics/metric.ts";
+import { catalogue } from "../../src/main/metrics/catalogue.ts";
 import type { LabelBound } from "../../src/platform/metrics/registry.ts";
 import type { Promql } from "./promql.ts";
 
@@ -14,7 +15,7 @@ const targetLabels: Readonly<Record<string, LabelBound>> = {
   instance: many,
 };
 
-export const entries: readonly CatalogueEntry[] = Object.values(catalogue);
+export const entries: readonly CatalogueEntry[] = catalogue;
 
 let known: Promise<KnownMetrics> | undefined;
 

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
 import { type Scenario, scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import type { ChangeKind } from "../../src/core/mirror/changes/kinds.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type ChannelServer, startChannelServer } from "../alerts/channels/channel-server.ts";
@@ -21,6 +22,7 @@ import { freePort } from "../support/free-port.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type CodeBlock, codeBlocks, readPage } from "./code-blocks.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -89,7 +91,7 @@ async function putCommand(name: string, file: string, register: string): Promise
   const text = await readFile(path, "utf8");
   const from = `../parts/reports/own/sales-targets/${file}`;
   const listed = `{ names: ["${name}"], load: async () => (await import("${from}")).${register} },`;
-  await writeFile(path, text.replace("const commandModules: readonly CommandModule[] = [", `$&\n${listed}`));
+  await writeFile(path, text.replace("const own: readonly CommandModule[] = [", `$&\n${listed}`));
 }
 
 let roles: DatabaseRoles;
@@ -313,7 +315,7 @@ describe("the examples of handlers", () => {
     };
     const entry = join(project, "src/bin/tallyhook.js");
     await runTallyhook(["start"], environment, undefined, entry).printed("Stop with Ctrl-C");
-    runtime = createRuntime(loadConfig(environment), createLog({ level: "silent", name: "test" }));
+    runtime = createRuntime(allParts, loadConfig(environment), createLog({ level: "silent", name: "test" }));
   });
   afterAll(async () => {
     await runtime?.close();

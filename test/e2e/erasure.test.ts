@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
 import { sweepAlerts } from "../../src/parts/alerts/sweep.ts";
-import { sweepQuestions } from "../../src/parts/alerts/run-alerts.ts";
+import { sweepQuestions } from "../alerts/sweep-questions.ts";
 import { registerAlerts } from "../../src/parts/alerts/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { registerEvents } from "../../src/parts/browse/events/command.ts";

@@ -8,12 +8,10 @@ import { keepFeed } from "../../src/core/mirror/changes/feed-partitions.ts";
 import { keepPartitions } from "../../src/core/inbox/partitions.ts";
 import { registerClose } from "../../src/parts/reports/cli/close.ts";
 import { registerReport } from "../../src/parts/reports/cli/report.ts";
-import { type RoleName, roleNames } from "../../src/main/cli/table-decisions.ts";
+import { type RoleName, roleNames } from "../../src/app/rights.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { optionalRooms } from "../../src/main/optional-rooms.ts";
-import { nightlyTasks } from "../../src/parts/reconcile/reconciliation.ts";
-import { retentionTasks } from "../../src/main/retention.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
+import type { ScheduledTask } from "../../src/core/worker/scheduled-tasks.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
 import { changeAccount, createAccount } from "../../src/app/people/accounts.ts";
 import { hashPassword } from "../../src/app/people/password.ts";
 import { roleNames as everyRole } from "../../src/app/people/permissions.ts";
@@ -38,6 +36,7 @@ import { startMailServer } from "../support/mail-server.ts";
 import { withServer } from "../support/server-commands.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { killPrograms } from "./program.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const database = useFilledDatabase();
 const dayMs = 86_400_000;
@@ -123,17 +122,12 @@ describe("receiver and worker, each under its role", () => {
       REPORTS_MAIL_TO: "finance@example.com",
       REPORTS_MAIL: allReports.map(({ name }) => name).join(),
     };
-    const runtime = createRuntime(loadConfig(settings), log, {
+    const runtime = createRuntime(allParts, loadConfig(settings), log, {
       wallClock: { now: () => new Date(Date.now() + aheadMs) },
     });
     try {
-      const { alerts, reports } = optionalRooms;
-      const tasks = {
-        ...(await nightlyTasks(runtime, database.service)),
-        ...(await reports?.tasks(runtime, null)),
-        ...(await alerts?.tasks(runtime)),
-        ...(await retentionTasks(runtime)),
-      };
+      const tasks: Record<string, ScheduledTask> = {};
+      for (const part of allParts) Object.assign(tasks, await part.tasks?.(runtime, { service: database.service }));
       for (const task of Object.values(tasks)) await task.run(new AbortController().signal);
       expect(Object.keys(tasks)).toEqual(expect.arrayContaining(["reconcile", "inbox-partitions", "feed-partitions"]));
       expect(logged).toContain('"the nightly run is done"');

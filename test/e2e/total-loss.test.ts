@@ -4,12 +4,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { CliContext } from "../../src/app/cli/context.ts";
 import { registerClose } from "../../src/parts/reports/cli/close.ts";
 import { registerEndpoint } from "../../src/parts/endpoint/cli/endpoint.ts";
-import { runReceiver } from "../../src/main/cli/receiver.ts";
+import { runReceiver } from "../../src/app/processes/run-receiver.ts";
 import { registerReconcile } from "../../src/parts/reconcile/cli/reconcile.ts";
 import { registerSecrets } from "../../src/main/cli/secrets.ts";
 import { registerUsers } from "../../src/main/cli/users.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { createSignIn } from "../../src/app/people/sign-in.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -20,6 +21,7 @@ import { freePort } from "../support/free-port.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 // The database is lost without a backup, or the key that its secrets are encrypted with: what docs/backup.md says to do
 // then, at a service that goes on as if nothing had happened. About three seconds of processor time.
@@ -69,7 +71,7 @@ async function refusal(...args: string[]): Promise<string> {
 
 /** The webhooks that a receiver with these settings takes until the work is done. */
 async function receiving<T>(work: () => Promise<T>): Promise<T> {
-  const runtime: Runtime = createRuntime(loadConfig(environment), quiet);
+  const runtime: Runtime = createRuntime(allParts, loadConfig(environment), quiet);
   try {
     await runReceiver(runtime);
     return await work();
@@ -85,7 +87,7 @@ const password = "seven green kettles";
 
 /** With the right password, and a code that is wrong. */
 const signIn = async (given = password): Promise<string> => {
-  const runtime = createRuntime(loadConfig(environment), quiet);
+  const runtime = createRuntime(allParts, loadConfig(environment), quiet);
   try {
     const result = await createSignIn({
       db,

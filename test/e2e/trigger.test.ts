@@ -3,13 +3,15 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
 import { scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { changeKinds } from "../../src/core/mirror/changes/kinds.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { freePort } from "../support/free-port.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const database = useTestDatabase();
 let dataDir: string;
@@ -30,7 +32,7 @@ beforeAll(async () => {
     LOG_LEVEL: "warn",
   };
   await runTallyhook(["start"], environment).printed("Stop with Ctrl-C");
-  runtime = createRuntime(loadConfig(environment), createLog({ level: "silent", name: "test" }));
+  runtime = createRuntime(allParts, loadConfig(environment), createLog({ level: "silent", name: "test" }));
 });
 afterAll(async () => {
   await runtime?.close();

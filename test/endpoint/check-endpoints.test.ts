@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type EndpointFacts, checkEndpoints } from "../../src/parts/endpoint/watch-endpoint.ts";
+import { type EndpointFacts, checkEndpoints } from "../../src/parts/endpoint/inspect-endpoint.ts";
 import { type WebhookEndpoint, coversEvent } from "../../src/core/contract/resources/webhook-endpoints.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");

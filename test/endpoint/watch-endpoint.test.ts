@@ -4,7 +4,8 @@ import type { CheckResult } from "../../src/app/check-result.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { inspectEndpoint, watchEndpoint } from "../../src/parts/endpoint/watch-endpoint.ts";
+import { recordEndpointProblems } from "../../src/parts/reconcile/endpoint-findings.ts";
+import { inspectEndpoint } from "../../src/parts/endpoint/inspect-endpoint.ts";
 import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type ServiceClient, createServiceClient } from "../../src/core/client/service-client.ts";
 import { type EndpointStand, clearEndpoints, setUpEndpoints } from "../main/cli/endpoint-stand.ts";
@@ -31,7 +32,11 @@ afterAll(async () => {
 });
 beforeEach(() => clearEndpoints(stand));
 
-const watch = () => watchEndpoint({ db: stand.db, client }, { url, run: null });
+async function watch() {
+  const report = await inspectEndpoint({ db: stand.db, client }, url);
+  if (report !== null) await recordEndpointProblems(stand.db, report, null);
+  return report;
+}
 const findings = () =>
   stand.db("reconcile.findings").orderBy("key").select("key", "class", "severity", "state", "object_id");
 

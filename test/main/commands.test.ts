@@ -2,10 +2,11 @@ import { Command } from "commander";
 import { expect, test } from "vitest";
 import { commandModules, registerCommands } from "../../src/main/commands.ts";
 import { createContext } from "../../src/app/cli/context.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const registered = async (...argv: string[]): Promise<string[]> => {
   const program = new Command();
-  await registerCommands(program, createContext("1.2.3"), argv);
+  await registerCommands(program, createContext("1.2.3", allParts), argv);
   return program.commands.map((command) => command.name());
 };
 
@@ -35,7 +36,7 @@ test.each([
 ])("an empty value is refused before anything is done: %j", async (argv, which) => {
   let said = "";
   const program = new Command().exitOverride().configureOutput({ writeErr: (text) => (said += text) });
-  await registerCommands(program, createContext("1.2.3"), argv);
+  await registerCommands(program, createContext("1.2.3", allParts), argv);
   await expect(program.parseAsync(argv, { from: "user" })).rejects.toMatchObject({
     code: "commander.invalidArgument",
   });
@@ -46,7 +47,7 @@ test.each([
 test("a value that is not empty reaches the command as it is", async () => {
   const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
   const argv = ["sandbox", "--allow-host", "one.example", "--allow-host", "two.example"];
-  await registerCommands(program, createContext("1.2.3"), argv);
+  await registerCommands(program, createContext("1.2.3", allParts), argv);
   const [sandbox] = program.commands;
   sandbox?.action(() => {});
   await program.parseAsync(argv, { from: "user" });

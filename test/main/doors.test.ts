@@ -6,8 +6,8 @@ import { doorOf } from "../../src/app/cli/act-command.ts";
 import type { CliContext } from "../../src/app/cli/context.ts";
 import { registerCommands } from "../../src/main/commands.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { pageGroups } from "../../src/main/dashboard/page-groups.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
+import { pageGroups } from "../../src/main/run-dashboard.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
 import type { AnyAct } from "../../src/app/people/act.ts";
 import { readAudit } from "../../src/app/people/audit.ts";
 import type { Field } from "../../src/app/people/fields.ts";
@@ -19,10 +19,11 @@ import { type FilledDatabase, openFilled } from "../dashboard/filled-database.ts
 import { type Form, formTargets } from "../dashboard/forms.ts";
 import { everyRow } from "../support/everything-stored.ts";
 import { runCommand } from "./cli/command-line.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 /** The doors are found by their definitions: a new act is played here without being written in. */
 const commands = await commandDoors();
-const routes = formDoors();
+const routes = await formDoors();
 const acts = new Map([...commands, ...routes].map(({ act }) => [act.name, act]));
 
 const person = "pat@example.com";
@@ -131,10 +132,10 @@ async function commandDoors(): Promise<CommandDoor[]> {
   return found;
 }
 
-function formDoors(): (DoorOfAct & Pick<Route, "path">)[] {
-  const runtime = createRuntime(loadConfig({}), createLog({ level: "silent", name: "test" }));
+async function formDoors(): Promise<(DoorOfAct & Pick<Route, "path">)[]> {
+  const runtime = createRuntime(allParts, loadConfig({}), createLog({ level: "silent", name: "test" }));
   const own = {} as Parameters<typeof pageGroups>[1]["own"];
-  return pageGroups(runtime, { own, oidc: null })
+  return (await pageGroups(runtime, { own, oidc: null }))
     .flatMap((group) => group.routes)
     .flatMap(({ path, door }) => (door === undefined ? [] : [{ ...door, path }]));
 }

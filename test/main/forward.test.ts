@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { runForwarding } from "../../src/parts/delivery/forward/run-forwarding.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const database = useTestDatabase();
 let folder: string;
@@ -28,7 +29,7 @@ async function run(crm: object, env: object = {}): Promise<void> {
     FORWARD_CRM: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     ...env,
   });
-  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
   try {
     await runForwarding(runtime);
   } finally {

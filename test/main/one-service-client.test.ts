@@ -4,9 +4,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ServiceUnavailableError } from "../../src/core/client/service-errors.ts";
 import { getOrder } from "../../src/core/contract/resources/orders.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 const arrivals: { path: string; at: number }[] = [];
 /** The first answer is a 429 that asks for a second of peace. */
@@ -26,7 +28,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
   const { port } = service.address() as AddressInfo;
   location = { baseUrl: `http://127.0.0.1:${port}`, apiKey: testKey };
-  runtime = createRuntime(loadConfig({}), createLog({ level: "silent", name: "test" }));
+  runtime = createRuntime(allParts, loadConfig({}), createLog({ level: "silent", name: "test" }));
 });
 
 afterAll(async () => {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { takeOrders } from "../../src/parts/reconcile/ordered-runs.ts";
 import { reconcileDeps, reconcileSettings } from "../../src/parts/reconcile/reconciliation.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { inTransaction } from "../../src/platform/postgres/transactions.ts";
 import { lastOrder, orderRun, orderTakers, withdrawOrder } from "../../src/parts/reconcile/runs/run-orders.ts";
@@ -11,6 +12,7 @@ import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, never, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 let database: TestDatabase;
 let service: HostileService;
@@ -26,7 +28,7 @@ beforeAll(async () => {
     SVC_API_KEY: testKey,
     RECONCILE_GRACE_SECONDS: "0",
   };
-  runtime = createRuntime(loadConfig(env), createLog({ level: "silent", name: "test" }));
+  runtime = createRuntime(allParts, loadConfig(env), createLog({ level: "silent", name: "test" }));
   for (const _ of [1, 2]) {
     workers.push(takeOrders(await reconcileDeps(runtime), reconcileSettings(runtime)));
   }

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nightlyTasks } from "../../src/parts/reconcile/reconciliation.ts";
+import { reconcileTasks } from "../../src/parts/reconcile/reconciliation.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { nightlyKey } from "../../src/parts/reconcile/runs/runs.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyTables } from "../support/empty-tables.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 let database: TestDatabase;
 let service: HostileService;
@@ -17,7 +19,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   service = await startHostileService();
   const log = createLog({ level: "silent", name: "test" });
-  runtimes = [1, 2].map(() => createRuntime(loadConfig(env()), log));
+  runtimes = [1, 2].map(() => createRuntime(allParts, loadConfig(env()), log));
 });
 
 const env = () => ({
@@ -35,7 +37,7 @@ afterAll(async () => {
 
 const runs = () => database.db("reconcile.runs").orderBy("id").select("run_key", "kind", "state");
 const untilStopped = new AbortController().signal;
-const tasksOf = async (n: number) => nightlyTasks(runtimes[n] as Runtime);
+const tasksOf = async (n: number) => reconcileTasks(runtimes[n] as Runtime);
 
 test("a deployment that never reconciled has missed no night", async () => {
   await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
@@ -129,10 +131,10 @@ const busy = {
 };
 const endWait = () => database.db("reconcile.runs").update({ resume_after: database.db.raw("clock_timestamp()") });
 /** The tasks of a process that the service has not asked to wait. */
-async function inFreshProcess<T>(use: (tasks: Awaited<ReturnType<typeof nightlyTasks>>) => Promise<T>): Promise<T> {
-  const runtime = createRuntime(loadConfig(env()), createLog({ level: "silent", name: "test" }));
+async function inFreshProcess<T>(use: (tasks: Awaited<ReturnType<typeof reconcileTasks>>) => Promise<T>): Promise<T> {
+  const runtime = createRuntime(allParts, loadConfig(env()), createLog({ level: "silent", name: "test" }));
   try {
-    return await use(await nightlyTasks(runtime));
+    return await use(await reconcileTasks(runtime));
   } finally {
     await runtime.close();
   }
@@ -192,7 +194,7 @@ test("a night that begins late, on the next day, leaves that day its own", async
   await emptyTables(database.db, ["reconcile.runs"]);
   for (const now of ["2025-03-02T03:29:59Z", "2025-03-02T03:30:00Z"]) {
     const runtime = { ...(runtimes[0] as Runtime), wallClock: { now: () => new Date(now) } };
-    await (await nightlyTasks(runtime))["reconcile"]?.run(untilStopped);
+    await (await reconcileTasks(runtime))["reconcile"]?.run(untilStopped);
   }
   expect(await runs()).toMatchObject([
     { run_key: "nightly:2025-03-01T03:30" },

@@ -3,13 +3,15 @@ import { registerReport } from "../../src/parts/reports/cli/report.ts";
 import { reportMailTasks } from "../../src/parts/reports/report-mail.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { type Runtime, createRuntime } from "../../src/app/runtime.ts";
+import { createRuntime } from "../../src/app/create-runtime.ts";
+import type { Runtime } from "../../src/app/runtime.ts";
 import type { ScheduledTask } from "../../src/core/worker/scheduled-tasks.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { runCommand } from "./cli/command-line.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 let database: TestDatabase;
 let server: MailServer;
@@ -32,7 +34,7 @@ const untilStopped = new AbortController().signal;
 /** A worker's tasks at a moment of the service's clock. */
 async function tasksAt(moment: string, more: Record<string, string> = {}): Promise<Record<string, ScheduledTask>> {
   const log = createLog({ level: "silent", name: "test" });
-  const runtime = createRuntime(loadConfig(environment(more)), log);
+  const runtime = createRuntime(allParts, loadConfig(environment(more)), log);
   runtime.serviceClock.observe(new Date(moment));
   runtimes.push(runtime);
   return reportMailTasks(runtime);
@@ -148,7 +150,7 @@ test("without REPORTS_CRON there is nothing to run, and an unknown report is nam
   delete env["REPORTS_CRON"];
   delete env["REPORTS_MAIL_TO"];
   const log = createLog({ level: "silent", name: "test" });
-  const runtime = createRuntime(loadConfig(env), log);
+  const runtime = createRuntime(allParts, loadConfig(env), log);
   runtimes.push(runtime);
   expect(await reportMailTasks(runtime)).toEqual({});
   await expect(tasksAt("2025-06-02T05:00:00Z", { REPORTS_MAIL: "daily-controll" })).rejects.toThrow(

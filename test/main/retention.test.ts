@@ -4,7 +4,8 @@ import { expect, inject, test } from "vitest";
 import { remember } from "../../src/parts/alerts/rules/unknown-values.ts";
 import { alertTasks } from "../../src/parts/alerts/run-alerts.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { retentionTasks } from "../../src/main/retention.ts";
+import { retentionTask } from "../../src/parts/reconcile/reconciliation.ts";
+import { retentionTasks } from "../../src/app/retention.ts";
 import type { Runtime } from "../../src/app/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migratedSchemas } from "../../src/platform/postgres/schema-objects.ts";
@@ -102,6 +103,7 @@ async function hourlyTasks(now: () => Date): Promise<(() => Promise<void>)[]> {
   const all = {
     ...(await retentionTasks(runtime, async () => now())),
     ...(await alertTasks(runtime as unknown as Runtime, async () => now())),
+    "reconcile-retention": retentionTask({ db: database.db, log }, async () => now()),
   };
   const never = new AbortController().signal;
   return Object.entries(all)

@@ -50,7 +50,7 @@ test("what a command that prints has to log stands beside what it prints, not in
   const child = runScript(`
     import { createContext } from "./dist/src/app/cli/context.js";
     import { loadConfig } from "./dist/src/app/config/config.js";
-    const context = createContext("1.2.3");
+    const context = createContext("1.2.3", []);
     await context.withRuntime(
       "report",
       async ({ log }) => {

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { listKnownEndpoints } from "../../src/parts/endpoint/endpoints.ts";
-import { inspectEndpoint } from "../../src/parts/endpoint/watch-endpoint.ts";
+import { inspectEndpoint } from "../../src/parts/endpoint/inspect-endpoint.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
-import { optionalRooms } from "../../src/main/optional-rooms.ts";
-import { createRuntime, sandboxApiKey } from "../../src/app/runtime.ts";
+import { createRuntime, sandboxApiKey } from "../../src/app/create-runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { allParts } from "../../src/main/parts.ts";
 
 test("the endpoint that a start makes at its sandbox is known here, and stays one over starts and ports", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "tallyhook-started-"));
@@ -22,11 +22,11 @@ test("the endpoint that a start makes at its sandbox is known here, and stays on
   const seen = [];
   try {
     for (const port of [4711, 4712]) {
-      const runtime = createRuntime(loadConfig(env), createLog({ level: "silent", name: "test" }));
+      const runtime = createRuntime(allParts, loadConfig(env), createLog({ level: "silent", name: "test" }));
       try {
-        const sandbox = await optionalRooms.sandbox!.start(runtime);
+        const sandbox = await runtime.ask.startSandbox!();
         const url = `http://127.0.0.1:${port}/webhooks`;
-        await sandbox.sendTo(url, optionalRooms.endpoint);
+        await sandbox.sendTo(url);
         const client = runtime.serviceClient({ baseUrl: sandbox.url, apiKey: sandboxApiKey });
         const report = await inspectEndpoint({ db: database.db, client }, null);
         expect(report).toMatchObject({ endpoints: [{ url }], problems: [] });

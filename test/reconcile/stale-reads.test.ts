@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { reportsRoom } from "../../src/main/rooms/reports.ts";
+import { checkProof } from "../../src/parts/reports/check-reports.ts";
 import { listProofs } from "../../src/parts/reconcile/coverage/proof.ts";
 import type { ReconcileResult } from "../../src/parts/reconcile/runs/finish-run.ts";
 import { dayMs } from "../../src/parts/reconcile/settings.ts";
@@ -37,7 +37,7 @@ async function age(days: number, resources: readonly string[]): Promise<void> {
 async function told({ run, complete }: ReconcileResult): Promise<Record<string, boolean>> {
   const t0 = run.t0.toISOString();
   const { verdict } = await readProof(db, { fromUtc: t0, toUtc: t0 }, null);
-  const { status } = await reportsRoom.check({ db: async () => db });
+  const { status } = await checkProof({ db: async () => db });
   const proofs = await listProofs(db, { now: run.t0, at: new Date() });
   return {
     run: complete,

@@ -3,7 +3,7 @@ import { createSandboxCalls } from "../../src/parts/sandbox/cli/demo/sandbox-cal
 import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
 import type { Snapshot, Resource } from "../../src/core/mirror/snapshot.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { sandboxApiKey } from "../../src/app/runtime.ts";
+import { sandboxApiKey } from "../../src/app/create-runtime.ts";
 import { resealCloses } from "./close/reseal-closes.ts";
 import { startSandbox } from "../../src/parts/sandbox/start-sandbox.ts";
 

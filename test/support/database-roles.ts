@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { rolesSql } from "../../src/main/cli/roles/roles-sql.ts";
-import { type RoleName, roleNames } from "../../src/main/cli/table-decisions.ts";
+import { type RoleName, roleNames } from "../../src/app/rights.ts";
 import { lastMigration } from "../../src/platform/postgres/migrations.ts";
 import { withServer } from "./server-commands.ts";
 

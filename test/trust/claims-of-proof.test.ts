@@ -5,7 +5,7 @@ import { boundsOf, calendarOf, monthOf } from "../../src/parts/reconcile/pages/c
 import { renderCoverage } from "../../src/parts/reconcile/pages/coverage-view.ts";
 import { trustOf } from "../../src/parts/reconcile/pages/trust.ts";
 import { listName } from "../../src/parts/reconcile/pages/words.ts";
-import { reportsRoom } from "../../src/main/rooms/reports.ts";
+import { checkProof } from "../../src/parts/reports/check-reports.ts";
 import type { Resource } from "../../src/core/mirror/snapshot.ts";
 import { listProofs, proofOf, provedParts } from "../../src/parts/reconcile/coverage/proof.ts";
 import type { ProvedPart } from "../../src/parts/reconcile/coverage/proof.ts";
@@ -240,7 +240,7 @@ describe("all that speaks of proof", () => {
             expect(isProved(ledger, slicedResources, { from: beginning, before: until })).toBe(true);
           }
 
-          const { status } = await reportsRoom.check({ db: async () => db });
+          const { status } = await checkProof({ db: async () => db });
           const told = { from: beginning, before: lastRun ?? 0 };
           expect(status === "ok").toBe(
             lastRun !== null && isProved(ledger, slicedResources, told) && changes >= told.before,

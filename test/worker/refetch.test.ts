@@ -18,7 +18,7 @@ import {
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, poisonOrder, refuseOrder, storeEvent } from "./worker-stand.ts";
-import { accountProblem } from "../../src/parts/reconcile/same-account.ts";
+import { accountProblem } from "../../src/app/same-account.ts";
 
 /** What the service answers now, by path. */
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;

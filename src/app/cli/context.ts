@@ -6,12 +6,14 @@ import { type LogLevel, createLog } from "../../platform/log.ts";
 import { createRateLimitedWarnings } from "../../platform/rate-limited-warnings.ts";
 import { withRoleAdvice } from "../../platform/postgres/errors.ts";
 import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../config/config.ts";
-import { type Runtime, type RuntimeSettings, createRuntime } from "../runtime.ts";
+import { type RuntimeSettings, createRuntime } from "../create-runtime.ts";
+import type { Runtime, WorkingPart } from "../runtime.ts";
 import { type SystemUser, systemUser } from "./acting-person.ts";
 
 /** The parts of its process that a command may use. */
 export interface CliContext {
   readonly version: string;
+  readonly parts: readonly WorkingPart[];
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly stdin: NodeJS.ReadStream;
@@ -31,7 +33,7 @@ export interface RuntimeOptions extends RuntimeSettings {
   leavesConsole?: boolean;
 }
 
-export function createContext(version: string): CliContext {
+export function createContext(version: string, parts: readonly WorkingPart[]): CliContext {
   let loaded: LoadedConfig | undefined;
   const load = (): LoadedConfig => {
     if (loaded === undefined) {
@@ -42,6 +44,7 @@ export function createContext(version: string): CliContext {
   };
   return {
     version,
+    parts,
     stdout: process.stdout,
     stderr: process.stderr,
     stdin: process.stdin,
@@ -53,7 +56,7 @@ export function createContext(version: string): CliContext {
         options.logLevel === undefined
           ? createLog({ level: used.config.logLevel, name })
           : createLog({ level: options.logLevel, name, destination: process.stderr });
-      const runtime = createRuntime(used, log, options);
+      const runtime = createRuntime(parts, used, log, options);
       const freeConsole =
         options.leavesConsole === true
           ? () => {}

@@ -1,5 +1,5 @@
 import type { Permission } from "../people/permissions.ts";
-import type { HtmlPart } from "../../platform/html.ts";
+import type { Html, HtmlPart } from "../../platform/html.ts";
 import type { Tone } from "./elements/state.ts";
 import type { PageDeps, Route } from "./route.ts";
 
@@ -10,6 +10,8 @@ export interface PageGroup {
   routes: readonly Route[];
   /** Its card on the home page; absent: none. */
   summary?: Summary;
+  /** What home says before all else; of one group at most. */
+  lead?: Lead;
 }
 
 export interface Place {
@@ -26,6 +28,17 @@ export interface Summary {
    * same for every permitted visitor: home keeps a slow one.
    */
   read(deps: PageDeps): Promise<SummaryCard>;
+}
+
+/** How far what is shown can be trusted. */
+export interface Lead {
+  /** Two statements. */
+  read(deps: PageDeps): Promise<{
+    tone: Tone;
+    body: Html;
+    /** Why it cannot, each one sentence with where to look; empty where it can. */
+    reasons: readonly { text: string; path: string }[];
+  }>;
 }
 
 /** A card of home. The whole of it leads to `path`. */

@@ -3,7 +3,8 @@ import { type Metrics, type Sample, createMetrics } from "../../platform/metrics
 import type { PoolUse } from "../../platform/postgres/pool-use.ts";
 import type { ReceiverCounters } from "../../core/receiver/counters.ts";
 import type { Runtime } from "../runtime.ts";
-import { type ProcessName, catalogue } from "../../main/metrics/catalogue.ts";
+import type { ProcessName } from "./metric.ts";
+import { processMetrics } from "./process-metrics.ts";
 
 /** The metrics of a process, created before the rest of it. */
 export interface ProcessMetrics {
@@ -45,9 +46,9 @@ export function createProcessMetrics(
   const { config, secrets, log } = runtime;
   const metrics = createMetrics({ log });
   addProcess(metrics, runtime, { version, process: name, node: process.versions.node });
-  // Histograms are created at the first observation: a worker has no requests.
-  const requests = lazily(() => metrics.histogram(catalogue.requestDuration));
-  const lags = lazily(() => metrics.histogram(catalogue.applyLag));
+  // Histograms are made when something is observed: a worker has no requests.
+  const requests = lazily(() => metrics.histogram(processMetrics.requestDuration));
+  const lags = lazily(() => metrics.histogram(processMetrics.applyLag));
   return {
     addReceiver(counters) {
       requests();
@@ -61,10 +62,10 @@ export function createProcessMetrics(
     },
     addWorker(worker) {
       lags();
-      metrics.read(catalogue.workerAlive, () => [{ value: worker.isAlive() ? 1 : 0 }]);
+      metrics.read(processMetrics.workerAlive, () => [{ value: worker.isAlive() ? 1 : 0 }]);
     },
     async addDatabase() {
-      const { addDatabaseMetrics, openMetricsDatabase } = await import("../../main/metrics/database-metrics.ts");
+      const { addDatabaseMetrics, openMetricsDatabase } = await import("./database-metrics.ts");
       await addDatabaseMetrics(metrics, runtime, await openMetricsDatabase(runtime));
     },
     async serve({ isAlive }) {
@@ -83,7 +84,7 @@ const lazily = <T>(make: () => T): (() => T) => {
   return () => (made ??= make());
 };
 
-const methods: readonly string[] = catalogue.requestDuration.labels.http_request_method;
+const methods: readonly string[] = processMetrics.requestDuration.labels.http_request_method;
 const knownMethod = (method: string): string => (methods.includes(method) ? method : "_OTHER");
 
 function addProcess(
@@ -91,29 +92,29 @@ function addProcess(
   runtime: Runtime,
   labels: Readonly<Record<"version" | "process" | "node", string>>,
 ): void {
-  metrics.read(catalogue.buildInfo, () => [{ labels, value: 1 }]);
+  metrics.read(processMetrics.buildInfo, () => [{ labels, value: 1 }]);
   const ofPools = (samples: (pool: string, use: PoolUse) => Sample[]) => (): Sample[] =>
     runtime.poolUse().flatMap(({ name: pool, use }) => samples(pool, use));
   const poolLabel = (pool: string) => ({ db_client_connection_pool_name: pool });
   metrics.read(
-    catalogue.poolConnections,
+    processMetrics.poolConnections,
     ofPools((pool, { used, idle }) => [
       { labels: { ...poolLabel(pool), db_client_connection_state: "used" }, value: used },
       { labels: { ...poolLabel(pool), db_client_connection_state: "idle" }, value: idle },
     ]),
   );
   metrics.read(
-    catalogue.poolMax,
+    processMetrics.poolMax,
     ofPools((pool, { most }) => [{ labels: poolLabel(pool), value: most }]),
   );
   metrics.read(
-    catalogue.poolWaiting,
+    processMetrics.poolWaiting,
     ofPools((pool, { waiting }) => [{ labels: poolLabel(pool), value: waiting }]),
   );
 }
 
 function addReceiver(metrics: Metrics, counters: Readonly<ReceiverCounters>): void {
-  const { receiverRequests, requestsInFlight, connectionsRefused } = catalogue;
+  const { receiverRequests, requestsInFlight, connectionsRefused } = processMetrics;
   metrics.read(receiverRequests, () => [
     ...(["accepted", "duplicate", "unavailable", "failed"] as const).map((outcome) => ({
       labels: { outcome, reason: "none" },

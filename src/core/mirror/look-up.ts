@@ -201,3 +201,13 @@ interface ChargebackRow {
   resolved_at: Date | null;
   last_cause: string | null;
 }
+
+/** True where no object was ever written. One statement. */
+export async function isMirrorEmpty(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { is_empty: boolean }[] }>(
+    `select not exists (select from mirror.orders) and not exists (select from mirror.customers)
+       and not exists (select from mirror.transactions) and not exists (select from mirror.subscriptions)
+       as is_empty`,
+  );
+  return rows[0]?.is_empty === true;
+}

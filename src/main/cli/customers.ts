@@ -2,42 +2,14 @@ import { text } from "../../app/people/fields.ts";
 import { parserOf } from "../../app/cli/command.ts";
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import { rewriteBodies, visitEventsOfCustomer } from "../../core/inbox/retention.ts";
-import { erasePauseReasons, eraseRuns } from "../../parts/delivery/dispatch/erase-runs.ts";
-import { changesOf, eraseChanges } from "../../core/mirror/changes/erase-changes.ts";
-import type { PersonTraces } from "../../core/mirror/privacy/data-subject.ts";
-import {
-  eraseHistory,
-  eraseReasons,
-  eraseRows,
-  logErasure,
-  objectsOf,
-  tracesOf,
-} from "../../core/mirror/privacy/erase-mirror.ts";
-import {
-  erasedContactsAmong,
-  isCustomerKnown,
-  keepContacts,
-  markErased,
-} from "../../core/mirror/privacy/erased-people.ts";
-import { recordAct } from "../../app/people/audit.ts";
-import { removeNotes } from "../../app/people/cases.ts";
 import { paragraph } from "../../platform/free-text.ts";
-import { mentioning } from "../../platform/mentions.ts";
 import { redacted } from "../../platform/redaction.ts";
-import { addEventTraces, parsedEventOf, redactedEvent } from "../../core/mirror/privacy/redact-events.ts";
-import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
-import { sqlArray } from "../../platform/postgres/values.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
-import { eraseSecretNotes } from "../../core/receiver/erase-notes.ts";
-import { findingsOn, redactFindings, redactNotes } from "../../parts/reconcile/findings/redact-findings.ts";
-import type { Config } from "../../app/config/config.ts";
-import { optionalRooms } from "../optional-rooms.ts";
-import { migratedDatabase } from "../schema.ts";
+import { migratedDatabase } from "../../app/schema.ts";
 import { parsePerson, requirePerson } from "../../app/cli/acting-person.ts";
+import { assertKnown, eraseCustomer } from "../../app/erase-customer.ts";
 import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 
@@ -83,7 +55,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
         context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
         await confirm(context, "This cannot be undone. Redact everything that identifies this customer?");
       }
-      return eraseCustomer(db, places, { customerId: id, by, reason });
+      return eraseCustomer(db, runtime, { customerId: id, by, reason });
     },
     { logLevel: "warn" },
   );
@@ -107,171 +79,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
   }
 }
 
-interface Erased {
-  customerId: string;
-  counts: Record<string, number>;
-  /** True if the mirror shows the customer as not deleted at the service. */
-  atService: boolean;
-  /** Closed months whose reason names the customer: it is under their seals. */
-  sealed: string[];
-}
-
-/**
- * Erases one person everywhere. Later events are redacted on arrival, so neither an event, a replay nor the nightly run
- * restores the data. Idempotent: after a crash, a second call completes the erasure.
- */
-export async function eraseCustomer(
-  db: Knex,
-  places: Config["eventPlaces"],
-  { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
-): Promise<Erased> {
-  await markErased(db, customerId);
-  const { traces, ids, seqs } = await readTraces(db, places, customerId);
-  await keepContacts(db, customerId, [...traces.contacts]);
-  const numbers = await db("mirror.orders")
-    .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
-    .pluck<string[]>("order_number");
-  // Stored events first: they are found by the person's addresses, which must still be in the rows after a crash.
-  const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
-  const changes = await changesOf(db, ids);
-  const names = [...numbers, ...traces.contacts, ...traces.names];
-  const person = { customerId, ids, seqs, names };
-  const named = mentioning([customerId, ...ids, ...names]);
-  let sealed: string[] = [];
-  // In one transaction, because the history shows which other rows to erase.
-  const counts = await inTransaction(db, async (trx) => {
-    const { states, hashes } = await eraseHistory(trx, customerId, ids);
-    const redactedRows = {
-      ...(await eraseRows(trx, customerId, ids, hashes)),
-      history: states,
-      events,
-      findings: await redactFindings(trx, ids),
-      ...(await optionalRooms.alerts?.redact(trx, person)),
-      notes: await eraseNotes(trx, person, named),
-      ...(await eraseTexts(trx)),
-    };
-    await eraseChanges(trx, { customerId, seqs: changes, hashes });
-    await eraseRuns(trx, ids);
-    return redactedRows;
-  });
-
-  /** Texts written by people elsewhere, where they name the person. */
-  async function eraseTexts(trx: Knex.Transaction): Promise<{ reasons: number }> {
-    const ofMonths = await optionalRooms.reports?.eraseReasons(trx, named);
-    sealed = ofMonths?.sealed ?? [];
-    const reasons =
-      (await redactNotes(trx, named)) +
-      (await eraseReasons(trx, ids, named)) +
-      (await erasePauseReasons(trx, named)) +
-      (await eraseSecretNotes(trx, named)) +
-      (ofMonths?.redacted ?? 0);
-    return { reasons };
-  }
-  await inTransaction(db, async (trx) => {
-    const kept = reason !== null && named(reason) ? redacted : reason;
-    await logErasure(trx, { customerId, by, reason: kept, counts });
-    // The reason is in that log, where the next erasure finds it.
-    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
-    const subject = { kind: "customer", id: customerId };
-    await recordAct(trx, actor, { action: "customer.erased", subject, after: counts });
-  });
-  const live = await db("mirror.customers")
-    .where({ id: customerId })
-    .whereNull("deleted_at")
-    .first<{ id: string } | undefined>("id");
-  return { customerId, counts, atService: live !== undefined, sealed };
-}
-
-/** Removes what people wrote on the person's renewals, chargebacks, findings and alerts, or about the person elsewhere. */
-async function eraseNotes(
-  trx: Knex.Transaction,
-  person: {
-    customerId: string;
-    ids: readonly string[];
-    seqs: readonly number[];
-    names: readonly string[];
-  },
-  named: (text: string) => boolean,
-): Promise<number> {
-  const { ids } = person;
-  return removeNotes(
-    trx,
-    [
-      { kind: "dunning", ids },
-      { kind: "chargeback", ids },
-      { kind: "finding", ids: await findingsOn(trx, ids) },
-      { kind: "alert", ids: (await optionalRooms.alerts?.about(trx, person)) ?? [] },
-    ],
-    named,
-  );
-}
-
-/**
- * Throws `UsageError` for an unknown customer. A customer missing from the mirror is searched in the stored events,
- * because all events about them may be dead.
- */
-async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {
-  if (await isCustomerKnown(db, customerId)) return;
-  if ((await readBodies(db, places, customerId)).isNamed) return;
-  throw new UsageError(
-    `Neither the mirror nor a stored event has a customer ${withoutControls(customerId)}. Nothing was changed.`,
-  );
-}
-
-/** The person's names and contacts as texts show them, the objects that belong to them, and the events about them. */
-async function readTraces(
-  db: Knex,
-  places: Config["eventPlaces"],
-  customerId: string,
-): Promise<{ traces: PersonTraces; ids: string[]; seqs: number[] }> {
-  const [stored, bodies] = [await tracesOf(db, customerId), await readBodies(db, places, customerId)];
-  const { contacts, names } = stored;
-  const ids = new Set([...(await objectsOf(db, customerId)), ...bodies.objects]);
-  return {
-    traces: {
-      contacts: new Set([...contacts, ...bodies.traces.contacts]),
-      names: new Set([...names, ...bodies.traces.names]),
-    },
-    ids: [...ids],
-    seqs: bodies.seqs,
-  };
-}
-
-/** The same, from stored events only. */
-async function readBodies(
-  db: Knex,
-  places: Config["eventPlaces"],
-  customerId: string,
-): Promise<{ traces: PersonTraces; objects: Set<string>; seqs: number[]; isNamed: boolean }> {
-  const traces: PersonTraces = { contacts: new Set(), names: new Set() };
-  const found = { traces, objects: new Set<string>() };
-  const seqs: number[] = [];
-  let isNamed = false;
-  await visitEventsOfCustomer(db, customerId, (seq, raw) => {
-    const role = addEventTraces(places, raw, customerId, found);
-    if (role !== null) isNamed = true;
-    if (role === "subject") seqs.push(seq);
-  });
-  return { ...found, seqs, isNamed };
-}
-
-/** Redacts the person in stored events. Returns how many events changed. */
-async function eraseBodies(
-  db: Knex,
-  places: Config["eventPlaces"],
-  customerId: string,
-  { ids, contacts: known }: { ids: readonly string[]; contacts: readonly string[] },
-): Promise<number> {
-  const contacts = await erasedContactsAmong(db, known);
-  const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
-  const wanted = { customerId, objects: ids, contacts: [...contacts] };
-  return rewriteBodies(db, wanted, (raw) => {
-    const left = redactedEvent(places, parsedEventOf(raw), people);
-    return left === null ? raw : left.raw;
-  });
-}
-
-/** Facts with which a person checks that this is the right customer. */
+/** What lets a person check that this is the right customer. */
 export interface CustomerSummary {
   id: string;
   /** Null if the mirror has no row of the customer. */

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { ownersLink, runDashboard } from "../dashboard/run-dashboard.ts";
+import { ownersLink, runDashboard } from "../run-dashboard.ts";
 import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
-import { migratedDatabase } from "../schema.ts";
+import { migratedDatabase } from "../../app/schema.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { untilSignal } from "../../app/cli/until-signal.ts";
 

@@ -1,14 +1,9 @@
 import type { Command } from "commander";
-import { counted } from "../../platform/readable-text.ts";
-import { type LockPatience, defaultLockPatience } from "../../platform/postgres/lock-waits.ts";
-import type { Migrated } from "../../platform/postgres/migrations.ts";
-import { createDatabase } from "../../platform/postgres/pool.ts";
-import { someOf } from "../../platform/readable-text.ts";
-import { migrateQueueSchema } from "../../core/queue/backend.ts";
-import type { Runtime } from "../../app/runtime.ts";
-import { migrateSchema } from "../schema.ts";
 import { wholeNumber } from "../../app/cli/arguments.ts";
 import type { CliContext } from "../../app/cli/context.ts";
+import { migrateAll } from "../../app/processes/migrate-all.ts";
+import { defaultLockPatience } from "../../platform/postgres/lock-waits.ts";
+import { counted, someOf } from "../../platform/readable-text.ts";
 
 export function registerMigrate(program: Command, context: CliContext): void {
   program
@@ -40,24 +35,4 @@ export function registerMigrate(program: Command, context: CliContext): void {
         context.stdout.write(`Functions, views and triggers of ${files} were replaced: ${someOf(replaced)}.\n`);
       }
     });
-}
-
-/** Migrates our schema and the job queue's. Returns what changed in ours. Idempotent. */
-export async function migrateAll(
-  runtime: Pick<Runtime, "directUrl" | "log">,
-  { onWait = (line) => runtime.log.warn(line), ...patience }: Partial<LockPatience> = {},
-): Promise<Migrated> {
-  // Past a pooler, whose time limits are made for short statements.
-  const url = await runtime.directUrl();
-  const { log } = runtime;
-  // One migrates; the other is asked whom it waits for.
-  const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook migrate", log });
-  try {
-    const done = await migrateSchema(db, { ...patience, onWait });
-    // Also where the queue is on Redis today: a start without REDIS_URL would find no queue.
-    await migrateQueueSchema(url, { ...patience, onWait });
-    return done;
-  } finally {
-    await db.destroy();
-  }
 }

@@ -5,18 +5,18 @@ import { tallyhook } from "../../platform/command-line.ts";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../../app/config/config.ts";
-import { optionalPages } from "../optional-pages.ts";
-import { optionalRooms } from "../optional-rooms.ts";
 import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
-import type { DashboardStart, RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
-import { type Runtime, sandboxApiKey, serviceLocation } from "../../app/runtime.ts";
+import type { RunningSandbox } from "../../app/answers.ts";
+import type { DashboardRole } from "../run-dashboard.ts";
+import { sandboxApiKey, serviceLocation } from "../../app/create-runtime.ts";
+import type { Runtime } from "../../app/runtime.ts";
 import { runTracing } from "../../app/tracing.ts";
 import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
-import { migrateAll } from "./migrate.ts";
-import { runReceiver } from "./receiver.ts";
+import { migrateAll } from "../../app/processes/migrate-all.ts";
+import { runReceiver } from "../../app/processes/run-receiver.ts";
 import { untilSignal } from "../../app/cli/until-signal.ts";
-import { runWorker } from "./worker.ts";
+import { runWorker } from "../../app/processes/run-worker.ts";
 
 interface StartOptions {
   reset?: boolean;
@@ -60,12 +60,13 @@ async function reset(context: CliContext, config: Config, isSure: boolean): Prom
     assertCanAsk(context);
     await confirm(context, `Delete the embedded database and the sandbox's state in ${shown}?`);
   }
-  await sandboxRoom().reset(config, async () => {
+  const removeDatabase = async (): Promise<void> => {
     if (await removeAbandonedPostgres(config.dataDir)) return;
     throw new UnreachableError(
       `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
     );
-  });
+  };
+  await context.withRuntime("start", ({ ask }) => ask.resetSandbox?.(removeDatabase) ?? removeDatabase());
   context.stdout.write(`The embedded database and the sandbox's state in ${shown} were deleted.\n`);
 }
 
@@ -74,16 +75,10 @@ const shortPath = (path: string): string => {
   return short === "" || short.startsWith("..") ? path : short;
 };
 
-/** Throws `ConfigurationError` if the sandbox's room was deleted: then only a real service can be used. */
-function sandboxRoom(): SandboxRoom {
-  if (optionalRooms.sandbox !== undefined) return optionalRooms.sandbox;
-  throw new ConfigurationError("This program has no sandbox. Set SVC_BASE_URL and SVC_API_KEY to the service.");
-}
-
 interface Running {
   receiverUrl: string;
-  /** Signs the owner of this machine in once; null if the dashboard was deleted. */
-  dashboardLink: string | null;
+  /** Signs the owner of this machine in once. */
+  dashboardLink: string;
   /** Health and metrics of this process. */
   adminUrl: string;
   databaseUrl: string;
@@ -107,11 +102,14 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
       sandbox: null,
     };
   }
-  const sandbox = await sandboxRoom().start(runtime);
+  const sandbox = await runtime.ask.startSandbox?.();
+  if (sandbox === undefined) {
+    throw new ConfigurationError("This program has no sandbox. Set SVC_BASE_URL and SVC_API_KEY to the service.");
+  }
   const service = { ...serviceLocation(config, secrets), baseUrl: sandbox.url };
   const worker = await runWorker(runtime, { service, metrics });
   const receiver = await runReceiver(runtime, {
-    signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`, optionalRooms.endpoint),
+    signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
     metrics,
   });
   return {
@@ -126,9 +124,9 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
   };
 }
 
-async function startDashboard(runtime: Runtime, role: DashboardStart): Promise<string | null> {
-  const dashboard = await optionalPages.dashboard?.start(runtime, role);
-  return dashboard?.signInLink ?? null;
+async function startDashboard(runtime: Runtime, role: DashboardRole): Promise<string> {
+  const { ownersLink, runDashboard } = await import("../run-dashboard.ts");
+  return ownersLink(runtime, (await runDashboard(runtime, role)).url);
 }
 
 function banner(
@@ -141,12 +139,8 @@ function banner(
     "",
     pc.bold("Tallyhook runs"),
     `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
-    ...(dashboardLink === null
-      ? []
-      : [
-          `  dashboard  ${dashboardLink}`,
-          `             (signs you in once; later: ${tallyhook("users link owner@localhost")})`,
-        ]),
+    `  dashboard  ${dashboardLink}`,
+    `             (signs you in once; later: ${tallyhook("users link owner@localhost")})`,
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  metrics    ${adminUrl}/metrics`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,

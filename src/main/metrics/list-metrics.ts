@@ -1,6 +1,7 @@
 import { createLog } from "../../platform/log.ts";
 import { type LabelBound, createMetrics } from "../../platform/metrics/registry.ts";
-import { type CatalogueEntry, catalogue } from "./catalogue.ts";
+import type { CatalogueEntry } from "../../app/metrics/metric.ts";
+import { catalogue } from "./catalogue.ts";
 
 /** A metric as people read of it. */
 export interface ListedMetric {
@@ -19,7 +20,7 @@ export interface ListedMetric {
 }
 
 /** Our own metrics. Pure. */
-export const ownMetrics = (): ListedMetric[] => Object.values<CatalogueEntry>(catalogue).map(listed);
+export const ownMetrics = (): ListedMetric[] => catalogue.map(listed);
 
 /** Those that prom-client takes of Node and of the process, as this process has them. */
 export function metricsOfNode(): ListedMetric[] {

@@ -1,25 +1,13 @@
-import type { Knex } from "knex";
-import type { Listener } from "../../core/mirror/listener.ts";
-import type { Log } from "../../platform/log.ts";
+import type { RunListener } from "../../app/run-listener.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { withIsolatedAlerts } from "./isolated-alerts.ts";
 import { misdated } from "./rules/misdated.ts";
 import { runWatch } from "./run-watch.ts";
-import { type RunOutcome, assessRun } from "./rules/reconciliation.ts";
-
-interface AlertListener extends Listener {
-  runEnded(deps: ToldDeps, run: RunOutcome): Promise<void>;
-  healedByHand(deps: ToldDeps, object: { resource: string; id: string }, at: Date): Promise<void>;
-}
-
-interface ToldDeps {
-  db: Knex;
-  log: Log;
-}
+import { assessRun } from "./rules/reconciliation.ts";
 
 /** Turns reports of worker and reconciliation into alerts. */
-export const alertListener = (alertContext: AlertContext): AlertListener => ({
+export const alertListener = (alertContext: AlertContext): RunListener => ({
   tellWithin: (log, transaction) => withIsolatedAlerts(log, alertContext, transaction),
   runEnded: (deps, run) => assessRun(deps, alertContext, run),
   async healedByHand({ db, log }, { resource, id }) {

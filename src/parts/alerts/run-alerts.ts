@@ -10,20 +10,17 @@ import { type AlertSettings, loadAlertSettings } from "./settings.ts";
 import { sweepAlerts } from "./sweep.ts";
 import { signatureScheme } from "../../core/contract/signature/signature-scheme.ts";
 import { pruneAlerts } from "./retention.ts";
-import { listConsumers } from "../delivery/consumers.ts";
 import { readFeedHealth } from "../../core/mirror/changes/feed-partitions.ts";
 import { firstNumberOfPrevious, readPartitionHealth } from "../../core/inbox/partitions.ts";
 import { databaseNow } from "../../platform/postgres/database-clock.ts";
 import { type DiskSpace, readDiskSpace } from "../../platform/disk-space.ts";
 import { runEvery } from "../../platform/run-every.ts";
 import { readReceivers } from "../../core/receiver/heartbeats.ts";
-import type { RunListener } from "../reconcile/run-listener.ts";
-import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
+import type { RunListener } from "../../app/run-listener.ts";
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
 import type { Config } from "../../app/config/config.ts";
-import type { AlertWatch, AlertsRoom } from "../../main/rooms/room-interfaces.ts";
-import { retentionEveryMs } from "../../main/retention.ts";
-import type { Runtime } from "../../app/runtime.ts";
+import { hourly } from "../../app/hourly.ts";
+import type { Runtime, WorkerRole } from "../../app/runtime.ts";
 
 const loaded = new WeakMap<Config, AlertSettings>();
 
@@ -79,17 +76,15 @@ export async function runAlertSender(runtime: Runtime): Promise<void> {
   runtime.onClose(() => sender.close());
 }
 
-/** A sweep's readings from the rooms that every deployment has. */
-export const sweepQuestions = {
-  lastFullAnswerStart,
+/** What a sweep asks of core. */
+export const coreQuestions = {
   receivers: readReceivers,
   partitionsAt: readPartitionHealth,
   firstNumberOfPrevious,
   feedPartitions: readFeedHealth,
-  feedConsumers: listConsumers,
 };
 
-const sweepEveryMs = 30_000;
+const defaultSweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
 /** For the embedded database: the disk of another one is not visible here. */
@@ -102,15 +97,14 @@ const databaseDiskOf = async ({ config }: Pick<Runtime, "config">): Promise<Disk
  */
 export async function runAlertWatch(
   runtime: Runtime,
-  ofRooms: Parameters<AlertsRoom["watch"]>[1],
-  { everyMs = sweepEveryMs, databaseDisk = () => databaseDiskOf(runtime) }: AlertWatch = {},
+  { sweepEveryMs = defaultSweepEveryMs, databaseDisk = () => databaseDiskOf(runtime) }: WorkerRole = {},
 ): Promise<void> {
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { ...sweepQuestions, ...ofRooms, databaseDisk };
+  const questions = { ...coreQuestions, ...runtime.ask, databaseDisk };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
-  const watch = runEvery({ log, name: "alerts" }, everyMs, async () => {
+  const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await recordHeartbeat(db, name);
     return sweepAlerts({ db, log, ...questions }, alertContext);
   });
@@ -133,13 +127,10 @@ export async function alertTasks(
       schedule: { everyMs: beatEveryMs },
       run: () => recordHeartbeat(db, schedulerBeat),
     },
-    "alerts-retention": {
-      schedule: { everyMs: retentionEveryMs },
-      run: async (stopping) => {
-        const [now, serviceNow] = [await readNow(db), serviceClock.now()];
-        const removed = await pruneAlerts(db, { now, serviceNow, settings, stopping });
-        log.info({ removed }, "old alerts and messages are removed");
-      },
-    },
+    "alerts-retention": hourly(async (stopping) => {
+      const [now, serviceNow] = [await readNow(db), serviceClock.now()];
+      const removed = await pruneAlerts(db, { now, serviceNow, settings, stopping });
+      log.info({ removed }, "old alerts and messages are removed");
+    }),
   };
 }

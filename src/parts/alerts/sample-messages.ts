@@ -1,3 +1,4 @@
+import type { RunOutcome } from "../../app/run-listener.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { type CustomerInMessage, composeMessage, linksOf, noticedText } from "./compose-message.ts";
 import type { End, Family } from "./condition.ts";
@@ -10,7 +11,6 @@ import { declineTimelines, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, isNamed, namedEntries } from "./rules/digests.ts";
 import { deadEventCondition, deadEventEnd, duplicateIdCondition } from "./rules/events.ts";
 import {
-  type RunOutcome,
   driftEnd,
   endpointCondition,
   endpointEnd,

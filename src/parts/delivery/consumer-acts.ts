@@ -6,8 +6,8 @@ import { readConsumer, removeConsumer } from "./consumers.ts";
 
 interface Deps {
   db: Knex;
-  /** Whether the place belongs to a thing that is removed together with it. */
-  isOwned(consumer: string): boolean;
+  /** The command that removes a handler or a destination together with this place of it; null for another consumer. */
+  removedBy(consumer: string): string | null;
 }
 
 /** After this the feed keeps no changes for it. */
@@ -29,8 +29,8 @@ export const removingConsumer: Act<Deps, { consumer: string }, null> = {
 };
 
 /** Throws `ActRefused` for one that is unknown, or belongs to a handler or a destination. */
-export async function assertRemovable({ db, isOwned }: Deps, consumer: string): Promise<void> {
-  if (isOwned(consumer)) {
+export async function assertRemovable({ db, removedBy }: Deps, consumer: string): Promise<void> {
+  if (removedBy(consumer) !== null) {
     const message = `"${consumer}" is the place of a handler or a destination, and is removed with it.`;
     throw new ActRefused("hindered", message);
   }

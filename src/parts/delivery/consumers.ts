@@ -1,15 +1,8 @@
 import type { Knex } from "knex";
+import type { ConsumerLag } from "../../app/answers.ts";
 import { positionAt, readableUntil } from "../../core/mirror/changes/read-changes.ts";
 
-/** A named reader of the feed, for which the feed keeps unread changes. */
-export interface Consumer {
-  name: string;
-  /** All changes up to this number were handled. */
-  position: number;
-  /** When the position last moved, by the database's clock. */
-  movedAt: Date;
-  createdAt: Date;
-}
+export type Consumer = Omit<ConsumerLag, "unreadSince">;
 
 /** The start of a new consumer: the next change, the oldest change, or a time. */
 export type Start = "now" | "beginning" | Date;
@@ -88,11 +81,6 @@ export async function keepPosition(
 export async function removeConsumer(db: Knex, name: string): Promise<number | null> {
   const [removed] = await db<ConsumerRow>("feed.consumers").where({ name }).delete(["position"]);
   return removed === undefined ? null : Number(removed.position);
-}
-
-export interface ConsumerLag extends Consumer {
-  /** When the oldest change that it has not read was recorded; null where it has read all. */
-  unreadSince: Date | null;
 }
 
 /** All consumers, the one furthest behind first. One statement. */

@@ -27,8 +27,8 @@ import { boundText } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindingsOf } from "./findings/findings.ts";
 import { findingsOfObject, isHealedByHand } from "./findings/search-findings.ts";
-import type { RunListener } from "./run-listener.ts";
-import { accountProblem } from "./same-account.ts";
+import type { RunListener } from "../../app/run-listener.ts";
+import { accountProblem } from "../../app/same-account.ts";
 
 /** A heal's writes, for a person to decide on. */
 export interface HealProposal {

@@ -1,6 +1,4 @@
-import type { Knex } from "knex";
 import { withBelievedDates } from "../../core/client/believed-dates.ts";
-import type { ServiceClient } from "../../core/client/service-client.ts";
 import { ServiceError } from "../../core/client/service-errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { TallyhookError } from "../../platform/errors.ts";
@@ -15,7 +13,7 @@ import { takeOverRechecks } from "./recheck/rechecks.ts";
 import { type RecheckContext, type RecheckDeps, runRechecks } from "./recheck/run-rechecks.ts";
 import { absenceLimit, concludeAbsent, discardAbsences, countAbsent } from "./recheck/tombstones.ts";
 import { recheckUnread } from "./recheck/unread.ts";
-import type { RunListener } from "./run-listener.ts";
+import type { RunListener } from "../../app/run-listener.ts";
 import { type ReconcileResult, finishReconciliation } from "./runs/finish-run.ts";
 import { type LeaseHolder, withRunLease } from "./runs/run-lease.ts";
 import {
@@ -31,7 +29,9 @@ import {
   reopenRun,
 } from "./runs/runs.ts";
 import { type ProbeResult, importedUntil, probePageSize, resumeOrStart } from "./runs/start-run.ts";
-import { accountProblem } from "./same-account.ts";
+import type { Answers } from "../../app/answers.ts";
+import { accountProblem } from "../../app/same-account.ts";
+import { recordEndpointProblems } from "./endpoint-findings.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
@@ -39,8 +39,8 @@ export interface ReconcileDeps extends RecheckDeps {
   /** This machine's clock. */
   clock: Clock;
   listener: RunListener;
-  /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
-  checkEndpoint?(tools: { db: Knex; client: Pick<ServiceClient, "listPages"> }, run: number): Promise<unknown>;
+  /** What is wrong with this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
+  endpointProblems?: NonNullable<Answers["endpointProblems"]>;
 }
 
 export interface ReconcileRequest {
@@ -285,7 +285,7 @@ async function executeRun(
  * cannot be checked, that is only logged: the run may still be complete.
  */
 async function runChecks(
-  { db, client, log, serviceClock, checkEndpoint }: ReconcileDeps,
+  { db, client, log, serviceClock, endpointProblems }: ReconcileDeps,
   { checks, timeZone }: Pick<ReconcileSettings, "checks" | "timeZone">,
   { id: run, t0 }: Pick<Run, "id" | "t0">,
 ): Promise<void> {
@@ -293,7 +293,8 @@ async function runChecks(
   const moment = { now: serviceClock.now(), asOf: t0 };
   await checkInvariants(db, moment, { modes: checks.invariantModes, run, timeZone });
   try {
-    await checkEndpoint?.({ db, client }, run);
+    const found = (await endpointProblems?.({ db, client })) ?? null;
+    if (found !== null) await recordEndpointProblems(db, found, run);
   } catch (err) {
     if (!(err instanceof ServiceError)) throw err;
     log.warn({ err, run }, "the webhook endpoint could not be checked");

@@ -1,23 +1,27 @@
 import { lastDue } from "../../platform/cron.ts";
-import { type ReconcileDeps, reconcile } from "./reconcile.ts";
-import { type RunListener, nobodyListens } from "./run-listener.ts";
+import { type ReconcileDeps, type ReconcileOptions, reconcile } from "./reconcile.ts";
+import type { ServiceLocation } from "../../app/answers.ts";
+import { hourly } from "../../app/hourly.ts";
+import { listenerOf } from "../../app/processes/listener-of.ts";
+import { TallyhookError } from "../../platform/errors.ts";
+import { databaseNow } from "../../platform/postgres/database-clock.ts";
+import { forgetRechecks } from "./recheck/forget-rechecks.ts";
 import { type ReconcileResult, sum } from "./runs/finish-run.ts";
 import { lastFullAnswerStart, lastPutOff, nightlyKey, resumableNightlyKey } from "./runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "./settings.ts";
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
-import { optionalRooms } from "../../main/optional-rooms.ts";
 import type { Runtime } from "../../app/runtime.ts";
 
 const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;
 
 /**
- * The nightly run, and the check for one that was missed while no worker ran. The run's key and a lock keep it to one
+ * The nightly run, the removal of what it need not keep, and the check for one that was missed while no worker ran. The run's key and a lock keep it to one
  * run, however many workers start the task. If a worker ends in the middle, the next check resumes the run.
  */
-export async function nightlyTasks(
+export async function reconcileTasks(
   runtime: Runtime,
-  service?: { baseUrl: string; apiKey: string },
+  service?: ServiceLocation,
 ): Promise<Record<string, ScheduledTask>> {
   const { config, log, wallClock } = runtime;
   const { cron } = config.reconcile;
@@ -63,19 +67,23 @@ export async function nightlyTasks(
         if (interrupted !== null) await run(interrupted, stopping);
       },
     },
+    "reconcile-retention": retentionTask({ db: deps.db, log }),
   };
 }
 
-/** The listener for changes and runs. Throws `ConfigurationError` for wrong settings of alerts. */
-export const createListener = async (runtime: Runtime): Promise<RunListener> =>
-  (await optionalRooms.alerts?.listener(runtime)) ?? nobodyListens;
+/** Removes rechecks that need not be kept. */
+export const retentionTask = (
+  { db, log }: Pick<ReconcileDeps, "db" | "log">,
+  readNow: (db: ReconcileDeps["db"]) => Promise<Date> = databaseNow,
+): ScheduledTask =>
+  hourly(async (stopping) => {
+    const rechecks = await forgetRechecks(db, { now: await readNow(db), stopping });
+    log.info({ rechecks }, "old rechecks are removed");
+  });
 
 /** The dependencies of reconciliation. The database must be migrated. */
-export async function reconcileDeps(
-  runtime: Runtime,
-  service?: { baseUrl: string; apiKey: string },
-): Promise<ReconcileDeps> {
-  const { endpoint } = optionalRooms;
+export async function reconcileDeps(runtime: Runtime, service?: ServiceLocation): Promise<ReconcileDeps> {
+  const { endpointProblems } = runtime.ask;
   return {
     db: await runtime.db(),
     client: runtime.serviceClient(service),
@@ -83,8 +91,8 @@ export async function reconcileDeps(
     random: runtime.random,
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
-    listener: await createListener(runtime),
-    ...(endpoint === undefined ? {} : { checkEndpoint: endpoint.watch(runtime) }),
+    listener: await listenerOf(runtime),
+    ...(endpointProblems === undefined ? {} : { endpointProblems }),
   };
 }
 
@@ -97,3 +105,16 @@ export const reconcileSettings = ({ config }: Pick<Runtime, "config">): Reconcil
     invariantModes: config.reconcile.identities,
   },
 });
+
+/** A full run without a grace, for a service whose clock stands still: no event is in flight. Throws the signal's reason. */
+export async function healEverything(
+  runtime: Runtime,
+  service: ServiceLocation,
+  options: ReconcileOptions,
+): Promise<{ healed: number; left: number; complete: boolean }> {
+  const settings = { ...defaultReconcileSettings, graceMs: 0 };
+  const outcome = await reconcile(await reconcileDeps(runtime, service), settings, { kind: "full" }, options);
+  if (outcome.kind !== "done") throw new TallyhookError(`The run was ${outcome.kind}.`);
+  const { totals, complete } = outcome.result;
+  return { healed: sum(totals.healed), left: sum(totals.left), complete };
+}

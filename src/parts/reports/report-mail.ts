@@ -8,7 +8,7 @@ import { hasEverMailed, mailPlanOf, orderMailing, periodsBefore } from "./mail/m
 import { sendDueMailings } from "./mail/send-due.ts";
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
 import type { Runtime } from "../../app/runtime.ts";
-import type { Standby } from "../../main/rooms/room-interfaces.ts";
+import { reportsStandbyOf } from "./standby.ts";
 
 const checkEveryMs = 60_000;
 const catchUpWithinMs = 25 * 3_600_000;
@@ -18,10 +18,7 @@ const catchUpWithinMs = 25 * 3_600_000;
  * mail's key is its period, so each period is mailed once, however many workers run the task. Empty if no mails are
  * configured.
  */
-export async function reportMailTasks(
-  runtime: Runtime,
-  standby: Standby | null = null,
-): Promise<Record<string, ScheduledTask>> {
+export async function reportMailTasks(runtime: Runtime): Promise<Record<string, ScheduledTask>> {
   const { config, log, serviceClock } = runtime;
   const mail = config.reportMail;
   if (mail === null) return {};
@@ -29,6 +26,7 @@ export async function reportMailTasks(
   const settings = { plan: mailPlanOf(mail.reports), to: mail.to, formats: mail.formats };
   const mailer = mailerOf(runtime);
   const db = await runtime.db();
+  const standby = reportsStandbyOf(runtime);
 
   async function order(moment: Date): Promise<void> {
     for (const period of periodsBefore(moment, timeZone, settings.plan)) {

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { handlerHostDown, handlerQuarantined } from "../../../src/parts/alerts/rules/handler-hosts.ts";
 import { type HostTrouble, noteTroubles, readDownHosts } from "../../../src/parts/delivery/dispatch/handler-hosts.ts";
 import { contextOf } from "../../../src/parts/alerts/run-watch.ts";
-import { handlersRoom } from "../../../src/main/rooms/handlers.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { standingClock, sweep, unresolved } from "../sweep-stand.ts";
 import { emptyAlerts, settingsOf, testAlertContext } from "../test-alert-context.ts";
@@ -34,7 +33,7 @@ async function swept(rules = {}): Promise<string[]> {
   const clock = standingClock("2026-11-01T12:00:00Z");
   const settings = settingsOf({ rules });
   const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
-  await sweep(database.db, alertContext, { questions: handlersRoom.questions });
+  await sweep(database.db, alertContext, { questions: { downHosts: readDownHosts } });
   return (await unresolved(database.db)).filter((alert) => alert.startsWith("handler"));
 }
 

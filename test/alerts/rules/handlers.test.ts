@@ -9,7 +9,8 @@ import {
 import { contextOf } from "../../../src/parts/alerts/run-watch.ts";
 import { readHandlersHealth } from "../../../src/parts/delivery/dispatch/handler-health.ts";
 import { pauseHandler, resumeHandler, skipRun } from "../../../src/parts/delivery/dispatch/manage-handlers.ts";
-import { forwardRoom } from "../../../src/main/rooms/forward.ts";
+import { handlerOf } from "../../../src/parts/delivery/dispatch/feed-place.ts";
+import { destinationNamed } from "../../../src/parts/delivery/forward/destination-name.ts";
 import { pauseAfterRefusal } from "../../../src/parts/delivery/dispatch/runs.ts";
 import { storeRow } from "../../inbox/stored-events.ts";
 import { storeRun } from "../../dispatch/stored-runs.ts";
@@ -50,7 +51,9 @@ function watching() {
   const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
   const sweepAfter = async (minutes: number): Promise<string[]> => {
     clock.advanceHours(minutes / 60);
-    await sweep(database.db, alertContext, { questions: forwardRoom.questions });
+    await sweep(database.db, alertContext, {
+      questions: { handlersHealth: readHandlersHealth, handlerOf, destinationOf: destinationNamed },
+    });
     const alerts = await unresolved(database.db);
     return alerts.filter((alert) => /^(handler|feed-consumer)/.test(alert));
   };
@@ -256,7 +259,6 @@ const works: HandlerState = {
 function begun(watch: typeof handlerDead | typeof handlerPaused | typeof handlerBehind, state: HandlerState) {
   const clock = standingClock("2026-11-01T12:00:00Z");
   const context = contextOf(testAlertContext({ settings, clock }), handlerBehind);
-  const { destinationOf } = forwardRoom.questions;
-  const [first]: (Begun | undefined)[] = watch.begins({ handlers: [state], destinationOf }, context);
+  const [first]: (Begun | undefined)[] = watch.begins({ handlers: [state], destinationOf: destinationNamed }, context);
   return first;
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RunOutcome, assessRun, runConditions } from "../../../src/parts/alerts/rules/reconciliation.ts";
+import { assessRun, runConditions } from "../../../src/parts/alerts/rules/reconciliation.ts";
+import type { RunOutcome } from "../../../src/app/run-listener.ts";
 import { sendDigests } from "../../../src/parts/alerts/rules/digests.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";

@@ -7,7 +7,7 @@ import { slackPayload } from "../../../src/parts/alerts/channels/slack.ts";
 import { findAlert } from "../../../src/parts/alerts/store.ts";
 import { redactMessages } from "../../../src/parts/alerts/redact-messages.ts";
 import { sweepAlerts } from "../../../src/parts/alerts/sweep.ts";
-import { sweepQuestions } from "../../../src/parts/alerts/run-alerts.ts";
+import { sweepQuestions } from "../sweep-questions.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";
 import { seededRandom } from "../../../src/platform/random.ts";

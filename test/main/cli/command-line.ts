@@ -4,7 +4,8 @@ import type { SystemUser } from "../../../src/app/cli/acting-person.ts";
 import type { CliContext } from "../../../src/app/cli/context.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 export interface CommandRun {
   out: string;
@@ -35,13 +36,14 @@ export async function runCommand(
   const loaded = loadConfig(given.env);
   const context: CliContext = {
     version: "1.2.3",
+    parts: allParts,
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
     stdin: Object.assign(stdin, { isTTY: terminal }) as unknown as NodeJS.ReadStream,
     user: () => given.user ?? { name: "tester", sudoUser: null },
     loaded: () => loaded,
     async withRuntime(name, run) {
-      const runtime = createRuntime(loaded, createLog({ level: "silent", name }));
+      const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name }));
       try {
         return await run(runtime);
       } finally {

@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { registerEndpoint } from "../../../src/parts/endpoint/cli/endpoint.ts";
-import { runReceiver } from "../../../src/main/cli/receiver.ts";
+import { runReceiver } from "../../../src/app/processes/run-receiver.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
 import { readAudit } from "../../../src/app/people/audit.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
-import { createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
 import { runCommand } from "./command-line.ts";
 import { type EndpointStand, clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 let stand: EndpointStand;
 
@@ -189,7 +190,7 @@ describe("endpoint test", () => {
     const url = stand.environment["DATABASE_URL"] ?? "";
     await migrateQueueSchema(url);
     const loaded = loadConfig({ ...stand.environment, PORT: "0", HOST: "127.0.0.1" });
-    const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+    const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
     try {
       const receiver = await runReceiver(runtime, { signingSecrets: async () => [] });
       await stand.endpoint("register", "--url", `${receiver.url}/webhooks`);

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { migrateAll } from "../../../src/main/cli/migrate.ts";
+import { migrateAll } from "../../../src/app/processes/migrate-all.ts";
+import { allParts } from "../../../src/main/parts.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -15,6 +16,7 @@ test("a migration that waits says for whom, and goes on when they are done", asy
   const lines: string[] = [];
   const runtime = {
     directUrl: () => Promise.resolve(database.directUrl),
+    parts: allParts,
     log: createLog({ level: "silent", name: "test" }),
   };
   const migrating = migrateAll(runtime, { onWait: (line) => void lines.push(line) });

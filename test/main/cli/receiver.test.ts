@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { runReceiver } from "../../../src/main/cli/receiver.ts";
+import { runReceiver } from "../../../src/app/processes/run-receiver.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
@@ -7,8 +7,9 @@ import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
 import { readReceivers } from "../../../src/core/receiver/heartbeats.ts";
 import { addSecret } from "../../../src/core/receiver/secrets-store.ts";
-import { createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 const value = "whsec_a-secret-that-is-long-enough";
 
@@ -18,7 +19,7 @@ afterEach(() => database.db("receiver.secrets").delete());
 /** What the start of a receiver says when it fails. */
 async function refusalWith(env: Record<string, string>): Promise<string> {
   const loaded = loadConfig({ DATABASE_URL: database.url, PORT: "0", ...env });
-  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
   const failure: unknown = await runReceiver(runtime).then(
     () => null,
     (error: unknown) => error,
@@ -63,7 +64,7 @@ test("one good secret does not cover for a bad one beside it", async () => {
 test("one that runs says so at once, and says that it ends", async () => {
   await migrateQueueSchema(database.directUrl);
   const loaded = loadConfig({ DATABASE_URL: database.url, PORT: "0", SVC_WEBHOOK_SECRETS: value });
-  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
   await runReceiver(runtime);
   await vi.waitFor(async () => {
     expect((await readReceivers(database.db)).presence).toMatchObject({ ready: 1, missing: 0 });

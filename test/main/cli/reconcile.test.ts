@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { registerReconcile } from "../../../src/parts/reconcile/cli/reconcile.ts";
-import { createReconcileProgress } from "../../../src/app/cli/progress.ts";
+import { createReconcileProgress } from "../../../src/parts/reconcile/cli/walk-progress.ts";
 import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { withRunLease } from "../../../src/parts/reconcile/runs/run-lease.ts";
 import type { WalkProgress } from "../../../src/parts/reconcile/walk/walk-all.ts";

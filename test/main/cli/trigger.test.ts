@@ -2,12 +2,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { runScenario } from "../../../src/parts/sandbox/cli/trigger.ts";
 import { scenarios } from "../../../src/parts/sandbox/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
-import { createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { type TestSandbox, register, startTestSandbox } from "../../sandbox/harness.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 const database = useTestDatabase();
 let sandbox: TestSandbox;
@@ -27,7 +28,7 @@ async function triggered(env: Record<string, string> = {}): Promise<string> {
     SANDBOX_PORT: new URL(sandbox.url).port,
     ...env,
   });
-  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  const runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
   try {
     await runScenario(runtime, scenarios["customer.created"], {
       signal: new AbortController().signal,

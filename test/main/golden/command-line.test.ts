@@ -14,6 +14,7 @@ import { databaseUrl } from "../../support/server-commands.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { playShop, readLately, spoilOrder } from "./history.ts";
 import { type Place, type Spoken, helpText, speak, speakAlone, steady, transcript } from "./transcript.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 const database = useTestDatabase();
 let sandbox: TestSandbox;
@@ -86,7 +87,7 @@ async function expectFile(family: string, text: string, places: readonly Place[]
 
 test("help of every command", async () => {
   const program = new Command("tallyhook");
-  await registerCommands(program, createContext("1.2.3"), []);
+  await registerCommands(program, createContext("1.2.3", allParts), []);
   const pathsOf = (command: Command, path: string[]): string[][] => [
     path,
     ...command.commands.flatMap((each) => pathsOf(each, [...path, each.name()])),

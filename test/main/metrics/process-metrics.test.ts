@@ -3,14 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countOpenWork } from "../../../src/core/inbox/queries.ts";
 import { replayEvents } from "../../../src/core/inbox/retention.ts";
 import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
-import { runReceiver } from "../../../src/main/cli/receiver.ts";
-import { runWorker } from "../../../src/main/cli/worker.ts";
+import { runReceiver } from "../../../src/app/processes/run-receiver.ts";
+import { runWorker } from "../../../src/app/processes/run-worker.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
 import { catalogue } from "../../../src/main/metrics/catalogue.ts";
-import { addDatabaseMetrics } from "../../../src/main/metrics/database-metrics.ts";
+import { addDatabaseMetrics } from "../../../src/app/metrics/database-metrics.ts";
 import { createProcessMetrics } from "../../../src/app/metrics/serve-metrics.ts";
 import type { Listener } from "../../../src/core/mirror/listener.ts";
-import { type Runtime, createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
+import type { Runtime } from "../../../src/app/runtime.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { createDatabase } from "../../../src/platform/postgres/pool.ts";
 import { createMetrics } from "../../../src/platform/metrics/registry.ts";
@@ -18,6 +19,7 @@ import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { eventually } from "../../support/eventually.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 const log = createLog({ level: "silent", name: "test", destination: process.stderr });
 const token = "a-token-for-these-metrics";
@@ -29,7 +31,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrateQueueSchema(database.directUrl);
   const settings = { HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0", METRICS_TOKEN: token };
-  runtime = createRuntime(loadConfig({ ...database.environment, ...settings }), log);
+  runtime = createRuntime(allParts, loadConfig({ ...database.environment, ...settings }), log);
 });
 afterAll(async () => {
   await runtime.close();
@@ -96,12 +98,12 @@ describe("of a system that has done something", () => {
   });
 
   test("serves every metric of the catalogue, and each part can be read", () => {
-    for (const { name, type } of Object.values(catalogue)) {
+    for (const { name, type } of catalogue) {
       expect(text, name).toContain(`# TYPE ${name} ${type}\n`);
     }
     const parts = [...samplesIn(text)].filter(([name]) => name.startsWith("tallyhook_database_read_success"));
     expect(parts.map(([name, value]) => `${name} ${value}`)).toEqual(parts.map(([name]) => `${name} 1`));
-    expect(parts).toHaveLength(catalogue.readSuccess.labels.part.length);
+    expect(parts).toHaveLength(allParts.flatMap((part) => part.metrics ?? []).length);
   });
 
   test("shows no token, and nothing of a customer", async () => {

@@ -1,16 +1,18 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runReceiver } from "../../../src/main/cli/receiver.ts";
-import { runWorker } from "../../../src/main/cli/worker.ts";
+import { runReceiver } from "../../../src/app/processes/run-receiver.ts";
+import { runWorker } from "../../../src/app/processes/run-worker.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
 import { countOpenWork } from "../../../src/core/inbox/queries.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/core/queue/backend.ts";
-import { type Runtime, createRuntime } from "../../../src/app/runtime.ts";
+import { createRuntime } from "../../../src/app/create-runtime.ts";
+import type { Runtime } from "../../../src/app/runtime.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { eventually } from "../../support/eventually.ts";
 import { applyAll } from "../../reconcile/invariants/whole-mirror.ts";
 import { listed } from "../../reconcile/sandbox-observations.ts";
+import { allParts } from "../../../src/main/parts.ts";
 
 let database: TestDatabase;
 let sandbox: TestSandbox;
@@ -21,7 +23,7 @@ beforeAll(async () => {
   await migrateQueueSchema(database.directUrl);
   sandbox = await startTestSandbox("delivery");
   const loaded = loadConfig({ ...database.environment, HOST: "127.0.0.1", PORT: "0" });
-  runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  runtime = createRuntime(allParts, loaded, createLog({ level: "silent", name: "test" }));
 });
 afterAll(async () => {
   await runtime.close();

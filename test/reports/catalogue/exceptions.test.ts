@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSandboxCalls } from "../../../src/parts/sandbox/cli/demo/sandbox-calls.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { sandboxApiKey } from "../../../src/app/runtime.ts";
+import { sandboxApiKey } from "../../../src/app/create-runtime.ts";
 import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { ask } from "../ask.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../../platform/postgres/values.ts";
-import { leftSchemas, leftTables } from "../table-decisions.ts";
+import { leftSchemas, leftTables } from "../../database-rights.ts";
 
 /** All tables of the database but the server's own and these schemas', by name; partitions count for their table. */
 export async function tablesOf(

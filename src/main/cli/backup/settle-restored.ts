@@ -1,16 +1,14 @@
 import type { Knex } from "knex";
 import { listOrders } from "../../../core/contract/resources/orders.ts";
-import { holdRuns, type HeldRecipient } from "../../../parts/delivery/dispatch/after-restore.ts";
+import type { HeldRecipient, Runtime, SettledByPart } from "../../../app/runtime.ts";
 import { skipLostChanges } from "../../../core/mirror/changes/feed-partitions.ts";
 import { skipLostEvents } from "../../../core/inbox/partitions.ts";
 import { recordRestore } from "../../../core/mirror/restores.ts";
 import { recordAct } from "../../../app/people/audit.ts";
 import { databaseNow } from "../../../platform/postgres/database-clock.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
-import { optionalRooms } from "../../optional-rooms.ts";
-import type { Runtime } from "../../../app/runtime.ts";
 import { endRestore } from "../../../app/open-restore.ts";
-import { eraseCustomer } from "../customers.ts";
+import { eraseCustomer } from "../../../app/erase-customer.ts";
 
 /** Facts about a restored database from outside of it. */
 export interface RestoredFrom {
@@ -54,20 +52,23 @@ export async function settleRestored(
     await skipLostEvents(trx, { since: takenAt, now });
     await skipLostChanges(trx, { since: takenAt, now });
     await skipLostIds(trx);
-    const sent = await optionalRooms.alerts?.presumeSent(trx, runtime, ranUntil);
-    await optionalRooms.reports?.presumeMailed(trx, runtime, ranUntil);
-    const recipients = await holdRuns(trx);
+    const byParts: SettledByPart[] = [];
+    for (const part of runtime.parts) byParts.push((await part.settle?.(trx, runtime, ranUntil)) ?? {});
     const actor = { accountId: null, name: by, via: "command line", address: null } as const;
     const after = { taken_at: takenAt, ran_until: ranUntil };
     await recordAct(trx, actor, { action: "database.restored", after });
     await endRestore(trx);
-    return { recipients, messages: sent?.messages ?? 0, digestItems: sent?.digestItems ?? 0 };
+    return {
+      recipients: byParts.flatMap(({ recipients = [] }) => recipients),
+      messages: byParts.reduce((all, { messages = 0 }) => all + messages, 0),
+      digestItems: byParts.reduce((all, { digestItems = 0 }) => all + digestItems, 0),
+    };
   });
   const known = new Set(await db("mirror.erasures").pluck<string[]>("customer_id"));
   const erasedAgain = [...new Set(erased)].filter((id) => !known.has(id)).sort();
   for (const customerId of erasedAgain) {
     const reason = "erased by the system that the database was restored in place of";
-    await eraseCustomer(db, runtime.config.eventPlaces, { customerId, by, reason });
+    await eraseCustomer(db, runtime, { customerId, by, reason });
   }
   return { ...told, erasedAgain, isServiceAsked: aheadMs !== null };
 }

@@ -18,7 +18,7 @@ import { noteBackup } from "../../../core/mirror/backups.ts";
 import { isRestoreOpen, openRestore } from "../../../app/open-restore.ts";
 import { countRows } from "./count-rows.ts";
 import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
-import { leftSchemas, leftTables } from "../table-decisions.ts";
+import { leftSchemas, leftTables } from "../../database-rights.ts";
 import { type UnreadableSchema, unreadableSchemas } from "./unreadable.ts";
 
 export interface BackupOptions {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { ConfigurationError } from "../../../platform/errors.ts";
 import { migratedSchemas } from "../../../platform/postgres/schema-objects.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
-import { leftSchemas } from "../table-decisions.ts";
+import { leftSchemas } from "../../database-rights.ts";
 
 /** A schema that others made, which a backup leaves out, and the SQL after which the next one has it. */
 export interface UnreadableSchema {

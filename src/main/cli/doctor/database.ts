@@ -4,15 +4,16 @@ import { newerMigrations, refusingMigrations } from "../../../platform/postgres/
 import { type ChangedObject, changedObjects } from "../../../platform/postgres/schema-objects.ts";
 import { someOf } from "../../../platform/readable-text.ts";
 import { queuePoolSizes } from "../../../core/queue/backend.ts";
-import { type Runtime, poolSizes } from "../../../app/runtime.ts";
+import { poolSizes } from "../../../app/create-runtime.ts";
+import type { Runtime } from "../../../app/runtime.ts";
 import { isRestoreOpen } from "../../../app/open-restore.ts";
-import { pendingSchema } from "../../schema.ts";
+import { pendingSchema } from "../../../app/schema.ts";
 import { type CheckResult, failed, ok, skipped, warning } from "../../../app/check-result.ts";
 
 /** Checks that the database answers and has the tables of this version. */
-export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
+export async function checkDatabase(runtime: Pick<Runtime, "db" | "parts">): Promise<CheckResult> {
   const db = await runtime.db();
-  const pending = await pendingSchema(db);
+  const pending = await pendingSchema(db, runtime.parts);
   if (pending.length > 0) {
     return failed("database", `lacks ${someOf(pending)}`, `run "${tallyhook("migrate")}"`);
   }

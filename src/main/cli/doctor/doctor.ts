@@ -10,10 +10,8 @@ import { exitCodes } from "../../../platform/errors.ts";
 import { MailNotSent, openMailer } from "../../../platform/mail.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import { JobNotTaken, QueueUnavailable } from "../../../core/queue/job-queue.ts";
-import { readRunLease } from "../../../parts/reconcile/runs/run-lease.ts";
-import { optionalRooms } from "../../optional-rooms.ts";
-import { type Runtime, serviceLocation } from "../../../app/runtime.ts";
-import { reportsStandbyOf } from "../../schema.ts";
+import { serviceLocation } from "../../../app/create-runtime.ts";
+import type { Runtime } from "../../../app/runtime.ts";
 import { type CliContext, withServiceAdvice } from "../../../app/cli/context.ts";
 import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "../../../app/check-result.ts";
@@ -50,6 +48,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
     });
 }
 
+/** Checks of core that need the database. */
 const needDatabase = [
   "schema text",
   "durability",
@@ -61,22 +60,17 @@ const needDatabase = [
   "queue",
   "backup",
   "receiver",
-  "worker",
-  "scheduler",
-  ...(optionalRooms.handlers === undefined ? [] : ["handlers"]),
-  "reconciliation",
   "signing secrets",
-  "proof",
 ];
 
-/** Checks everything a deployment needs. A check that fails does not hide the others. */
+/** Checks everything a deployment needs: core, and then each part. A check that fails does not hide the others. */
 export async function examine(runtime: Runtime): Promise<CheckResult[]> {
-  const { reports, endpoint, alerts, handlers, forward } = optionalRooms;
   const findings: CheckResult[] = [
     ok("configuration", `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`),
   ];
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
+  const ofParts = await examineParts(runtime, database);
   if (database.status === "failed") {
     findings.push(...needDatabase.map((name) => skipped(name, "the database is not ready")));
   } else {
@@ -89,36 +83,25 @@ export async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(...(await checkAll("disk", () => checkDisk(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("partitions", () => checkPartitions(runtime)));
-    const work = alerts === undefined ? [] : await checkAll("worker", () => alerts.examineWork(runtime));
-    const workerRuns = !work.some(({ check: of, status }) => of === "worker" && status === "failed");
+    const workerRuns = !ofParts.some(({ check: of, status }) => of === "worker" && status === "failed");
     findings.push(await check("queue", () => checkQueue(runtime, { workerRuns })));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
     findings.push(await check("backup", () => checkBackups(runtime)));
     findings.push(await check("receiver", () => checkReceivers(runtime)));
-    findings.push(...work);
-    if (handlers !== undefined) {
-      findings.push(await check("handlers", () => handlers.check(runtime)));
-    }
-    findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
-    if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));
-  }
-  const standby = reportsStandbyOf(runtime);
-  if (reports !== undefined && standby !== null) {
-    const name = "reports standby";
-    findings.push(
-      database.status === "failed"
-        ? skipped(name, "the database is not ready")
-        : await check(name, () => reports.checkStandby(runtime, standby)),
-    );
   }
   findings.push(...(await checkService(runtime)));
-  if (endpoint !== undefined) {
-    findings.push(await check("endpoint", () => endpoint.check(runtime, database)));
-  }
   findings.push(await check("mail", () => checkMail(runtime)));
-  if (alerts !== undefined) findings.push(...(await alerts.check(runtime, database)));
-  if (forward !== undefined) findings.push(...(await forward.check(runtime)));
+  return [...findings, ...ofParts];
+}
+
+async function examineParts(runtime: Runtime, database: CheckResult): Promise<CheckResult[]> {
+  const findings: CheckResult[] = [];
+  for (const { names, needsDatabase, examine: run } of runtime.parts.flatMap(({ checks = [] }) => checks)) {
+    const isSkipped = needsDatabase && database.status === "failed";
+    if (isSkipped) findings.push(...names.map((name) => skipped(name, "the database is not ready")));
+    else findings.push(...(await checkAll(names[0] ?? "", () => run(runtime, database))));
+  }
   return findings;
 }
 
@@ -204,30 +187,6 @@ async function checkRedis({ secrets }: Runtime): Promise<CheckResult[]> {
   if (secrets.redisUrl === null) return [];
   const { examineRedis } = await import("../../../core/queue/examine-redis.ts");
   return judgeRedis(await examineRedis(secrets.redisUrl));
-}
-
-/** Says who reconciles. A lease that ended without being released is a run that was killed. */
-async function checkRunLease(runtime: Runtime): Promise<CheckResult> {
-  const name = "reconciliation";
-  const holder = await readRunLease(await runtime.db());
-  if (holder === null) return ok(name, "no run has worked yet");
-  const { pid, host, since, until, isOver } = holder;
-  const who = `process ${pid} on ${host}`;
-  if (!isOver) {
-    return ok(
-      name,
-      `${who} has been reconciling since ${since.toISOString()}; it holds the lease until ${until?.toISOString()} ` +
-        "and renews it",
-    );
-  }
-  return until === null
-    ? ok(name, `no run is in progress; the last one was by ${who}`)
-    : warning(
-        name,
-        `${who} stopped reconciling before its end: its lease ended at ${until.toISOString()}`,
-        "see why the process ended or lost the database; a worker resumes a nightly run within 15 minutes, and the " +
-          "same command any other",
-      );
 }
 
 async function checkService(runtime: Runtime): Promise<CheckResult[]> {

@@ -1,20 +1,16 @@
 import { tallyhook } from "../../../platform/command-line.ts";
 import { migratedSchemas } from "../../../platform/postgres/schema-objects.ts";
 import { wrapped } from "../../../platform/readable-text.ts";
+import { type ColumnRights, type Letters, type Rights, type RoleName, roleNames } from "../../../app/rights.ts";
 import {
-  type ColumnRights,
-  type Letters,
-  type Rights,
-  type RoleName,
   functionRights,
   givenColumns,
   otherRights,
   queueRoles,
   queueSchema,
-  roleNames,
   sequenceRights,
   tableDecisions,
-} from "../table-decisions.ts";
+} from "../../database-rights.ts";
 
 /** Schemas whose rights are all decided here. Of `public`, which others use as well, only our own tables. */
 const ownSchemas: readonly string[] = migratedSchemas;

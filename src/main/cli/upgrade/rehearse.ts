@@ -10,7 +10,7 @@ import type { MigrationStep } from "../../../platform/postgres/migration-session
 import { changedObjects, migratedSchemas, readLiveObjects } from "../../../platform/postgres/schema-objects.ts";
 import { runOn } from "../../../platform/postgres/sql-file.ts";
 import { registerSecret } from "../../../platform/redaction.ts";
-import { optionalRooms } from "../../optional-rooms.ts";
+import type { Answers } from "../../../app/answers.ts";
 import { migrateSchema } from "../../schema.ts";
 import type { Manifest } from "../backup/manifest.ts";
 import { differingTables, fillDatabase, readWholeBackup } from "../backup/restore-backup.ts";
@@ -25,6 +25,7 @@ export interface RehearsalDeps {
   /** Where the copy's server gets a folder. */
   dataDir: string;
   log: Log;
+  ask: Pick<Answers, "closedMonths">;
 }
 
 export interface RehearsalOptions {
@@ -71,7 +72,7 @@ const recomputedMonths = 3;
  * Throws the errors of the backup and the migration; the source is never changed.
  */
 export async function rehearse(
-  { source, url, dataDir, log }: RehearsalDeps,
+  { source, url, dataDir, log, ask }: RehearsalDeps,
   { say, signal, ...options }: RehearsalOptions,
 ): Promise<Rehearsal> {
   signal.throwIfAborted();
@@ -103,7 +104,7 @@ export async function rehearse(
     await adoptDefinitions(source, target);
     const sum = Object.values(manifest.rows).reduce((total, n) => total + n, 0);
     say(`All ${sum} rows as of ${manifest.takenAt} are restored. Migrating the copy …`);
-    return { rows: manifest.rows, ...(await migrateCopy(target, { gaps, say, signal })) };
+    return { rows: manifest.rows, ...(await migrateCopy({ target, ...ask }, { gaps, say, signal })) };
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -169,10 +170,9 @@ async function adoptDefinitions(source: Knex, target: Knex): Promise<void> {
 }
 
 async function migrateCopy(
-  target: Knex,
+  { target, closedMonths: room }: { target: Knex } & Pick<Answers, "closedMonths">,
   { gaps, say, signal }: Pick<RehearsalOptions, "say" | "signal"> & { gaps: string[] },
 ): Promise<Omit<Rehearsal, "rows">> {
-  const room = optionalRooms.reports?.closes;
   const before = {
     verified: await room?.verify(target).catch(() => null),
     reports: await room?.recompute(target, recomputedMonths),

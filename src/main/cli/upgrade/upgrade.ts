@@ -5,7 +5,7 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform/errors.ts";
 import { newerMigrations } from "../../../platform/postgres/migrations.ts";
 import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
-import { pendingSchema } from "../../schema.ts";
+import { pendingSchema } from "../../../app/schema.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
@@ -40,7 +40,7 @@ async function printPending({ withRuntime, stdout }: CliContext, json: boolean):
     async (runtime) => {
       const db = await runtime.db();
       await refuseNewer(db);
-      const pending = await pendingSchema(db);
+      const pending = await pendingSchema(db, runtime.parts);
       if (json) {
         stdout.write(`${JSON.stringify({ pending })}\n`);
         return;
@@ -91,6 +91,7 @@ async function printRehearsal(
           url: await runtime.directUrl(),
           dataDir: runtime.config.dataDir,
           log: runtime.log,
+          ask: runtime.ask,
         },
         {
           backup,

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { Knex } from "knex";
-import type { DownHost } from "../../delivery/dispatch/handler-hosts.ts";
+import type { DownHost } from "../../../app/answers.ts";
 import { counted, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import type { AlertFact } from "../message.ts";
 import { count } from "../setting-schemas.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { HandlerHealth } from "../../delivery/dispatch/handler-health.ts";
+import type { HandlerHealth } from "../../../app/answers.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Begun } from "../condition.ts";
 import type { AlertFact } from "../message.ts";

@@ -1,3 +1,4 @@
+import type { RunOutcome } from "../../../app/run-listener.ts";
 import type { Knex } from "knex";
 import type { Log } from "../../../platform/log.ts";
 import { moneyText } from "../../../platform/money.ts";
@@ -86,25 +87,6 @@ function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date
 }
 
 type Rules = AlertSettings["rules"];
-
-/** A reconciliation run's end, as far as alerts need it. */
-export interface RunOutcome {
-  id: number;
-  kind: "nightly" | "full" | "range" | "import";
-  /** The mirror was empty: the run's heals were the initial import itself. */
-  isInitialImport: boolean;
-  complete: boolean;
-  error: string | null;
-  /** Findings of drift by class: those that this run healed, and those open now. */
-  healed: Readonly<Record<string, number>>;
-  left: Readonly<Record<string, number>>;
-  /** Findings of drift by class that a person has acknowledged. */
-  acknowledged: Readonly<Record<string, number>>;
-  amountAtRiskMinor: Readonly<Record<string, bigint>>;
-  slices: { failed: number; pending: number };
-  /** Objects that were read by id, by outcome. */
-  confirmed: Readonly<Record<string, number>>;
-}
 
 function driftTitle({ id, amountAtRiskMinor }: RunOutcome, { left, healed }: { left: number; healed: number }): string {
   if (left === 0) {

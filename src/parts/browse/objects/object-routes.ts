@@ -9,6 +9,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
+import type { Answers } from "../../../app/answers.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { recordPersonRead } from "../../../app/dashboard/elements/person.ts";
 import { pageOf, pager } from "../../../app/dashboard/elements/paging.ts";
@@ -23,7 +24,7 @@ import { readSearch, search } from "./search.ts";
 const pageSize = 50;
 const recentChanges = 25;
 
-const routes: readonly Route[] = [
+const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
   {
     method: "GET",
     path: "/objects",
@@ -106,7 +107,7 @@ const routes: readonly Route[] = [
     access: "status:read",
     async answer(deps, { params, query, visitor, actor }) {
       const key = requireKey(params);
-      const page = await readObjectPage(deps, { key, query, visitor });
+      const page = await readObjectPage({ ...deps, ...ask }, { key, query, visitor });
       if (page === null) {
         const failed = await failedEventsOf(deps.db, key, mostFailed + 1);
         throw unknownObject(key, failedLines(failed, key.id, deps.timeZone));
@@ -153,10 +154,10 @@ const routes: readonly Route[] = [
 ];
 
 /** The service's objects: found, explained field by field, and as they were known at any time. */
-export const objectPages: PageGroup = {
+export const objectPagesOf = (ask: Pick<Answers, "findingsOfObject">): PageGroup => ({
   place: { path: "/objects", name: "Objects", access: "status:read" },
-  routes,
-};
+  routes: routesOf(ask),
+});
 
 interface Key {
   resource: Resource;

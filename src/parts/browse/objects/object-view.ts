@@ -6,7 +6,7 @@ import type { ListedObject, StoredChargeback } from "../../../core/mirror/look-u
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { redacted } from "../../../platform/redaction.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import type { FindingRow } from "../../reconcile/findings/findings.ts";
+import type { ObjectFinding } from "../../../app/answers.ts";
 import { copyableId } from "../../../app/dashboard/elements/id.ts";
 import { money } from "../../../app/dashboard/elements/money.ts";
 import { outside } from "../../../app/dashboard/elements/outside.ts";
@@ -37,7 +37,7 @@ export interface ObjectPage {
   person: CustomerName | null;
   related: readonly RelatedList[];
   chargebacks: readonly StoredChargeback[];
-  findings: readonly FindingRow[];
+  findings: readonly ObjectFinding[];
   failed: readonly FailedEvent[];
   mayHeal: boolean;
   style: ValueStyle;

@@ -16,7 +16,7 @@ import { findChargebacks, listRelated, relations } from "../../../core/mirror/lo
 import { resourceNamed } from "../../../core/mirror/resources.ts";
 import { bookedFields } from "../../../core/mirror/resources/resource.ts";
 import type { ObjectKey } from "../../../core/mirror/snapshot.ts";
-import { findingsOfObject } from "../../reconcile/findings/search-findings.ts";
+import type { Answers } from "../../../app/answers.ts";
 import { mayReadTexts } from "../../../app/dashboard/elements/written-text.ts";
 import type { PageDeps, Visitor } from "../../../app/dashboard/route.ts";
 import { objectPath } from "../../../app/dashboard/elements/object-link.ts";
@@ -41,7 +41,7 @@ interface Asked {
  * `PageError` for a time that cannot be read. About a dozen statements, each by an index.
  */
 export async function readObjectPage(
-  { db, timeZone }: Pick<PageDeps, "db" | "timeZone">,
+  { db, timeZone, findingsOfObject }: Pick<PageDeps, "db" | "timeZone"> & Pick<Answers, "findingsOfObject">,
   { key, query, visitor }: Asked,
 ): Promise<ObjectPage | null> {
   const whole = await readObject(db, key);
@@ -73,7 +73,7 @@ export async function readObjectPage(
     person,
     related,
     chargebacks: at === null ? await chargebacksOf(db, key, related, fields) : [],
-    findings: await findingsOfObject(db, key),
+    findings: (await findingsOfObject?.(db, key)) ?? [],
     failed: at === null ? await failedEventsOf(db, key, mostFailed + 1) : [],
     mayHeal: visitor.permissions.has("object:heal"),
     style,

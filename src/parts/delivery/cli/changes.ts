@@ -16,7 +16,7 @@ import { UsageError } from "../../../platform/errors.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
-import { changeLine } from "./change-text.ts";
+import { changeLine } from "../../../app/cli/change-text.ts";
 import { registerConsumers } from "./consumers.ts";
 import { type Opened, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";

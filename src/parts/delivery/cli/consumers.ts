@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { assertRemovable, removingConsumer } from "../consumer-acts.ts";
-import { type ConsumerLag, listConsumers } from "../consumers.ts";
+import { listConsumers } from "../consumers.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { durationText, withoutControls } from "../../../platform/readable-text.ts";
-import { optionalRooms } from "../../../main/optional-rooms.ts";
 import { registerReading } from "../../../app/cli/command.ts";
+import type { Answers, ConsumerLag } from "../../../app/answers.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
@@ -36,9 +36,9 @@ export function registerConsumers(changes: Command, context: CliContext): void {
     description: "remove a consumer that is no longer needed: the feed then keeps nothing for it",
     takes: { consumer: { flags: "<name>", says: "its name" } },
     by: { who: "script", says: "name of the person who does this, for the audit" },
-    deps: ({ db }) => ({
+    deps: ({ db, runtime }) => ({
       db,
-      isOwned: (name: string) => ownerCommand(name) !== null,
+      removedBy: (name: string) => ownerCommand(runtime.ask, name),
     }),
     async ask(deps, { consumer }) {
       await assertRemovable(deps, consumer);
@@ -54,7 +54,7 @@ export function registerConsumers(changes: Command, context: CliContext): void {
         );
         return nearest === null ? `"${tallyhook("changes consumers")}" lists them.` : `Did you mean "${nearest}"?`;
       },
-      hindered: async (_, { consumer }) => `"${tallyhook(ownerCommand(consumer) ?? "")}" removes both.`,
+      hindered: async ({ removedBy }, { consumer }) => `"${tallyhook(removedBy(consumer) ?? "")}" removes both.`,
     },
   });
 }
@@ -70,9 +70,7 @@ const columnsAt = (now: Date): Columns<ConsumerLag> => ({
  * The command that removes a handler or a destination together with its place in the feed; null for a consumer of its
  * own.
  */
-function ownerCommand(consumer: string): string | null {
-  const { handlers, forward } = optionalRooms;
-  const { handlerOf, destinationOf } = { ...handlers?.questions, ...forward?.questions };
+function ownerCommand({ handlerOf, destinationOf }: Answers, consumer: string): string | null {
   const recipient = handlerOf?.(consumer) ?? null;
   if (recipient === null) return null;
   const destination = destinationOf?.(recipient) ?? null;

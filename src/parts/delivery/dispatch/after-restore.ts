@@ -1,11 +1,5 @@
 import type { Knex } from "knex";
-
-/** A recipient of a restored database, and the decisions left to a person. */
-export interface HeldRecipient {
-  name: string;
-  /** Changes that waited at the moment of the backup. They are dead now: retried or skipped by a person. */
-  held: number;
-}
+import type { HeldRecipient } from "../../../app/runtime.ts";
 
 /**
  * Keeps handlers and destinations from doing again what the lost system has done since the backup. Waiting runs become

@@ -1,42 +1,6 @@
 import type { Knex } from "knex";
+import type { HandlerHealth } from "../../../app/answers.ts";
 import type { SourceName } from "./recipient.ts";
-
-/** A dead change, and what waits behind it. */
-export interface DeadChange {
-  seq: number;
-  kind: string;
-  resource: string;
-  id: string;
-  /** The name of its last error. */
-  error: string | null;
-  /** Later changes of the same object, up to `most`. */
-  holdsUp: number;
-}
-
-/** The state of a handler, for its operators. */
-export interface HandlerHealth {
-  name: string;
-  source: SourceName;
-  pausedBy: "person" | "failures" | "subscriber" | null;
-  pausedAt: Date | null;
-  pauseReason: string | null;
-  /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
-  dead: number;
-  /** The number of its postponements (`RetryLater`). */
-  postponed: number;
-  /** When the first of them failed for the last time. */
-  deadSince: Date | null;
-  oldestDead: DeadChange | null;
-  /** All changes up to this number were read. */
-  position: number;
-  /**
-   * When the oldest unread change was recorded, or the oldest unread event received; null where it has read everything
-   * readable.
-   */
-  unreadSince: Date | null;
-  /** When the first of its waiting changes was due, or will be; null where none waits. */
-  nextDueAt: Date | null;
-}
 
 /**
  * The state of all handlers that ever ran here. Counts no further than `most`, and uses only indexes, so that it can be

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { DownHost } from "../../../app/answers.ts";
 import { redactSecrets } from "../../../platform/redaction.ts";
 
 /** A supervisor that was silent for longer has ended; its successor reports for itself. */
@@ -15,18 +16,6 @@ export interface HostTrouble {
   /** Duration of that state. */
   lastsMs: number;
   why: string;
-}
-
-/** The same as the database has it, on one or several machines. */
-export interface DownHost {
-  files: string[];
-  /** The other handlers run without them. */
-  isApart: boolean;
-  downSince: Date;
-  /** The reason in the longest case. */
-  reason: string;
-  /** The number of workers, or programs that only run handlers, that report it. */
-  supervisors: number;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
-import { type DownHost, readDownHosts } from "../dispatch/handler-hosts.ts";
+import { readDownHosts } from "../dispatch/handler-hosts.ts";
+import type { DownHost } from "../../../app/answers.ts";
 import { counted, someOf, withoutControls } from "../../../platform/readable-text.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 import { type CheckResult, failed, ok, warning } from "../../../app/check-result.ts";

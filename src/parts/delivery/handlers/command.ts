@@ -12,7 +12,7 @@ import { redactSecrets } from "../../../platform/redaction.ts";
 import { loadOwnConfig } from "../../../app/config/config.ts";
 import { attemptDeps, hostOwnHandlers, loadOwnHandlers } from "./run-handlers.ts";
 import { createProcessMetrics } from "../../../app/metrics/serve-metrics.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { migratedDatabase } from "../../../app/schema.ts";
 import { superviseOwnHandlers } from "./supervised-handlers.ts";
 import { type Opened, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";

@@ -1,5 +1,5 @@
 import { recipientSubject, versionOfRun } from "../dispatch/acts.ts";
-import type { HandlerHealth } from "../dispatch/handler-health.ts";
+import type { HandlerHealth } from "../../../app/answers.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type ListedRun, type OpenRunRow, mostHeldUp, runStates } from "../dispatch/open-runs.ts";
 import { shortLine } from "../../../platform/free-text.ts";

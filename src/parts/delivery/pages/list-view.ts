@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import { tallyhook } from "../../../platform/command-line.ts";
-import type { HandlerHealth } from "../dispatch/handler-health.ts";
-import type { DownHost } from "../dispatch/handler-hosts.ts";
+import type { HandlerHealth, DownHost } from "../../../app/answers.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText, someOf } from "../../../platform/readable-text.ts";

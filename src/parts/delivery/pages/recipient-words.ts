@@ -20,10 +20,10 @@ export interface RecipientWords {
 }
 
 export interface RecipientKinds {
-  /** Absent where the room of handlers is not there. */
-  hasHandlers?: true;
-  /** The destination behind a dispatch name; null for a handler. Absent without forwarding. */
-  destinationOf?(recipient: string): string | null;
+  /** Whether the part of handlers is there. */
+  hasHandlers: boolean;
+  /** Which destination it is that the dispatch knows by a name; null for a handler. Absent without forwarding. */
+  destinationOf?: ((recipient: string) => string | null) | undefined;
 }
 
 /** Null for one whose room is not there. */
@@ -43,7 +43,7 @@ export function recipientWords(
     };
   }
   // The names of other recipients have a colon, which a handler's cannot have.
-  if (hasHandlers === undefined || recipient.includes(":")) return null;
+  if (!hasHandlers || recipient.includes(":")) return null;
   return {
     name: recipient,
     noun: "handler",

@@ -1,4 +1,5 @@
-import { type HandlerHealth, readHandlersHealth } from "../dispatch/handler-health.ts";
+import { readHandlersHealth } from "../dispatch/handler-health.ts";
+import type { HandlerHealth } from "../../../app/answers.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import type { Summary, SummaryCard } from "../../../app/dashboard/page-group.ts";

@@ -11,7 +11,7 @@ import {
   obtainSecret,
   withCallLock,
 } from "../obtain-secret.ts";
-import { inspectEndpoint } from "../watch-endpoint.ts";
+import { inspectEndpoint } from "../inspect-endpoint.ts";
 import { findEvents } from "../../../core/inbox/queries.ts";
 import type { ActCall } from "../../../app/people/act.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";

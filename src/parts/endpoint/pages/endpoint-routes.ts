@@ -5,7 +5,7 @@ import { rotating, testing } from "../acts.ts";
 import { findLostSecrets, findOpenCall } from "../endpoint-calls.ts";
 import { listKnownEndpoints } from "../endpoints.ts";
 import type { EndpointTools } from "../obtain-secret.ts";
-import { inspectEndpoint } from "../watch-endpoint.ts";
+import { inspectEndpoint } from "../inspect-endpoint.ts";
 import { type Act, ActRefused } from "../../../app/people/act.ts";
 import { TallyhookError } from "../../../platform/errors.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";

@@ -2,7 +2,7 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { versionOfEndpoint } from "../acts.ts";
 import type { WebhookEndpoint } from "../../../core/contract/resources/webhook-endpoints.ts";
 import type { EndpointCall } from "../endpoint-calls.ts";
-import type { EndpointProblem } from "../watch-endpoint.ts";
+import type { EndpointProblem } from "../../../app/answers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
 import { copyableId } from "../../../app/dashboard/elements/id.ts";

@@ -15,8 +15,8 @@ import type { Runtime } from "../../../app/runtime.ts";
 import { withDatabase } from "../../../app/cli/command.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
-import { createReconcileProgress } from "../../../app/cli/progress.ts";
 import { type Columns, cellsText, tableText } from "../../../app/cli/table.ts";
+import { createReconcileProgress } from "./walk-progress.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 
 interface Options {

@@ -12,7 +12,7 @@ import { healing } from "../acts.ts";
 import { slicedResources } from "../coverage/slice.ts";
 import { findingsOfObject } from "../findings/search-findings.ts";
 import { type HealProposal, proposeHeal, versionToHeal } from "../heal-object.ts";
-import type { RunListener } from "../run-listener.ts";
+import type { RunListener } from "../../../app/run-listener.ts";
 import { actRoute, pageErrorOf } from "../../../app/dashboard/act-route.ts";
 import { quoted } from "../../../app/dashboard/elements/command.ts";
 import { versionOf } from "../../../app/dashboard/elements/decided-on.ts";

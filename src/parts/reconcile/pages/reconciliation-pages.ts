@@ -5,11 +5,11 @@ import { type OpenFindings, sumOpenFindings } from "../findings/search-findings.
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
-import { coverageRoutes } from "./coverage-routes.ts";
+import { coverageRoutes, readTrust } from "./coverage-routes.ts";
 import { findingRoutes } from "./finding-routes.ts";
 import { type HealTools, healRoutes } from "./heal-routes.ts";
 import { type NextRun, runRoutes } from "./run-routes.ts";
-import { amountsOf } from "./trust.ts";
+import { amountsOf, renderTrust } from "./trust.ts";
 
 export interface ReconciliationTools {
   nextRun: NextRun;
@@ -22,6 +22,12 @@ export const reconciliationPages = ({ nextRun, heal }: ReconciliationTools): Pag
   place: { path: "/reconciliation", name: "Reconciliation", access: "status:read" },
   routes: [...coverageRoutes, ...runRoutes(nextRun), ...findingRoutes, ...healRoutes(heal)],
   summary: { access: "status:read", read: (deps) => readSummary(deps, nextRun) },
+  lead: {
+    async read(deps) {
+      const trust = await readTrust(deps);
+      return { tone: trust.tone, body: renderTrust(trust), reasons: trust.reasons };
+    },
+  },
 });
 
 async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun): Promise<SummaryCard> {

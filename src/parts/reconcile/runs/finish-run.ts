@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { RunListener } from "../../../app/run-listener.ts";
 import type { Log } from "../../../platform/log.ts";
 import { type Coverage, computeCoverage, readIntervals } from "../coverage/coverage.ts";
 import type { Tally } from "../coverage/ledger.ts";
@@ -19,18 +20,9 @@ export interface ReconcileResult {
   resumeAfter: Date | null;
 }
 
-/** Receives the end of a run, once that is stored. Opens its own transactions; throws nothing. */
-export interface RunEndListener {
-  runEnded(deps: { db: Knex; log: Log }, run: EndedRun): Promise<void>;
-}
-
-export type EndedRun = Pick<Run, "id" | "kind" | "isInitialImport"> &
-  Pick<ReconcileResult, "complete" | "error"> &
-  RunTotals;
-
-/** Computes a run's totals and whether it is complete, ends it, and notifies the listener. */
+/** Computes a run's totals and whether it is complete, ends it, and tells the listener. */
 export async function finishReconciliation(
-  { db, log, listener }: { db: Knex; log: Log; listener: RunEndListener },
+  { db, log, listener }: { db: Knex; log: Log; listener: Pick<RunListener, "runEnded"> },
   run: Run,
   probeCalls: number,
   { error, resumeAfterMs = null }: { error: string | null; resumeAfterMs?: number | null },

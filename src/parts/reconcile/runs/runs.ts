@@ -247,15 +247,6 @@ async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   );
 }
 
-export async function isMirrorEmpty(db: Knex): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { is_empty: boolean }[] }>(
-    `select not exists (select from mirror.orders) and not exists (select from mirror.customers)
-       and not exists (select from mirror.transactions) and not exists (select from mirror.subscriptions)
-       as is_empty`,
-  );
-  return rows[0]?.is_empty === true;
-}
-
 /**
  * The key of a nightly run: the minute at which it was due, in the deployment's local time. Not its actual start, which
  * may be on the next day. A minute that daylight saving repeats gives one key.

@@ -10,7 +10,8 @@ import { coveredUntil } from "../coverage/coverage.ts";
 import { boundText } from "../coverage/slice.ts";
 import { makePlan } from "../plan.ts";
 import { type ReconcileSettings, dayMs } from "../settings.ts";
-import { type BeforeRun, type Run, type RunKind, findInterrupted, isMirrorEmpty, openRun, reopenRun } from "./runs.ts";
+import { type BeforeRun, type Run, type RunKind, findInterrupted, openRun, reopenRun } from "./runs.ts";
+import { isMirrorEmpty } from "../../../core/mirror/look-up.ts";
 
 export interface ProbeResult {
   pageSize: number;

@@ -9,7 +9,7 @@ import { renderAttachments, composeMail, mailFormats } from "../mail/compose-mai
 import { type Format, formats } from "../render/formats.ts";
 import { type ReportRequest, assertTakesAccounts, writeReport } from "../write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
-import { reportsStandbyOf } from "../../../main/schema.ts";
+import { reportsStandbyOf } from "../standby.ts";
 import { parseInstant } from "../../../app/cli/arguments.ts";
 import { withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";

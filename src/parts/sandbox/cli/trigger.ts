@@ -9,12 +9,13 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { TallyhookError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Config } from "../../../app/config/config.ts";
-import { type Runtime, serviceLocation } from "../../../app/runtime.ts";
-import { migratedDatabase } from "../../../main/schema.ts";
+import { serviceLocation } from "../../../app/create-runtime.ts";
+import type { Runtime } from "../../../app/runtime.ts";
+import { migratedDatabase } from "../../../app/schema.ts";
 import { wholeNumber } from "../../../app/cli/arguments.ts";
-import { changeLine } from "../../delivery/cli/change-text.ts";
+import { changeLine } from "../../../app/cli/change-text.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
-import { eraseCustomer } from "../../../main/cli/customers.ts";
+import { eraseCustomer } from "../../../app/erase-customer.ts";
 import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
 import { type Scenario, scenarios } from "./trigger-scenarios.ts";
 import { createShop } from "./trigger-shop.ts";
@@ -131,7 +132,7 @@ export async function runScenario(
         by: "tallyhook trigger",
         reason: "trigger customer.erased",
       };
-      await eraseCustomer(db, runtime.config.eventPlaces, request);
+      await eraseCustomer(db, runtime, request);
       return { id, says: `redacted customer ${id} in this database` };
     },
   });

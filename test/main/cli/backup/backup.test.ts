@@ -12,7 +12,7 @@ import { tablesOf } from "../../../../src/main/cli/backup/count-rows.ts";
 import { type Manifest, readManifest } from "../../../../src/main/cli/backup/manifest.ts";
 import { erasedByLaterBackups, restoreBackup } from "../../../../src/main/cli/backup/restore-backup.ts";
 import { registerRestore } from "../../../../src/main/cli/backup/restore.ts";
-import { tableDecisions } from "../../../../src/main/cli/table-decisions.ts";
+import { tableDecisions } from "../../../../src/main/database-rights.ts";
 import { checkDatabase } from "../../../../src/main/cli/doctor/database.ts";
 import { aloneInRestore, beginRestore, isRestoreOpen } from "../../../../src/app/open-restore.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
@@ -24,6 +24,7 @@ import { eventually } from "../../../support/eventually.ts";
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
 import { useTestDatabase } from "../../../support/use-database.ts";
 import { runCommand } from "../command-line.ts";
+import { allParts } from "../../../../src/main/parts.ts";
 
 const database = useTestDatabase();
 let folder: string;
@@ -396,7 +397,7 @@ describe.runIf(debianPostgresInstalled)("on a server whose pg_dump is there", ()
         await restoreBackup({ url: env.DATABASE_URL, db }, { folder: backup, signal });
         await migrateSchema(db);
         const { error } = await list();
-        expect(await checkDatabase({ db: async () => db })).toMatchObject({
+        expect(await checkDatabase({ db: async () => db, parts: allParts })).toMatchObject({
           status: "failed",
         });
         expect(error).toMatchObject({

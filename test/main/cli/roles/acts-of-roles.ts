@@ -1,4 +1,4 @@
-import type { RoleName } from "../../../../src/main/cli/table-decisions.ts";
+import type { RoleName } from "../../../../src/app/rights.ts";
 
 /**
  * Which act of a process writes what its role may write, by table. A test holds it against the catalogue: a table that

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { RoleName } from "../../../../src/main/cli/table-decisions.ts";
+import type { RoleName } from "../../../../src/app/rights.ts";
 import { errorCode } from "../../../../src/platform/postgres/errors.ts";
 import { recordFindings } from "../../../../src/parts/reconcile/findings/findings.ts";
 import { defaultAccounts } from "../../../../src/parts/reports/base/account-map.ts";

@@ -3,17 +3,14 @@ import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { registerRoles } from "../../../../src/main/cli/roles/roles.ts";
 import { filledColumnsSql, rolesSql } from "../../../../src/main/cli/roles/roles-sql.ts";
+import { type ColumnRights, type Right, type RoleName, roleNames } from "../../../../src/app/rights.ts";
 import {
-  type ColumnRights,
-  type Right,
-  type RoleName,
   functionRights,
   givenColumns,
   otherRights,
-  roleNames,
   sequenceRights,
   tableDecisions,
-} from "../../../../src/main/cli/table-decisions.ts";
+} from "../../../../src/main/database-rights.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { lastMigration } from "../../../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../../../src/platform/postgres/pool.ts";

@@ -11,6 +11,8 @@ import { runCommand } from "../command-line.ts";
 import { makeDataDir } from "../../../support/data-directory.ts";
 import { type PlainServer, debianPostgresInstalled, startDebianServer } from "../../../support/debian-postgres.ts";
 import { type ReleasedDatabase, createReleasedDatabase } from "../../../support/released-database.ts";
+import { reports } from "../../../../src/parts/reports/part.ts";
+import type { Runtime } from "../../../../src/app/runtime.ts";
 
 /** A database of version 0.2, with a closed month and what it rests on, on a server whose pg_dump is there. */
 describe.runIf(debianPostgresInstalled)("a rehearsal", () => {
@@ -31,9 +33,10 @@ describe.runIf(debianPostgresInstalled)("a rehearsal", () => {
   });
 
   const log = createLog({ level: "silent", name: "test" });
+  const closedMonths = reports.answers!({} as Runtime).closedMonths!;
   const run = (options: Partial<RehearsalOptions> = {}, db = source) =>
     rehearse(
-      { source: db, url: released.url, dataDir, log },
+      { source: db, url: released.url, dataDir, log, ask: { closedMonths } },
       { version: "0.3.0", say: () => {}, signal: new AbortController().signal, ...options },
     );
 

@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
+import type { Answers } from "../../../answers.ts";
 import { firstEventAt } from "../../../../core/inbox/queries.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
-import { orderTakers } from "../../../../parts/reconcile/runs/run-orders.ts";
-import { isMirrorEmpty, lastFullAnswerStart } from "../../../../parts/reconcile/runs/runs.ts";
+import { isMirrorEmpty } from "../../../../core/mirror/look-up.ts";
 import { state } from "../../elements/state.ts";
 
 /** The first steps that a new deployment has completed. */
@@ -15,19 +15,11 @@ export interface Beginning {
 }
 
 /** Four statements, each of a row or two. */
-export async function readBeginning(db: Knex): Promise<Beginning> {
-  const [takers, firstEvent, isEmpty, lastRun] = await Promise.all([
-    orderTakers(db),
-    firstEventAt(db),
-    isMirrorEmpty(db),
-    lastFullAnswerStart(db),
-  ]);
-  return {
-    hasWorker: takers.alive > 0,
-    hasEvents: firstEvent !== null,
-    hasObjects: !isEmpty,
-    hasRun: lastRun !== null,
-  };
+export async function readBeginning(db: Knex, { beginning }: Pick<Answers, "beginning">): Promise<Beginning> {
+  const [firstEvent, isEmpty, runs] = await Promise.all([firstEventAt(db), isMirrorEmpty(db), beginning?.(db)]);
+  // Without reconciliation nothing is missing of it.
+  const { hasWorker, hasRun } = runs ?? { hasWorker: true, hasRun: true };
+  return { hasWorker, hasEvents: firstEvent !== null, hasObjects: !isEmpty, hasRun };
 }
 
 /** No event has arrived yet in any way, so there are no numbers to show. */

@@ -3,17 +3,17 @@ import { tallyhook } from "../../../../platform/command-line.ts";
 import type { PageGroup, Summary, SummaryCard } from "../../page-group.ts";
 import type { PageDeps, Route, Visitor } from "../../route.ts";
 import { type SlowReads, createSlowReads } from "../../elements/slow-reads.ts";
-import { readTrust } from "../../../../parts/reconcile/pages/coverage-routes.ts";
-import type { Trust } from "../../../../parts/reconcile/pages/trust.ts";
+import type { Answers } from "../../../answers.ts";
 import { type Beginning, readBeginning } from "./first-steps.ts";
 import { type ShownCard, renderHome } from "./view.ts";
 
 /** How far the mirror is proved, and everything that needs attention. */
-export function homePages(groups: readonly PageGroup[]): PageGroup {
-  return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups)] };
+export function homePages(groups: readonly PageGroup[], ask: Pick<Answers, "beginning">): PageGroup {
+  return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups, ask)] };
 }
 
-function homeRoute(groups: readonly PageGroup[]): Route {
+function homeRoute(groups: readonly PageGroup[], ask: Pick<Answers, "beginning">): Route {
+  const lead = groups.find((group) => group.lead !== undefined)?.lead;
   const cardsRead = createSlowReads<Summary, SummaryCard>();
   return {
     method: "GET",
@@ -21,8 +21,8 @@ function homeRoute(groups: readonly PageGroup[]): Route {
     access: "status:read",
     async answer(deps, { visitor }) {
       const [trust, beginning, ...cards] = await Promise.all([
-        orUnknown<Trust>(deps, "trust", () => readTrust(deps)),
-        orUnknown<Beginning>(deps, "first steps", () => readBeginning(deps.db)),
+        lead === undefined ? undefined : orUnknown(deps, "trust", () => lead.read(deps)),
+        orUnknown<Beginning>(deps, "first steps", () => readBeginning(deps.db, ask)),
         ...groups.map((group) => cardOf(group, deps, { visitor, cardsRead })),
       ]);
       const shown = cards.filter((card) => card !== null);

@@ -1,18 +1,17 @@
 import { type Html, html } from "../../../../platform/html.ts";
 import { counted } from "../../../../platform/readable-text.ts";
-import type { SummaryCard } from "../../page-group.ts";
+import type { Lead, SummaryCard } from "../../page-group.ts";
 import { ageHint } from "../../elements/slow-reads.ts";
 import type { Tone } from "../../elements/state.ts";
 import { withWholeMoments } from "../../elements/time.ts";
-import { type Trust, renderTrust } from "../../../../parts/reconcile/pages/trust.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
 
 /** A card and the age of its data; 0: just read. */
 export type ShownCard = SummaryCard & { ageMs: number };
 
 export interface HomePage {
-  /** Null: reading failed. */
-  trust: Trust | null;
+  /** Null: it could not be read. Undefined: no part proves anything. */
+  trust: Awaited<ReturnType<Lead["read"]>> | null | undefined;
   beginning: Beginning | null;
   cards: readonly ShownCard[];
   /** False: there are cards that this visitor may not see. */
@@ -29,7 +28,7 @@ export function renderHome(home: HomePage): Html {
       </p>
       ${renderFirstSteps(beginning)}`;
   }
-  return html`${trust === null ? unknownTrust : renderTrust(trust)}${renderVerdict(home)}
+  return html`${trust === null ? unknownTrust : (trust?.body ?? false)}${renderVerdict(home)}
     ${beginning !== null && !isBegun(beginning) && renderFirstSteps(beginning)}
     <ul class="cards plain-list">
       ${cards.map(renderCard)}
@@ -57,7 +56,10 @@ function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
     ...(beginning?.hasEvents === false
       ? [events("No webhook has ever arrived: the service does not know where to send them.")]
       : []),
-    ...(trust?.reasons ?? [unreadTrust]).map((each) => ({ ...each, tone: trust?.tone ?? "bad" })),
+    ...(trust === null ? [unreadTrust] : (trust?.reasons ?? [])).map((each) => ({
+      ...each,
+      tone: trust?.tone ?? "bad",
+    })),
     ...cards.flatMap(({ path, tone, reasons }) => reasons.map((text) => ({ path, tone, text }))),
   ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
   if (named.length === 0) {

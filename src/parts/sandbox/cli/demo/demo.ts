@@ -6,7 +6,7 @@ import { TallyhookError, exitCodes } from "../../../../platform/errors.ts";
 import { createLog } from "../../../../platform/log.ts";
 import { counted } from "../../../../platform/readable-text.ts";
 import { loadConfig } from "../../../../app/config/config.ts";
-import { createRuntime } from "../../../../app/runtime.ts";
+import { createRuntime } from "../../../../app/create-runtime.ts";
 import type { CliContext } from "../../../../app/cli/context.ts";
 import { cellsText } from "../../../../app/cli/table.ts";
 import { untilSignal } from "../../../../app/cli/until-signal.ts";
@@ -55,7 +55,7 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
     });
     // Loaded on demand, since it is nearly the whole program, which help does not need.
     const { proveRecovery } = await import("./prove.ts");
-    const runtime = createRuntime(loaded, log);
+    const runtime = createRuntime(context.parts, loaded, log);
     try {
       return await proveRecovery(runtime, {
         seed,

@@ -1,18 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import { countByState, countOpenWork } from "../../../../core/inbox/queries.ts";
-import { TallyhookError } from "../../../../platform/errors.ts";
+import { ConfigurationError, TallyhookError } from "../../../../platform/errors.ts";
 import { counted } from "../../../../platform/readable-text.ts";
-import { type ReconcileOptions, reconcile } from "../../../reconcile/reconcile.ts";
-import { type ReconcileResult, sum } from "../../../reconcile/runs/finish-run.ts";
-import { defaultReconcileSettings } from "../../../reconcile/settings.ts";
 import { startSandbox } from "../../start-sandbox.ts";
-import { reconcileDeps } from "../../../reconcile/reconciliation.ts";
-import { type Runtime, sandboxApiKey } from "../../../../app/runtime.ts";
-import { migrateAll } from "../../../../main/cli/migrate.ts";
+import { sandboxApiKey } from "../../../../app/create-runtime.ts";
+import type { Runtime } from "../../../../app/runtime.ts";
+import { migrateAll } from "../../../../app/processes/migrate-all.ts";
 import { createProgress } from "../../../../app/cli/progress.ts";
-import { runReceiver } from "../../../../main/cli/receiver.ts";
-import { runWorker } from "../../../../main/cli/worker.ts";
+import { runReceiver } from "../../../../app/processes/run-receiver.ts";
+import { runWorker } from "../../../../app/processes/run-worker.ts";
 import { type ResourceComparison, compareWithSnapshot } from "./compare.ts";
 import { type SandboxCalls, createSandboxCalls } from "./sandbox-calls.ts";
 
@@ -49,6 +46,8 @@ const quietTimeoutMs = 45_000;
 export async function proveRecovery(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
   const { seed, say, signal } = options;
   signal.throwIfAborted();
+  const { healEverything } = runtime.ask;
+  if (healEverything === undefined) throw new ConfigurationError("This program has no reconciliation, which heals.");
   await migrateAll(runtime);
   const sandbox = await startSandbox({ port: 0, host: "127.0.0.1", seed, log: runtime.log });
   runtime.onClose(() => sandbox.close());
@@ -61,10 +60,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
   await runWorker(runtime, {
     service,
     missingGraceMs: 0,
-    isNightly: false,
-    sendsAlerts: false,
-    runsHandlers: false,
-    forwards: false,
+    without: ["reconcile", "reports", "alerts", "handlers", "forwarding"],
   });
   const db = await runtime.db();
 
@@ -79,7 +75,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
   say("Comparing the mirror with the service's lists and healing it …");
   const progress =
     options.progressTo === null ? null : createProgress(options.progressTo, "rows read", objectsAtService(before));
-  const reconciled = await reconcileAll(runtime, service, {
+  const reconciled = await healEverything(service, {
     signal,
     onProgress: ({ rows }) => progress?.update(rows),
   }).finally(() => progress?.stop());
@@ -99,30 +95,14 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
     stale: states.stale,
     missing_before: wrongObjects(before),
     missing_after: wrongObjects(after),
-    healed: sum(reconciled.totals.healed),
-    left: sum(reconciled.totals.left),
+    healed: reconciled.healed,
+    left: reconciled.left,
     complete: reconciled.complete,
     seconds: Math.round(seconds * 10) / 10,
     equal: wrongObjects(after) === 0,
   };
   const why = whyNotProved(summary, states.dead);
   return { summary, before, after, proved: why === "", why };
-}
-
-/** A full run without a grace: the service's clock is stopped, and no event is in flight. */
-async function reconcileAll(
-  runtime: Runtime,
-  service: { baseUrl: string; apiKey: string },
-  options: ReconcileOptions,
-): Promise<ReconcileResult> {
-  const outcome = await reconcile(
-    await reconcileDeps(runtime, service),
-    { ...defaultReconcileSettings, graceMs: 0 },
-    { kind: "full" },
-    options,
-  );
-  if (outcome.kind !== "done") throw new TallyhookError(`The demo's run was ${outcome.kind}.`);
-  return outcome.result;
 }
 
 /** Long enough after the last change for a read to confirm a tie. */

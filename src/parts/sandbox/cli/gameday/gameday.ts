@@ -62,7 +62,7 @@ async function play(context: CliContext, chosen: readonly Fault[], isCheck: bool
   say("Starting PostgreSQL, sandbox, receiver and worker …");
   // Loaded on demand, since it is nearly the whole program, which help does not need.
   const { withStage } = await import("./stage.ts");
-  const options = { signal: stop.signal, runbooksUrl: config.runbooksUrl };
+  const options = { parts: context.parts, signal: stop.signal, runbooksUrl: config.runbooksUrl };
   const played: Played[] = [];
   try {
     await withStage(options, async (stage) => {

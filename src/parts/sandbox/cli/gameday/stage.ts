@@ -14,13 +14,14 @@ import { createLog } from "../../../../platform/log.ts";
 import { addSecret } from "../../../../core/receiver/secrets-store.ts";
 import { startSandbox } from "../../start-sandbox.ts";
 import { loadConfig } from "../../../../app/config/config.ts";
-import { type Runtime, createRuntime, sandboxApiKey } from "../../../../app/runtime.ts";
+import { createRuntime, sandboxApiKey } from "../../../../app/create-runtime.ts";
+import type { Runtime, WorkingPart } from "../../../../app/runtime.ts";
 import { type SandboxCalls, createSandboxCalls } from "../demo/sandbox-calls.ts";
-import { migrateAll } from "../../../../main/cli/migrate.ts";
-import { runReceiver } from "../../../../main/cli/receiver.ts";
+import { migrateAll } from "../../../../app/processes/migrate-all.ts";
+import { runReceiver } from "../../../../app/processes/run-receiver.ts";
 import { assertSandbox } from "../trigger.ts";
 import { type Shop, createShop } from "../trigger-shop.ts";
-import { runWorker } from "../../../../main/cli/worker.ts";
+import { runWorker } from "../../../../app/processes/run-worker.ts";
 import { type Commands, createCommands } from "./commands.ts";
 import { type Pager, startPager } from "./pager.ts";
 
@@ -58,25 +59,26 @@ const deliveryLimitMs = 10_000;
 const roomyDisk = { freeBytes: 60_000_000_000, totalBytes: 100_000_000_000 };
 
 interface StageOptions {
+  parts: readonly WorkingPart[];
   signal: AbortSignal;
   runbooksUrl: string | null;
 }
 
 /** Calls `play` with a running system, and removes everything afterwards, even after a failure. */
 export async function withStage<T>(
-  { signal, runbooksUrl }: StageOptions,
+  { parts, signal, runbooksUrl }: StageOptions,
   play: (stage: Stage) => Promise<T>,
 ): Promise<T> {
   const closers: (() => Promise<void>)[] = [];
   try {
-    return await play(await build({ signal, runbooksUrl }, (close) => void closers.push(close)));
+    return await play(await build({ parts, signal, runbooksUrl }, (close) => void closers.push(close)));
   } finally {
     for (const close of closers.reverse()) await close().catch(() => {});
   }
 }
 
 async function build(
-  { signal, runbooksUrl }: StageOptions,
+  { parts, signal, runbooksUrl }: StageOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Stage> {
   const silent = createLog({ level: "silent", name: "gameday" });
@@ -116,7 +118,7 @@ async function build(
 
   const receiverSkew = { ms: 0 };
   const skewed = { now: () => new Date(wallClock.now().getTime() + receiverSkew.ms) };
-  const receiving = createRuntime(load(), log, { wallClock: skewed });
+  const receiving = createRuntime(parts, load(), log, { wallClock: skewed });
   onClose(() => receiving.close());
   await migrateAll(receiving);
   const db = await receiving.db();
@@ -139,15 +141,14 @@ async function build(
   const disk: DiskSpace = { folder, ...roomyDisk };
   let working: Runtime | null = null;
   async function startWorker(settings: Readonly<Record<string, string>> = {}): Promise<Runtime> {
-    const runtime = createRuntime(load(settings), log);
+    const runtime = createRuntime(parts, load(settings), log);
     working = runtime;
     await runWorker(runtime, {
       service,
       missingGraceMs: 0,
-      isNightly: false,
-      runsHandlers: false,
-      forwards: false,
-      alertWatch: { everyMs: 1_000, databaseDisk: () => Promise.resolve({ ...disk }) },
+      without: ["reconcile", "reports", "handlers", "forwarding"],
+      sweepEveryMs: 1_000,
+      databaseDisk: () => Promise.resolve({ ...disk }),
     });
     return runtime;
   }

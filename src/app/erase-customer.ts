@@ -1,0 +1,160 @@
+import type { Knex } from "knex";
+import { rewriteBodies, visitEventsOfCustomer } from "../core/inbox/retention.ts";
+import { changesOf, eraseChanges } from "../core/mirror/changes/erase-changes.ts";
+import type { PersonTraces } from "../core/mirror/privacy/data-subject.ts";
+import {
+  eraseHistory,
+  eraseReasons,
+  eraseRows,
+  logErasure,
+  objectsOf,
+  tracesOf,
+} from "../core/mirror/privacy/erase-mirror.ts";
+import {
+  erasedContactsAmong,
+  isCustomerKnown,
+  keepContacts,
+  markErased,
+} from "../core/mirror/privacy/erased-people.ts";
+import { addEventTraces, parsedEventOf, redactedEvent } from "../core/mirror/privacy/redact-events.ts";
+import { eraseSecretNotes } from "../core/receiver/erase-notes.ts";
+import { UsageError } from "../platform/errors.ts";
+import { mentioning } from "../platform/mentions.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
+import { withoutControls } from "../platform/readable-text.ts";
+import { redacted } from "../platform/redaction.ts";
+import type { Config } from "./config/config.ts";
+import { recordAct } from "./people/audit.ts";
+import { removeNotes } from "./people/cases.ts";
+import type { ErasedByPart, ErasedPerson, Runtime } from "./runtime.ts";
+
+export interface Erased {
+  customerId: string;
+  counts: Record<string, number>;
+  /** True if the mirror shows the customer as not deleted at the service. */
+  atService: boolean;
+  /** Closed months whose reason names the customer: it is under their seals. */
+  sealed: string[];
+}
+
+/**
+ * Erases one person everywhere. Later events are redacted on arrival, so neither an event, a replay nor the nightly run
+ * restores the data. Idempotent: after a crash, a second call completes the erasure.
+ */
+export async function eraseCustomer(
+  db: Knex,
+  { config: { eventPlaces: places }, parts }: Pick<Runtime, "config" | "parts">,
+  { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
+): Promise<Erased> {
+  await markErased(db, customerId);
+  const { traces, ids, seqs } = await readTraces(db, places, customerId);
+  await keepContacts(db, customerId, [...traces.contacts]);
+  const numbers = await db("mirror.orders")
+    .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
+    .pluck<string[]>("order_number");
+  // Stored events first: they are found by the person's addresses, which must still be in the rows after a crash.
+  const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
+  const changes = await changesOf(db, ids);
+  const names = [...numbers, ...traces.contacts, ...traces.names];
+  const named = mentioning([customerId, ...ids, ...names]);
+  const person: ErasedPerson = { customerId, ids, seqs, names, named };
+  // In one transaction, because the history tells which other rows to erase.
+  const { counts, sealed } = await inTransaction(db, async (trx) => {
+    const { states, hashes } = await eraseHistory(trx, customerId, ids);
+    const rows = await eraseRows(trx, customerId, ids, hashes);
+    await eraseChanges(trx, { customerId, seqs: changes, hashes });
+    const byParts: ErasedByPart[] = [];
+    for (const part of parts) byParts.push((await part.erase?.(trx, person)) ?? {});
+    const subjects = byParts.flatMap((each) => each.subjects ?? []);
+    const notes = await removeNotes(trx, [...renewalsAndChargebacks(ids), ...subjects], named);
+    const ownReasons = (await eraseReasons(trx, ids, named)) + (await eraseSecretNotes(trx, named));
+    const reasons = byParts.reduce((all, each) => all + (each.reasons ?? 0), ownReasons);
+    const ofParts = Object.assign({}, ...byParts.map((each) => each.counts)) as Record<string, number>;
+    return {
+      counts: { ...rows, history: states, events, ...ofParts, notes, reasons },
+      sealed: byParts.flatMap((each) => each.sealed ?? []),
+    };
+  });
+  await inTransaction(db, async (trx) => {
+    const kept = reason !== null && named(reason) ? redacted : reason;
+    await logErasure(trx, { customerId, by, reason: kept, counts });
+    // The reason is in that log, where the next erasure finds it.
+    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
+    const subject = { kind: "customer", id: customerId };
+    await recordAct(trx, actor, { action: "customer.erased", subject, after: counts });
+  });
+  const live = await db("mirror.customers")
+    .where({ id: customerId })
+    .whereNull("deleted_at")
+    .first<{ id: string } | undefined>("id");
+  return { customerId, counts, atService: live !== undefined, sealed };
+}
+
+const renewalsAndChargebacks = (ids: readonly string[]) =>
+  (["dunning", "chargeback"] as const).map((kind) => ({ kind, ids }));
+
+/**
+ * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events,
+ * because all events about them may be dead.
+ */
+export async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {
+  if (await isCustomerKnown(db, customerId)) return;
+  if ((await readBodies(db, places, customerId)).isNamed) return;
+  throw new UsageError(
+    `Neither the mirror nor a stored event has a customer ${withoutControls(customerId)}. Nothing was changed.`,
+  );
+}
+
+/** The person's names and contacts as texts show them, the objects that belong to them, and the events about them. */
+async function readTraces(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; ids: string[]; seqs: number[] }> {
+  const [stored, bodies] = [await tracesOf(db, customerId), await readBodies(db, places, customerId)];
+  const { contacts, names } = stored;
+  const ids = new Set([...(await objectsOf(db, customerId)), ...bodies.objects]);
+  return {
+    traces: {
+      contacts: new Set([...contacts, ...bodies.traces.contacts]),
+      names: new Set([...names, ...bodies.traces.names]),
+    },
+    ids: [...ids],
+    seqs: bodies.seqs,
+  };
+}
+
+/** The same, from stored events only. */
+async function readBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; objects: Set<string>; seqs: number[]; isNamed: boolean }> {
+  const traces: PersonTraces = { contacts: new Set(), names: new Set() };
+  const found = { traces, objects: new Set<string>() };
+  const seqs: number[] = [];
+  let isNamed = false;
+  await visitEventsOfCustomer(db, customerId, (seq, raw) => {
+    const role = addEventTraces(places, raw, customerId, found);
+    if (role !== null) isNamed = true;
+    if (role === "subject") seqs.push(seq);
+  });
+  return { ...found, seqs, isNamed };
+}
+
+/** Redacts the person in stored events. Returns how many events changed. */
+async function eraseBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+  { ids, contacts: known }: { ids: readonly string[]; contacts: readonly string[] },
+): Promise<number> {
+  const contacts = await erasedContactsAmong(db, known);
+  const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
+  const wanted = { customerId, objects: ids, contacts: [...contacts] };
+  return rewriteBodies(db, wanted, (raw) => {
+    const left = redactedEvent(places, parsedEventOf(raw), people);
+    return left === null ? raw : left.raw;
+  });
+}

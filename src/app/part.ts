@@ -1,0 +1,18 @@
+import type { Command } from "commander";
+import type { CliContext } from "./cli/context.ts";
+import type { WorkingPart } from "./runtime.ts";
+
+/**
+ * A part of the program: what it brings to the running program, and its commands. It uses core and app, and other parts
+ * only by what they answer (`Answers`), so that each can be deleted: its folder, and its word in `main/parts.ts`.
+ */
+export interface Part extends WorkingPart {
+  readonly commands?: readonly CommandModule[];
+}
+
+export interface CommandModule {
+  /** The first words of its commands. */
+  readonly names: readonly string[];
+  /** Loaded when one of them is called, or help lists all. */
+  load(): Promise<(program: Command, context: CliContext) => void>;
+}

@@ -1,0 +1,49 @@
+import { watchRoundTrips } from "../../core/queue/round-trips.ts";
+import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../core/worker/start-worker.ts";
+import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
+import type { ProcessMetrics } from "../metrics/serve-metrics.ts";
+import { listenerOf } from "./listener-of.ts";
+import type { Runtime, WorkerRole } from "../runtime.ts";
+import { accountProblem } from "../same-account.ts";
+
+/**
+ * Starts a worker that ends with the runtime. `metrics`: those of the process, which come to tell of the worker as well.
+ * The database must be migrated.
+ */
+export async function runWorker(
+  runtime: Runtime,
+  { metrics, ...role }: WorkerRole & { metrics?: ProcessMetrics } = {},
+): Promise<RunningWorker> {
+  const { config, log, random, wallClock: clock, serviceClock } = runtime;
+  const parts = runtime.parts.filter(({ name }) => role.without?.includes(name) !== true);
+  const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
+  const queue = await runtime.queue();
+  const tasks: Record<string, ScheduledTask> = {};
+  for (const part of parts) Object.assign(tasks, await part.tasks?.(runtime, role));
+  const worker = startWorker(
+    {
+      db,
+      queue,
+      client,
+      foreignAccount: () => accountProblem({ db, client }),
+      log,
+      random,
+      places: config.eventPlaces,
+      clock,
+      serviceClock,
+      listener: await listenerOf(runtime),
+      isClockMovable: config.service.kind === "sandbox",
+      missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
+      ...(metrics === undefined ? {} : { onApplied: metrics.observeApplied }),
+    },
+    { ...defaultWorkerOptions, tasks },
+  );
+  runtime.onClose(() => worker.close());
+  // A queue that nobody adds to would not be found out.
+  const roundTrips = watchRoundTrips({ queue, log });
+  runtime.onClose(() => roundTrips.close());
+  metrics?.addWorker(worker);
+  await metrics?.addDatabase();
+  for (const part of parts) await part.work?.(runtime, role);
+  return worker;
+}
