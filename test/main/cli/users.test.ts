@@ -59,8 +59,8 @@ describe("add", () => {
 
   test.each([
     ["too short", "Use 12 to 200"],
-    ["Password1234", "among those that are tried first"],
-    ["my ada@example.com", "made of the e-mail address"],
+    ["Password1234", "one of those that attackers try first"],
+    ["my ada@example.com", "derived from the e-mail address"],
   ])("refuses the password %s, and adds nobody", async (weak, reason) => {
     const { error, out, err } = await users(["add", email, "--role", "viewer"], { stdin: weak });
     expect(String(error)).toContain(reason);
@@ -180,7 +180,7 @@ test.each([["roles", "--role", "viewer"], ["disable"]])(
 );
 
 test("list and show say who is there and how they sign in, and nothing secret", async () => {
-  expect(await done(["list"])).toContain("Nobody can sign in yet");
+  expect(await done(["list"])).toContain("No one can sign in yet");
   await done(["add", email, "--role", "operator"], `${password}\n`);
   await signedIn(database.db, [], { email, now: new Date() });
   const shown = (await done(["list"])) + (await done(["list", "--json"])) + (await done(["show", email]));
