@@ -189,7 +189,7 @@ test("a run beside another one reads nothing and ends with the exit code of the 
     const beside = await withRunLease(stand.deps, () => runCommand(registerReconcile, ["reconcile"], { env }));
     const { error } = beside.kind === "done" ? beside.value : {};
     const documents = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
-    const [, code] = /^\| (\d+) .*another one is at work/m.exec(documents) ?? [];
+    const [, code] = /^\| (\d+) .*another run in progress/m.exec(documents) ?? [];
     expect(error).toMatchObject({
       message: expect.stringMatching(
         `Another process is reconciling this database: process ${process.pid} on .*, since .*Z\\. It holds the lease until`,
