@@ -31,7 +31,8 @@ beforeAll(async () => {
     await cp(join(projectRoot, name), join(whole, name), { recursive: true });
   }
   await symlink(join(projectRoot, "node_modules"), join(whole, "node_modules"));
-  expect(await buildErrors(whole)).toBe("");
+  const errors = await buildErrors(whole);
+  if (errors !== "") throw new Error(errors);
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
