@@ -56,6 +56,14 @@ describe("the source tree", () => {
   test("writes the mirror in one folder", () => {
     expect(mirrorWriteFaults(files)).toEqual([]);
   });
+
+  test("says how the program is called in one file, and writes every command line whole", () => {
+    const found = files
+      .filter(({ path }) => path !== "src/platform/command-line.ts" && !path.startsWith("src/bin/"))
+      .filter(({ text }) => blankComments(text).includes("node src/bin/tallyhook"))
+      .map(({ path }) => path);
+    expect(found).toEqual([]);
+  });
 });
 
 describe("one writer of the mirror", () => {

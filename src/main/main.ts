@@ -1,3 +1,4 @@
+import { tallyhook } from "../platform/command-line.ts";
 import { Command, CommanderError } from "commander";
 import { TallyhookError, exitCodes } from "../platform/errors.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
@@ -22,7 +23,7 @@ export async function main(argv: readonly string[], version: string): Promise<nu
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(printableMessage(text)) });
   await registerCommands(program, context, argv.slice(2));
-  pointAtHelp(program, "node src/bin/tallyhook.js");
+  pointAtHelp(program, tallyhook("").trimEnd());
   const code = await run(program, argv, context.stderr, output);
   // All work has ended, so a signal may end the process while it waits for a slow reader.
   for (const signal of stopSignals) process.removeAllListeners(signal);

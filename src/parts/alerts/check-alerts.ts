@@ -1,3 +1,4 @@
+import { tallyhook } from "../../platform/command-line.ts";
 import type { ChannelDeps } from "./channels/channel-kind.ts";
 import { type ChannelSettings, tryOpen } from "./channels/channel-kinds.ts";
 import { outboxTrouble } from "./outbox/outbox.ts";
@@ -59,8 +60,7 @@ async function checkUnsent(runtime: Runtime, database: CheckResult): Promise<Che
     : warning(
         "alerts unsent",
         detail,
-        'try "node src/bin/tallyhook.js alerts test CHANNEL", then "node src/bin/tallyhook.js alerts resend ' +
-          '--channel CHANNEL"',
+        `try "${tallyhook("alerts test CHANNEL")}", then "${tallyhook("alerts resend --channel CHANNEL")}"`,
       );
 }
 
@@ -81,8 +81,8 @@ function workers(beats: readonly Heartbeat[]): CheckResult {
     const last = newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
     return failed(
       "worker",
-      `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
-      'start one: "node src/bin/tallyhook.js worker" (or "node src/bin/tallyhook.js start" for everything at once)',
+      `no worker runs, so events are stored but not applied, and no alert is sent${last}`,
+      `start one: "${tallyhook("worker")}" (or "${tallyhook("start")}" for everything at once)`,
     );
   }
   const run = counted(alive, "worker runs", "workers run");
@@ -90,8 +90,9 @@ function workers(beats: readonly Heartbeat[]): CheckResult {
     ? ok("worker", run)
     : warning(
         "worker",
-        `${run}; ${counted(ages.length - alive, "missed its heartbeat", "missed their heartbeats")}, the last one heard ${ago(newestMissing)}`,
-        "look at its log; if it was killed on purpose, this warning ends after an hour",
+        `${run}; ${counted(ages.length - alive, "missed its heartbeat", "missed their heartbeats")}, the last one ` +
+          `seen ${ago(newestMissing)}`,
+        "read its log; if it was killed on purpose, this warning ends after an hour",
       );
 }
 

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { Knex } from "knex";
+import { tallyhook } from "../../platform/command-line.ts";
 import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
@@ -50,9 +51,7 @@ export function composeMessage({
   const isCondition = stage.headline === undefined;
   const ownFacts = [
     ...(noticed === undefined || !isCondition ? [] : [{ label: "Noticed", value: noticed }]),
-    ...(alertId === undefined
-      ? []
-      : [{ label: "Acknowledge", value: `node src/bin/tallyhook.js alerts ack ${alertId}` }]),
+    ...(alertId === undefined ? [] : [{ label: "Acknowledge", value: tallyhook(`alerts ack ${alertId}`) }]),
   ];
   return {
     dedupKey,

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Clock } from "../../platform/clock.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { composeMessage } from "./compose-message.ts";
@@ -113,7 +114,7 @@ function escalationOf(
     stage: name,
     title: `Not acknowledged for ${afterMinutes} min: ${told.title}`,
     facts: [...told.facts, { label: "Open since", value: openSince }],
-    advice: [told.advice, `Acknowledge it: "node src/bin/tallyhook.js alerts ack ${id}".`].join(" ").trim(),
+    advice: [told.advice, `Acknowledge it: "${tallyhook(`alerts ack ${id}`)}".`].join(" ").trim(),
     at: at.toISOString(),
   };
 }

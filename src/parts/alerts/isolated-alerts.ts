@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { groupNamed } from "../../core/mirror/resources.ts";
 import type { MissingFact, News, Tell, ToldState } from "../../core/mirror/listener.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { type Log, safeReason } from "../../platform/log.ts";
 import { inTransaction, isRetryableConflict } from "../../platform/postgres/transactions.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
@@ -238,7 +239,7 @@ const inBrief = (resource: string, id: string, shownBy = `list --resource ${id}`
   id,
   orderNumber: null,
   money: null,
-  command: `node src/bin/tallyhook.js events ${shownBy}`,
+  command: tallyhook(`events ${shownBy}`),
 });
 
 function objectInBrief(states: readonly ToldState[]): ObjectInBrief {

@@ -10,7 +10,7 @@ export const presumedTold = { presumed_told: true } as const;
 export const isNotPresumedTold = (detail: string): string => `${detail}->>'presumed_told' is null`;
 
 /** Marks a message that this database did not send. */
-export const whoTold = "told before the restore, as far as is known";
+export const whoTold = "sent before the restore, as far as is known";
 
 /** Above every step of escalation. */
 const afterLastStep = 32_767;

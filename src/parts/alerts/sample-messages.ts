@@ -1,4 +1,5 @@
 import type { RunOutcome } from "../../app/run-listener.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { type CustomerInMessage, composeMessage, linksOf, noticedText } from "./compose-message.ts";
 import type { End, Family } from "./condition.ts";
@@ -246,7 +247,7 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     id: "sample-order",
     orderNumber: "TEST0006",
     money: "4900 minor units of EUR",
-    command: "node src/bin/tallyhook.js events list --resource sample-order",
+    command: tallyhook("events list --resource sample-order"),
     reason: "TypeError",
     failed: null,
   };

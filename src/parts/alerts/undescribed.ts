@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { DeadEvent, FutureState, MaskedObject } from "../../core/mirror/listener.ts";
+import { tallyhook } from "../../platform/command-line.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import { redacted } from "../../platform/redaction.ts";
@@ -99,8 +100,9 @@ export function undescribedCondition(
       cause: money === null ? `about ${what}` : `an alert about ${what} could not be composed`,
     }),
     advice:
-      `Only the alert failed, the data was applied. Nobody was told what happened: check the ${resource} now with ` +
-      `"${command}". The worker's log has the error. Tallyhook tries again by itself; once it succeeds, this alert ends.`,
+      `Only the alert failed, the data was applied. No one was notified of what happened: check the ${resource} ` +
+      `now with "${command}". The worker's log has the error. Tallyhook tries again by itself; once it succeeds, ` +
+      "this alert ends.",
     facts: [
       { label: "About", value: `${resource} ${id}` },
       ...(money === null ? [] : [{ label: "Amount as shown", value: money }]),
@@ -123,7 +125,7 @@ function subjectOf(resource: string, id: string): Subject {
 
 export const describedEnd: End = {
   title: "An alert that could not be composed has been composed",
-  advice: 'What happened is in an alert of its own: "node src/bin/tallyhook.js alerts list".',
+  advice: `What happened is in an alert of its own: "${tallyhook("alerts list")}".`,
 };
 
 /** The most alerts of one step: those that still fail must not delay the others, nor the sweep. */

@@ -119,7 +119,7 @@ describe("tallyhook alerts test", () => {
     expect(server.posts).toHaveLength(1);
     expect(error).toMatchObject({
       exitCode: 2,
-      message: 'Channel "team" did not take the message: 127.0.0.1 answered 404 no_service.',
+      message: 'Channel "team" did not accept the message: 127.0.0.1 answered 404 no_service.',
     });
   });
 });

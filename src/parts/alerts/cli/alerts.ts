@@ -23,7 +23,7 @@ import { registerSilences } from "./silences.ts";
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program
     .command("alerts")
-    .description("what people are told: declines, chargebacks, drift, absence of what should come");
+    .description("what people are notified of: declines, chargebacks, drift, expected events that are missing");
 
   registerReading(alerts.command("list").description("list the newest alerts that are not resolved"), context, {
     takes: {
@@ -72,12 +72,12 @@ export function registerAlerts(program: Command, context: CliContext): void {
   registerAct(alerts, context, {
     act: acknowledging,
     name: "ack",
-    description: "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
+    description: "acknowledge an alert: it no longer escalates, and its channels are notified who works on it",
     takes: {
       alert: { flags: "<id>", says: "its number, or its key" },
       note: { flags: "--note <text>", says: "what is done about it" },
     },
-    by: { who: "person", says: "who works on it (default: this system's user, if a person)" },
+    by: { who: "person", says: "name of the person who works on it (default: this system's user, if a person)" },
     deps: alertDeps,
     say: ({ id, outcome }, { actor }) =>
       outcome === "already"
@@ -164,7 +164,7 @@ function saidOf(messages: Readonly<Record<string, number>>, hours: number): stri
   const parts = Object.entries(messages).map(([channel, count]) => `${channel} ${count}`);
   return parts.length === 0
     ? `No message of the last ${hours} hours was given up.`
-    : `Workers send again: ${parts.join(", ")}. What has ended meanwhile is left out.`;
+    : `Workers send again: ${parts.join(", ")}. What has ended since is left out.`;
 }
 
 const sendTimeoutMs = 15_000;
@@ -201,7 +201,7 @@ export async function testChannel(context: CliContext, name: string, { all }: Te
         const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
         context.stdout.write(`${line}\n`);
       }
-      context.stdout.write(`Channel "${name}" took ${counted(samples.length, "message")}, marked TEST.\n`);
+      context.stdout.write(`Channel "${name}" accepted ${counted(samples.length, "message")}, marked TEST.\n`);
     },
     { logLevel: "silent" },
   );
@@ -213,7 +213,7 @@ async function sendSample(name: string, channel: Channel, message: Parameters<Ch
     return await channel.send(message, { signal: deadline.signal });
   } catch (error) {
     if (!(error instanceof DeliveryFailed)) throw error;
-    throw new UnreachableError(`Channel "${name}" did not take the message: ${error.message}.`, {
+    throw new UnreachableError(`Channel "${name}" did not accept the message: ${error.message}.`, {
       cause: error,
     });
   } finally {

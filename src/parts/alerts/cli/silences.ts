@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { silencing, unsilencing } from "../acts.ts";
 import { type SilenceRow, listSilences } from "../silences.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
@@ -23,13 +24,13 @@ export function registerSilences(alerts: Command, context: CliContext): void {
         flags: "--severity <severity>",
         says: "send what is more severe (default: the alert's severity, or the rule's)",
       },
-      reason: { flags: "--reason <text>", says: "for those who see the list" },
+      reason: { flags: "--reason <text>", says: "the reason, which the list shows" },
     },
     by: deciding,
     deps: alertDeps,
     say: (silence) =>
-      `Silence ${silence.id}: messages of ${nameOf(silence)} wait until ${silence.ends_at.toISOString()}, ` +
-      `those up to ${silence.up_to_severity}. "node src/bin/tallyhook.js alerts unsilence ${silence.id}" ends it.\n`,
+      `Silence ${silence.id}: messages of ${nameOf(silence)} wait until ${silence.ends_at.toISOString()}, those up ` +
+      `to ${silence.up_to_severity}. "${tallyhook(`alerts unsilence ${silence.id}`)}" ends it.\n`,
     json: (silence) => silence,
     hints: listHint,
   });
@@ -46,15 +47,15 @@ export function registerSilences(alerts: Command, context: CliContext): void {
   registerAct(alerts, context, {
     act: unsilencing,
     name: "unsilence",
-    description: "end a silence before its time: what it holds back is sent at once",
+    description: "end a silence before its time: what it holds back is sent immediately",
     takes: { silence: { flags: "<n>", says: "the silence's number" } },
     by: deciding,
     deps: alertDeps,
     say: ({ id, outcome }) =>
       outcome === "over"
         ? `Silence ${id} was over already.\n`
-        : `Silence ${id} has ended: what it held back is sent at once.\n`,
-    hints: { unknown: '"node src/bin/tallyhook.js alerts silences" lists them.' },
+        : `Silence ${id} has ended: what it held back is sent immediately.\n`,
+    hints: { unknown: `"${tallyhook("alerts silences")}" lists them.` },
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { acknowledging, resending } from "../acts.ts";
 import { alertSeverities } from "../message.ts";
 import { runbookOf } from "../runbook.ts";
@@ -97,7 +98,7 @@ const routesOf = ({ runbooksUrl, deps }: AlertPages): readonly Route[] => [
           now: clock.now(),
           timeZone,
         }),
-        command: `node src/bin/tallyhook.js alerts show ${alert.id}`,
+        command: tallyhook(`alerts show ${alert.id}`),
       };
     },
   },
@@ -206,12 +207,12 @@ function statesOf(state: (typeof stateFilters)[number]): Pick<AlertFilter, "stat
 }
 
 function commandOf(query: URLSearchParams, { severity, rule, silenced }: Omit<AlertFilter, "limit">): string {
-  if (silenced === true) return "node src/bin/tallyhook.js alerts silences";
+  if (silenced === true) return tallyhook("alerts silences");
   const state = stateFilters.find((known) => known === query.get("state"));
   const options = [
     state === undefined ? "" : state === "all" ? " --all" : ` --state ${state}`,
     severity === undefined ? "" : ` --severity ${severity}`,
     rule === undefined ? "" : ` --rule ${quoted(rule)}`,
   ];
-  return `node src/bin/tallyhook.js alerts list${options.join("")}`;
+  return tallyhook(`alerts list${options.join("")}`);
 }

@@ -90,7 +90,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
         ${decidedOn(alertSubject.version(alert))}
         <label for="said">What you do about it <span class="hint">if you like</span></label>
         <input id="said" name="note" maxlength="${longLine.longest}" />
-        <p class="hint">It no longer escalates, and the channels that have it are told that you are on it.</p>
+        <p class="hint">It no longer escalates, and the channels that have it are notified that you work on it.</p>
         <button>Acknowledge</button>
       </form>`
     }
@@ -146,13 +146,13 @@ function renderLife({ alert: { history }, sight, timeZone }: AlertPage): Html {
       },
     ],
     history,
-    { caption: "Its life", empty: html`Nothing is recorded of it.` },
+    { caption: "History", empty: html`No history is recorded.` },
   );
 }
 
 const toldHow: Readonly<Record<string, string>> = {
   alone: "by a message of its own in a storm",
-  at_once: "in a storm's list, at once",
+  at_once: "in a storm's list, immediately",
   at_end: "in a storm's list, at its end",
   over: "in no list: it was over before",
 };

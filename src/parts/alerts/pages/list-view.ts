@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { alertSeverities } from "../message.ts";
 import type { AlertRow, UnresolvedCount } from "../store.ts";
 import { type Html, html } from "../../../platform/html.ts";
@@ -104,6 +105,6 @@ const severalOf = { critical: "critical", error: "errors", warning: "warnings", 
 
 const selected: Html = html`selected`;
 
-const noneYet = html`Nothing is wrong that an alert would tell. To see one, have a payment declined on the sandbox:
-  <code>node src/bin/tallyhook.js trigger order.failed</code>`;
+const noneYet = html`There is no alert. To see one, have a payment declined on the sandbox:
+  <code>${tallyhook("trigger order.failed")}</code>`;
 const noneMatches = html`No alert matches. <a href="/alerts">Show what is not resolved</a>`;

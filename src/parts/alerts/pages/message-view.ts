@@ -57,10 +57,10 @@ export function renderMessages(page: MessagesView): Html {
     (sight.people
       ? html`<details class="card">
           <summary>What the messages say</summary>
-          <p class="hint">You reading them was recorded.</p>
+          <p class="hint">Tallyhook recorded that you read them.</p>
           ${alert.messages.map((message) => renderText(message, timeZone))}
         </details>`
-      : html`<p class="hint">What the messages say may name people: it requires the permission person:read.</p>`)
+      : html`<p class="hint">Messages may name people: reading them requires the permission person:read.</p>`)
   }`;
 }
 
@@ -80,7 +80,7 @@ const deliveryTones: Readonly<Record<string, Tone>> = {
 const deliveryWords: Readonly<Record<string, string>> = {
   pending: "waits",
   sent: "sent",
-  dropped: "not needed any more",
+  dropped: "no longer needed",
   failed: "given up",
 };
 

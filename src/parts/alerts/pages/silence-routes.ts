@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { mostSilencesListed, silencing, unsilencing } from "../acts.ts";
 import { type AlertSettings, ruleNames } from "../settings.ts";
 import { type SilenceRow, listSilences } from "../silences.ts";
@@ -50,7 +51,7 @@ export const silenceRoutes = ({
           sight,
           timeZone,
         }),
-        command: "node src/bin/tallyhook.js alerts silences --all",
+        command: tallyhook("alerts silences --all"),
       };
     },
   },

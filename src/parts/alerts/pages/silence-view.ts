@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { silenceSubject, versionOfSilences } from "../acts.ts";
 import { type AlertSeverity, alertSeverities } from "../message.ts";
 import { type SilenceRow } from "../silences.ts";
@@ -31,7 +32,7 @@ export function renderSilencesPage(page: SilencesPage): Html {
       silences,
       caption: "The newest first",
       empty: html`Nothing was ever silenced. An alert's page has a form for it, and so has the command line:
-        <code>node src/bin/tallyhook.js alerts silence ID</code>`,
+        <code>${tallyhook("alerts silence ID")}</code>`,
       mayEnd: mayWrite,
       sight,
       back: null,

@@ -50,8 +50,9 @@ const upTo = (n: number): string => (n < most ? String(n) : `more than ${most - 
 function reasonOf({ severity, open }: UnresolvedCount): string {
   const of = severity === "critical" ? "critical alert" : "alert of severity error";
   const many = severity === "critical" ? "critical alerts" : "alerts of severity error";
-  return `${counted(upTo(open), `${of} is`, `${many} are`)} open, and nobody has acknowledged ${open === 1 ? "it" : "them"}.`;
+  return `${counted(upTo(open), `${of} is`, `${many} are`)} open and not acknowledged.`;
 }
 
 const lateReason = (late: number): string =>
-  `${counted(upTo(late), "message of an alert is", "messages of alerts are")} more than five minutes late: no worker sends, or a channel is down.`;
+  `${counted(upTo(late), "message of an alert is", "messages of alerts are")} more than five minutes late: no ` +
+  "worker sends, or a channel is down.";

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -28,7 +29,7 @@ export const absentReceiver = watch({
     return {
       key: "silence:receiver",
       title: headlineText({
-        lead: `No receiver takes webhooks since ${shortTime(lastReadyAt)}`,
+        lead: `No receiver has taken webhooks since ${shortTime(lastReadyAt)}`,
         cause:
           unready === 0
             ? "none runs"
@@ -37,10 +38,10 @@ export const absentReceiver = watch({
       }),
       advice:
         (unready === 0
-          ? 'Read the log of the last one, then start it again: "node src/bin/tallyhook.js receiver". '
+          ? `Read the log of the last one, then start it again: "${tallyhook("receiver")}". `
           : "GET /readyz of the receiver names what it lacks, and its log says why. ") +
-        'The service sends again what was refused, for a limited time. Then run "node src/bin/tallyhook.js reconcile": ' +
-        "it reads what is missing.",
+        `The service sends again what was refused, for a limited time. Then run "${tallyhook("reconcile")}": it ` +
+        "reads what is missing.",
       facts: [
         { label: "Since", value: localTime(lastReadyAt) },
         { label: "Run and cannot store", value: String(unready) },

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import type { Begun } from "../condition.ts";
 import { ratio } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -51,7 +52,7 @@ export const chargebackRatio = watch({
     title: "Chargebacks are no longer at a card network's threshold",
     advice:
       "Each month counts from zero, so perhaps only the month has changed. Keep working on the cause. " +
-      '"node src/bin/tallyhook.js report network-monitor" shows the figures of this month.',
+      `"${tallyhook("report network-monitor")}" shows the figures of this month.`,
   },
   samples: () => ({
     "chargebacks near a threshold, and over it": [
@@ -66,13 +67,11 @@ function nearThreshold(found: ChargebackRatio): Begun {
     key: `chargeback-ratio:${brand}:${programme}`,
     title: titleOf(found, "near"),
     advice:
-      'Over the threshold the card network fines the merchant. "node src/bin/tallyhook.js report chargebacks" lists ' +
-      "them. Look " +
-      "for what they have in common (a product, a country, an unfamiliar name on the statement, a cancellation that " +
-      "is hard to find) and stop it. Refund customers who complain before they dispute. " +
-      '"node src/bin/tallyhook.js report network-monitor" shows the distance to each threshold. The true number may ' +
-      "be higher: " +
-      "fraud reports are not counted here.",
+      `Over the threshold the card network fines the merchant. "${tallyhook("report chargebacks")}" lists them. ` +
+      "Look for what they have in common (a product, a country, an unfamiliar name on the statement, a " +
+      "cancellation that is hard to find) and stop it. Refund customers who complain before they dispute. " +
+      `"${tallyhook("report network-monitor")}" shows the distance to each threshold. The true number may be ` +
+      "higher: fraud reports are not counted here.",
     facts: [
       { label: "Chargebacks this month", value: String(disputes) },
       { label: "Threshold", value: String(limit) },

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -249,7 +250,9 @@ export function digestWords(
         : [
             {
               label: labels.waiting,
-              value: `${counted(waiting.length, "declined renewal")} (${sumTexts(waiting).join(", ")}): the service retries`,
+              value:
+                `${counted(waiting.length, "declined renewal")} (${sumTexts(waiting).join(", ")}): the service ` +
+                "retries",
             },
           ]),
     ],
@@ -281,20 +284,20 @@ const labels: Readonly<Record<DigestSection, string>> = {
 
 const advice: Readonly<Record<Asking, string>> = {
   lost:
-    "LOST: ask the customer to pay another way, or cancel the subscription " +
-    '(all that are open: "node src/bin/tallyhook.js alerts list --rule dunning_final").',
+    "LOST: ask the customer to pay another way, or cancel the subscription (all that are open: " +
+    `"${tallyhook("alerts list --rule dunning_final")}").`,
   "last-try":
     "Before the last retry: write to the customer or call today, or the renewal is lost " +
-    '("node src/bin/tallyhook.js alerts list --rule dunning_renewal").',
+    `("${tallyhook("alerts list --rule dunning_renewal")}").`,
   order:
     "Orders not paid: the service does not retry them. Write to the customers who did not come back " +
-    '("node src/bin/tallyhook.js alerts list --rule decline").',
+    `("${tallyhook("alerts list --rule decline")}").`,
   over: "Ended: stop reminding these customers.",
 };
 
 const healedAdvice =
   "The mirror is correct again. If many webhooks were missed, check the endpoint, the receiver and the network " +
-  '("node src/bin/tallyhook.js report exceptions" names the cause of each).';
+  `("${tallyhook("report exceptions")}" names the cause of each).`;
 
 function severityOf(parts: readonly { section: DigestSection }[], { rules }: RuleWording): AlertSeverity {
   const has = (section: DigestSection) => parts.some((part) => part.section === section);
@@ -312,9 +315,7 @@ function digestItem(entry: DigestEntry, { shortTime }: RuleWording): AlertItem {
     facts: [
       { label: "Order", value: orderNumber ?? "-" },
       { label: "Last decline", value: causeOf(failureCode) },
-      ...(entry.section === "over"
-        ? []
-        : [{ label: "Acknowledge", value: `node src/bin/tallyhook.js alerts ack ${alertId}` }]),
+      ...(entry.section === "over" ? [] : [{ label: "Acknowledge", value: tallyhook(`alerts ack ${alertId}`) }]),
     ],
   };
 }

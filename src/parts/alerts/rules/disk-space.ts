@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type DiskSpace, freePercent, freeText } from "../../../platform/disk-space.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -29,9 +30,9 @@ export const diskSpace = watch({
             next: "Make room",
           }),
           advice:
-            "When it is full, webhooks are answered 503 and no alert can be sent. Free what is not the database's (logs, " +
-            'exports, old copies) or make the disk larger. "node src/bin/tallyhook.js events prune --older-than 90" removes ' +
-            "the bytes of old events. Never delete files of the database, pg_wal least of all.",
+            "When it is full, webhooks are answered 503 and no alert can be sent. Free what is not the database's " +
+            `(logs, exports, old copies) or make the disk larger. "${tallyhook("events prune --older-than 90")}" ` +
+            "removes the bytes of old events. Never delete files of the database, least of all in pg_wal.",
           facts: [
             { label: "Free", value: freeText(space) },
             { label: "Folder", value: space.folder },
@@ -42,7 +43,7 @@ export const diskSpace = watch({
   end: {
     title: "The disk of the database has room again",
     advice:
-      'If it was full meanwhile, webhooks were refused: run "node src/bin/tallyhook.js reconcile" now. It corrects the ' +
+      `If it was full in the meantime, webhooks were refused: run "${tallyhook("reconcile")}" now. It corrects the ` +
       "mirror where webhooks were missed.",
   },
   samples: () => ({

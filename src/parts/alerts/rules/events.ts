@@ -3,6 +3,7 @@ import { isDisputeType } from "../../../core/contract/event-envelope.ts";
 import { findMisdated } from "../../../core/mirror/misdated.ts";
 import { resourceOfType } from "../../../core/mirror/resources.ts";
 import type { DeadEvent, FutureState } from "../../../core/mirror/listener.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
@@ -198,9 +199,8 @@ export function deadEventCondition(
       cause: shortened(withoutIds(reason)),
     }),
     advice:
-      `Its change is missing from the mirror. "node src/bin/tallyhook.js events show ${seq}" shows the event and why ` +
-      `it failed. ` +
-      `Fix the cause, then run "node src/bin/tallyhook.js events replay ${seq}".`,
+      `Its change is missing from the mirror. "${tallyhook(`events show ${seq}`)}" shows the event and why it ` +
+      `failed. Fix the cause, then run "${tallyhook(`events replay ${seq}`)}".`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Reason", value: reason },
@@ -226,9 +226,8 @@ export function duplicateIdCondition(
       next: "Ask the service",
     }),
     advice:
-      `All were stored and applied. "node src/bin/tallyhook.js events show ${eventId}" shows them. Send that to the ` +
-      `service's ` +
-      `support: an id should name one event. ${endsByAcknowledging}`,
+      `All were stored and applied. "${tallyhook(`events show ${eventId}`)}" shows them. Send that to the ` +
+      `service's support: an id should name one event. ${endsByAcknowledging}`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Bodies", value: String(bodies) },
@@ -252,6 +251,6 @@ export function deadEventEnd({ seq, type }: { seq: string; type: string | null }
     title: headlineText({ lead: `1 event is no longer dead (${shortened(type ?? "no type", 30)}, number ${seq})` }),
     advice:
       "The mirror has its change, or a newer one. Check whether others failed for the same reason: " +
-      '"node src/bin/tallyhook.js events list --state dead".',
+      `"${tallyhook("events list --state dead")}".`,
   };
 }

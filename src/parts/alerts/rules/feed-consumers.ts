@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -44,9 +45,9 @@ export const feedConsumerBehind = watch({
           cause: `it last moved ${shortTime(movedAt)}`,
         }),
         advice:
-          "Start the program that reads under this name, or look into its log: it does not run, or it fails at one change. " +
-          "Nothing is lost: the feed keeps what it has not read, and grows until it has. If nobody needs the consumer any " +
-          `more, remove it: "node src/bin/tallyhook.js changes consumers remove ${commandWord(name)}".`,
+          "Start the program that reads under this name, or read its log: it does not run, or it fails at one " +
+          "change. Nothing is lost: the feed keeps what it has not read, and grows until it has. If nobody needs " +
+          `the consumer any more, remove it: "${tallyhook(`changes consumers remove ${commandWord(name)}`)}".`,
         facts: [
           { label: "Consumer", value: withoutControls(name) },
           { label: "Oldest unread change", value: localTime(unreadSince) },

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { Knex } from "knex";
 import type { DownHost } from "../../../app/answers.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import type { AlertFact } from "../message.ts";
 import { count } from "../setting-schemas.ts";
@@ -31,18 +32,18 @@ export const handlerHostDown = watch({
         next: `Since ${shortTime(longest.downSince)}`,
       }),
       advice:
-        "Events are applied meanwhile, and nothing is lost: changes wait in their order. It is started again by " +
-        'itself. "Why" has the cause of its last end, and the log of the worker has each ("the ' +
-        'process of the handlers has ended"). Mend the file that it names, or give the machine more memory or CPU, and ' +
-        "restart the worker. This alert ends by itself: once the process runs, or, where it ended after its start, has " +
-        "run for ten minutes.",
+        "Events are still applied, and nothing is lost: changes wait in their order. It is started again by " +
+        'itself. "Why" has the cause of its last end, and the log of the worker has each ("the process of the ' +
+        'handlers has ended"). Fix the file that it names, or give the machine more memory or CPU, and restart the ' +
+        "worker. This alert ends by itself: once the process runs, or, where it ended after its start, has run for " +
+        "ten minutes.",
       facts: [...factsOf(longest, localTime), { label: "Files", value: listText(files) }],
       storedFacts: { files: files.length, downSince: longest.downSince.toISOString() },
     };
   },
   end: {
     title: "The process of the handlers runs again",
-    advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+    advice: "It runs, or no worker starts it any longer. What waited follows in its order. Nothing is left to do.",
   },
   samples: ({ at }) => ({
     "the process of the handlers down": [
@@ -77,17 +78,18 @@ export const handlerQuarantined = watch({
             next: `Since ${shortTime(host.downSince)}`,
           }),
           advice:
-            "It is kept in a process apart, which is started again by itself. The other handlers run. Nothing is lost: its " +
-            'changes wait in their order, but one that ran when its process ended has lost an attempt. "Why" has the ' +
-            'cause. Mend the file and restart the worker; until then "node src/bin/tallyhook.js handlers pause NAME" keeps ' +
-            "it from being tried. This alert ends by itself once the file is usable, or its process has run for ten minutes.",
+            "It runs in a process of its own, which is started again by itself. The other handlers run. Nothing is " +
+            "lost: its changes wait in their order, but one that ran when its process ended has lost an attempt. " +
+            '"Why" has the cause. Fix the file and restart the worker; until then ' +
+            `"${tallyhook("handlers pause NAME")}" keeps it from being tried. This alert ends by itself once the ` +
+            "file is usable, or its process has run for ten minutes.",
           facts: [{ label: "File", value: withoutControls(file) }, ...factsOf(host, localTime)],
           storedFacts: { file, downSince: host.downSince.toISOString() },
         })),
       ),
   end: (key) => ({
     title: headlineText({ lead: `The handler in ${shortened(basename(key.slice(filePrefix.length)))} runs again` }),
-    advice: "It runs, or no worker starts it any more. What waited follows in its order. Nothing is left to do.",
+    advice: "It runs, or no worker starts it any longer. What waited follows in its order. Nothing is left to do.",
   }),
   samples: ({ at }) => ({
     "a handler in quarantine": [
@@ -105,7 +107,7 @@ export const handlerQuarantined = watch({
 const factsOf = ({ reason, downSince, supervisors }: DownHost, localTime: Wording["localTime"]): AlertFact[] => [
   { label: "Why", value: linesWithoutControls(reason) },
   { label: "Since", value: localTime(downSince) },
-  { label: "Workers that say so", value: String(supervisors) },
+  { label: "Workers that report it", value: String(supervisors) },
 ];
 
 const mostListed = 10;

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { HandlerHealth } from "../../../app/answers.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Begun } from "../condition.ts";
 import type { AlertFact } from "../message.ts";
@@ -45,10 +46,10 @@ const destinationWords = (name: string): Words => ({
 });
 
 const commandsOf = (family: string, name: string) => ({
-  list: `"node src/bin/tallyhook.js ${family} list"`,
+  list: `"${tallyhook(`${family} list`)}"`,
   command: (label: string, verb: string, options = ""): AlertFact => ({
     label,
-    value: `node src/bin/tallyhook.js ${family} ${verb} ${withoutControls(name)} ${options}`.trimEnd(),
+    value: tallyhook(`${family} ${verb} ${withoutControls(name)} ${options}`).trimEnd(),
   }),
 });
 
@@ -104,7 +105,7 @@ export const handlerDead = watch({
   end(key, named) {
     const { title, item } = wordsOf(key.slice(prefixes.dead.length), named);
     return {
-      title: headlineText({ lead: `No ${item} is dead any more for ${title}` }),
+      title: headlineText({ lead: `No ${item} is dead any longer for ${title}` }),
       advice: "All are tried again, or were given up. Nothing is left to do.",
     };
   },
@@ -146,8 +147,8 @@ export const handlerPaused = watch({
     return {
       title: headlineText({ lead: `Failures no longer pause ${title}` }),
       advice: isDestination(name, named)
-        ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. What ` +
-          "waited follows in its order."
+        ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. ` +
+          "What waited follows in its order."
         : `It works again, or a person has resumed, paused or removed it: ${list}. What waited follows in its order.`,
     };
   },
@@ -190,7 +191,7 @@ export const handlerBehind = watch({
     return {
       title: headlineText({ lead: `${capitalized(wordsOf(name, named).title)} has caught up, or was removed` }),
       advice: isDestination(name, named)
-        ? "It has begun all that was due, or is told of as paused, or nothing is kept for it. Nothing is left to do."
+        ? "It has begun all that was due, or is reported as paused, or nothing is kept for it. Nothing is left to do."
         : "It has begun all that was due, or nothing is kept for it. Nothing is left to do.",
     };
   },
@@ -258,8 +259,8 @@ function deadOf({ name, dead, deadSince, oldestDead }: HandlerState, { localTime
       },
       { label: "Waits behind it", value: atMost(holdsUp, `later ${item}`, `later ${items}`) },
       command("List them", "show"),
-      command("Try all again", "retry", "--all"),
-      command("Give the oldest up", "skip", `${numberOption} ${seq}`),
+      command("Retry all", "retry", "--all"),
+      command("Skip the oldest", "skip", `${numberOption} ${seq}`),
     ],
     storedFacts: { handler: name, seq, kind, resource, id },
     measures: { [`dead ${items}`]: dead },
@@ -269,13 +270,13 @@ function deadOf({ name, dead, deadSince, oldestDead }: HandlerState, { localTime
 const deadChange =
   "A dead change failed at every attempt and is not tried again by itself. The later changes of the same object wait " +
   "behind it; all other objects go on. Nothing is lost. Find the cause in the log of the process that ran it " +
-  '("a change is dead for a handler"), mend it, and have the changes tried again. Only what must never be handled is ' +
+  '("a change is dead for a handler"), fix it, and have the changes tried again. Only what must never be handled is ' +
   "skipped: the later changes of its object then go on without it. This message has the commands.";
 
 const deadDelivery =
   "A dead delivery failed at every attempt for some three days, or can no longer be sent, and is not tried again by " +
   "itself. The later deliveries of the same object wait behind it; all other objects go on. The list has the last " +
-  "error of each. Mend the cause, often with whoever runs the subscriber, and have them tried again. Only what must " +
+  "error of each. Fix the cause, often with whoever runs the subscriber, and have them tried again. Only what must " +
   "never be sent, or no longer can, is skipped: the later deliveries of its object then go on without it.";
 
 /** Failures have paused a handler. */
@@ -308,16 +309,16 @@ function pausedOf(
 }
 
 const failingHandler =
-  "It fails whatever the object is, so look for one cause: what it calls is down, a password has expired, or its last " +
-  'change is wrong. The log of the process that runs it has the errors ("a handler failed"). Nothing is lost: all ' +
-  "changes wait in their order. One is tried each minute, and the first that succeeds ends the pause and this alert. " +
-  'Once the cause is gone, "resume" ends it at once.';
+  "It fails whatever the object is, so look for one cause: what it calls is down, a password has expired, or its " +
+  'last change is wrong. The log of the process that runs it has the errors ("a handler failed"). Nothing is lost: ' +
+  "all changes wait in their order. One is tried each minute, and the first that succeeds ends the pause and this " +
+  'alert. Once the cause is gone, "resume" ends it immediately.';
 
 const failingDestination =
-  "It takes nothing, whatever the object is, so look for one cause: the subscriber is down, its address or its secret " +
-  'has changed, or it refuses what it is sent. "Why" has the last error, the log of a worker has all. What is to be ' +
-  "sent waits in its order. One delivery is tried each minute, and the first that is taken ends the pause and this " +
-  'alert. Once the cause is gone, "resume" ends it at once.';
+  "It takes nothing, whatever the object is, so look for one cause: the subscriber is down, its address or its " +
+  'secret has changed, or it refuses what it is sent. "Why" has the last error, the log of a worker has all. What ' +
+  "is to be sent waits in its order. One delivery is tried each minute, and the first that is taken ends the pause " +
+  'and this alert. Once the cause is gone, "resume" ends it immediately.';
 
 /**
  * A destination has answered that it accepts no more (410). An alert of its own, since failures may have paused the
@@ -337,10 +338,10 @@ function refusedOf(
       next: `Since ${shortTime(pausedAt)}`,
     }),
     advice:
-      "410 says that nothing more is wanted at this address. Nothing is sent or tried there until a person resumes it. " +
-      "Ask whoever runs the subscriber. Was it a mistake, or is there a new address (put it into FORWARD_SETTINGS_FILE " +
-      "and restart the workers)? Then resume it. If it is wanted no more, take it out of the settings, restart the " +
-      `workers and remove it. Until then ${keptIn[source]}.`,
+      "410 says that nothing more is wanted at this address. Nothing is sent or tried there until a person resumes " +
+      "it. Ask whoever runs the subscriber. Was it a mistake, or is there a new address (put it into " +
+      "FORWARD_SETTINGS_FILE and restart the workers)? Then resume it. If it is no longer wanted, take it out of " +
+      `the settings, restart the workers and remove it. Until then ${keptIn[source]}.`,
     facts: [
       { label: "Why", value: withoutControls(pauseReason ?? "unknown") },
       { label: "Since", value: localTime(pausedAt) },
@@ -399,15 +400,14 @@ function behindOf(
 }
 
 const pausedHandler =
-  "Everything waits in its order until it is resumed. The feed keeps what it has not seen, and grows until then. If " +
-  "nobody needs it any more, remove it; that throws away what waits.";
+  "Everything waits in its order until it is resumed. The feed keeps what it has not seen, and grows until then. " +
+  "If it is no longer needed, remove it; that throws away what waits.";
 
 const slowHandler =
-  "No process runs it, or it is slower than its changes come. Check that a process runs that has its code: a worker " +
-  'or "node src/bin/tallyhook.js handlers run". A file that was deleted or renamed runs nowhere. One that is only ' +
-  "slow needs " +
-  'more "concurrency" or another process. Everything waits in its order; the feed keeps it, and grows until then. ' +
-  "If nobody needs it any more, remove it; that throws away what waits.";
+  "No process runs it, or it is slower than its changes come. Check that a process runs that has its code: a " +
+  `worker or "${tallyhook("handlers run")}". A file that was deleted or renamed runs nowhere. One that is only ` +
+  'slow needs more "concurrency" or another process. Everything waits in its order; the feed keeps it, and grows ' +
+  "until then. If it is no longer needed, remove it; that throws away what waits.";
 
 const pausedDestination = "Everything waits in its order until it is resumed.";
 
@@ -416,4 +416,4 @@ const slowDestination =
   "the file has this destination. A subscriber that answers late should answer first and work afterwards; else it " +
   'needs more "concurrency".';
 
-const ifNotNeeded = "If nobody needs it any more, remove it; that throws away what waits.";
+const ifNotNeeded = "If it is no longer needed, remove it; that throws away what waits.";

@@ -1,4 +1,5 @@
 import { findMisdated } from "../../../core/mirror/misdated.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { atRiskIn } from "../condition.ts";
@@ -25,11 +26,11 @@ export const misdated = watch({
       key: misdatedKey,
       title: `${counted(objects, "object is", "objects are")} dated in the future: kept out of the mirror`,
       advice:
-        'A clock is wrong, as a rule: "node src/bin/tallyhook.js doctor" compares ours with the service\'s. Each object ' +
-        "was read from the service again, and is every hour. Once the service shows it with a time that can be, it is " +
-        "in the mirror, and when that holds for all, this alert ends. If the service goes on to show such times, tell " +
+        `Usually a clock is wrong: "${tallyhook("doctor")}" compares ours with the service's. Each object was read ` +
+        "from the service again, and is every hour. Once the service shows it with a time that can be, it is in " +
+        "the mirror, and when that holds for all, this alert ends. If the service keeps showing such times, tell " +
         "its support, and write what else it shows of all of them with " +
-        '"node src/bin/tallyhook.js heal misdated --from-service --reason WHY".',
+        `"${tallyhook("heal misdated --from-service --reason WHY")}".`,
       facts: [
         { label: "Objects", value: String(objects) },
         ...(money.length === 0 ? [] : [{ label: "They show", value: money.join(", ") }]),
@@ -42,15 +43,15 @@ export const misdated = watch({
   end: (key) =>
     key === misdatedKey
       ? {
-          title: "No object is dated in the future any more",
+          title: "No object is dated in the future any longer",
           advice: "The mirror has all of them as the service shows them. Nothing is left to do.",
         }
       : // A release before opened one for each object.
         {
           title: "Objects dated in the future are one alert now",
           advice:
-            'Those that still wait are in it: "node src/bin/tallyhook.js alerts list". It ends by itself when the service shows ' +
-            "all of them with times that can be.",
+            `Those that still wait are in it: "${tallyhook("alerts list")}". It ends by itself when the service ` +
+            "shows all of them with plausible times.",
           canWait: true,
         },
   samples: () => ({

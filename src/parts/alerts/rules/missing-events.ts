@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { isCatchingUp } from "../../../core/mirror/restores.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { instantsOf, localTimeIn } from "../../../platform/local-time.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -26,9 +27,9 @@ export const missingEvents = watch({
       key: "silence:events",
       title: headlineText({ lead: `No webhooks since ${shortTime(hour)}`, cause: "this hour usually brings them" }),
       advice:
-        'Check in this order: "node src/bin/tallyhook.js endpoint list" (is it enabled, is the address right?), the receiver\'s ' +
-        "/readyz, the proxy and the network in front of it, the service's status page. When webhooks arrive again, run " +
-        '"node src/bin/tallyhook.js reconcile". It corrects the mirror where webhooks were missed.',
+        `Check in this order: "${tallyhook("endpoint list")}" (is it enabled, is the address right?), the ` +
+        "receiver's /readyz, the proxy and the network in front of it, the service's status page. When webhooks " +
+        `arrive again, run "${tallyhook("reconcile")}". It corrects the mirror where webhooks were missed.`,
       facts: [{ label: "No webhooks since", value: localTime(hour) }],
       storedFacts: { since: hour.toISOString() },
     },

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { headlineText } from "./wording.ts";
@@ -24,20 +25,20 @@ export const missingRuns = watch({
       title: headlineText({
         lead:
           last === null
-            ? `Never reconciled; workers run since ${shortTime(first)}`
+            ? `Never reconciled; workers have run since ${shortTime(first)}`
             : `Not reconciled since ${shortTime(last)}`,
         next: "Reports say INCOMPLETE",
       }),
       advice:
         "Until a run is complete, nothing proves that mirror and service are equal. Check that a worker runs " +
-        '("node src/bin/tallyhook.js doctor"), then run "node src/bin/tallyhook.js reconcile".',
+        `("${tallyhook("doctor")}"), then run "${tallyhook("reconcile")}".`,
       facts: [{ label: "Last complete run", value: last === null ? "none" : localTime(last) }],
       storedFacts: { last_run: last?.toISOString() ?? null },
     };
   },
   end: {
     title: "Reconciliation is complete again",
-    advice: '"node src/bin/tallyhook.js findings list" shows what is open. Nothing else is left to do.',
+    advice: `"${tallyhook("findings list")}" shows what is open. Nothing else is left to do.`,
   },
   samples: ({ watched: { first } }) => ({ "no reconciliation": { last: first }, "never reconciled": { last: null } }),
 });

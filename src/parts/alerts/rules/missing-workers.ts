@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Begun } from "../condition.ts";
 import { type Heartbeat, isWorker, readHeartbeats, schedulerBeat } from "../heartbeats.ts";
@@ -40,11 +41,11 @@ export const missingWorkers = watch({
           title: "The missing worker is back, or is no longer expected",
           advice:
             "A worker is no longer expected once it has been missing for an hour. Check that enough workers run: " +
-            '"node src/bin/tallyhook.js doctor". If nobody stopped the worker on purpose, its log says why it stopped.',
+            `"${tallyhook("doctor")}". If the worker was not stopped on purpose, its log says why it stopped.`,
         }
       : {
           title: "Scheduled tasks start again",
-          advice: 'If the nightly run was due meanwhile, it did not start: run "node src/bin/tallyhook.js reconcile".',
+          advice: `If the nightly run was due in the meantime, it did not start: run "${tallyhook("reconcile")}".`,
         },
   samples({ watched: { first: beatAt } }) {
     const [late, beats] = [
@@ -76,8 +77,8 @@ const withoutWorker = (missing: AbsentThings, context: WatchContext): Begun => (
     next: "Stopped or killed",
   }),
   advice:
-    "Read its log, and check the memory of its machine. Then start it again: " +
-    '"node src/bin/tallyhook.js worker". The other workers apply the events that it held.',
+    `Read its log, and check the memory of its machine. Then start it again: "${tallyhook("worker")}". The other ` +
+    "workers apply the events that it held.",
 });
 
 const withoutScheduler = (missing: AbsentThings, context: WatchContext): Begun => ({
@@ -88,16 +89,16 @@ const withoutScheduler = (missing: AbsentThings, context: WatchContext): Begun =
     next: "The nightly run will not start",
   }),
   advice:
-    'Workers run, but none of them starts the scheduled tasks. Their logs say why: look for "a round failed" and "a ' +
-    'scheduled task failed". Then restart a worker: within a minute "node src/bin/tallyhook.js doctor" shows that the ' +
-    'scheduler ran a task. If the nightly run was due meanwhile, run "node src/bin/tallyhook.js reconcile".',
+    'Workers run, but none of them starts the scheduled tasks. Their logs say why: look for "a round failed" and ' +
+    `"a scheduled task failed". Then restart a worker: within a minute "${tallyhook("doctor")}" shows that the ` +
+    `scheduler ran a task. If the nightly run was due in the meantime, run "${tallyhook("reconcile")}".`,
 });
 
 /** A scheduler that has never sent a heartbeat, though workers have run since the first sweep. */
 const neverScheduled = (context: WatchContext): Begun => ({
   ...withoutScheduler({ count: 1, oldest: context.watched.first, examples: ["scheduler"] }, context),
   title: headlineText({
-    lead: `No scheduled task has ever started; workers run since ${context.shortTime(context.watched.first)}`,
+    lead: `No scheduled task has ever started; workers have run since ${context.shortTime(context.watched.first)}`,
     next: "The nightly run will not start",
   }),
 });

@@ -1,4 +1,5 @@
 import { lateBackupHours, readBackups, unsavedMs } from "../../../core/mirror/backups.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { headlineText } from "./wording.ts";
@@ -25,7 +26,7 @@ export const overdueBackup = watch({
         next: "What only this database knows would be lost with it",
       }),
       advice:
-        'Run "node src/bin/tallyhook.js backup DIRECTORY": it says what keeps it from being made. Then look why the timer ' +
+        `Run "${tallyhook("backup DIRECTORY")}": it says what keeps it from being made. Then look why the timer ` +
         "did not (docs/backup.md).",
       facts: [{ label: "Last verified backup", value: takenAt === null ? "none" : localTime(takenAt) }],
       storedFacts: { last_backup: takenAt?.toISOString() ?? null },

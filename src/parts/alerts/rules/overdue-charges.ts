@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { isCatchingUp } from "../../../core/mirror/restores.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
@@ -24,15 +25,15 @@ export const overdueRetries = watch({
         cause: `the oldest since ${context.shortTime(missing.oldest)}`,
       }),
       advice:
-        'Run "node src/bin/tallyhook.js reconcile": it finds retries whose events were lost. If orders are still ' +
-        "unpaid after it, the service has stopped retrying. Ask its support today, and retry the largest orders there " +
-        "by hand.",
+        `Run "${tallyhook("reconcile")}": it finds retries whose events were lost. If orders are still unpaid ` +
+        "after it, the service has stopped retrying. Ask its support today, and retry the largest orders there by " +
+        "hand.",
     },
   end: {
     title: "Retries are no longer overdue",
     advice:
-      "The retries came, or their orders were paid or given up. If you charged an order by hand meanwhile, check that " +
-      'nobody paid twice: "node src/bin/tallyhook.js report exceptions".',
+      "The retries came, or their orders were paid or given up. If you charged an order by hand meanwhile, check " +
+      `that nobody paid twice: "${tallyhook("report exceptions")}".`,
   },
   samples: ({ at }) => ({ "retries overdue": sample(at, 3, "order TEST0005") }),
 });
@@ -54,14 +55,14 @@ export const overdueRenewals = watch({
         cause: `the oldest since ${context.shortTime(missing.oldest)}`,
       }),
       advice:
-        'Run "node src/bin/tallyhook.js reconcile": perhaps the charges are only missing here. If subscriptions are ' +
-        "still due after it, the service has not billed them. Ask its support at once: nobody collects this revenue.",
+        `Run "${tallyhook("reconcile")}": perhaps the charges are only missing here. If subscriptions are still ` +
+        "due after it, the service has not billed them. Ask its support immediately: this revenue is not collected.",
     },
   end: {
     title: "Renewals are no longer overdue",
     advice:
-      "They were charged, or their subscriptions ended. If you charged one by hand meanwhile, check that nobody paid " +
-      'twice: "node src/bin/tallyhook.js report exceptions".',
+      "They were charged, or their subscriptions ended. If you charged one by hand meanwhile, check that nobody " +
+      `paid twice: "${tallyhook("report exceptions")}".`,
   },
   samples: ({ at }) => ({ "renewals overdue": sample(at, 12, "subscription sample-subscription") }),
 });

@@ -39,7 +39,9 @@ export const inboxPartitions = watch({
     const name = key.startsWith("inbox:") ? "inbox" : "feed";
     return {
       title: `The ${name}'s partitions are ready again`,
-      advice: `No ${name === "inbox" ? "event" : "change"} lies outside of them, and the next ones are made. Nothing is left to do.`,
+      advice:
+        `No ${name === "inbox" ? "event" : "change"} lies outside of them, and the next ones are made. Nothing is ` +
+        "left to do.",
     };
   },
   samples: () => {
@@ -57,8 +59,8 @@ const areReady = ({ spansAhead, weeksAhead = 1, isOverflowing }: Partitions): bo
   spansAhead > 0 && weeksAhead > 0 && !isOverflowing;
 
 const words = {
-  inbox: { rows: "Events", comesNext: "arrives next", effect: "Events are stored and applied all the same" },
-  feed: { rows: "Changes", comesNext: "changes next", effect: "Changes are told and read all the same" },
+  inbox: { rows: "Events", comesNext: "arrives next", effect: "Events are still stored and applied" },
+  feed: { rows: "Changes", comesNext: "changes next", effect: "Changes are still written and read" },
 } as const;
 
 function unready(name: keyof typeof words, { spansAhead, weeksAhead, isOverflowing }: Partitions): Begun {
@@ -73,10 +75,9 @@ function unready(name: keyof typeof words, { spansAhead, weeksAhead, isOverflowi
     }),
     advice:
       `${effect}, but where partitions are missing they are removed one by one when they are old, and the ${name} ` +
-      "becomes slower. A worker makes partitions every hour and did not: search its log for " +
-      `"partitions are changed later" and "${name}-partitions". Often somebody holds a lock on the tables of the ` +
-      `${name} (a backup, an open transaction), or the role of DATABASE_URL may not change them. This alert ends by ` +
-      "itself.",
+      'becomes slower. A worker makes partitions every hour and did not: search its log for "partitions are ' +
+      `changed later" and "${name}-partitions". Often another session holds a lock on the tables of the ${name} (a ` +
+      "backup, an open transaction), or the role of DATABASE_URL may not change them. This alert ends by itself.",
     facts: [
       { label: "Partitions ahead", value: String(spansAhead) },
       ...(weeksAhead === undefined ? [] : [{ label: "Weeks ahead", value: String(weeksAhead) }]),

@@ -1,5 +1,6 @@
 import type { RunOutcome } from "../../../app/run-listener.ts";
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import type { Log } from "../../../platform/log.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -38,7 +39,7 @@ export async function assessRun(
       id: `run ${run.id}`,
       orderNumber: null,
       money: null,
-      command: "node src/bin/tallyhook.js findings list",
+      command: tallyhook("findings list"),
     };
     await describedOrNamed(deps, alertContext, named, async () => {
       const conditions = await part.find();
@@ -119,14 +120,11 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
       title: driftTitle(run, { left, healed }),
       advice:
         left > 0
-          ? '"node src/bin/tallyhook.js report exceptions" lists them with both values and the cause. An object that ' +
-            "the service " +
-            'no longer knows stays there until you accept it: "node src/bin/tallyhook.js findings ack ID --note ' +
-            'WHY". ' +
-            "Until then the month-end report does not pass."
-          : 'The mirror is correct again. "node src/bin/tallyhook.js report exceptions" names the cause of each. If ' +
-            "many webhooks " +
-            "were missed, check the endpoint, the receiver and the network today.",
+          ? `"${tallyhook("report exceptions")}" lists them with both values and the cause. An object that the ` +
+            "service no longer knows stays there until you accept it: " +
+            `"${tallyhook("findings ack ID --note WHY")}". Until then the month-end report does not pass.`
+          : `The mirror is correct again. "${tallyhook("report exceptions")}" names the cause of each. If many ` +
+            "webhooks were missed, check the endpoint, the receiver and the network today.",
       facts: [
         ...counts("Left", run.left),
         ...counts("Healed", missed),
@@ -168,9 +166,8 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
     }),
     advice:
       "No report passes until a run has read everything. Fix the reason first: often the service was down, or it " +
-      'refused the API key ("node src/bin/tallyhook.js doctor" checks both). "node src/bin/tallyhook.js findings list" ' +
-      'names objects that cannot be read. Then run "node src/bin/tallyhook.js reconcile". It resumes where the last ' +
-      "run stopped.",
+      `refused the API key ("${tallyhook("doctor")}" checks both). "${tallyhook("findings list")}" names objects ` +
+      `that cannot be read. Then run "${tallyhook("reconcile")}". It resumes where the last run stopped.`,
     facts: [
       { label: "Reason", value: reason },
       { label: "Slices that failed", value: String(failed) },
@@ -205,10 +202,9 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
       lead: `${counted(breaches, "record breaks", "records break")} the invariant ${shortened(name)}${atRisk}`,
     }),
     advice:
-      '"node src/bin/tallyhook.js report exceptions" lists them with the amounts. Ask the service about each: it did ' +
-      "something " +
-      "that should not happen, such as charging twice. If your shop intends it, set the invariant to observe or off " +
-      "in RECONCILE_IDENTITIES.",
+      `"${tallyhook("report exceptions")}" lists them with the amounts. Ask the service about each: it did ` +
+      "something that should not happen, such as charging twice. If your shop intends it, set the invariant to " +
+      "observe or off in RECONCILE_IDENTITIES.",
     facts: [
       ...amountAtRisk.map(({ currency, amountMinor }) => {
         return { label: "At risk", value: moneyText(amountMinor, currency) };
@@ -243,10 +239,8 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
       lead: endpointTitles[problem] ?? `Webhook endpoint: ${shortened(withoutIds(finding.says), 90)}`,
     }),
     advice:
-      `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
-      '"node src/bin/tallyhook.js endpoint list" shows its state. "node src/bin/tallyhook.js reconcile" corrects the ' +
-      "mirror where webhooks " +
-      "were missed.",
+      `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. "${tallyhook("endpoint list")}" shows ` +
+      `its state. "${tallyhook("reconcile")}" corrects the mirror where webhooks were missed.`,
     facts: [{ label: "Found", value: finding.says }],
     at,
   };
@@ -281,10 +275,9 @@ export function driftEnd({ id, complete }: { id: number; complete: boolean }): E
     title: `Differences of an earlier run: compared again by run ${id}`,
     advice: complete
       ? `Run ${id} read everything. If it left differences, it has an alert of its own: ` +
-        '"node src/bin/tallyhook.js alerts list --rule reconcile_drift". If there is none, mirror and service are ' +
-        "equal."
+        `"${tallyhook("alerts list --rule reconcile_drift")}". If there is none, mirror and service are equal.`
       : `Run ${id} did not read everything, so differences may remain. It has an alert of its own: ` +
-        '"node src/bin/tallyhook.js alerts list --rule reconcile_incomplete".',
+        `"${tallyhook("alerts list --rule reconcile_incomplete")}".`,
   };
 }
 
@@ -294,23 +287,20 @@ export function incompleteEnd({ id, complete }: { id: number; complete: boolean 
     ? {
         title: `Reconciliation complete again (run ${id})`,
         advice:
-          'Everything has been read now. "node src/bin/tallyhook.js findings list" shows what is open. Nothing else ' +
-          "is left to do.",
+          `Everything has been read now. "${tallyhook("findings list")}" shows what is open. Nothing else is left ` +
+          "to do.",
       }
     : {
         title: `A later reconciliation was INCOMPLETE too (run ${id})`,
-        advice:
-          `The alert on run ${id} has the present reason: ` +
-          '"node src/bin/tallyhook.js alerts list --rule reconcile_incomplete".',
+        advice: `The alert on run ${id} has the present reason: "${tallyhook("alerts list --rule reconcile_incomplete")}".`,
       };
 }
 
 export const identityEnd: End = {
   title: "A broken invariant holds again",
   advice:
-    'It has no open finding any more. "node src/bin/tallyhook.js findings list" shows what else is open. If a ' +
-    "customer was charged " +
-    "twice, check that the refund was paid.",
+    `It no longer has an open finding. "${tallyhook("findings list")}" shows what else is open. If a customer was ` +
+    "charged twice, check that the refund was paid.",
 };
 
 export const endpointEnd: End = {

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { Begun } from "../condition.ts";
 import { count } from "../setting-schemas.ts";
@@ -73,16 +74,16 @@ function refused(kind: keyof typeof reasonsOf, answers: Answers, withinMinutes: 
       next: isStale ? "Wrong clock, or a replay?" : "Rotated secret, or someone probing?",
     }),
     advice: isStale
-      ? 'Compare the clocks: "node src/bin/tallyhook.js doctor" shows how far this machine is from the service. If ' +
-        "it is off, set " +
-        "it by NTP. If the clocks agree, someone is sending old deliveries again: they change nothing. " +
+      ? `Compare the clocks: "${tallyhook("doctor")}" shows how far this machine is from the service. If it is ` +
+        "off, set it by NTP. If the clocks agree, someone is sending old deliveries again: they change nothing. " +
         correctsRefused
       : (accepted === 0
           ? "No webhook was accepted, so our secret is probably wrong. "
-          : "Others were accepted meanwhile, so someone is guessing, or our secret was wrong for a part of that time. ") +
-        'If it is wrong, get the one of the service and store it: "node src/bin/tallyhook.js secrets add". If nobody ' +
-        'can get it, "node src/bin/tallyhook.js endpoint rotate" makes another one and stores it. ' +
-        '"node src/bin/tallyhook.js signature explain" says why a captured request was refused. ' +
+          : "Others were accepted in that time, so someone is guessing, or our secret was wrong for a part of that " +
+            "time. ") +
+        `If it is wrong, get the one of the service and store it: "${tallyhook("secrets add")}". If it cannot be ` +
+        `had, "${tallyhook("endpoint rotate")}" makes another one and stores it. ` +
+        `"${tallyhook("signature explain")}" says why a captured request was refused. ` +
         correctsRefused,
     facts: [
       { label: `In ${withinMinutes} minutes`, value: String(failures) },
@@ -93,4 +94,4 @@ function refused(kind: keyof typeof reasonsOf, answers: Answers, withinMinutes: 
   };
 }
 
-const correctsRefused = '"node src/bin/tallyhook.js reconcile" corrects the mirror where real events were refused.';
+const correctsRefused = `"${tallyhook("reconcile")}" corrects the mirror where real events were refused.`;

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { oneLine } from "../../../platform/one-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -72,8 +73,7 @@ export function orderName(orderNumber: string | null): string | null {
 export const withoutIds = (text: string): string => text.replace(new RegExp(isUuid.source, "gi"), "…");
 
 /** Advice for the time after webhooks did not arrive or were refused. */
-export const reconcileAfterMissedWebhooks =
-  'Run "node src/bin/tallyhook.js reconcile" now. It corrects the mirror where webhooks were missed';
+export const reconcileAfterMissedWebhooks = `Run "${tallyhook("reconcile")}" now. It corrects the mirror where webhooks were missed`;
 
 /** Advice of alerts that never end by themselves, because the reported fact is never undone. */
 export const endsByAcknowledging =

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -312,7 +313,7 @@ export function listTransition(family: Family, { alerts, part, parts, cannotWait
 function adviceOn(alerts: readonly ListedAlert[]): string {
   const all = new Set(alerts.map(({ advice }) => advice));
   const [common = ""] = all.size === 1 ? all : [];
-  return `${common} Start at the top. "node src/bin/tallyhook.js alerts show NUMBER" says what to do about each.`.trim();
+  return `${common} Start at the top. "${tallyhook("alerts show NUMBER")}" says what to do about each.`.trim();
 }
 
 const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {

@@ -1,3 +1,4 @@
+import { tallyhook } from "../../../platform/command-line.ts";
 import { isNotPresumedTold } from "../presume-told.ts";
 import type { Knex } from "knex";
 import { sqlArray } from "../../../platform/postgres/values.ts";
@@ -106,12 +107,13 @@ export function stormCondition(
 }
 
 const moneyInStorm =
-  "Fraud, chargebacks, high amounts and lost renewals are still sent at once. The daily list stays as it is. All others";
+  "Fraud, chargebacks, high amounts and lost renewals are still sent immediately. The daily list stays as it is. " +
+  "All others";
 
 /** The command that lists the alerts of these rules. It takes one rule; the others are named. */
 export function listCommand([first, ...others]: readonly RuleName[]): string {
   const also = others.length === 0 ? "" : ` (also ${others.join(", ")})`;
-  return `"node src/bin/tallyhook.js alerts list --rule ${first}"${also}`;
+  return `"${tallyhook(`alerts list --rule ${first}`)}"${also}`;
 }
 
 /** The common features of a family's alerts, and the description of their storm. */
@@ -141,9 +143,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: null,
     title: (count, minutes) => `${count} declines in ${minutes} min, far above the usual rate`,
     advice:
-      "Look at the codes. Nearly all alike: the gateway or our setup is broken. Check " +
-      '"node src/bin/tallyhook.js doctor" and the service\'s status page. Fraud codes: stolen cards are tested. ' +
-      "Protect the checkout.",
+      `Look at the codes. Nearly all alike: the gateway or our setup is broken. Check "${tallyhook("doctor")}" and ` +
+      "the service's status page. Fraud codes: stolen cards are tested. Protect the checkout.",
     end: "Declines are back to their usual rate",
   },
   "late-declines": {
@@ -154,8 +155,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 50,
     title: (count, minutes) => `${count} declines arrived late, within ${minutes} min`,
     advice:
-      "This is no attack: the charges were made at the usual rate, and their events came together. The receiver or the " +
-      'service was down. "node src/bin/tallyhook.js reconcile" finds what is still missing.',
+      "This is not an attack: the charges were made at the usual rate, and their events came together. The " +
+      `receiver or the service was down. "${tallyhook("reconcile")}" finds what is still missing.`,
     end: "Late declines have stopped",
   },
   dead: {
@@ -166,9 +167,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} events could not be applied in ${minutes} min`,
     advice:
-      'They usually have one cause, such as a new format: "node src/bin/tallyhook.js events list --state dead" shows ' +
-      "it. " +
-      'Fix it, then run "node src/bin/tallyhook.js events replay --dead".',
+      `They usually have one cause, such as a new format: "${tallyhook("events list --state dead")}" shows it. Fix ` +
+      `it, then run "${tallyhook("events replay --dead")}".`,
     end: "Dead-event storm over",
   },
   chargebacks: {
@@ -179,8 +179,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 20,
     title: (count, minutes) => `${count} chargebacks in ${minutes} min`,
     advice:
-      "Possible causes: stolen cards, a batch from one bank, the initial import. Each chargeback has its own deadline: " +
-      'start with "node src/bin/tallyhook.js report chargebacks".',
+      "Possible causes: stolen cards, a batch from one bank, the initial import. Each chargeback has its own " +
+      `deadline: start with "${tallyhook("report chargebacks")}".`,
     end: "Chargeback storm over",
   },
   "new-values": {
@@ -215,8 +215,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} alerts could not be composed in ${minutes} min`,
     advice:
-      "They usually have one cause: a new shape of data, or a fault of this version. All data was applied. The worker's " +
-      "log has the error.",
+      "They usually have one cause: a new shape of data, or a fault of this version. All data was applied. The " +
+      "worker's log has the error.",
     end: "Storm of alerts that could not be composed over",
   },
 };
