@@ -35,7 +35,7 @@ export interface Answers {
     db: Knex,
     span: { from: Date; until: Date; timeZone: string },
   ): Promise<{ announced: number; received: number; inTime: number; missed: number }>;
-  /** What became of the renewals first declined in a month, such as `2026-11`. */
+  /** Outcomes of the renewals first declined in a month, such as `2026-11`. */
   funnelOfMonth?(db: Knex, question: { month: string; timeZone: string }): Promise<Funnel>;
   closedMonths?: ClosedMonths;
 
@@ -112,9 +112,9 @@ export interface NearProgramme {
   isOver: boolean;
 }
 
-/** What a rehearsed upgrade must leave as it was. */
+/** A rehearsed upgrade must leave these unchanged. */
 export interface ClosedMonths {
-  /** Every closed month with its seal, and what is not as it was sealed. */
+  /** Every closed month with its seal, and its differences from the seal. */
   verify(db: Knex): Promise<{
     closes: { month: string; snapshot: string; sha256: string; problems: string[] }[];
     problems: string[];

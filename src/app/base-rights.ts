@@ -26,8 +26,8 @@ const readAndNoteUse: ColumnRights = { all: "r", update: ["last_used_at"] };
 
 /**
  * The mirror without the columns that an erasure redacts, but for `data` and `inline`, the objects as the service shows
- * them: reports and questions about fields without a column read these. So it keeps a tool from showing people by
- * accident; who looks for them in `data` finds some.
+ * them: reports and queries on fields without a column read these. It keeps a tool from showing personal data by
+ * accident; a deliberate search in `data` finds some.
  */
 const impersonal = {
   orders: {
@@ -102,7 +102,7 @@ export const baseRights: DatabaseRights = {
     },
     "inbox.progress": {
       backup: "keep",
-      // To say in its readiness that events wait for a lock.
+      // Its readiness reports events that wait for a lock.
       receiver: {
         all: "a",
         select: ["state", "reason"],
@@ -130,8 +130,9 @@ export const baseRights: DatabaseRights = {
     "inbox.fetches": { backup: "keep_though_rebuildable", worker: "arwd", dashboard: "arw", bi: "r" },
     // A restored deployment starts every task by itself.
     "inbox.tasks": { backup: "leave", worker: "arw" },
-    // No read shows what only events carry (an order's dunning), nor when a state was learned, on which reports as of a
-    // time rest. Nobody but the owner may change history: the setting by which an erasure passes its trigger is no secret.
+    // No read shows data that only events carry (an order's dunning), nor the recording time of a state, on which
+    // reports as of a time rest. Only the owner may change history: the setting by which an erasure passes its trigger
+    // is no secret.
     "mirror.versions": {
       backup: "keep",
       worker: { all: "r", insert: newStates },
@@ -174,7 +175,7 @@ export const baseRights: DatabaseRights = {
       dashboard: "arw",
       bi: impersonal.customers,
     },
-    // Without them, the erased would come back. Whoever writes what a person may be named in asks them.
+    // Without them, erased people would come back. Code that writes texts which may name a person reads them.
     "mirror.erasures": { backup: "keep", worker: "r", dashboard: "r" },
     "mirror.erasure_log": { backup: "keep" },
     "mirror.erasure_key": { backup: "keep", worker: "r", dashboard: "r" },
@@ -204,7 +205,7 @@ export const baseRights: DatabaseRights = {
     "feed.changes": { backup: "keep", worker: "ard", dashboard: "ar" },
     "feed.facts": { backup: "keep", worker: "ar", dashboard: "ar" },
     "people.accounts": { backup: "keep", dashboard: "arw" },
-    // Commands record who ran them.
+    // Commands record the person who ran them.
     "people.audit": {
       backup: "keep",
       worker: "a",
@@ -213,8 +214,8 @@ export const baseRights: DatabaseRights = {
     },
     "people.cases": { backup: "keep", dashboard: "arw" },
     "people.notes": { backup: "keep", dashboard: "ar" },
-    // Whoever has the file must not be signed in, and who was signed out since must not be signed in again.
-    // The worker removes what is over, and reads no more than when that is.
+    // A holder of the file must not be signed in by it, and a session ended since must not come back. The worker
+    // removes expired sessions, and reads only their end.
     "people.sessions": {
       backup: "leave",
       worker: {
@@ -242,7 +243,7 @@ export const baseRights: DatabaseRights = {
     "mirror.chargebacks": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
     "mirror.chargeback_openings": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
     "mirror.disputed_sales": { worker: "r", reports: "r", dashboard: "r", bi: "r" },
-    // A default partition is never dropped: what is old in it is removed row by row.
+    // A default partition is never dropped: its old rows are removed one by one.
     "inbox.receipts_default": { worker: "rd" },
     "inbox.progress_default": { worker: "rwd" },
     "inbox.seen_default": { worker: "rd" },

@@ -59,7 +59,7 @@ export async function eraseCustomer(
   const names = [...numbers, ...traces.contacts, ...traces.names];
   const named = mentioning([customerId, ...ids, ...names]);
   const person: ErasedPerson = { customerId, ids, seqs, names, named };
-  // In one transaction, because the history tells which other rows to erase.
+  // In one transaction, because the history shows which other rows to erase.
   const { counts, sealed } = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
     const rows = await eraseRows(trx, customerId, ids, hashes);
@@ -95,7 +95,7 @@ const renewalsAndChargebacks = (ids: readonly string[]) =>
   (["dunning", "chargeback"] as const).map((kind) => ({ kind, ids }));
 
 /**
- * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events,
+ * Throws `UsageError` for an unknown customer. A customer missing from the mirror is searched in the stored events,
  * because all events about them may be dead.
  */
 export async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {

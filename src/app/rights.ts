@@ -4,27 +4,27 @@
  */
 
 /**
- * What a backup does with a table.
+ * A table's treatment by a backup.
  *
- * - `keep`: nobody else has it.
- * - `keep_though_rebuildable`: a reconciliation could read it from the service again. It is kept all the same: that takes
- *   hours, and to every reader of the feed each object would be new once more.
+ * - `keep`: no other system has it.
+ * - `keep_though_rebuildable`: a reconciliation could read it from the service again. It is still kept: that takes
+ * hours, and to every reader of the feed each object would be new once more.
  * - `leave`: of no use after a restore, or harmful. The table comes back empty.
  */
 export type BackupDecision = "keep" | "keep_though_rebuildable" | "leave";
 
-/** A role for each process, `reports` for who prints reports and closes months, `bi` for tools that only read. */
+/** A role for each process, `reports` for printing reports and closing months, `bi` for tools that only read. */
 export const roleNames = ["receiver", "worker", "reports", "dashboard", "bi"] as const;
 export type RoleName = (typeof roleNames)[number];
 
 /**
- * Letters as psql's `\dp` prints them: a insert, r select, w update, d delete; of a sequence U nextval, w setval. To insert
- * or update never reaches what the database fills by itself (`filledColumnsSql`), nor to update a key. L is the right to
- * update the whole table, which `lock table` takes; its triggers refuse the updates.
+ * Letters as psql's `\dp` prints them: a insert, r select, w update, d delete; of a sequence U nextval, w setval. To
+ * insert or update never covers columns that the database fills itself (`filledColumnsSql`), nor to update a key. L is
+ * the right to update the whole table, which `lock table` takes; its triggers refuse the updates.
  */
 export type Letters = string;
 
-/** Rights on some columns of a table, besides those on all of it. */
+/** Rights on some columns of a table, in addition to those on all of it. */
 export interface ColumnRights {
   all?: Letters;
   /** May be read. */
@@ -39,7 +39,7 @@ export interface ColumnRights {
 
 export type Right = Letters | ColumnRights;
 
-/** What each role may do; one that is not named may do nothing. */
+/** The rights of each role; a role that is not named has none. */
 export type Rights = { readonly [role in RoleName]?: Right };
 
 export interface TableDecision extends Rights {
@@ -53,12 +53,14 @@ export interface DatabaseRights {
   /** Views, and the partitions that are named in statements: a backup has no decision of its own for them. */
   views?: Readonly<Record<string, Rights>>;
   sequences?: Readonly<Record<string, Rights>>;
-  /** Who calls the functions that have the rights of the owner of the tables. A trigger's is called by nobody. */
+  /**
+   * The roles that call functions with the rights of the tables' owner. Trigger functions are never called directly.
+   */
   functions?: Readonly<Record<string, readonly RoleName[]>>;
   /**
-   * Columns that the database would fill by itself, and which a statement gives all the same: what is due when, and what
-   * was last noted. No time in here is one at which something is said to have happened, but for a close's, which its seal
-   * covers and `reports.check_close` compares with the clock.
+   * Columns that the database would fill itself, but that statements may set: due times and times of the last note.
+   * None is the recorded time of an event, except a close's, which its seal covers and `reports.check_close` compares
+   * with the clock.
    */
   given?: readonly string[];
 }

@@ -158,6 +158,6 @@ export interface WorkerRole {
   without?: readonly string[];
   /** Between two sweeps of the alerts. */
   sweepEveryMs?: number;
-  /** The disk that holds the database; null where nobody can tell. */
+  /** The disk that holds the database; null where it is unknown. */
   databaseDisk?: () => Promise<DiskSpace | null>;
 }

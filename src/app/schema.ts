@@ -76,7 +76,7 @@ interface SchemaState {
   refusing: readonly RefusingMigration[];
 }
 
-/** Why a process of this version must not start, and what to do; null: it may. Pure. */
+/** Why a process of this version must not start, and what to do; null: it may. */
 function schemaProblem({ pending, unknown, refusing }: SchemaState): string | null {
   const [first] = refusing;
   if (first !== undefined) {

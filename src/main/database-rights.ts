@@ -20,7 +20,7 @@ export const leftTables: readonly string[] = Object.keys(tableDecisions).filter(
 
 /** The schema of the job queue. */
 export const queueSchema = "bullmq";
-/** Who adds jobs or takes them. */
+/** The roles that add or take jobs. */
 export const queueRoles: readonly RoleName[] = ["receiver", "worker", "dashboard"];
 
 /** Schemas that a backup leaves out whole: the job queue's. Its jobs are wake-ups, and `migrate` makes its tables. */

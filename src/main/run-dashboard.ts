@@ -85,7 +85,10 @@ export async function pageGroups(
   return [signInPages(signIns), mePages, homePages(groups, runtime.ask), ...groups];
 }
 
-/** The checks are loaded when somebody asks for them. They use the runtime's own connections, without the pages' limit. */
+/**
+ * The checks are loaded at the first request for them. They use the runtime's own connections, without the pages'
+ * limit.
+ */
 const adminPagesOf = (runtime: Runtime): PageGroup =>
   adminPages({
     url: runtime.config.dashboard.publicUrl ?? `http://127.0.0.1:${runtime.config.dashboard.port}`,

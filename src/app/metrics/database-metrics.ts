@@ -7,12 +7,12 @@ import { metric } from "./metric.ts";
 
 /** A scrape every 15 s reads once, however many scrapers there are. */
 const limits = { freshMs: 15_000, waitMs: 4_000, retryMs: 5_000 };
-/** Of one statement. PostgreSQL ends it, so that a slow one does not go on beside the next. */
+/** For one statement. PostgreSQL ends it, so that a slow one does not overlap with the next. */
 const statementTimeoutMs = 3_000;
 /** Longer than a statement may take: then its connection is dead, and the next one opens another. */
 const receiveTimeoutMs = 3_500;
 
-/** Of what is read. `parts`: the names of all readings. */
+/** Reports each reading's success. `parts`: the names of all readings. */
 export const readSuccess = (parts: readonly string[]) =>
   metric(
     "tallyhook_database_read_success",
@@ -25,9 +25,7 @@ export const readSuccess = (parts: readonly string[]) =>
     },
   );
 
-/**
- * Of one connection: a pool without a free one is seen and not waited for. It ends with the runtime.
- */
+/** Has one connection: a pool without a free one is reported without waiting. It ends with the runtime. */
 export async function openMetricsDatabase(runtime: Runtime): Promise<Knex> {
   const { log, secrets } = runtime;
   const db = createDatabase({

@@ -11,7 +11,7 @@ export type ProcessName = (typeof processNames)[number];
 
 /** A metric of this program, with what people ask about it. */
 export interface CatalogueEntry extends Metric {
-  /** Besides `start`. */
+  /** In addition to `start`. */
   servedBy: readonly Exclude<ProcessName, "start">[];
   /** Alerts in deploy/prometheus/tallyhook.rules.yml that use it. */
   alerts: readonly string[];
@@ -19,15 +19,15 @@ export interface CatalogueEntry extends Metric {
 
 /** Counting ends there, so that a scrape costs the same in a storm. */
 export const countedTo = 10_000;
-/** Of handlers, destinations, consumers and channels: the first by name. */
+/** The most handlers, destinations, consumers and channels: the first by name. */
 export const namesAtMost = 100;
-/** ISO 4217, besides `other` and `unknown`. */
+/** ISO 4217, and `other` and `unknown`. */
 export const currencies = { atMost: 200 };
 export const names = { atMost: namesAtMost };
 
 type Details<L> = Partial<Pick<CatalogueEntry, "servedBy" | "alerts" | "buckets">> & { labels?: L };
 
-/** A metric of a worker, unless another process serves it. Its name says its type and its unit. */
+/** A metric of a worker, unless another process serves it. Its name has its type and its unit. */
 export function metric<const L extends CatalogueEntry["labels"] = Record<never, never>>(
   name: string,
   help: string,
@@ -85,7 +85,7 @@ export const ageOf = (since: Date | null, now: Date): Sample[] =>
 export const ageSeconds = (now: Date, since: Date | null): number =>
   since === null ? 0 : Math.max(0, (now.getTime() - since.getTime()) / 1_000);
 
-/** Whatever the service calls a currency, the label stays one of those of ISO 4217. */
+/** Limits the label to the codes of ISO 4217, for any currency name of the service. */
 function knownCurrency(code: string | null): string {
   if (code === null) return "unknown";
   const lower = code.toLowerCase();

@@ -14,7 +14,7 @@ import type { ProcessMetrics } from "../metrics/serve-metrics.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SigningSecret } from "../../core/contract/signature/verification.ts";
 
-/** How often the receiver says that it lives, and adds its counts of answers to those that alert rules read. */
+/** Interval at which the receiver sends a heartbeat and adds its counts of answers to those that alert rules read. */
 const tellEveryMs = 10_000;
 
 export interface ReceiverRole {
@@ -23,7 +23,7 @@ export interface ReceiverRole {
    * listens and before `runReceiver` returns.
    */
   signingSecrets?(url: string): Promise<string[]>;
-  /** Those of the process, which come to tell of the receiver as well. */
+  /** The process' metrics, which then include the receiver's. */
   metrics?: ProcessMetrics;
 }
 
@@ -34,7 +34,7 @@ export interface RunningReceiver {
 
 /**
  * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` if there is
- * no signing secret: a receiver that cannot verify anything must not look healthy.
+ * no signing secret: a receiver that cannot verify a request must not look healthy.
  */
 export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningReceiver> {
   const { config, secrets, log, wallClock } = runtime;

@@ -39,7 +39,7 @@ export async function runWorker(
     { ...defaultWorkerOptions, tasks },
   );
   runtime.onClose(() => worker.close());
-  // A queue that nobody adds to would not be found out.
+  // A queue without producers would go unnoticed.
   const roundTrips = watchRoundTrips({ queue, log });
   runtime.onClose(() => roundTrips.close());
   metrics?.addWorker(worker);

@@ -79,7 +79,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
   }
 }
 
-/** What lets a person check that this is the right customer. */
+/** Facts with which a person checks that this is the right customer. */
 export interface CustomerSummary {
   id: string;
   /** Null if the mirror has no row of the customer. */
@@ -123,7 +123,7 @@ export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerS
   };
 }
 
-/** Shows names as initials and masks the address, so that the text may stay on a screen. Pure. */
+/** Shows names as initials and masks the address, so that the text may stay on a screen. */
 export function summaryText({ id, person, orders, lastOrder, erasedAt }: CustomerSummary, timeZone: string): string {
   const day = (at: Date): string => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone }).format(at);
   const known = (text: string | null): string | null => (text === null || text === redacted ? null : text);

@@ -85,7 +85,7 @@ interface Running {
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
 
-/** The worker is first: whoever reads changes or webhooks from now on has a place before the receiver is ready. */
+/** The worker is first: every reader of changes or webhooks has a place before the receiver is ready. */
 async function startEverything(runtime: Runtime, version: string): Promise<Running> {
   const { config, secrets } = runtime;
   await migrateAll(runtime);

@@ -131,7 +131,7 @@ export function registerUsers(program: Command, context: CliContext): void {
     name: "link",
     description: "print a link that signs a person in once, within ten minutes",
     takes: { account },
-    // It lets in a person who is locked out, as on a server where the only user is root.
+    // It serves a person who is locked out, as on a server where the only user is root.
     by: { ...forTheRecord, who: "script" },
     deps(opened) {
       const { publicUrl, port } = opened.runtime.config.dashboard;

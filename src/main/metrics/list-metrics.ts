@@ -9,17 +9,17 @@ export interface ListedMetric {
   type: string;
   unit: string | null;
   help: string;
-  /** All that a label can be; null: names of which there are no more than `cardinality` says. */
+  /** All values of the label; null: names, at most `cardinality` of them. */
   labels: Record<string, readonly string[] | null>;
   /** How many series a process has of it at most; null: a handful, by the version of Node. */
   cardinality: number | null;
-  /** Besides `start`, which serves all. */
+  /** In addition to `start`, which serves all. */
   servedBy: readonly string[];
   /** Alerts in deploy/prometheus/tallyhook.rules.yml that use it. */
   alerts: readonly string[];
 }
 
-/** Our own metrics. Pure. */
+/** Our own metrics. */
 export const ownMetrics = (): ListedMetric[] => catalogue.map(listed);
 
 /** Those that prom-client takes of Node and of the process, as this process has them. */

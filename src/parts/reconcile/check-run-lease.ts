@@ -2,7 +2,7 @@ import { type CheckResult, ok, warning } from "../../app/check-result.ts";
 import type { Runtime } from "../../app/runtime.ts";
 import { readRunLease } from "./runs/run-lease.ts";
 
-/** Says who reconciles. A lease that ended without being released is a run that was killed. */
+/** Reports the process that reconciles. A lease that ended without a release belongs to a killed run. */
 export async function checkRunLease(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   const name = "reconciliation";
   const holder = await readRunLease(await runtime.db());

@@ -25,7 +25,7 @@ export const reconcileRights: DatabaseRights = {
     },
     // A token never goes back.
     "reconcile.leases": { backup: "keep", worker: "arw", dashboard: "r" },
-    // Of no use but to a run that is at work: it reads again what is not there.
+    // Useful only to a run in progress: it reads missing rows again.
     "reconcile.seen": { backup: "leave", worker: "ard" },
     // Processes of the lost system.
     "reconcile.order_takers": { backup: "leave", worker: "arwd", dashboard: "r" },

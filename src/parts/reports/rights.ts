@@ -2,7 +2,7 @@ import { type DatabaseRights } from "../../app/rights.ts";
 
 export const reportsRights: DatabaseRights = {
   tables: {
-    // Who closes or prepares a month locks these tables, which takes the right to update: their triggers refuse updates.
+    // Closing or preparing a month locks these tables, which takes the right to update: their triggers refuse updates.
     "reports.closes": { backup: "keep", worker: "r", reports: "arL", dashboard: "arL", bi: "r" },
     "reports.preparations": { backup: "keep", reports: "arL", dashboard: "arL" },
     // Its triggers write it.

@@ -122,7 +122,7 @@ function assertOrder(takenAt: Date, ranUntil: Date, now: Date): void {
       `The backup is of ${takenAt.toISOString()}, later than --ran-until: the system worked then. Give a later time.`,
     );
   }
-  // Until then nobody would be alerted. A minute: clocks differ.
+  // Until then no alert would be sent. A minute: clocks differ.
   if (ranUntil.getTime() > now.getTime() + 60_000) {
     throw new UsageError(
       `--ran-until is ${ranUntil.toISOString()}, and it is ${now.toISOString()}: what happens until then would ` +
@@ -152,7 +152,7 @@ async function settleAndTell({ stdout }: CliContext, runtime: Runtime, from: Res
   stdout.write(settledText(settled, from));
 }
 
-/** Which folders could not say who was erased by then. Pure. */
+/** The folders whose list of erased customers is unreadable. */
 const unreadText = (folders: readonly string[]): string =>
   folders.length === 0
     ? ""
@@ -160,7 +160,7 @@ const unreadText = (folders: readonly string[]): string =>
       `the backup and are recorded only there are in the database again: run "${tallyhook("customers erase ID")}" ` +
       "for each.\n";
 
-/** What was done, and what only a person can do. Pure. */
+/** The completed steps, and the steps left to a person. */
 function settledText(
   { recipients, messages, digestItems, erasedAgain, isServiceAsked }: Settled,
   { ranUntil }: RestoredFrom,

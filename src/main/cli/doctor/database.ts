@@ -80,7 +80,7 @@ export interface ServerSetting {
   /** In `unit`. */
   setting: string;
   unit: string | null;
-  /** As a person writes it: `1GB`. */
+  /** In a person's notation: `1GB`. */
   shown: string;
   /** The values that this server's build knows; null where it is a number or free text. */
   choices: string[] | null;
@@ -172,7 +172,7 @@ export async function checkServer(runtime: Pick<Runtime, "db" | "config" | "secr
   return [...settings, examineRole(facts, runtime.config.database)];
 }
 
-/** The embedded server belongs to this program and holds nothing else, so its role is not checked. */
+/** The embedded server belongs to this program and holds only its data, so its role is not checked. */
 function examineRole(
   { role, isSuperuser, mayWrite, database }: ServerFacts,
   kind: "embedded" | "external",
@@ -251,7 +251,7 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
   };
 }
 
-/** Each harmful setting, why it is harmful, and what to set. Pure. */
+/** Each harmful setting, why it is harmful, and what to set. */
 function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] {
   const { settings } = facts;
   const valueOf = (name: string): string | undefined => settings.get(name)?.setting;

@@ -151,7 +151,7 @@ async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
   );
 }
 
-/** A queue is in order when a job came back. Without a worker none can, which the check of workers says. */
+/** A queue is in order when a job came back. Without a worker none can, which the check of workers reports. */
 async function checkQueue(runtime: Runtime, { workerRuns }: { workerRuns: boolean }): Promise<CheckResult> {
   const name = "queue";
   const { queueBackend } = runtime.config;

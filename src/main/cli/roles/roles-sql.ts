@@ -46,7 +46,7 @@ export interface RolesOptions {
 
 /**
  * The SQL that makes the roles of least privilege and grants each the rights it needs, in one transaction. It may be
- * run again: it first revokes the roles' rights on our schemas. It holds no password. Pure.
+ * run again: it first revokes the roles' rights on our schemas. It holds no password.
  */
 export function rolesSql({ prefix, migration }: RolesOptions): string {
   const roleOf = (role: RoleName): string => `${prefix}_${role}`;

@@ -6,7 +6,7 @@ import { previewEvent } from "../../../../core/worker/preview-event.ts";
 import { listenerOf } from "../../../../app/processes/listener-of.ts";
 import type { Runtime } from "../../../../app/runtime.ts";
 
-/** The pages of events. What a preview writes and takes back is told to the same listener as what a worker writes. */
+/** The pages of events. A preview's writes are reported to the same listener as a worker's. */
 export function eventPagesOf(runtime: Runtime): PageGroup {
   const { ask, config, log, wallClock: clock, serviceClock } = runtime;
   const listener = once(() => listenerOf(runtime));
