@@ -58,7 +58,7 @@ test("asks for the receiver while webhooks are not accepted", async () => {
 test("asks for the worker while events wait in the inbox", async () => {
   await register(sandbox, "http://127.0.0.1:9/webhooks");
   await storeRow(database.db, {});
-  expect(await triggered()).toMatch(/In the inbox wait 1 event and 0 refetches: is the worker running/);
+  expect(await triggered()).toMatch(/1 event and 0 refetches wait in the inbox: is the worker running/);
 });
 
 test("says that no sandbox answers", async () => {

@@ -91,7 +91,7 @@ describe("a database that cannot be used is named, with what to do and without t
   test("a server that hangs up", async () => {
     const rude = await fakeServer((socket) => socket.resetAndDestroy());
     const error = await refusal(changed((url) => (url.port = String(rude.port))));
-    expect(error.message).toMatch(/closed the connection at once/);
+    expect(error.message).toMatch(/closed the connection immediately/);
     rude.close();
   });
 
