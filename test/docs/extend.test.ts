@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
 import { type Scenario, scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
+import type { Part } from "../../src/app/part.ts";
 import { createRuntime } from "../../src/app/create-runtime.ts";
 import type { Runtime } from "../../src/app/runtime.ts";
 import type { ChangeKind } from "../../src/core/mirror/changes/kinds.ts";
@@ -68,6 +69,7 @@ beforeAll(async () => {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, block.text);
   }
+  await putInto("src/main/parts.ts", "parts: readonly Part[]", "freshness", "../parts/freshness/part.ts");
   await putInto("src/parts/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
   const schemes = "src/core/contract/signature/signature-scheme.ts";
   await putInto(schemes, "schemes", "acmeScheme", "./schemes/acme.ts");
@@ -150,6 +152,23 @@ describe("the example of a merchant's own report", () => {
   });
 });
 
+describe("the example of a part", () => {
+  test("is one file, whose check the doctor makes and whose task a worker runs", async () => {
+    expect(filesOfExample("A part").map(({ path }) => path)).toEqual(["src/parts/freshness/part.ts"]);
+    const { stdout } = await tallyhook("doctor", "--json").catch((error: unknown) => error as { stdout: string });
+    const { findings } = JSON.parse(stdout) as { findings: { check: string; status: string }[] };
+    expect(findings).toContainEqual(expect.objectContaining({ check: "freshness", status: "ok" }));
+    const { freshness } = (await import(join(project, "src/parts/freshness/part.ts"))) as { freshness: Part };
+    const logged: object[] = [];
+    const log = { info: (values: object) => void logged.push(values) };
+    const runtime = { db: async () => database.db, log } as unknown as Runtime;
+    const tasks = await freshness.tasks?.(runtime, {});
+    await tasks?.["freshness"]?.run(new AbortController().signal);
+    const [newest] = await database.db("mirror.orders").max<{ at: Date }[]>("created_at as at");
+    expect(logged).toEqual([{ newestOrderAt: newest?.at }]);
+  });
+});
+
 describe("the example of an alert condition", () => {
   test("is two files in the merchant's own places", () => {
     expect(filesOfExample("An alert condition").map(({ path }) => path)).toEqual([
@@ -185,14 +204,14 @@ describe("the example of an alert condition", () => {
       env: { ...process.env, DATABASE_URL: database.url },
     });
   const sweepOnce = `
-    const { createRuntime } = await import("./dist/src/app/runtime.js");
+    const { createRuntime } = await import("./dist/src/app/create-runtime.js");
     const { loadConfig } = await import("./dist/src/app/config/config.js");
     const { createLog } = await import("./dist/src/platform/log.js");
     const { wallClock: clock } = await import("./dist/src/platform/clock.js");
     const { loadAlertSettings } = await import("./dist/src/parts/alerts/settings.js");
     const { sweepAlerts } = await import("./dist/src/parts/alerts/sweep.js");
     const log = createLog({ level: "silent", name: "test" });
-    const runtime = createRuntime(loadConfig(process.env), log);
+    const runtime = createRuntime([], loadConfig(process.env), log);
     const settings = loadAlertSettings(null);
     const context = { settings, timeZone: "UTC", networkRegion: "global", dashboardUrl: null, clock, serviceClock: clock };
     await sweepAlerts({ db: await runtime.db(), log }, context);
@@ -240,7 +259,7 @@ describe("the example of an alert channel", () => {
       await writeFile(file, JSON.stringify(settings));
       const env = { ALERT_SETTINGS_FILE: file, ALERT_BOARD_URL: server.url };
       const { stdout } = await tallyhookWith(env, "alerts", "test", "wall");
-      expect(stdout).toMatch(/Channel "wall" took \d+ messages, marked TEST\.\n$/);
+      expect(stdout).toMatch(/Channel "wall" accepted \d+ messages, marked TEST\.\n$/);
       const [first] = server.posts.map(({ body }) => JSON.parse(body) as unknown);
       expect(first).toEqual({
         headline: expect.stringMatching(/^\[CRITICAL\] TEST /),

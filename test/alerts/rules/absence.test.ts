@@ -262,7 +262,7 @@ describe("silence", () => {
     const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
     expect(message?.advice).not.toMatch(/Redis|queue/);
     expect(message?.title).toBe(
-      "No scheduled task has ever started; workers run since 1 Mar 12:00. The nightly run will not start",
+      "No scheduled task has ever started; workers have run since 1 Mar 12:00. The nightly run will not start",
     );
     await db("alerts.heartbeats").insert({ name: "scheduler", beat_at: db.fn.now() });
     await minutes(1);

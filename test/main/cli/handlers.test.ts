@@ -96,7 +96,9 @@ describe("the tables", () => {
 
   test("say what to do about errors that the handler did not throw", () => {
     const page = recipientPage(handlerWords, row, [{ ...openRun, error: "ObjectNotSeen" }, openRun]);
-    expect(page).toMatch(/ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip the change\.\n$/);
+    expect(page).toMatch(
+      /ObjectNotSeen: the mirror has not seen the object yet\..*then retry\..* skip the change\.\n$/,
+    );
     expect(recipientPage(handlerWords, row, [{ ...openRun, error: "TypeError" }])).not.toContain("TypeError: ");
   });
 
