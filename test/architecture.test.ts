@@ -124,6 +124,10 @@ describe("the import table", () => {
     ["core/worker/a.ts", "core/receiver/b.ts"],
     ["core/worker/a.ts", "app/config/config.ts"],
     ["core/mirror/a.ts", "main/runtime.ts"],
+    ["app/a.ts", "parts/alerts/b.ts"],
+    ["parts/reports/a.ts", "parts/reconcile/b.ts"],
+    ["parts/sandbox/engine/a.ts", "core/mirror/b.ts"],
+    ["parts/sandbox/engine/a.ts", "app/runtime.ts"],
   ])("forbids %s → %s", (from, to) => {
     expect(edge(from, to)).toEqual([
       expect.stringMatching(new RegExp(`^src/${from}:1 imports src/${to}: [\\w/]+ may import `)),
