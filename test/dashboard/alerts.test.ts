@@ -293,7 +293,7 @@ describe("silencing", () => {
     expect(numbersIn(await textOf("/alerts"))).toEqual([id]);
     expect(await textOf("/alerts")).toContain("silenced");
     const home = await textOf("/", "viewer");
-    expect(home).toContain("1 critical alert is open, and nobody has acknowledged it.");
+    expect(home).toContain("1 critical alert is open and not acknowledged.");
     expect(home).toContain("1, 1 silenced");
   });
 
@@ -395,7 +395,7 @@ describe("the card of home", () => {
       tone: "bad",
       headline: "3 not resolved",
       reasons: [
-        "2 alerts of severity error are open, and nobody has acknowledged them.",
+        "2 alerts of severity error are open and not acknowledged.",
         "1 message of an alert is more than five minutes late: no worker sends, or a channel is down.",
       ],
     });

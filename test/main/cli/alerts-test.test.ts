@@ -61,7 +61,7 @@ describe("tallyhook alerts test", () => {
       ["warning", "a renewal, paid", "127.0.0.1 answered 200"],
       ["error", "the daily list", "127.0.0.1 answered 200"],
     ]);
-    expect(said.at(-1)).toBe('Channel "team" took 5 messages, marked TEST.');
+    expect(said.at(-1)).toBe('Channel "team" accepted 5 messages, marked TEST.');
     for (const { body } of server.posts) expect(body).toMatch(/TEST (49|2 renewals LOST)/);
     expect(server.posts[0]?.body).toContain("https://admin.example.com/orders/sample-order");
     expect(out).not.toContain("hunter2");
