@@ -307,7 +307,7 @@ describe("who works, as doctor sees it", () => {
     const { of, exitCode } = await examine();
     expect(of("worker")).toMatchObject({
       status: "failed",
-      detail: expect.stringMatching(/^no worker runs, .* nobody is alerted$/) as string,
+      detail: expect.stringMatching(/^no worker runs, .* no alert is sent$/) as string,
       remedy: expect.stringContaining("node src/bin/tallyhook.js worker") as string,
     });
     expect(of("scheduler")).toMatchObject({ status: "skipped" });
@@ -327,7 +327,7 @@ describe("who works, as doctor sees it", () => {
     await heard("worker:2:b", 14);
     expect((await examine()).of("worker")).toMatchObject({
       status: "warning",
-      detail: "1 worker runs; 1 missed its heartbeat, the last one heard 14 minutes ago",
+      detail: "1 worker runs; 1 missed its heartbeat, the last one seen 14 minutes ago",
     });
   });
 
