@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { exitCodes } from "../../src/platform/errors.ts";
 import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { speak } from "../main/golden/transcript.ts";
@@ -28,6 +29,7 @@ let environment: Record<string, string>;
 
 beforeAll(async () => {
   database = await createTestDatabase();
+  await migrateQueueSchema(database.url);
   service = await startHostileService();
   environment = {
     DATABASE_URL: database.url,

@@ -133,17 +133,18 @@ describe.skipIf(!prometheusAvailable)("a Prometheus with the example's configura
   });
 
   test("has an answer for every panel, where there is something to show", async () => {
-    // No list is proved, nothing differs and is unpaid, nobody reads the feed, and nobody has set up handlers.
+    // No list is proved, nothing differs and is unpaid, no webhook came, and there is neither a reader nor a handler.
     const nothingToShow = [
       "Proved equal to the service until … ago",
       "At risk in open findings",
       "Renewals at risk",
+      "Oldest webhook not applied",
       "Proved until … ago",
       "Open findings by class",
       "At risk by currency",
       "Dead changes by handler",
       "Behind, by handler",
-      "Paused handlers",
+      "Handlers that do not run",
       "Behind, by consumer of the feed",
     ];
     let empty: string[] = [];

@@ -9,6 +9,7 @@ import { sampleOrder } from "../mirror/samples.ts";
 import { signatureOf } from "../receiver/receiver-stand.ts";
 import { untilRegistered } from "../dispatch/dispatch-stand.ts";
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from "../support/otlp-receiver.ts";
+import { migrateQueueSchema } from "../../src/core/queue/backend.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { type Program, killPrograms } from "./program.ts";
@@ -69,6 +70,7 @@ beforeAll(async () => {
       privateHosts: ["127.0.0.1"],
     }),
   );
+  await migrateQueueSchema(database.url);
   const laidOut = await layOutDeployment({ databaseUrl: database.url });
   deployment = laidOut;
   Object.assign(laidOut.environment, {
