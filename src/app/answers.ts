@@ -5,8 +5,8 @@ import type { DunningSettings } from "../core/mirror/dunning/stages.ts";
 import type { ObjectKey } from "../core/mirror/snapshot.ts";
 
 /**
- * What a part may ask of the others. Each question is answered by one part at most, and absent where that part was
- * deleted: whoever asks says what follows then.
+ * The questions that parts ask each other. At most one part answers each of them. A question is absent where its part
+ * was deleted, and the caller decides how to continue without it.
  */
 export interface Answers {
   // Reconciliation
@@ -25,12 +25,12 @@ export interface Answers {
 
   // Reports
 
-  /** The programmes of the card networks of whose threshold the month of `at` has reached this share. */
+  /** The card networks' programmes whose threshold the month of `at` has reached to this share. */
   programmesNear?(
     db: Knex,
     question: { at: Date; timeZone: string; region: string; share: number },
   ): Promise<NearProgramme[]>;
-  /** How many of the service's changes between these times had to be announced, and what of it came. */
+  /** Counts of the events that were due for the service's changes between these times, and of those that came. */
   deliveriesBetween?(
     db: Knex,
     span: { from: Date; until: Date; timeZone: string },
@@ -41,9 +41,9 @@ export interface Answers {
 
   // Alerts
 
-  /** When a last retry is near, and from when on a person writes to the customer. Throws `ConfigurationError`. */
+  /** When a last retry counts as near, and after which attempt people contact the customer. Throws `ConfigurationError`. */
   dunningSettings?(): Promise<DunningSettings>;
-  /** Called before a transaction at repeatable read writes, it returns what to call for the alerts that it raised. */
+  /** Call it before a transaction at repeatable read writes; its result returns the alerts that the transaction raised. */
   watchAlerts?(trx: Knex.Transaction): Promise<() => Promise<RaisedAlert[]>>;
   /** The alerts that a worker's transaction, which began at this time, raised for an event and its objects. */
   alertsAt?(db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }): Promise<RaisedAlert[]>;
@@ -52,21 +52,21 @@ export interface Answers {
 
   handlersHealth?(db: Knex, counted: { most: number }): Promise<HandlerHealth[]>;
   feedConsumers?(db: Knex): Promise<ConsumerLag[]>;
-  /** Which handler or destination a consumer of the feed is; null for a reader of another kind. */
+  /** The handler or destination behind a consumer of the feed; null for another reader. */
   handlerOf?(consumer: string): string | null;
-  /** Processes of handlers, and files of them, that have been down for so long. */
+  /** Processes and files of handlers that have been down for this long. */
   downHosts?(db: Knex, patience: { afterMinutes: number }): Promise<DownHost[]>;
-  /** Which destination it is that the dispatch knows by this name; null for a handler. */
+  /** The destination behind a dispatch name; null for a handler. */
   destinationOf?(recipient: string): string | null;
 
   // The endpoint
 
-  /** What is wrong with this deployment's endpoint; null where neither it nor its address is known. */
+  /** Problems of this deployment's endpoint; null where neither it nor its address is known. */
   endpointProblems?(tools: {
     db: Knex;
     client: Pick<ServiceClient, "listPages">;
   }): Promise<{ problems: EndpointProblem[]; date: Date } | null>;
-  /** Notes an endpoint that was made without the endpoint's commands. `secretId`: of a stored secret. Idempotent. */
+  /** Records an endpoint that was created without the endpoint's commands. `secretId` is a stored secret. Idempotent. */
   rememberEndpoint?(db: Knex, endpoint: { id: string; url: string; secretId: string | null }): Promise<void>;
   forgetEndpoint?(db: Knex, id: string): Promise<void>;
 
@@ -78,16 +78,16 @@ export interface Answers {
   resetSandbox?(removeRest: () => Promise<void>): Promise<void>;
 }
 
-/** The sandbox that `start` runs beside the rest. */
+/** The sandbox that `start` runs in its process. */
 export interface RunningSandbox {
   readonly url: string;
   /** True if it has not sent an event yet. */
   readonly isNew: boolean;
-  /** Sends the webhooks to an address, and notes the endpoint. Returns the secrets that the receiver does not have yet. */
+  /** Sends the webhooks to an address, and records the endpoint. Returns the secrets that the receiver lacks. */
   sendTo(webhookUrl: string): Promise<string[]>;
 }
 
-/** Where a service is, and the key that it knows. */
+/** The address of a service, and an API key for it. */
 export interface ServiceLocation {
   baseUrl: string;
   apiKey: string;
@@ -107,8 +107,11 @@ export interface NearProgramme {
   brand: string;
   programme: string;
   disputes: number;
+  /** The number of disputes at which the programme applies. */
   limit: number;
+  /** Percent of settled sales; null where there are none. */
   ratio: number | null;
+  /** Every threshold of the programme is reached; in some regions an amount is one of them. */
   isOver: boolean;
 }
 
@@ -145,26 +148,26 @@ export interface RaisedAlert {
   channels: string[];
 }
 
-/** How a handler or a destination does, for its operator. */
+/** The state of a handler or a destination, for its operator. */
 export interface HandlerHealth {
   name: string;
-  /** What it is given. */
+  /** The source of its runs. */
   source: "changes" | "webhooks";
   pausedBy: "person" | "failures" | "subscriber" | null;
   pausedAt: Date | null;
   pauseReason: string | null;
   /** Changes that failed at their last attempt: of each object one at most. Counted up to `most`. */
   dead: number;
-  /** How often it has asked for another time (`RetryLater`). */
+  /** The number of its postponements (`RetryLater`). */
   postponed: number;
   /** When the first of them failed for the last time. */
   deadSince: Date | null;
   oldestDead: DeadChange | null;
-  /** All changes up to it were looked at. */
+  /** All changes up to this number were read. */
   position: number;
   /**
-   * When the oldest change that it has not looked at was recorded, or the oldest such event was received; null where it
-   * has looked at all that it can.
+   * When the oldest unread change was recorded, or the oldest unread event received; null where it has read everything
+   * readable.
    */
   unreadSince: Date | null;
   /** When the first of its waiting changes was due, or will be; null where none waits. */
@@ -183,7 +186,7 @@ export interface DeadChange {
   holdsUp: number;
 }
 
-/** A reader that the feed knows by name, and for which it keeps what is unread. */
+/** A named reader of the feed, for which the feed keeps unread changes. */
 export interface ConsumerLag {
   name: string;
   /** All changes up to this number were handled. */
@@ -201,9 +204,9 @@ export interface DownHost {
   /** The other handlers run without them. */
   isApart: boolean;
   downSince: Date;
-  /** Why, where it has been so for longest. */
+  /** The reason in the longest case. */
   reason: string;
-  /** How many workers, or programs that run handlers alone, say so. */
+  /** The number of workers, or programs that only run handlers, that report it. */
   supervisors: number;
 }
 

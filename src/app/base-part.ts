@@ -1,14 +1,14 @@
 import { baseRights } from "./base-rights.ts";
 import { coreReadings } from "./metrics/core-readings.ts";
 import type { WorkingPart } from "./runtime.ts";
+import { sqlFilesBeside } from "../platform/postgres/sql-file.ts";
 
-const inFolder = (folder: string, ...names: string[]): URL[] =>
-  names.map((name) => new URL(`../${folder}/${name}.sql`, import.meta.url));
+const inFolder = sqlFilesBeside(new URL("../", import.meta.url));
 
 /** Functions, views and triggers in order of creation: each may use those before it. */
 const objects: readonly URL[] = [
   ...inFolder("core/inbox", "events", "first-event-at"),
-  // Every room needs the meaning of statuses.
+  // All later files need the meaning of statuses.
   ...inFolder("core/mirror/as-of", "statuses"),
   ...inFolder("core/mirror", "resources", "append-only", "write/overrule", "forget-unbelieved", "retry-due", "awaits"),
   ...inFolder("core/mirror", "chargebacks", "changes/readable-until"),
@@ -37,7 +37,7 @@ const objects: readonly URL[] = [
   ...inFolder("app/people", "audit-append-only", "require-act"),
 ];
 
-/** What is always there: core and app. */
+/** Core and app, which are always there. */
 export const basePart: WorkingPart = {
   name: "base",
   rights: baseRights,

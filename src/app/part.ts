@@ -3,8 +3,8 @@ import type { CliContext } from "./cli/context.ts";
 import type { WorkingPart } from "./runtime.ts";
 
 /**
- * A part of the program: what it brings to the running program, and its commands. It uses core and app, and other parts
- * only by what they answer (`Answers`), so that each can be deleted: its folder, and its word in `main/parts.ts`.
+ * A part of the program: its members for the running program (`WorkingPart`), and its commands. It uses core and app, and
+ * other parts only by `Answers`, so that each can be deleted with its folder and its lines in `main/parts.ts`.
  */
 export interface Part extends WorkingPart {
   readonly commands?: readonly CommandModule[];

@@ -10,7 +10,7 @@ import { hourly } from "./hourly.ts";
 import { forgetEnded } from "./people/forget.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** What removes old rows of core and app, a task for each room. docs/operations.md says what is kept how long. */
+/** Tasks that remove old rows of core and app, one for each schema. docs/operations.md lists what is kept how long. */
 export async function retentionTasks(
   runtime: Pick<Runtime, "config" | "db" | "log">,
   readNow: (db: Knex) => Promise<Date> = databaseNow,

@@ -46,7 +46,7 @@ export interface TableDecision extends Rights {
   backup: BackupDecision;
 }
 
-/** What belongs to a part in the database. What a merchant's own migrations make is kept by a backup, and no role may use it. */
+/** The rights of database roles on a part's objects. Objects of a merchant's own migrations are backed up, and no role may use them. */
 export interface DatabaseRights {
   /** With their partitions. */
   tables: Readonly<Record<string, TableDecision>>;

@@ -63,36 +63,36 @@ export interface Runtime {
 }
 
 /**
- * A part as the running program knows it: a folder of `src/parts/` says here what it brings, and roles, backup, doctor,
- * metrics, schedules, erasure, restore and navigation are derived. Everything heavy is loaded when it is called, so that
- * a process loads the heads of the parts alone.
+ * A part as the running program knows it. Roles, backup, doctor, metrics, schedules, erasure, restore and navigation are
+ * derived from these members. Heavy modules are loaded when a member is called, so that a process loads only the heads
+ * of the parts.
  */
 export interface WorkingPart {
-  /** As people name it, such as `alerts`. */
+  /** Its word in `main/parts.ts`, and the name of its folder or, below `delivery`, of what it does. */
   readonly name: string;
-  /** What belongs to it in the database; absent: nothing. */
+  /** Its tables with the rights of each database role; absent where it has none. */
   readonly rights?: DatabaseRights;
   /** Files of functions, views and triggers in order of creation; each may use those of the base and of its own. */
   sql?(): Promise<SqlFiles>;
-  /** Questions of other parts that it answers. Asks nothing of `runtime` until one is asked. */
+  /** The questions of other parts that it answers. It uses `runtime` only when one is asked. */
   answers?(runtime: Runtime): Answers;
-  /** Is notified of what worker and reconciliation write; of one part at most. Throws `ConfigurationError`. */
+  /** Receives the changes that worker and reconciliation write. At most one part has it. Throws `ConfigurationError`. */
   listener?(runtime: Runtime): Promise<RunListener>;
-  /** What a worker runs by a schedule. Throws `ConfigurationError`. */
+  /** The scheduled tasks of a worker. Throws `ConfigurationError`. */
   tasks?(runtime: Runtime, role: WorkerRole): Promise<Record<string, ScheduledTask>>;
-  /** What goes on in a worker beside events and tasks, until the runtime ends. Throws `ConfigurationError`. */
+  /** Starts further work in a worker, which ends with the runtime. Throws `ConfigurationError`. */
   work?(runtime: Runtime, role: WorkerRole): Promise<void>;
-  /** `service`: where pages ask for objects; absent: as the settings say. */
+  /** Its pages. `service`: the service that they read objects from; absent: the configured one. */
   pages?(runtime: Runtime, service?: ServiceLocation): Promise<readonly PageGroup[]>;
-  /** What the doctor looks at. */
+  /** The doctor's checks of it. */
   readonly checks?: readonly PartCheck[];
-  /** What metrics read from the database. */
+  /** The metrics that are read from its tables. */
   readonly metrics?: readonly MetricReading[];
-  /** Redacts a person in what it keeps. In the erasure's transaction, after mirror and feed; idempotent. */
+  /** Redacts a person in its tables. In the erasure's transaction, after mirror and feed; idempotent. */
   erase?(trx: Knex.Transaction, person: ErasedPerson): Promise<ErasedByPart>;
   /**
-   * After a restore: marks as done what the lost system did until it stopped. Needs the transaction; idempotent. Throws
-   * `ConfigurationError`.
+   * After a restore: marks work as done that the lost system did until it stopped. Needs the transaction; idempotent.
+   * Throws `ConfigurationError`.
    */
   settle?(trx: Knex.Transaction, runtime: Runtime, ranUntil: Date): Promise<SettledByPart>;
 }
@@ -123,17 +123,17 @@ export interface ErasedPerson {
 }
 
 export interface ErasedByPart {
-  /** What was redacted, by kind. */
+  /** Redacted rows, by kind. */
   counts?: Record<string, number>;
-  /** Texts of people that named the person. */
+  /** The number of texts by people that named the person, and were redacted. */
   reasons?: number;
-  /** What is about the person: people's notes on it go, too. */
+  /** Subjects that are about the person: notes on them are removed. */
   subjects?: readonly { kind: CaseKind; ids: readonly string[] }[];
   /** Closed months whose sealed reason names the person. */
   sealed?: readonly string[];
 }
 
-/** What a part found of a lost system, for the person who restores. */
+/** A part's report to the person who restores. */
 export interface SettledByPart {
   /** Messages that were due, and were marked as sent. */
   messages?: number;
@@ -148,13 +148,13 @@ export interface HeldRecipient {
   held: number;
 }
 
-/** What a worker does otherwise than a deployment's: a demo, a game day, a test. */
+/** How a worker differs from a deployment's, in a demo, a game day or a test. */
 export interface WorkerRole {
   /** The service to read from. Default: the configured one. */
   service?: ServiceLocation;
   /** The least time between two "not found" answers that together mean that a customer was deleted. */
   missingGraceMs?: number;
-  /** Parts, by name, whose tasks and work do not run. What they are notified of goes on. */
+  /** Names of parts whose tasks and work do not run. Their listeners still receive changes. */
   without?: readonly string[];
   /** Between two sweeps of the alerts. */
   sweepEveryMs?: number;

@@ -2,11 +2,11 @@ import { basePart } from "../app/base-part.ts";
 import type { Part } from "../app/part.ts";
 import { alerts } from "../parts/alerts/part.ts";
 import { browse } from "../parts/browse/part.ts";
-import { forwarding } from "../parts/delivery/forward/part.ts";
+import { forward } from "../parts/delivery/forward/part.ts";
 import { handlers } from "../parts/delivery/handlers/part.ts";
 import { delivery } from "../parts/delivery/part.ts";
 import { endpoint } from "../parts/endpoint/part.ts";
-import { reconciliation } from "../parts/reconcile/part.ts";
+import { reconcile } from "../parts/reconcile/part.ts";
 import { reports } from "../parts/reports/part.ts";
 import { sandbox } from "../parts/sandbox/part.ts";
 
@@ -15,13 +15,14 @@ import { sandbox } from "../parts/sandbox/part.ts";
  * lines here (docs/extend.md).
  */
 const parts: readonly Part[] = [
+  // One a line: a deleted part takes its line along.
   browse,
-  reconciliation,
+  reconcile,
   reports,
   alerts,
   delivery,
   handlers,
-  forwarding,
+  forward,
   endpoint,
   sandbox,
 ];

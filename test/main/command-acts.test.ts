@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { beforeAll, expect, test } from "vitest";
 import type { CliContext } from "../../src/app/cli/context.ts";
-import { commandActs } from "../../src/main/command-acts.ts";
+import { commandActs } from "./command-acts.ts";
 import { commandModules, registerCommands } from "../../src/main/commands.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { runCommand } from "./cli/command-line.ts";
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 
 test("every command says whether it changes something, and no other is listed", () => {
-  // A room that was deleted has taken its commands along.
+  // A part that was deleted has taken its commands along.
   const words = new Set(commandModules.flatMap(({ names }) => names));
   const listed = Object.keys(commandActs).filter((each) => words.has(each.split(" ")[0] ?? ""));
   expect(listed.toSorted()).toEqual([...registered.keys()].toSorted());

@@ -32,7 +32,7 @@ export async function deliverCopies(
       const due = copies.flatMap((copy) =>
         arrivals[copy]!.filter((arrival) => arrival.batch === batch).map(({ delivery }) => {
           const of = history.deliveries[delivery]!;
-          return observationOf({ ...of, object: inCopy(bodies[delivery]!, copy) });
+          return observationOf({ ...of, object: inCopy(bodies[delivery]!, copy) }, `event:${delivery + 1}`);
         }),
       );
       for (const { resource, id } of await applyAll(db, due)) {
@@ -53,7 +53,7 @@ export async function settleCopies(
   const reads = wanted.flatMap((objects, copy) =>
     objects.map(({ resource, id }) => {
       const read = history.lastRead(resource, id);
-      return observationOf({ ...read, object: inCopy(JSON.stringify(read.object), copy) });
+      return observationOf({ ...read, object: inCopy(JSON.stringify(read.object), copy) }, "fetch");
     }),
   );
   const groups: Snapshot[][] = [];
@@ -74,7 +74,8 @@ async function applyAll(db: Knex, batch: readonly Snapshot[]): Promise<ObjectKey
   return [...thin, ...ties, ...unread].map(({ resource, id }) => ({ resource, id }));
 }
 
-const observationOf = (delivery: Delivery): Snapshot => ({ ...delivery, cause: "test" });
+/** `cause`: one of its own for each delivery, as events have: blame finds by it the order that showed an entry. */
+const observationOf = (delivery: Delivery, cause: string): Snapshot => ({ ...delivery, cause });
 
 const inCopy = (body: string, copy: number): Record<string, unknown> =>
   JSON.parse(body.replaceAll(copyMark, `~${copy}`)) as Record<string, unknown>;
@@ -179,7 +180,7 @@ export async function mirrorAfter(db: Knex, history: History, arrivals: readonly
       const due = arrivals.filter((arrival) => arrival.batch === batch);
       await applySnapshots(
         trx,
-        due.map(({ delivery }) => observationOf(history.deliveries[delivery]!)),
+        due.map(({ delivery }) => observationOf(history.deliveries[delivery]!, `event:${delivery + 1}`)),
       );
     }
     const { rows } = await trx.raw<{ rows: { mirror: string }[] }>(

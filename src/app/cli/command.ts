@@ -5,7 +5,7 @@ import { nearestName } from "../../platform/nearest-name.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { type Field, type Fields, wholeNumber } from "../people/fields.ts";
 import type { Runtime } from "../runtime.ts";
-import { migratedDatabase } from "../../app/schema.ts";
+import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 
 /** How a command line gives one value: `<id>`, or `--note <text>`. */

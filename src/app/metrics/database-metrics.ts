@@ -18,9 +18,7 @@ export const readSuccess = (parts: readonly string[]) =>
     "tallyhook_database_read_success",
     "1 where the last reading of these gauges succeeded; at 0 they are absent.",
     {
-      labels: {
-        part: parts,
-      },
+      labels: { part: parts },
       alerts: ["TallyhookDatabaseUnreadable", "TallyhookNotProved"],
     },
   );

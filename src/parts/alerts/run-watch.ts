@@ -17,11 +17,11 @@ export async function runWatch(
   const { rule, graceMs = 0, everyMs } = watch;
   if (everyMs !== undefined && !(await becomesDue(trx, `watch:${rule}`, everyMs))) return;
   const context = contextOf(alertContext, watch, await readWatched(trx, alertContext.clock.now()));
-  const look = await watch.look(trx, context, questions);
-  if (look === null) return;
-  await clearRule(trx, alertContext, { rule, at: context.at, endOf: look.endOf }, "sweep");
+  const found = await watch.poll(trx, context, questions);
+  if (found === null) return;
+  await clearRule(trx, alertContext, { rule, at: context.at, endOf: found.endOf }, "sweep");
   if (context.watched.steadyMs < graceMs) return;
-  await raise(trx, alertContext, conditionsOf(watch, look.begun, context), "sweep");
+  await raise(trx, alertContext, conditionsOf(watch, found.begun, context), "sweep");
 }
 
 /** Raises a watch's condition that was found outside of a sweep. Needs a transaction; idempotent. */

@@ -16,7 +16,7 @@ import { describeAgain } from "./undescribed.ts";
 /** The lock of the active sweep, held for each of its transactions. An arbitrary fixed number. */
 const sweepLock = 7_255_011_936;
 
-/** A sweep's readings from other rooms. Alerts do not query them; the answers are passed in. */
+/** A sweep's readings from core and other parts, which are passed in. */
 export type SweepQuestions = InboxQuestions & WatchQuestions;
 
 type Part = (

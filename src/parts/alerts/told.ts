@@ -1,18 +1,7 @@
+import type { RaisedAlert } from "../../app/answers.ts";
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { AlertSeverity } from "./message.ts";
-
-/** A sent transition of an alert. */
-export interface ToldAlert {
-  id: number;
-  rule: string;
-  severity: AlertSeverity;
-  /** `opened`, `updated`, `resolved`, … */
-  change: string;
-  title: string | null;
-  /** Channels that a message of it goes to; empty where it only waits for a digest, or has no channel. */
-  channels: string[];
-}
 
 interface ToldRow {
   id: string;
@@ -30,13 +19,13 @@ const told = (condition: string): string =>
    from alerts.history h join alerts.alerts a on a.id = h.alert_id
    where ${condition} order by h.id limit 100`;
 
-const toldOf = ({ id, ...row }: ToldRow): ToldAlert => ({ ...row, id: Number(id) });
+const toldOf = ({ id, ...row }: ToldRow): RaisedAlert => ({ ...row, id: Number(id) });
 
 /**
  * Called before a transaction writes, it returns the function that reads the alerts which the transaction sent.
  * Repeatable read only.
  */
-export async function watchTold(trx: Knex.Transaction): Promise<() => Promise<ToldAlert[]>> {
+export async function watchTold(trx: Knex.Transaction): Promise<() => Promise<RaisedAlert[]>> {
   const newest = await trx("alerts.history").max<{ id: string | null }[]>("id as id");
   const after = newest[0]?.id ?? 0;
   return async () => {
@@ -53,7 +42,7 @@ export async function toldAt(
   db: Knex,
   at: Date,
   { ids, eventId }: { ids: readonly string[]; eventId: string },
-): Promise<ToldAlert[]> {
+): Promise<RaisedAlert[]> {
   const { rows } = await db.raw<{ rows: ToldRow[] }>(
     // The driver's times have milliseconds only.
     told(`h.recorded_at >= :at::timestamptz and h.recorded_at < :at::timestamptz + interval '1 millisecond'

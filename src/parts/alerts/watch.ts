@@ -61,7 +61,7 @@ interface Definition<Rule extends string, Thresholds extends Shape, Questions, F
 }
 
 /** A watch's findings in one poll. */
-export interface Look {
+export interface Poll {
   begun: readonly Begun[];
   /** How the open alert of this key ends; null where it is still open. */
   endOf(key: string): End | null;
@@ -80,7 +80,7 @@ export interface Watch<Rule extends string = string> extends Pick<
   "rule" | "clock" | "graceMs" | "everyMs"
 > {
   schema: z.ZodType;
-  look(trx: Knex, context: WatchContext, questions: object): Promise<Look | null>;
+  poll(trx: Knex, context: WatchContext, questions: object): Promise<Poll | null>;
   examples(context: WatchContext): Example[];
 }
 
@@ -102,7 +102,7 @@ export function watch<const Rule extends string, Thresholds extends Shape, Quest
     ...definition,
     schema,
     begins,
-    async look(trx: Knex, context: Context, questions: Questions): Promise<Look | null> {
+    async poll(trx: Knex, context: Context, questions: Questions): Promise<Poll | null> {
       const found = await read(trx, context, questions);
       if (found === null) return null;
       const begun = begins(found, context);

@@ -1,3 +1,4 @@
+import type { ServiceLocation } from "../../app/answers.ts";
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import { webhookUrl } from "./endpoints.ts";
@@ -16,7 +17,7 @@ export const endpointToolsOf = async (runtime: Runtime, db: Knex): Promise<Endpo
 export function readingToolsOf(
   runtime: Runtime,
   db: Knex,
-  service?: Parameters<Runtime["serviceClient"]>[0],
+  service?: ServiceLocation,
 ): Omit<EndpointTools, "encryption"> {
   const { config, wallClock } = runtime;
   return {

@@ -1,21 +1,21 @@
 import type { Part } from "../../app/part.ts";
+import { sqlFilesBeside } from "../../platform/postgres/sql-file.ts";
 import { reconcileReadings } from "./metrics.ts";
 import { reconcileRights } from "./rights.ts";
 
-const inFolder = (folder: string, ...names: string[]): URL[] =>
-  names.map((name) => new URL(`${folder}/${name}.sql`, import.meta.url));
+const inFolder = sqlFilesBeside(new URL("./", import.meta.url));
 
 /** Proves every night that the mirror equals the service, and heals it. */
-export const reconciliation: Part = {
+export const reconcile: Part = {
   name: "reconcile",
   rights: reconcileRights,
   sql: () =>
     Promise.resolve({
       program: [
-        ...inFolder("./runs", "run-states"),
-        ...inFolder("./coverage", "slice-times"),
-        ...inFolder("./findings", "finding-dates", "finding-versions", "decide-finding"),
-        ...inFolder("./recheck", "recheck-times"),
+        ...inFolder("runs", "run-states"),
+        ...inFolder("coverage", "slice-times"),
+        ...inFolder("findings", "finding-dates", "finding-versions", "decide-finding"),
+        ...inFolder("recheck", "recheck-times"),
       ],
     }),
   commands: [

@@ -39,7 +39,7 @@ export interface ReconcileDeps extends RecheckDeps {
   /** This machine's clock. */
   clock: Clock;
   listener: RunListener;
-  /** What is wrong with this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
+  /** Problems of this deployment's webhook endpoint, which no walk finds. If absent, the endpoint is not checked. */
   endpointProblems?: NonNullable<Answers["endpointProblems"]>;
 }
 

@@ -2,9 +2,9 @@ import { tallyhook } from "../../platform/command-line.ts";
 import { type CheckResult, check, ok, skipped, warning } from "../../app/check-result.ts";
 import type { Runtime } from "../../app/runtime.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { readStandby } from "./base/read-standby.ts";
+import { type ReportsStandby, readStandby } from "./base/read-standby.ts";
 import { behind, readProof } from "./base/report-facts.ts";
-import { type Standby, reportsStandbyOf } from "./standby.ts";
+import { reportsStandbyOf } from "./standby.ts";
 
 const standbyCheck = "reports standby";
 
@@ -16,7 +16,7 @@ export async function checkStandby(runtime: Runtime, database: CheckResult): Pro
   return [await check(standbyCheck, () => examineStandby(runtime, standby))];
 }
 
-async function examineStandby(runtime: Pick<Runtime, "db">, standby: Standby): Promise<CheckResult> {
+async function examineStandby(runtime: Pick<Runtime, "db">, standby: ReportsStandby): Promise<CheckResult> {
   const at = await standby.connect();
   const replay = await readStandby(await runtime.db(), at);
   await standby.assertMigrated(at);

@@ -1,25 +1,16 @@
-import type { Knex } from "knex";
 import type { Runtime } from "../../app/runtime.ts";
 import { pendingSchema } from "../../app/schema.ts";
 import { UnreachableError } from "../../platform/errors.ts";
+import type { ReportsStandby } from "./base/read-standby.ts";
 import { someOf } from "../../platform/readable-text.ts";
 
-/** The standby that reports are read from. */
-export interface Standby {
-  /** Throws `UnreachableError` where it does not answer. */
-  connect(): Promise<Knex>;
-  /** Throws `UnreachableError` while it lacks what `migrate` made on the primary. */
-  assertMigrated(db: Knex): Promise<void>;
-  maxLagSeconds: number;
-}
-
-/** Null without REPORTS_DATABASE_URL. */
+/** The standby that reports are read from; null without REPORTS_DATABASE_URL. */
 export function reportsStandbyOf({
   config,
   secrets,
   reportsStandby,
   parts,
-}: Pick<Runtime, "config" | "secrets" | "reportsStandby" | "parts">): Standby | null {
+}: Pick<Runtime, "config" | "secrets" | "reportsStandby" | "parts">): ReportsStandby | null {
   if (secrets.reportsDatabaseUrl === null) return null;
   return {
     maxLagSeconds: config.reportsMaxLagSeconds,

@@ -16,6 +16,12 @@ export interface SqlFile {
 /** The project, or `dist/`: the same depth in both. */
 const root = new URL("../../../", import.meta.url);
 
+/** Names `.sql` files in folders below a place. */
+export const sqlFilesBeside =
+  (place: URL) =>
+  (folder: string, ...names: readonly string[]): URL[] =>
+    names.map((name) => new URL(`${folder}/${name}.sql`, place));
+
 export async function readSqlFile(url: URL): Promise<SqlFile> {
   const text = await readFile(url, "utf8");
   return {

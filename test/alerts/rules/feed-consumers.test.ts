@@ -78,7 +78,7 @@ test("the command that removes it is right for a shell, whatever the name", () =
   const adviceFor = (name: string): string => {
     const clock = standingClock("2026-11-01T12:00:00Z");
     const since = new Date("2026-11-01T09:00:00Z");
-    const behind = { name, position: 1, movedAt: since, unreadSince: since };
+    const behind = { name, position: 1, movedAt: since, createdAt: since, unreadSince: since };
     const [begun] = feedConsumerBehind.begins([behind], contextOf(testAlertContext({ clock }), feedConsumerBehind));
     return begun?.advice ?? "";
   };

@@ -86,5 +86,5 @@ test.each([
 test("sudo's user is read from its variable", async () => {
   const { output } = await run(["alerts", "ack", "1"], "root", { SUDO_USER: "anna" });
   expect(output).not.toContain("--by");
-  expect(output).toContain("No alert has the number");
+  expect(output).toContain('There is no alert "1".');
 });

@@ -170,12 +170,12 @@ async function adoptDefinitions(source: Knex, target: Knex): Promise<void> {
 }
 
 async function migrateCopy(
-  { target, closedMonths: room }: { target: Knex } & Pick<Answers, "closedMonths">,
+  { target, closedMonths }: { target: Knex } & Pick<Answers, "closedMonths">,
   { gaps, say, signal }: Pick<RehearsalOptions, "say" | "signal"> & { gaps: string[] },
 ): Promise<Omit<Rehearsal, "rows">> {
   const before = {
-    verified: await room?.verify(target).catch(() => null),
-    reports: await room?.recompute(target, recomputedMonths),
+    verified: await closedMonths?.verify(target).catch(() => null),
+    reports: await closedMonths?.recompute(target, recomputedMonths),
     seals: await target("reports.closes").orderBy("month").pluck<string[]>("sha256"),
   };
   signal.throwIfAborted();
@@ -184,7 +184,7 @@ async function migrateCopy(
   say("The copy is migrated. Checking the closed months …");
   signal.throwIfAborted();
   const closes: RehearsedCloses = { sealed: [], same: 0, problems: [] };
-  const after = await room?.verify(target);
+  const after = await closedMonths?.verify(target);
   const known = new Set(before.verified?.closes.flatMap(({ problems }) => problems));
   for (const [n, { month, sha256, problems }] of (after?.closes ?? []).entries()) {
     const added = problems.filter((problem) => !known.has(problem));
@@ -195,7 +195,7 @@ async function migrateCopy(
   if (after !== undefined && after.closes.length !== before.seals.length) {
     closes.problems.push(`${before.seals.length} months were closed, and ${after.closes.length} are afterwards.`);
   }
-  const computed = await room?.recompute(target, recomputedMonths, before.reports);
+  const computed = await closedMonths?.recompute(target, recomputedMonths, before.reports);
   for (const [report, was] of before.reports ?? []) {
     const now = computed?.get(report);
     if ("why" in was) {

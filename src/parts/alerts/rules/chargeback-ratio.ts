@@ -1,33 +1,9 @@
-import type { Knex } from "knex";
+import type { Answers, NearProgramme } from "../../../app/answers.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import type { Begun } from "../condition.ts";
 import { ratio } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { headlineText, shortened } from "./wording.ts";
-
-/** A question that the sweep asks the reports. Absent without them. */
-interface RatioQuestions {
-  /**
-   * The programmes of the card networks that the chargebacks of the month of `at` are near: `share` of the threshold is
-   * reached.
-   */
-  programmesNear?(
-    db: Knex,
-    question: { at: Date; timeZone: string; region: string; share: number },
-  ): Promise<ChargebackRatio[]>;
-}
-
-interface ChargebackRatio {
-  brand: string;
-  programme: string;
-  disputes: number;
-  /** The number of disputes at which the programme applies. */
-  limit: number;
-  /** Percent of settled sales; null where there are none. */
-  ratio: number | null;
-  /** Every threshold of the programme is reached; in some regions an amount is one of them. */
-  isOver: boolean;
-}
 
 /**
  * Chargebacks near a threshold of a card network, and over it. They are two alerts, so that the second is sent while
@@ -40,8 +16,11 @@ export const chargebackRatio = watch({
   settings: { share: ratio(0.8) },
   clock: "service",
   everyMs: 3_600_000,
-  read: async (db, { at, timeZone, networkRegion: region, settings }, { programmesNear }: RatioQuestions) =>
-    (await programmesNear?.(db, { at, timeZone, region, share: settings.share })) ?? null,
+  read: async (
+    db,
+    { at, timeZone, networkRegion: region, settings },
+    { programmesNear }: Pick<Answers, "programmesNear">,
+  ) => (await programmesNear?.(db, { at, timeZone, region, share: settings.share })) ?? null,
   begins: (ratios) =>
     ratios.flatMap((found) => {
       const near = nearThreshold(found);
@@ -61,7 +40,7 @@ export const chargebackRatio = watch({
   }),
 });
 
-function nearThreshold(found: ChargebackRatio): Begun {
+function nearThreshold(found: NearProgramme): Begun {
   const { brand, programme, disputes, limit, ratio } = found;
   return {
     key: `chargeback-ratio:${brand}:${programme}`,
@@ -82,7 +61,7 @@ function nearThreshold(found: ChargebackRatio): Begun {
   };
 }
 
-const titleOf = ({ brand, programme, disputes, limit }: ChargebackRatio, where: "near" | "over"): string =>
+const titleOf = ({ brand, programme, disputes, limit }: NearProgramme, where: "near" | "over"): string =>
   headlineText({
     lead: `${disputes} chargebacks on ${shortened(brand, 24)} this month`,
     cause: `${where} the ${shortened(programme)} threshold of ${limit}`,

@@ -1,25 +1,9 @@
-import type { Knex } from "knex";
+import type { Answers } from "../../../app/answers.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { headlineText, shortened } from "./wording.ts";
-
-/** A consumer of the feed, and when the oldest change that it has not read was recorded. */
-interface Consumer {
-  name: string;
-  position: number;
-  movedAt: Date;
-  /** Null: it has read all. */
-  unreadSince: Date | null;
-}
-
-/** Questions that the sweep asks the feed. Absent where no part reads it. */
-interface FeedQuestions {
-  feedConsumers?(db: Knex): Promise<readonly Consumer[]>;
-  /** The handler behind a consumer, which is watched as a handler. Null for another reader; absent without handlers. */
-  handlerOf?(consumer: string): string | null;
-}
 
 const hourMs = 3_600_000;
 const keyPrefix = "feed-consumer:";
@@ -32,7 +16,7 @@ export const feedConsumerBehind = watch({
   settings: { afterHours: count(1, 240, 1) },
   // After a total downtime, consumers first catch up.
   graceMs: 10 * 60_000,
-  read: async (db, _context, { feedConsumers, handlerOf = () => null }: FeedQuestions) =>
+  read: async (db, _context, { feedConsumers, handlerOf = () => null }: Pick<Answers, "feedConsumers" | "handlerOf">) =>
     (await feedConsumers?.(db))?.filter(({ name }) => handlerOf(name) === null) ?? null,
   begins: (consumers, { settings, localTime, shortTime, at }) =>
     consumers.map(({ name, position, movedAt, unreadSince }) => {
@@ -66,7 +50,8 @@ export const feedConsumerBehind = watch({
   }),
   samples: ({ at }) => {
     const before = (hours: number) => new Date(at.getTime() - hours * hourMs);
-    const consumer = { name: "shop.receipts", position: 4_711, movedAt: before(3), unreadSince: before(2) };
+    const moved = { movedAt: before(3), createdAt: before(2_000), unreadSince: before(2) };
+    const consumer = { name: "shop.receipts", position: 4_711, ...moved };
     return { "a consumer of the feed behind": [consumer] };
   },
 });

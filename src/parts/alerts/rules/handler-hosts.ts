@@ -1,6 +1,5 @@
 import { basename } from "node:path";
-import type { Knex } from "knex";
-import type { DownHost } from "../../../app/answers.ts";
+import type { Answers, DownHost } from "../../../app/answers.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { counted, linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import type { AlertFact } from "../message.ts";
@@ -8,18 +7,14 @@ import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { type Wording, headlineText, shortened } from "./wording.ts";
 
-/** A question that the sweep asks the part that runs handlers. Absent where no part does. */
-interface HostQuestions {
-  downHosts?(db: Knex, patience: { afterMinutes: number }): Promise<readonly DownHost[]>;
-}
-
 /** The process that all handlers share does not run, or ends again and again. */
 export const handlerHostDown = watch({
   rule: "handler_host_down",
   about: "The process that all your handlers share has not run for so long, or ends again and again.",
   severity: "critical",
   settings: { afterMinutes: count(0, 1_440, 1) },
-  read: async (db, { settings }, { downHosts }: HostQuestions) => (await downHosts?.(db, settings)) ?? null,
+  read: async (db, { settings }, { downHosts }: Pick<Answers, "downHosts">) =>
+    (await downHosts?.(db, settings)) ?? null,
   begins(hosts, { localTime, shortTime }) {
     const shared = hosts.filter(({ isApart }) => !isApart);
     const [longest] = shared;
@@ -66,7 +61,8 @@ export const handlerQuarantined = watch({
   about: "A handler's file has not been usable for so long, or ends its process: the other handlers run without it.",
   severity: "error",
   settings: { afterMinutes: count(0, 1_440, 1) },
-  read: async (db, { settings }, { downHosts }: HostQuestions) => (await downHosts?.(db, settings)) ?? null,
+  read: async (db, { settings }, { downHosts }: Pick<Answers, "downHosts">) =>
+    (await downHosts?.(db, settings)) ?? null,
   begins: (hosts, { localTime, shortTime }) =>
     hosts
       .filter(({ isApart }) => isApart)

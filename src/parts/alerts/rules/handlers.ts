@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { HandlerHealth } from "../../../app/answers.ts";
+import type { Answers, HandlerHealth } from "../../../app/answers.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Begun } from "../condition.ts";
@@ -11,12 +11,7 @@ import { headlineText, shortened } from "./wording.ts";
 /** The state of a handler or a destination of forwarding, as far as alerts need it. */
 export type HandlerState = Omit<HandlerHealth, "position" | "postponed">;
 
-/** Questions that the sweep asks the parts that run handlers and forward. Absent without both. */
-interface HandlerQuestions {
-  handlersHealth?(db: Knex, counted: { most: number }): Promise<readonly HandlerState[]>;
-  /** The destination with a name; null for a handler. Absent without forwarding. */
-  destinationOf?(name: string): string | null;
-}
+type HandlerQuestions = Pick<Answers, "handlersHealth" | "destinationOf">;
 
 /** The words of messages for a handler or a destination. */
 interface Words {

@@ -1,14 +1,8 @@
-import type { Knex } from "knex";
+import type { Answers } from "../../../app/answers.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { count } from "../setting-schemas.ts";
 import { watch } from "../watch.ts";
 import { headlineText } from "./wording.ts";
-
-/** A question that the sweep asks reconciliation. Absent where no part reconciles. */
-interface RunQuestions {
-  /** The start of the last run that covers everything; null where there was none. */
-  lastFullAnswerStart?(db: Knex): Promise<Date | null>;
-}
 
 /** No reconciliation for too long, or none at all since watching began. */
 export const missingRuns = watch({
@@ -16,7 +10,7 @@ export const missingRuns = watch({
   about: "No run of reconciliation that answers for everything has begun for so long.",
   severity: "critical",
   settings: { afterHours: count(1, 240, 26) },
-  read: async (db, _context, { lastFullAnswerStart }: RunQuestions) =>
+  read: async (db, _context, { lastFullAnswerStart }: Pick<Answers, "lastFullAnswerStart">) =>
     lastFullAnswerStart === undefined ? null : { last: await lastFullAnswerStart(db) },
   begins({ last }, { settings, localTime, shortTime, watched: { first }, at }) {
     if (at.getTime() - (last ?? first).getTime() <= settings.afterHours * 3_600_000) return null;

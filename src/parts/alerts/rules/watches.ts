@@ -56,4 +56,4 @@ type All<Union> = (Union extends unknown ? (one: Union) => void : never) extends
  * The readings that they take from the service's other parts and the machine, each through a function that is passed to
  * the sweep.
  */
-export type WatchQuestions = All<Parameters<AnyWatch["look"]>[2]>;
+export type WatchQuestions = All<Parameters<AnyWatch["poll"]>[2]>;

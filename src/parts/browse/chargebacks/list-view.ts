@@ -1,3 +1,4 @@
+import type { NearProgramme } from "../../../app/answers.ts";
 import type { Chargeback, OpenChargeback } from "../../../core/mirror/chargebacks.ts";
 import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { type Case, untouched } from "../../../app/people/cases.ts";
@@ -14,24 +15,13 @@ import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { time } from "../../../app/dashboard/elements/time.ts";
 
-/** A month's chargebacks in relation to a threshold of a card network. */
-export interface Ratio {
-  brand: string;
-  programme: string;
-  disputes: number;
-  limit: number;
-  /** Percent of settled sales; null where there are none. */
-  ratio: number | null;
-  isOver: boolean;
-}
-
 export interface ChargebackFilter {
   who: "mine" | "unassigned" | null;
   snoozed: "hide" | "only" | null;
 }
 
 /** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
-export type Ratios = readonly Ratio[] | "unknown" | "computing" | null;
+export type Ratios = readonly NearProgramme[] | "unknown" | "computing" | null;
 
 export interface ListPage {
   open: readonly Chargeback[];
@@ -199,7 +189,7 @@ function renderRatios(ratios: Ratios): Html | null {
       <code>${tallyhook("report network-monitor")}</code>
     </p>`;
   }
-  return table<Ratio>(
+  return table<NearProgramme>(
     [
       { name: "Network", cell: ({ brand }) => outside(brand) },
       { name: "Programme", cell: ({ programme }) => outside(programme) },

@@ -5,7 +5,7 @@ import type { Runtime } from "../../../app/runtime.ts";
 
 /**
  * The pages about declined renewals: by the settings of the alerts and the definitions of the reports, so that all
- * agree; without these rooms, by the defaults, and without a funnel.
+ * agree; without these parts, by the defaults, and without a funnel.
  */
 export function dunningPagesOf({ ask }: Pick<Runtime, "ask">): PageGroup {
   const funnelOfMonth = ask.funnelOfMonth;

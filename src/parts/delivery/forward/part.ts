@@ -2,8 +2,8 @@ import type { Part } from "../../../app/part.ts";
 import { destinationNamed } from "./destination-name.ts";
 
 /** Sends changes and webhooks to other programs, signed. Stands on `delivery`. */
-export const forwarding: Part = {
-  name: "forwarding",
+export const forward: Part = {
+  name: "forward",
   commands: [{ names: ["forward"], load: async () => (await import("./command.ts")).registerForward }],
   answers: () => ({ destinationOf: destinationNamed }),
   work: async (runtime) => (await import("./run-forwarding.ts")).runForwarding(runtime),

@@ -1,3 +1,4 @@
+import type { ServiceLocation } from "../../../app/answers.ts";
 import { fileURLToPath } from "node:url";
 import type { AttemptDeps } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
@@ -97,7 +98,7 @@ async function startHandlers(
 export async function attemptDeps(
   runtime: Runtime,
   handlers: readonly Handler[],
-  service?: { baseUrl: string; apiKey: string },
+  service?: ServiceLocation,
 ): Promise<AttemptDeps> {
   const inTransactions = handlers
     .filter(({ transactional }) => transactional)

@@ -1,3 +1,4 @@
+import type { ServiceLocation } from "../../../app/answers.ts";
 import { type ChildProcess, fork } from "node:child_process";
 import { setPriority } from "node:os";
 import { noteTroubles } from "../dispatch/handler-hosts.ts";
@@ -23,7 +24,7 @@ const noteEveryMs = 10_000;
  */
 export async function superviseOwnHandlers(
   runtime: Runtime,
-  service?: { baseUrl: string; apiKey: string },
+  service?: ServiceLocation,
 ): Promise<RunningHandlers | null> {
   const { config, log, random } = runtime;
   const listFiles = async () => listHandlerFiles(await handlerFolders(config));

@@ -128,7 +128,7 @@ const nameIn = ({ params }: Pick<PageRequest, "params">): string => params["reci
 const unknown = (name: string): PageError =>
   new PageError(404, `Nothing called ${name.slice(0, 80)} has run on this database.`);
 
-/** Throws `PageError` for one whose room is not there. */
+/** Throws `PageError` for one whose part is absent. */
 function requireWords(request: Pick<PageRequest, "params">, kinds: RecipientKinds): RecipientWords {
   const words = recipientWords(nameIn(request), kinds);
   if (words === null) throw unknown(nameIn(request));

@@ -26,7 +26,7 @@ export interface RecipientKinds {
   destinationOf?: ((recipient: string) => string | null) | undefined;
 }
 
-/** Null for one whose room is not there. */
+/** Null for one whose part is absent. */
 export function recipientWords(
   recipient: string,
   { hasHandlers, destinationOf }: RecipientKinds,

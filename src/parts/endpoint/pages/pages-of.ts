@@ -1,3 +1,4 @@
+import type { ServiceLocation } from "../../../app/answers.ts";
 import type { ServiceClient } from "../../../core/client/service-client.ts";
 import { endpointPages } from "./endpoint-routes.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
@@ -8,7 +9,7 @@ import type { Runtime } from "../../../app/runtime.ts";
 const deadlineMs = 2_000;
 
 /** The page of this deployment's endpoint. */
-export const endpointPagesOf = (runtime: Runtime, service?: Parameters<Runtime["serviceClient"]>[0]): PageGroup =>
+export const endpointPagesOf = (runtime: Runtime, service?: ServiceLocation): PageGroup =>
   endpointPages(async (db) => {
     const tools = readingToolsOf(runtime, db, service);
     const hasKey = runtime.config.encryptionKey !== "none";

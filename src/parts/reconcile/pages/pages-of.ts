@@ -1,3 +1,4 @@
+import type { ServiceLocation } from "../../../app/answers.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { reconciliationPages } from "./reconciliation-pages.ts";
 import { nextDue } from "../../../platform/cron.ts";
@@ -6,7 +7,7 @@ import { listenerOf } from "../../../app/processes/listener-of.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 
 /** The pages of reconciliation, with the schedule of this deployment and its service. */
-export function reconciliationPagesOf(runtime: Runtime, service?: Parameters<Runtime["serviceClient"]>[0]): PageGroup {
+export function reconciliationPagesOf(runtime: Runtime, service?: ServiceLocation): PageGroup {
   const { config, random } = runtime;
   const { timeZone } = config;
   return reconciliationPages({

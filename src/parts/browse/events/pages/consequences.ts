@@ -1,3 +1,4 @@
+import type { RaisedAlert } from "../../../../app/answers.ts";
 import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { moneyText } from "../../../../platform/money.ts";
@@ -6,16 +7,6 @@ import { objectPath } from "../../../../app/dashboard/elements/object-link.ts";
 import { outside } from "../../../../app/dashboard/elements/outside.ts";
 import { severityState } from "../../../../app/dashboard/elements/state.ts";
 import { table } from "../../../../app/dashboard/elements/table.ts";
-
-/** An alert as far as a page needs it. */
-export interface ToldAlert {
-  id: number;
-  rule: string;
-  severity: string;
-  change: string;
-  title: string | null;
-  channels: readonly string[];
-}
 
 interface ListOf {
   caption: string;
@@ -70,11 +61,11 @@ const changesTable = (changes: readonly Change[], { caption, empty }: ListOf): H
   );
 
 /** Alerts that were sent, or would be: the latter have no pages. */
-export const renderAlerts = (alerts: readonly ToldAlert[], list: ListOf & { isPreview?: boolean }): Html =>
+export const renderAlerts = (alerts: readonly RaisedAlert[], list: ListOf & { isPreview?: boolean }): Html =>
   headed(list, alerts.length === 0, () => alertsTable(alerts, list));
 
 const alertsTable = (
-  alerts: readonly ToldAlert[],
+  alerts: readonly RaisedAlert[],
   { caption, empty, isPreview = false }: ListOf & { isPreview?: boolean },
 ): Html =>
   table(

@@ -1,3 +1,4 @@
+import type { RaisedAlert } from "../../../../app/answers.ts";
 import type { Knex } from "knex";
 import { type Change, changesOfCause } from "../../../../core/mirror/changes/read-changes.ts";
 import { type EventWork, type StoredEvent, listEventsOf, readWork, seqsOfIds } from "../../../../core/inbox/queries.ts";
@@ -8,7 +9,6 @@ import { inTransaction } from "../../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../../../app/dashboard/page-group.ts";
 import { pageOf } from "../../../../app/dashboard/elements/paging.ts";
 import type { Route } from "../../../../app/dashboard/route.ts";
-import type { ToldAlert } from "./consequences.ts";
 import { readEffects } from "./event-effects.ts";
 import { listCommand, readFilter } from "./event-filter.ts";
 import { type EventTools, requireEvent } from "./event-tools.ts";
@@ -117,7 +117,7 @@ async function alertsOf(
   db: Knex,
   { alertsAt }: EventTools,
   { event, work, ids }: { event: StoredEvent; work: EventWork; ids: readonly string[] },
-): Promise<readonly ToldAlert[] | null> {
+): Promise<readonly RaisedAlert[] | null> {
   if (alertsAt === null) return null;
   const all = [...new Set([...ids, ...(event.resource_id === null ? [] : [event.resource_id])])];
   const told = await Promise.all(appliedAt(work).map((at) => alertsAt(db, at, { ids: all, eventId: event.event_id })));

@@ -1,3 +1,4 @@
+import type { Answers, RaisedAlert } from "../../../../app/answers.ts";
 import type { Knex } from "knex";
 import type { EnvelopePaths } from "../../../../core/contract/event-envelope.ts";
 import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
@@ -5,20 +6,18 @@ import { noEvent } from "../acts.ts";
 import { type StoredEvent, findEvents } from "../../../../core/inbox/queries.ts";
 import type { PreviewResult } from "../../../../core/worker/preview-event.ts";
 import { pageErrorOf } from "../../../../app/dashboard/act-route.ts";
-import type { ToldAlert } from "./consequences.ts";
 
 /** The alerts that a replay would send. */
 export interface ToldByPreview {
   changes: readonly Change[];
   /** Null: this deployment has no alerts. */
-  alerts: readonly ToldAlert[] | null;
+  alerts: readonly RaisedAlert[] | null;
 }
 
 export interface EventTools {
   places: Readonly<EnvelopePaths>;
   /** The alerts of an event from a transaction that began at a time; null: this deployment has no alerts. */
-  alertsAt:
-    ((db: Knex, at: Date, of: { ids: readonly string[]; eventId: string }) => Promise<readonly ToldAlert[]>) | null;
+  alertsAt: NonNullable<Answers["alertsAt"]> | null;
   preview(db: Knex, seq: number): Promise<PreviewResult<ToldByPreview>>;
 }
 

@@ -1,3 +1,4 @@
+import type { RaisedAlert } from "../../../../app/answers.ts";
 import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
 import type { EventWork, StoredEvent } from "../../../../core/inbox/queries.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
@@ -7,7 +8,7 @@ import { copyableId } from "../../../../app/dashboard/elements/id.ts";
 import { outside } from "../../../../app/dashboard/elements/outside.ts";
 import { state } from "../../../../app/dashboard/elements/state.ts";
 import { time } from "../../../../app/dashboard/elements/time.ts";
-import { type ToldAlert, objectLink, renderAlerts, renderChanges } from "./consequences.ts";
+import { objectLink, renderAlerts, renderChanges } from "./consequences.ts";
 import type { StateEffect } from "./event-effects.ts";
 import { renderEffects } from "./effects-view.ts";
 import { laidOut } from "./laid-out.ts";
@@ -22,7 +23,7 @@ export interface EventPage {
   effects: readonly StateEffect[];
   changes: readonly Change[];
   /** Null: this deployment has no alerts. */
-  alerts: readonly ToldAlert[] | null;
+  alerts: readonly RaisedAlert[] | null;
   showsBytes: boolean;
   showsPersons: boolean;
   mayReplay: boolean;

@@ -60,7 +60,7 @@ export async function proveRecovery(runtime: Runtime, options: DemoOptions): Pro
   await runWorker(runtime, {
     service,
     missingGraceMs: 0,
-    without: ["reconcile", "reports", "alerts", "handlers", "forwarding"],
+    without: ["reconcile", "reports", "alerts", "handlers", "forward"],
   });
   const db = await runtime.db();
 

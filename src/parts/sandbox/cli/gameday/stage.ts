@@ -146,7 +146,7 @@ async function build(
     await runWorker(runtime, {
       service,
       missingGraceMs: 0,
-      without: ["reconcile", "reports", "handlers", "forwarding"],
+      without: ["reconcile", "reports", "handlers", "forward"],
       sweepEveryMs: 1_000,
       databaseDisk: () => Promise.resolve({ ...disk }),
     });
