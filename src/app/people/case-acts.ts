@@ -15,7 +15,7 @@ import {
   listAssignees,
   readCase,
 } from "./cases.ts";
-import { type Field, oneOf, optional, reference, text, wholeNumber } from "./fields.ts";
+import { type Field, oneOf, optional, reference, rowNumber, text, wholeNumber } from "./fields.ts";
 
 interface CaseDeps {
   db: Knex;
@@ -46,10 +46,8 @@ const subjectFields = {
   id: reference,
 };
 
-const account = wholeNumber(1, 999_999_999_999_999);
-
 const assignee: Field<number | "nobody"> = {
-  read: (typed) => (typed === "nobody" ? typed : account.read(typed)),
+  read: (typed) => (typed === "nobody" ? typed : rowNumber.read(typed)),
   wanted: 'the number of an account, or "nobody"',
 };
 

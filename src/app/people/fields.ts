@@ -42,6 +42,9 @@ export const wholeNumber = (min: number, max: number, unit?: string): Field<numb
   wanted: `a whole number ${unit === undefined ? "" : `of ${unit} `}from ${min} to ${max}`,
 });
 
+/** The number of a row. */
+export const rowNumber = wholeNumber(1, 999_999_999_999_999);
+
 export const instant: Field<Date> = {
   read: (typed) => readInstant(typed) ?? undefined,
   wanted: "a time with its offset, such as 2026-03-01T12:00:00Z",

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { wholeNumber } from "../../app/cli/arguments.ts";
+import { wholeNumber } from "../../app/people/fields.ts";
+import { parserOf } from "../../app/cli/command.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { migrateAll } from "../../app/processes/migrate-all.ts";
 import { defaultLockPatience } from "../../platform/postgres/lock-waits.ts";
@@ -13,7 +14,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
     .option(
       "--wait <minutes>",
       "how long to keep trying for a lock that others hold",
-      wholeNumber(0, 1_440, "minutes"),
+      parserOf(wholeNumber(0, 1_440, "minutes")),
       defaultLockPatience.waitMs / 60_000,
     )
     .action(async ({ json, wait }: { json?: boolean; wait: number }) => {

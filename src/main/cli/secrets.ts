@@ -1,4 +1,4 @@
-import { text, wholeNumber } from "../../app/people/fields.ts";
+import { instant, text, wholeNumber } from "../../app/people/fields.ts";
 import { type Opened, parserOf, registerReading, withDatabase } from "../../app/cli/command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
@@ -15,7 +15,6 @@ import type { SecretOverview } from "../../core/receiver/secrets-overview.ts";
 import { addSecret, assertSecretLimit, retireSecret } from "../../core/receiver/secrets-store.ts";
 import { secretsContextOf } from "../../app/secrets-context.ts";
 import { parsePerson, scriptActor } from "../../app/cli/acting-person.ts";
-import { parseInstant } from "../../app/cli/arguments.ts";
 import { confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
@@ -61,8 +60,8 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("add")
     .description("store a secret, encrypted; its value comes from standard input or a file")
     .option("--file <file>", "read the value from this file")
-    .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parseInstant)
-    .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
+    .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parserOf(instant))
+    .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parserOf(instant))
     .option("--note <text>", "a note that list shows for it", parserOf(text(shortLine)))
     .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
     .action((options: AddOptions) => add(context, options));
@@ -71,7 +70,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("retire")
     .description("end a secret, now or at a given time; asks before it ends the last one")
     .argument("<id>", "as shown by list")
-    .option("--at <time>", "when it ends, such as 2026-10-01T00:00:00Z (default: now)", parseInstant)
+    .option("--at <time>", "when it ends, such as 2026-10-01T00:00:00Z (default: now)", parserOf(instant))
     .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
     .option("--yes", "do not ask, even if no secret would be left")
     .option("--by <name>", "name of the person who does this, for the audit", parsePerson)

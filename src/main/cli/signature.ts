@@ -7,8 +7,8 @@ import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { listSecretRows, secretFingerprint } from "../../core/receiver/secrets-store.ts";
-import { parseInstant } from "../../app/cli/arguments.ts";
-import { withDatabase } from "../../app/cli/command.ts";
+import { instant } from "../../app/people/fields.ts";
+import { parserOf, withDatabase } from "../../app/cli/command.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 
 interface ExplainOptions {
@@ -28,7 +28,7 @@ export function registerSignatureExplain(program: Command, context: CliContext):
     .requiredOption("--headers <file>", "file with its headers: lines of Name: value, or JSON")
     .requiredOption("--body <file>", "file with its body, byte for byte as it arrived")
     .option("--secret-file <file>", "secrets to try, one a line, instead of those configured")
-    .option("--at <time>", "check it at this time instead of now (ISO 8601 with offset)", parseInstant)
+    .option("--at <time>", "check it at this time instead of now (ISO 8601 with offset)", parserOf(instant))
     .option("--json", "print JSON")
     .action((options: ExplainOptions) => explain(context, options));
 }

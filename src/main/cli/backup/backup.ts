@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { TallyhookError } from "../../../platform/errors.ts";
 import { createDatabase } from "../../../platform/postgres/pool.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { wholeNumber } from "../../../app/people/fields.ts";
+import { parserOf } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 import { takeBackup } from "./take-backup.ts";
@@ -21,7 +22,7 @@ export function registerBackup(program: Command, context: CliContext): void {
     .option(
       "--keep <number>",
       "keep this many backups of this database, the new one included; older ones are removed once it is verified",
-      wholeNumber(1, 100_000),
+      parserOf(wholeNumber(1, 100_000)),
     )
     .option("--pg-bin <folder>", "where pg_dump and pg_restore are, if they are not found")
     .option("--json", "print one JSON object")

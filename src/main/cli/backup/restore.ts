@@ -8,7 +8,8 @@ import type { Runtime } from "../../../app/runtime.ts";
 import { aloneInRestore } from "../../../app/open-restore.ts";
 import { restoredDatabase } from "../../../app/schema.ts";
 import { parsePerson, requirePerson } from "../../../app/cli/acting-person.ts";
-import { parseInstant } from "../../../app/cli/arguments.ts";
+import { instant } from "../../../app/people/fields.ts";
+import { parserOf } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { migrateAll } from "../../../app/processes/migrate-all.ts";
 import { untilSignal } from "../../../app/cli/until-signal.ts";
@@ -25,7 +26,7 @@ interface RestoredOptions {
 const ranUntilOption = [
   "--ran-until <time>",
   "when the lost system last worked: whatever happened by then was already sent to people and programs",
-  parseInstant,
+  parserOf(instant),
 ] as const;
 const erasedOption = [
   "--erased <file>",
@@ -50,7 +51,7 @@ export function registerRestore(program: Command, context: CliContext): void {
   program
     .command("restored")
     .description("the same for a database that was restored by other means, such as a snapshot")
-    .requiredOption("--taken-at <time>", "the moment that it shows", parseInstant)
+    .requiredOption("--taken-at <time>", "the moment that it shows", parserOf(instant))
     .requiredOption(...ranUntilOption)
     .option(...erasedOption)
     .option(...byOption)

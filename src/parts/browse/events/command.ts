@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { noEvent, pruning, replaying } from "./acts.ts";
@@ -19,10 +19,10 @@ import { holdsRefusedText } from "../../../core/mirror/canonical.ts";
 import { ActRefused } from "../../../app/people/act.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { counted, linesWithoutControls } from "../../../platform/readable-text.ts";
-import { type Opened, withDatabase } from "../../../app/cli/command.ts";
+import { type Opened, parserOf, withDatabase } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { oneOf, wholeNumber } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 import { createProgress } from "../../../app/cli/progress.ts";
@@ -43,10 +43,10 @@ export function registerEvents(program: Command, context: CliContext): void {
   events
     .command("list")
     .description("list the newest events, without their payloads")
-    .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
+    .option("--state <state>", `one of ${eventStates.join(", ")}`, parserOf(oneOf(eventStates)))
     .option("--type <type>", "only of this type, such as order.succeeded")
     .option("--resource <id>", "only about the object with this id")
-    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
+    .option("--limit <n>", "how many", parserOf(wholeNumber(1, 10_000)), 20)
     .option(
       "--follow",
       "then print each new event until Ctrl-C: as it arrives, or once it has the wanted state or object",
@@ -236,12 +236,6 @@ function printed(value: string | number | boolean | Date | readonly number[] | n
 /** Events with the same id and different bytes. */
 const otherSeqs = ({ seq, event_id }: EventRow, ofIds: ReadonlyMap<string, readonly number[]>): number[] =>
   (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
-
-function parseState(text: string): EventState {
-  const state = eventStates.find((known) => known === text);
-  if (state === undefined) throw new InvalidArgumentError(`Use one of ${eventStates.join(", ")}.`);
-  return state;
-}
 
 /** The most events, of the newest, that are read again because they may still match. */
 const maxUndecided = 20_000;

@@ -13,12 +13,11 @@ import { changeKinds } from "../../../core/mirror/changes/kinds.ts";
 import { mirrorResources } from "../../../core/mirror/resources.ts";
 import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";
 import { UsageError } from "../../../platform/errors.ts";
-import { nearestName } from "../../../platform/nearest-name.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { oneOf, wholeNumber } from "../../../app/people/fields.ts";
 import { changeLine } from "../../../app/cli/change-text.ts";
 import { registerConsumers } from "./consumers.ts";
-import { type Opened, withDatabase } from "../../../app/cli/command.ts";
+import { type Opened, parserOf, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 
@@ -49,8 +48,8 @@ export function registerChanges(program: Command, context: CliContext): void {
       parseSince,
     )
     .option("--kind <kinds>", "only these kinds, separated by commas", parseKinds)
-    .option("--resource <resource>", `only of: ${resourceNames.join(", ")}`, parseResource)
-    .option("--limit <n>", `how many (default: ${usualLimit})`, wholeNumber(1, 10_000))
+    .option("--resource <resource>", `only of: ${resourceNames.join(", ")}`, parserOf(oneOf(resourceNames)))
+    .option("--limit <n>", `how many (default: ${usualLimit})`, parserOf(wholeNumber(1, 10_000)))
     .option("--json", "print JSON, one change a line")
     .addHelpText("after", `\nKinds:\n${kindLines()}`)
     .action((id: string | undefined, options: ChangesOptions) => print(context, id, options));
@@ -171,13 +170,6 @@ function parseKinds(text: string, others: string[] = []): string[] {
 }
 
 const resourceNames: readonly string[] = mirrorResources.map(({ name }) => name);
-
-function parseResource(text: string): string {
-  if (resourceNames.includes(text)) return text;
-  const nearest = nearestName(text, resourceNames);
-  const hint = nearest === null ? "" : ` Did you mean "${nearest}"?`;
-  throw new InvalidArgumentError(`Use one of ${resourceNames.join(", ")}.${hint}`);
-}
 
 function kindLines(): string {
   const lines = resourceNames.flatMap((resource) => {

@@ -9,7 +9,6 @@ import { ConfigurationError, UsageError } from "../../../platform/errors.ts";
 import { nearestName } from "../../../platform/nearest-name.ts";
 import { counted, someOf, withoutControls } from "../../../platform/readable-text.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
 import { type Opened, howMany, registerReading, withDatabase } from "../../../app/cli/command.ts";
 import { reference } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
@@ -55,9 +54,6 @@ interface Deps {
   context: CliContext;
   kind: RecipientKind;
 }
-
-/** The number of a change or an event. */
-export const itemNumber = wholeNumber(1, 999_999_999_999_999);
 
 /** Registers `list`, `show`, `retry`, `skip`, `pause`, `resume` and `remove`. */
 export function registerRecipientCommands(program: Command, context: CliContext, kind: RecipientKind): void {

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { type Act, ActRefused, type ActSubject, actOn, outdated, recordOf } from "../../../app/people/act.ts";
-import { type Field, flag, optional, reference, text, wholeNumber } from "../../../app/people/fields.ts";
+import { type Field, flag, optional, reference, rowNumber, text } from "../../../app/people/fields.ts";
 import { shortLine } from "../../../platform/free-text.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import {
@@ -40,7 +40,6 @@ export const recipientSubject: ActSubject<LockedHandler> = {
 const subjectOf = (recipient: string) => ({ kind: recipientSubject.kind, id: recipient });
 
 const recipientField: Field<string> = { ...reference, wanted: "a name as the list shows it" };
-const runNumber = wholeNumber(1, 999_999_999_999_999);
 
 /** It starts no more runs until it is resumed. The reason is not in the record, since it is free text. */
 export const pausing = actOn(recipientSubject, "recipient", {
@@ -72,7 +71,7 @@ export const retrying: Act<
 > = {
   name: "handler.retried",
   permission: "handler:write",
-  fields: { recipient: recipientField, seq: optional(runNumber), all: flag },
+  fields: { recipient: recipientField, seq: optional(rowNumber), all: flag },
   async run({ db }, call) {
     const { recipient, seq, all } = call.input;
     if ((seq === null) !== all) {
@@ -102,7 +101,7 @@ export const retrying: Act<
 export const skipping: Act<{ db: Knex }, { recipient: string; seq: number }, null> = {
   name: "handler.skipped",
   permission: "handler:write",
-  fields: { recipient: recipientField, seq: runNumber },
+  fields: { recipient: recipientField, seq: rowNumber },
   run: ({ db }, call) =>
     inTransaction(db, async (trx) => {
       const { recipient, seq } = call.input;

@@ -13,12 +13,12 @@ import { UsageError, exitCodes } from "../../../platform/errors.ts";
 import { linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import { forwardSettings, openOwnDestinations } from "./run-forwarding.ts";
 import type { Runtime } from "../../../app/runtime.ts";
-import { withDatabase } from "../../../app/cli/command.ts";
+import { parserOf, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { rowNumber } from "../../../app/people/fields.ts";
 import {
   type RecipientKind,
   type RecipientWords,
-  itemNumber,
   namesNear,
   readOneChange,
   registerRecipientCommands,
@@ -35,7 +35,7 @@ export function registerForward(program: Command, context: CliContext): void {
     .command("test")
     .description("send one delivery now, marked as a test, whatever was sent before")
     .argument("<name>", "the destination's name")
-    .requiredOption("--number <seq>", "the number of the change, or of the event", itemNumber)
+    .requiredOption("--number <seq>", "the number of the change, or of the event", parserOf(rowNumber))
     .action((name: string, { number }: { number: number }) => testOn(context, name, number));
 }
 

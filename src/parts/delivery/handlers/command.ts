@@ -14,12 +14,12 @@ import { attemptDeps, hostOwnHandlers, loadOwnHandlers } from "./run-handlers.ts
 import { createProcessMetrics } from "../../../app/metrics/serve-metrics.ts";
 import { migratedDatabase } from "../../../app/schema.ts";
 import { superviseOwnHandlers } from "./supervised-handlers.ts";
-import { type Opened, withDatabase } from "../../../app/cli/command.ts";
+import { type Opened, parserOf, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { rowNumber } from "../../../app/people/fields.ts";
 import {
   type RecipientKind,
   type RecipientWords,
-  itemNumber,
   namesNear,
   readOneChange,
   registerRecipientCommands,
@@ -35,7 +35,7 @@ export function registerHandlers(program: Command, context: CliContext): void {
     .command("test")
     .description("run a handler on a past change as a test (isTest is true); a transactional one is rolled back")
     .argument("<name>", "the handler's name")
-    .requiredOption("--change <seq>", "the number of the change", itemNumber)
+    .requiredOption("--change <seq>", "the number of the change", parserOf(rowNumber))
     .action((name: string, { change }: { change: number }) => testOn(context, name, change));
 
   handlers

@@ -19,8 +19,8 @@ import { withoutControls } from "../../../platform/readable-text.ts";
 import { endpointToolsOf, readingToolsOf } from "../endpoint-tools.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
-import { type Opened, registerReading, withDatabase } from "../../../app/cli/command.ts";
+import { wholeNumber } from "../../../app/people/fields.ts";
+import { type Opened, parserOf, registerReading, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
@@ -142,7 +142,7 @@ function eventTypes(text: string): string[] {
   );
 }
 
-const seconds = wholeNumber(1, 600, "seconds");
+const seconds = parserOf(wholeNumber(1, 600, "seconds"));
 
 export interface RegisterOptions {
   url?: string;

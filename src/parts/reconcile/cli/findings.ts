@@ -5,7 +5,7 @@ import { moneyText } from "../../../platform/money.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { acknowledgingFinding } from "../acts.ts";
 import { type FindingRow, countFindings, findFinding, findingStates, listFindings } from "../findings/findings.ts";
-import { flag, oneOf, optional, wholeNumber } from "../../../app/people/fields.ts";
+import { flag, oneOf, optional, rowNumber } from "../../../app/people/fields.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { howMany, registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
@@ -39,7 +39,7 @@ export function registerFindings(program: Command, context: CliContext): void {
   });
 
   registerReading(findings.command("show").description("show one finding with its evidence"), context, {
-    takes: { id: { is: wholeNumber(1, 999_999_999_999_999), flags: "<id>", says: "its number" } },
+    takes: { id: { is: rowNumber, flags: "<id>", says: "its number" } },
     async read({ db }, { id }) {
       const found = await findFinding(db, id);
       if (found === null) throw new UsageError(`There is no finding "${id}". ${listHint}`);

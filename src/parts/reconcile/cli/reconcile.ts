@@ -12,8 +12,8 @@ import type { LeaseHolder } from "../runs/run-lease.ts";
 import { probePageSize } from "../runs/start-run.ts";
 import { reconcileDeps, reconcileSettings } from "../reconciliation.ts";
 import type { Runtime } from "../../../app/runtime.ts";
-import { withDatabase } from "../../../app/cli/command.ts";
-import { parseInstant } from "../../../app/cli/arguments.ts";
+import { parserOf, withDatabase } from "../../../app/cli/command.ts";
+import { instant } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, cellsText, tableText } from "../../../app/cli/table.ts";
 import { createReconcileProgress } from "./walk-progress.ts";
@@ -38,8 +38,12 @@ export function registerReconcile(program: Command, context: CliContext): void {
         "is left, 4: incomplete, 5: healed (only with --fail-on-drift)",
     )
     .option("--full", "read everything from the first record on, instead of the nightly plan")
-    .option("--from <time>", "read only what was created from this time on, such as 2026-10-01T00:00:00Z", parseInstant)
-    .option("--to <time>", "read only what was created before this time", parseInstant)
+    .option(
+      "--from <time>",
+      "read only what was created from this time on, such as 2026-10-01T00:00:00Z",
+      parserOf(instant),
+    )
+    .option("--to <time>", "read only what was created before this time", parserOf(instant))
     .option("--dry-run", "only print the plan with its estimated calls")
     .option("--report-only", "record findings, but do not change the mirror")
     .option("--fail-on-drift", "exit 5 if something had to be healed")

@@ -10,8 +10,8 @@ import { type Format, formats } from "../render/formats.ts";
 import { type ReportRequest, assertTakesAccounts, writeReport } from "../write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { reportsStandbyOf } from "../standby.ts";
-import { parseInstant } from "../../../app/cli/arguments.ts";
-import { withDatabase } from "../../../app/cli/command.ts";
+import { instant, oneOf } from "../../../app/people/fields.ts";
+import { parserOf, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
@@ -38,10 +38,10 @@ export function registerReport(program: Command, context: CliContext): void {
     .option(
       "--as-of <time>",
       "from what the mirror held at that time, such as 2026-11-01T00:00:00Z (default: now)",
-      parseInstant,
+      parserOf(instant),
     )
     .option("--currency <code>", "only this currency, such as usd")
-    .option("--format <format>", `one of ${formats.join(", ")} (default: table)`, parseFormat)
+    .option("--format <format>", `one of ${formats.join(", ")} (default: table)`, parserOf(oneOf(formats)))
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
     .option("--out <file>", "write it to this file instead of printing it")
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
@@ -93,12 +93,6 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
       throw error;
     }
   });
-}
-
-function parseFormat(text: string): Format {
-  const format = formats.find((known) => known === text);
-  if (format === undefined) throw new InvalidArgumentError(`Use one of ${formats.join(", ")}.`);
-  return format;
 }
 
 function parseAddresses(text: string): readonly string[] {

@@ -12,8 +12,9 @@ import type { Config } from "../../../app/config/config.ts";
 import { serviceLocation } from "../../../app/create-runtime.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 import { migratedDatabase } from "../../../app/schema.ts";
-import { wholeNumber } from "../../../app/cli/arguments.ts";
+import { wholeNumber } from "../../../app/people/fields.ts";
 import { changeLine } from "../../../app/cli/change-text.ts";
+import { parserOf } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { eraseCustomer } from "../../../app/erase-customer.ts";
 import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
@@ -36,7 +37,7 @@ export function registerTrigger(program: Command, context: CliContext): void {
     .option(
       "--amount <n>",
       "with order.refunded: refund this part, in minor units (default: all)",
-      wholeNumber(1, 1_000_000_000, "minor units"),
+      parserOf(wholeNumber(1, 1_000_000_000, "minor units")),
     )
     .option("--json", "print one JSON object: what was done, and the change of each step")
     .addHelpText("after", `\nKinds, and what each does:\n${kindLines()}`)
