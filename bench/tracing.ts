@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { defaultEnvelopePaths } from "../src/core/contract/event-envelope.ts";
 import { wallClock } from "../src/platform/clock.ts";
 import { createLog } from "../src/platform/log.ts";
-import { startTracing } from "../src/platform/tracing/start-tracing.ts";
+import { startTracing } from "../src/app/tracing.ts";
 import { endSpan, isTracing, startSpan, traceFields, webhookContext } from "../src/platform/tracing/tracing.ts";
 import { traceBatch } from "../src/core/worker/batch-trace.ts";
 import { startOtlpReceiver } from "../test/support/otlp-receiver.ts";

@@ -19,11 +19,10 @@ import {
 import { addEventTraces, parsedEventOf, redactedEvent } from "../core/mirror/privacy/redact-events.ts";
 import { eraseSecretNotes } from "../core/receiver/erase-notes.ts";
 import { UsageError } from "../platform/errors.ts";
-import { mentioning } from "../platform/mentions.ts";
+import { mentioning, redacted } from "../platform/redaction.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { withoutControls } from "../platform/readable-text.ts";
-import { redacted } from "../platform/redaction.ts";
 import type { Config } from "./config/config.ts";
 import { recordAct } from "./people/audit.ts";
 import { removeNotes } from "./people/cases.ts";

@@ -7,8 +7,9 @@ import { forgetReceivers } from "../core/receiver/heartbeats.ts";
 import type { ScheduledTask } from "../core/worker/scheduled-tasks.ts";
 import { databaseNow } from "../platform/postgres/database-clock.ts";
 import { hourly } from "./hourly.ts";
-import { forgetEnded } from "./people/forget.ts";
 import type { Runtime } from "./runtime.ts";
+import { removeEndedSessions } from "./people/sessions.ts";
+import { removeEndedLinks } from "./people/sign-in-links.ts";
 
 /** Tasks that remove old rows of core and app, one for each schema. docs/operations.md lists what is kept how long. */
 export async function retentionTasks(
@@ -40,5 +41,17 @@ export async function retentionTasks(
     "people-retention": hourly(async () => {
       log.info(await forgetEnded(db, await readNow(db)), "sessions that are over are removed");
     }),
+  };
+}
+
+/**
+ * Removes expired sessions and links, and failed attempts that no longer count. Three statements. Returns the numbers
+ * of removed rows.
+ */
+export async function forgetEnded(db: Knex, now: Date): Promise<{ sessions: number; links: number; attempts: number }> {
+  return {
+    sessions: await removeEndedSessions(db, now),
+    links: await removeEndedLinks(db, now),
+    attempts: await db("people.attempts").where("expire", "<=", now.getTime()).delete(),
   };
 }

@@ -16,7 +16,7 @@ import type { PageGroup } from "./dashboard/page-group.ts";
 import type { MetricReading } from "./metrics/metric.ts";
 import type { CaseKind } from "./people/cases.ts";
 import type { DatabaseRights } from "./rights.ts";
-import type { RunListener } from "./run-listener.ts";
+import { type RunListener, nobodyListens } from "./run-listener.ts";
 
 /** The dependencies of commands. Each is created once, when it is first needed; slow modules are loaded then. */
 export interface Runtime {
@@ -160,4 +160,10 @@ export interface WorkerRole {
   sweepEveryMs?: number;
   /** The disk that holds the database; null where it is unknown. */
   databaseDisk?: () => Promise<DiskSpace | null>;
+}
+
+/** The listener of the part that has one. Throws `ConfigurationError` for wrong settings of alerts. */
+export async function listenerOf(runtime: Runtime): Promise<RunListener> {
+  const [part] = runtime.parts.filter(({ listener }) => listener !== undefined);
+  return (await part?.listener?.(runtime)) ?? nobodyListens;
 }

@@ -3,8 +3,7 @@ import { type DashboardOptions, type RunningDashboard, startDashboard } from "..
 import { type OidcSignIn, createOidcSignIn } from "../app/people/oidc.ts";
 import { createSignIn } from "../app/people/sign-in.ts";
 import type { ProxySettings } from "../app/people/proxy.ts";
-import { createSignInLink } from "../app/people/sign-in-links.ts";
-import { accountOfOwner } from "../app/people/owner.ts";
+import { accountOfOwner, createSignInLink } from "../app/people/sign-in-links.ts";
 import { createDatabase } from "../platform/postgres/pool.ts";
 import { useOfKnex } from "../platform/postgres/pool-use.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from "./http/loopback.ts";
+import { isLoopbackHost } from "./http/listen.ts";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isCronExpression } from "./cron.ts";

@@ -1,6 +1,6 @@
 import { generate } from "otplib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ownPath } from "../../src/app/dashboard/own-path.ts";
+import { ownPath } from "../../src/app/dashboard/route.ts";
 import { changeAccount, createAccount, requireAccount } from "../../src/app/people/accounts.ts";
 import { hashPassword } from "../../src/app/people/password.ts";
 import { createSignInLink } from "../../src/app/people/sign-in-links.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeEach, expect, test } from "vitest";
 import { applySnapshots } from "../../src/core/mirror/write/apply.ts";
-import { takeTurn } from "../../src/platform/postgres/number-turns.ts";
+import { takeTurn } from "../../src/platform/postgres/numbered-rows.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 

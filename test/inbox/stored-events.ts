@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventState } from "../../src/core/inbox/claim.ts";
 import { type VerifiedEvent, eventNumbers } from "../../src/core/inbox/store-batch.ts";
-import { takeTurn } from "../../src/platform/postgres/number-turns.ts";
+import { takeTurn } from "../../src/platform/postgres/numbered-rows.ts";
 
 /** An event as the receiver hands it over; each one differs from all others. */
 export function verifiedEvent(given: Partial<VerifiedEvent> = {}): VerifiedEvent {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createAccount } from "../../src/app/people/accounts.ts";
-import { forgetEnded } from "../../src/app/people/forget.ts";
+import { forgetEnded } from "../../src/app/retention.ts";
 import { beginSession } from "../../src/app/people/sessions.ts";
 import { createSignInLink } from "../../src/app/people/sign-in-links.ts";
 import { useTestDatabase } from "../support/use-database.ts";

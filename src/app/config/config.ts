@@ -1,5 +1,5 @@
 import { isIPv6 } from "node:net";
-import { isLoopbackHost } from "../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../platform/http/listen.ts";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { EnvelopePaths } from "../../core/contract/event-envelope.ts";

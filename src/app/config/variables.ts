@@ -29,8 +29,7 @@ import {
   timeZone,
   urlWithScheme,
 } from "../../platform/setting-kinds.ts";
-import { redisUrl } from "./redis-url.ts";
-import { serviceBaseUrl } from "./service-base-url.ts";
+import { groupRoles, redisUrl, serviceBaseUrl } from "./own-setting-kinds.ts";
 import {
   type Environment,
   type ReadSettings,
@@ -41,7 +40,6 @@ import {
 } from "../../platform/settings.ts";
 import { signatureSchemeNames } from "../../core/contract/signature/signature-scheme.ts";
 import { defaultEnvelopePaths } from "../../core/contract/event-envelope.ts";
-import { groupRoles } from "./group-roles.ts";
 import { leastKeepDays } from "../../core/inbox/partitions.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 

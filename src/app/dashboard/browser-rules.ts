@@ -1,5 +1,5 @@
 import type { Middleware } from "koa";
-import { isLoopbackHost } from "../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../platform/http/listen.ts";
 import { PageError } from "./route.ts";
 
 const contentSecurityPolicy = [

@@ -1,6 +1,6 @@
 import type { Permission } from "../people/permissions.ts";
 import type { Html, HtmlPart } from "../../platform/html.ts";
-import type { Tone } from "./elements/state.ts";
+import type { Tone } from "./elements/values.ts";
 import type { PageDeps, Route } from "./route.ts";
 
 /** Pages that belong together: a folder of `pages/`. */

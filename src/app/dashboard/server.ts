@@ -16,9 +16,17 @@ import { browserRules, refuseForeign, refuseOtherNames, refuseTooMany, refuseUns
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import type { PageGroup, Place } from "./page-group.ts";
-import { ownPath } from "./own-path.ts";
+import {
+  type PageAnswer,
+  type PageDeps,
+  PageError,
+  type Route,
+  type Theme,
+  type Visitor,
+  ownPath,
+  themes,
+} from "./route.ts";
 import { readForm } from "./read-form.ts";
-import { type PageAnswer, type PageDeps, PageError, type Route, type Theme, type Visitor, themes } from "./route.ts";
 
 export interface DashboardOptions {
   listen: ListenAddress;

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Configuration } from "openid-client";
 import type { Clock } from "../../platform/clock.ts";
 import { TallyhookError, UsageError } from "../../platform/errors.ts";
-import { isLoopbackHost } from "../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../platform/http/listen.ts";
 import { once } from "../../platform/once.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { accountOfProvider, readEmail } from "./accounts.ts";

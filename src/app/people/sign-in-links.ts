@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
 import { hashOf, newToken } from "./sessions.ts";
+import { type Account, createAccount, findAccount } from "./accounts.ts";
+import { roleNames } from "./permissions.ts";
 
 const validMs = 10 * 60_000;
 
@@ -38,3 +40,12 @@ export async function useSignInLink(trx: Knex.Transaction, token: string, now: D
 /** Removes the links that expired unused. Returns their number. One statement. */
 export const removeEndedLinks = (db: Knex, now: Date): Promise<number> =>
   db("people.sign_in_links").where("expires_at", "<=", now).delete();
+
+/** The account of the person who runs everything on one machine and has access to all of it anyway. */
+const ownersEmail = "owner@localhost";
+
+/** The account behind the link that `tallyhook start` prints: without a password, with every role. Needs a transaction. */
+export async function accountOfOwner(trx: Knex.Transaction): Promise<Account> {
+  const known = await findAccount(trx, ownersEmail);
+  return known ?? createAccount(trx, { email: ownersEmail, roles: roleNames, passwordHash: null });
+}

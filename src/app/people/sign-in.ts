@@ -6,11 +6,11 @@ import type { Encryption } from "../../platform/encryption.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Account, type Credentials, findAccountById, findCredentials, useTotpStep } from "./accounts.ts";
 import { type Actor, recordAct } from "./audit.ts";
-import { networkOf } from "./network-of.ts";
 import { isPassword } from "./password.ts";
 import { type Browser, beginSession } from "./sessions.ts";
 import { emailOfSignInLink, useSignInLink } from "./sign-in-links.ts";
 import { totpStep } from "./totp.ts";
+import { isIPv6 } from "node:net";
 
 export interface SignInDeps {
   db: Knex;
@@ -201,3 +201,23 @@ async function consume(limits: readonly (readonly [RateLimiterPostgres, string])
 
 /** Addresses are stored as hashes, which identify no person. */
 const keyOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
+/**
+ * The network by which attempts are counted: an IPv4 address, or the first 64 bits of an IPv6 address, since a person
+ * can choose the rest. Without brackets and port, which some proxies write and which differ each time. Any other text
+ * is returned as it is.
+ */
+function networkOf(written: string): string {
+  const address = written
+    .replace(/^\[([^\]]*)\](:\d+)?$/, "$1")
+    .replace(/^([^:]+):\d+$/, "$1")
+    .replace(/^::ffff:(?=\d+\.)/i, "")
+    .replace(/%.*$/, "");
+  if (!isIPv6(address)) return address;
+  // A URL has one way to write each address.
+  const [before = "", after] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const groups = before === "" ? [] : before.split(":");
+  const behind = after === undefined || after === "" ? 0 : after.split(":").length;
+  while (groups.length + behind < 8) groups.push("0");
+  return `${groups.slice(0, 4).join(":")}::/64`;
+}

@@ -1,6 +1,5 @@
 import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
-import { collectRarely } from "../../platform/heap.ts";
 import { runEvery } from "../../platform/run-every.ts";
 import { watchRoundTrips } from "../../core/queue/round-trips.ts";
 import { createWakeUps } from "../../core/queue/wake-ups.ts";
@@ -13,6 +12,7 @@ import { startReceiver } from "../../core/receiver/server.ts";
 import type { ProcessMetrics } from "../metrics/serve-metrics.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SigningSecret } from "../../core/contract/signature/verification.ts";
+import { setFlagsFromString } from "node:v8";
 
 /** Interval at which the receiver sends a heartbeat and adds its counts of answers to those that alert rules read. */
 const tellEveryMs = 10_000;
@@ -125,3 +125,15 @@ const observeWebhooks =
   (observe: ProcessMetrics["observeRequest"]) =>
   (status: number, seconds: number): void =>
     observe({ method: "POST", route: "/webhooks", status, seconds });
+
+/**
+ * Makes V8 collect the whole heap when it has grown to two and a half times its live size after the last collection,
+ * instead of half as large again (with `--max-old-space-size=512`) or four times (without it). For a process that
+ * handles many small requests: each collection visits all live objects, and they took a fifth of the receiver's CPU
+ * time. Harmless when repeated.
+ *
+ * Unlike the size of the young generation, V8 reads this while it runs, so no start-up option is needed.
+ */
+function collectRarely(): void {
+  setFlagsFromString("--heap-growing-percent=150");
+}

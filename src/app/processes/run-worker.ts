@@ -2,8 +2,7 @@ import { watchRoundTrips } from "../../core/queue/round-trips.ts";
 import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../core/worker/start-worker.ts";
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
 import type { ProcessMetrics } from "../metrics/serve-metrics.ts";
-import { listenerOf } from "./listener-of.ts";
-import type { Runtime, WorkerRole } from "../runtime.ts";
+import { listenerOf, type Runtime, type WorkerRole } from "../runtime.ts";
 import { accountProblem } from "../same-account.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import { TallyhookError } from "../../platform/errors.ts";
 import type { Log } from "../../platform/log.ts";
-import { takeTurn } from "../../platform/postgres/number-turns.ts";
+import { takeTurn } from "../../platform/postgres/numbered-rows.ts";
 
 /** The longest text that is copied from an event into its own column. */
 export const maxExtractLength = 255;

@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
-import { mentioning } from "../../platform/mentions.ts";
-import { redacted } from "../../platform/redaction.ts";
+import { mentioning, redacted } from "../../platform/redaction.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 

@@ -2,7 +2,7 @@ import { lastDue } from "../../platform/cron.ts";
 import { type ReconcileDeps, type ReconcileOptions, reconcile } from "./reconcile.ts";
 import type { ServiceLocation } from "../../app/answers.ts";
 import { hourly } from "../../app/hourly.ts";
-import { listenerOf } from "../../app/processes/listener-of.ts";
+import { listenerOf, type Runtime } from "../../app/runtime.ts";
 import { TallyhookError } from "../../platform/errors.ts";
 import { databaseNow } from "../../platform/postgres/database-clock.ts";
 import { forgetRechecks } from "./recheck/forget-rechecks.ts";
@@ -10,7 +10,6 @@ import { type ReconcileResult, sum } from "./runs/finish-run.ts";
 import { lastFullAnswerStart, lastPutOff, nightlyKey, resumableNightlyKey } from "./runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "./settings.ts";
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
-import type { Runtime } from "../../app/runtime.ts";
 
 const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;

@@ -3,8 +3,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Log } from "../log.ts";
 import { lingerAfterAnswers } from "./linger.ts";
-import { listen, localAddress } from "./listen.ts";
-import { isLoopbackHost } from "./loopback.ts";
+import { isLoopbackHost, listen, localAddress } from "./listen.ts";
 
 export interface AdminServer {
   url: string;

@@ -42,3 +42,7 @@ export function localAddress(host: string): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return isIPv6(reachable) ? `[${reachable}]` : reachable;
 }
+
+/** Whether a host name means this machine, written as in URLs: lower case, IPv6 in brackets. */
+export const isLoopbackHost = (hostname: string): boolean =>
+  /^(127(\.\d+){3}|\[::1\]|localhost|.+\.localhost)$/.test(hostname);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { oneLine } from "../../../src/platform/one-line.ts";
+import { oneLine } from "../../../src/platform/readable-text.ts";
 import { orderName } from "../../../src/parts/alerts/rules/wording.ts";
 
 test.each([

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { parseHeaderPairs } from "../../../src/platform/tracing/header-pairs.ts";
-import { type RunningTracing, startTracing } from "../../../src/platform/tracing/start-tracing.ts";
+import { type RunningTracing, startTracing } from "../../../src/app/tracing.ts";
 import {
   appliedContext,
   endSpan,
@@ -170,7 +170,7 @@ test("a collector that does not answer keeps no process that has ended its trace
       "--eval",
       `import { wallClock } from ${module("platform/clock.js")};
        import { createLog } from ${module("platform/log.js")};
-       import { startTracing } from ${module("platform/tracing/start-tracing.js")};
+       import { startTracing } from ${module("app/tracing.js")};
        import { endSpan, startSpan } from ${module("platform/tracing/tracing.js")};
        const tracing = await startTracing(
          { log: createLog({ level: "silent", name: "test" }), clock: wallClock },

@@ -4,7 +4,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { actRoute } from "../act-route.ts";
 import type { PageDeps, Route } from "../route.ts";
 import { casePath } from "./case.ts";
-import { time } from "./time.ts";
+import { time } from "./values.ts";
 
 export interface CaseOf {
   kind: CaseKind;

@@ -7,9 +7,8 @@ import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
 import type { PageDeps, PageRequest } from "../route.ts";
 import { decidedOn } from "./decided-on.ts";
-import { state } from "./state.ts";
-import { time } from "./time.ts";
-import { hiddenText, mayReadTexts } from "./written-text.ts";
+import { state, time } from "./values.ts";
+import { hiddenText, mayReadTexts } from "./personal.ts";
 
 /** A case as a visitor sees it. */
 export interface CaseView {

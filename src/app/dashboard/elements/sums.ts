@@ -1,6 +1,6 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { money } from "./money.ts";
+import { money } from "./values.ts";
 
 /** An amount in minor units; either may be missing. */
 export interface Amount {

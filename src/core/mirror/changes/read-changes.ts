@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { ConfigurationError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
-import { searchPosition } from "../../../platform/postgres/search-position.ts";
+import { searchPosition } from "../../../platform/postgres/numbered-rows.ts";
 
 /** One change of one object in the feed (mirror/changes/kinds.ts has the vocabulary). */
 export interface Change {

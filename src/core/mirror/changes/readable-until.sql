@@ -1,7 +1,7 @@
 -- The number up to which rows that are numbered by a sequence are complete: all up to it are committed or never will
 -- be. Rows commit in another order than they are numbered, so a reader that relies on visible rows would miss those
 -- that commit late. Before a writer takes its numbers, it locks the number that was the last one then, under the class
--- of its table (platform/postgres/number-turns.ts), until it has committed. So every row still to come has a number
+-- of its table (platform/postgres/numbered-rows.ts), until it has committed. So every row still to come has a number
 -- above the lowest locked one. Read it in a statement of its own, at READ COMMITTED, before the rows are read, and read
 -- them on the primary.
 create or replace function feed.complete_until(p_sequence regclass, p_class integer)

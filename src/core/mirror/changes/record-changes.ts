@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { takeTurn } from "../../../platform/postgres/number-turns.ts";
+import { takeTurn } from "../../../platform/postgres/numbered-rows.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 import type { GroupState, Resource } from "../snapshot.ts";
 import type { WriteResult } from "../write/write-rows.ts";

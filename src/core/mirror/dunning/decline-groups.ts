@@ -1,6 +1,6 @@
 import { tallyhook } from "../../../platform/command-line.ts";
 import { failureCodeGroups } from "../../contract/decline-codes.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { headerKeyOf } from "../../../platform/http/header-value.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import type { AlertAction, AlertMessage } from "../message.ts";
 
 /** No channel shows more items in one message. Longer lists are split into several messages. */

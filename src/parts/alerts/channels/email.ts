@@ -3,7 +3,7 @@ import { type Html, html } from "../../../platform/html.ts";
 import { MailNotSent, type Mailer, openMailer } from "../../../platform/mail.ts";
 import type { AlertFact, AlertItem, AlertMessage, SentMessage } from "../message.ts";
 import { listOf, settingsObject, expected } from "../../../platform/setting-schemas.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import {
   type Channel,
   DeliveryFailed,

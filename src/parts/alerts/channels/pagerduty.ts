@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { SentMessage } from "../message.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import { type Channel, digestOf, headerKey, maxItems, safeLink, titleOf } from "./channel.ts";
 import { settingsObject, shouldHidden } from "../../../platform/setting-schemas.ts";
 import { fromVariable } from "../setting-schemas.ts";

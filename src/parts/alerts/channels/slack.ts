@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AlertFact, AlertItem, SentMessage } from "../message.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import { type Channel, headerKey, headlineOf, safeLink, shortMark, wordsOfAction } from "./channel.ts";
 import { settingsObject } from "../../../platform/setting-schemas.ts";
 import { fromVariable } from "../setting-schemas.ts";

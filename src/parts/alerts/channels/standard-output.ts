@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AlertItem, SentMessage } from "../message.ts";
 import { oneOf, settingsObject } from "../../../platform/setting-schemas.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import { type Channel, headlineOf, maxItems, shortMark, titleOf } from "./channel.ts";
 import { asJson, channelKind } from "./channel-kind.ts";
 

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { tallyhook } from "../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../platform/command-line.ts";
 import { acknowledging, resending } from "../acts.ts";
 import { alertSeverities } from "../message.ts";
 import { runbookOf } from "../runbook.ts";
@@ -23,9 +23,8 @@ import { actRoute } from "../../../app/dashboard/act-route.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
 import { readCaseView } from "../../../app/dashboard/elements/case.ts";
-import { quoted } from "../../../app/dashboard/elements/command.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
-import { severityState } from "../../../app/dashboard/elements/state.ts";
+import { severityState } from "../../../app/dashboard/elements/values.ts";
 import { type PageDeps, PageError, type Route } from "../../../app/dashboard/route.ts";
 import { renderAlert } from "./alert-view.ts";
 import { alertState, sightOf } from "./alert-words.ts";

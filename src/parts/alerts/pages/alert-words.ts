@@ -1,11 +1,9 @@
 import type { AlertRow, AlertState } from "../store.ts";
 import type { Permission } from "../../../app/people/permissions.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
-import { shortId } from "../../../app/dashboard/elements/id.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { type Tone, shortId, state, time } from "../../../app/dashboard/elements/values.ts";
 import { tabs } from "../../../app/dashboard/elements/tabs.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
-import { mayReadTexts } from "../../../app/dashboard/elements/written-text.ts";
+import { mayReadTexts } from "../../../app/dashboard/elements/personal.ts";
 
 /** A visitor's view of alerts. Their titles name no person; messages and notes may. */
 export interface Sight {

@@ -3,12 +3,9 @@ import { alertSeverities } from "../message.ts";
 import type { AlertRow, UnresolvedCount } from "../store.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { money, outside, severityState, time } from "../../../app/dashboard/elements/values.ts";
 import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
-import { severityState } from "../../../app/dashboard/elements/state.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { type Sight, alertState, alertTabs, objectLinks, titleOf } from "./alert-words.ts";
 
 export interface AlertsPage {

@@ -4,10 +4,8 @@ import { type Html, html } from "../../../platform/html.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { type Tone, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { type Sight, fact } from "./alert-words.ts";
 
 export interface MessagesView {

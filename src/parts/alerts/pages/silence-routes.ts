@@ -8,7 +8,7 @@ import type { Clock } from "../../../platform/clock.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { time } from "../../../app/dashboard/elements/values.ts";
 import type { PageDeps, Route } from "../../../app/dashboard/route.ts";
 import { sightOf } from "./alert-words.ts";
 import { renderSilencesPage } from "./silence-view.ts";

@@ -5,11 +5,9 @@ import { type SilenceRow } from "../silences.ts";
 import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
+import { outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
-import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
+import { hiddenText } from "../../../app/dashboard/elements/personal.ts";
 import { type Sight, alertTabs } from "./alert-words.ts";
 
 export interface SilencesPage {

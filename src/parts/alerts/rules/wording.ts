@@ -1,7 +1,6 @@
 import { tallyhook } from "../../../platform/command-line.ts";
 import { moneyText } from "../../../platform/money.ts";
-import { oneLine } from "../../../platform/one-line.ts";
-import { counted } from "../../../platform/readable-text.ts";
+import { counted, oneLine } from "../../../platform/readable-text.ts";
 
 /** The tools with which rules write for people. */
 export interface Wording {

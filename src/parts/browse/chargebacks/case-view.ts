@@ -4,12 +4,16 @@ import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { durationText } from "../../../platform/readable-text.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { objectLink, wholeObjectLink } from "../../../app/dashboard/elements/object-link.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import {
+  type Tone,
+  money,
+  objectLink,
+  outside,
+  state,
+  time,
+  wholeObjectLink,
+} from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 
 export interface ChargebackPage {
   chargeback: Chargeback;

@@ -2,12 +2,9 @@ import type { Chargeback } from "../../../core/mirror/chargebacks.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
+import { money, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { amountOf, chargebackLink } from "./list-view.ts";
 
 export interface EndedPage {

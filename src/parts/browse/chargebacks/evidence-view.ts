@@ -1,11 +1,9 @@
 import { type Address, type CutList, mostRows } from "../../../core/mirror/dispute-facts.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { moneyText } from "../../../platform/money.ts";
-import { oneLine } from "../../../platform/one-line.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
+import { money, outside, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { type Evidence, itemText } from "./evidence.ts";
 
 /** The evidence as a person reads it, on the page and in the pack. */

@@ -3,9 +3,8 @@ import { stringify } from "csv-stringify/sync";
 import { strToU8, zipSync } from "fflate";
 import type { Chargeback } from "../../../core/mirror/chargebacks.ts";
 import type { Address, DisputeFacts, EarlierOrder } from "../../../core/mirror/dispute-facts.ts";
-import { withoutFormula } from "../../../platform/formula.ts";
+import { oneLine, withoutFormula } from "../../../platform/readable-text.ts";
 import { amountWithoutCode } from "../../../platform/money.ts";
-import { oneLine } from "../../../platform/one-line.ts";
 
 /** The evidence that a merchant sends the bank. The same facts give the same evidence at any time. */
 export interface Evidence extends Omit<DisputeFacts, "earlier"> {

@@ -6,14 +6,10 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
 import { caseMarks, isResting } from "../../../app/dashboard/elements/case.ts";
-import { shortId } from "../../../app/dashboard/elements/id.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
+import { money, outside, shortId, state, time } from "../../../app/dashboard/elements/values.ts";
 import { oldestFirst, pager } from "../../../app/dashboard/elements/paging.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 
 export interface ChargebackFilter {
   who: "mine" | "unassigned" | null;

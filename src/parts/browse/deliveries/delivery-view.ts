@@ -3,11 +3,9 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { SecretOverview, SecretState } from "../../../core/receiver/secrets-overview.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { type Tone, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { type Read, ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { type Answers, refusalsOf, timesOf } from "./answers.ts";
 import type { StatementFound } from "./statement.ts";
 

@@ -6,14 +6,10 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { caseMarks } from "../../../app/dashboard/elements/case.ts";
-import { shortId } from "../../../app/dashboard/elements/id.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
+import { money, outside, shortId, time, until } from "../../../app/dashboard/elements/values.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
 import { ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
-import { until } from "../../../app/dashboard/elements/until.ts";
 import { type BoardCard, type BoardFilter, boardSorts, declineGroups } from "./board.ts";
 
 export interface BoardPage {

@@ -1,7 +1,7 @@
 import type { Funnel } from "../../../core/mirror/dunning/funnel.ts";
 import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
-import { recordPersonRead } from "../../../app/dashboard/elements/person.ts";
+import { recordPersonRead } from "../../../app/dashboard/elements/personal.ts";
 import { createSlowReads, slowMs } from "../../../app/dashboard/elements/slow-reads.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { PageError, type Route } from "../../../app/dashboard/route.ts";
@@ -10,7 +10,7 @@ import { findDeclinedOrders, mergedOrders } from "../../../core/mirror/dunning/d
 import { type DeclinedRenewal, findRenewal } from "../../../core/mirror/dunning/renewals.ts";
 import { readCase } from "../../../app/people/cases.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
-import { oneLine } from "../../../platform/one-line.ts";
+import { oneLine } from "../../../platform/readable-text.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
 import { cardOf, filterOf, shownCards } from "./board.ts";
 import { renderBoard, visibleCards } from "./board-view.ts";

@@ -1,6 +1,6 @@
 import type { CurrencyFunnel, Funnel } from "../../../core/mirror/dunning/funnel.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
+import { money } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
 /** The declines of a month, such as `2026-11`. */

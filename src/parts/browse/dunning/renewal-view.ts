@@ -4,14 +4,17 @@ import { causeOf, declineAdvice, groupNames } from "../../../core/mirror/dunning
 import type { DunningSettings } from "../../../core/mirror/dunning/stages.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { oneLine } from "../../../platform/one-line.ts";
-import { counted } from "../../../platform/readable-text.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { objectLink, wholeObjectLink } from "../../../app/dashboard/elements/object-link.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { counted, oneLine } from "../../../platform/readable-text.ts";
+import {
+  type Tone,
+  money,
+  objectLink,
+  outside,
+  state,
+  time,
+  wholeObjectLink,
+} from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import type { BoardCard } from "./board.ts";
 import { retryOf, stageNames, todo } from "./board-view.ts";
 

@@ -1,7 +1,7 @@
 import type { failedEventsOf } from "../../../core/inbox/queries.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { time } from "../../../app/dashboard/elements/values.ts";
 
 export type FailedEvent = Awaited<ReturnType<typeof failedEventsOf>>[number];
 

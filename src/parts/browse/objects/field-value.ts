@@ -1,9 +1,7 @@
 import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { redacted } from "../../../platform/redaction.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { money, outside, time } from "../../../app/dashboard/elements/values.ts";
 
 /** The display of field values. */
 export interface ValueStyle {

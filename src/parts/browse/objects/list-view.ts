@@ -2,13 +2,9 @@ import type { Change } from "../../../core/mirror/changes/read-changes.ts";
 import type { CardOrder, ListedObject } from "../../../core/mirror/look-up.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { money, objectLink, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import type { PageOf } from "../../../app/dashboard/elements/paging.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
-import { objectLink } from "../../../app/dashboard/elements/object-link.ts";
 import { nouns, statusWords } from "./words.ts";
 
 /** The one field by which an object is found. */

@@ -7,14 +7,17 @@ import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { redacted } from "../../../platform/redaction.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { ObjectFinding } from "../../../app/answers.ts";
-import { copyableId } from "../../../app/dashboard/elements/id.ts";
-import { money } from "../../../app/dashboard/elements/money.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { state as stateBadge } from "../../../app/dashboard/elements/state.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import {
+  copyableId,
+  money,
+  objectLink,
+  objectPath,
+  outside,
+  state as stateBadge,
+  time,
+} from "../../../app/dashboard/elements/values.ts";
 import { type BlameSection, renderBlame } from "./blame-view.ts";
 import { type ValueStyle, fieldValue } from "./field-value.ts";
-import { objectLink, objectPath } from "../../../app/dashboard/elements/object-link.ts";
 import { type FailedEvent, failedLines } from "./failed-events-view.ts";
 import { renderObjects, statusBadge } from "./list-view.ts";
 import { type PastChoice, renderPastChoice, renderPastNotice } from "./past.ts";

@@ -1,8 +1,7 @@
 import { eventOf } from "../../../core/mirror/blame/losses.ts";
 import type { KnownState } from "../../../core/mirror/blame/object-history.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { outside, time } from "../../../app/dashboard/elements/values.ts";
 
 /** The inbox's data about events, by their numbers. */
 export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;

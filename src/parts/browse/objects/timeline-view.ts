@@ -3,14 +3,13 @@ import type { Loss } from "../../../core/mirror/blame/losses.ts";
 import type { Heal, KnownState, RefusedState } from "../../../core/mirror/blame/object-history.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { type Tone, outside, state as stateBadge } from "../../../app/dashboard/elements/values.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
-import { type Tone, state as stateBadge } from "../../../app/dashboard/elements/state.ts";
 import { lossSentence } from "./blame-view.ts";
 import { type ValueStyle, fieldName, fieldValue } from "./field-value.ts";
 import { type EventsBySeq, moment, sourceOf } from "./source.ts";
 import { groupWords } from "./words.ts";
-import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
+import { hiddenText } from "../../../app/dashboard/elements/personal.ts";
 
 /** A state, and its changes from the previous one. */
 export interface TimelineEntry {

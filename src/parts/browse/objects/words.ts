@@ -1,4 +1,4 @@
-import type { Tone } from "../../../app/dashboard/elements/state.ts";
+import type { Tone } from "../../../app/dashboard/elements/values.ts";
 
 export const nouns: Readonly<Record<string, string>> = {
   order: "Order",

@@ -3,7 +3,7 @@ import { type DeadRuns, type OpenRunRow, mostHeldUp } from "../dispatch/open-run
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { outside } from "../../../app/dashboard/elements/values.ts";
 import { renderError, runState } from "./handler-view.ts";
 import { type RecipientWords, countText, recipientPath } from "./recipient-words.ts";
 

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { tallyhook } from "../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../platform/command-line.ts";
 import { pausing, resuming } from "../dispatch/acts.ts";
 import { readHandlersHealth } from "../dispatch/handler-health.ts";
 import { readDownHosts } from "../dispatch/handler-hosts.ts";
@@ -10,9 +10,8 @@ import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
-import { quoted } from "../../../app/dashboard/elements/command.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
-import { mayReadTexts } from "../../../app/dashboard/elements/written-text.ts";
+import { mayReadTexts } from "../../../app/dashboard/elements/personal.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
 import { renderHandler } from "./handler-view.ts";
 import { renderHandlers } from "./list-view.ts";

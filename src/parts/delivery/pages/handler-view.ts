@@ -5,12 +5,9 @@ import { type ListedRun, type OpenRunRow, mostHeldUp, runStates } from "../dispa
 import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { shortId } from "../../../app/dashboard/elements/id.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { type Tone, outside, shortId, state, time } from "../../../app/dashboard/elements/values.ts";
 import { type PageOf, withQuery } from "../../../app/dashboard/elements/paging.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { behindText } from "./list-view.ts";
 import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
 

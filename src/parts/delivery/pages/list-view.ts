@@ -4,9 +4,8 @@ import type { HandlerHealth, DownHost } from "../../../app/answers.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText, someOf } from "../../../platform/readable-text.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
+import { outside, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
 
 export interface ListedRecipient {

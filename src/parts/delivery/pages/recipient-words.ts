@@ -2,9 +2,8 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import type { HandlerRow } from "../dispatch/manage-handlers.ts";
 import { deliveryErrors, handlerErrors } from "../dispatch/own-errors.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
-import { hiddenText } from "../../../app/dashboard/elements/written-text.ts";
+import { type Tone, outside, state } from "../../../app/dashboard/elements/values.ts";
+import { hiddenText } from "../../../app/dashboard/elements/personal.ts";
 
 /** A handler or a destination, as pages call it. */
 export interface RecipientWords {

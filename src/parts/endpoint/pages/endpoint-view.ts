@@ -5,10 +5,7 @@ import type { EndpointCall } from "../endpoint-calls.ts";
 import type { EndpointProblem } from "../../../app/answers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { copyableId } from "../../../app/dashboard/elements/id.ts";
-import { outside } from "../../../app/dashboard/elements/outside.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { copyableId, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 
 /** An endpoint of this deployment as the service shows it. */
 export interface SeenEndpoint {

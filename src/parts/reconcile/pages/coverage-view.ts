@@ -1,8 +1,7 @@
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { ProvedDay } from "../coverage/proof.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
-import { time, timeText, withWholeMoments } from "../../../app/dashboard/elements/time.ts";
+import { type Tone, state, time, timeText, withWholeMoments } from "../../../app/dashboard/elements/values.ts";
 import type { CalendarMonth } from "./calendar.ts";
 import { runLink } from "./frame.ts";
 import { type Trust, gapText, renderTrust } from "./trust.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { recordAct } from "../../../app/people/audit.ts";
 import { type Subject, assignedTo, listAssignees, readCases } from "../../../app/people/cases.ts";
-import { tallyhook } from "../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { acknowledgingFinding, findingNamed } from "../acts.ts";
@@ -18,7 +18,6 @@ import {
 import { actRoute } from "../../../app/dashboard/act-route.ts";
 import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
-import { quoted } from "../../../app/dashboard/elements/command.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
 import { PageError, type Route, type Visitor } from "../../../app/dashboard/route.ts";
 import { renderFinding } from "./finding-view.ts";

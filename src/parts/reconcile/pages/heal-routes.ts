@@ -14,7 +14,7 @@ import { findingsOfObject } from "../findings/search-findings.ts";
 import { type HealProposal, proposeHeal, versionToHeal } from "../heal-object.ts";
 import type { RunListener } from "../../../app/run-listener.ts";
 import { actRoute, pageErrorOf } from "../../../app/dashboard/act-route.ts";
-import { quoted } from "../../../app/dashboard/elements/command.ts";
+import { quoted } from "../../../platform/command-line.ts";
 import { versionOf } from "../../../app/dashboard/elements/decided-on.ts";
 import { type PageDeps, PageError, type Route, type Visitor } from "../../../app/dashboard/route.ts";
 import { comparePath } from "./finding-view.ts";

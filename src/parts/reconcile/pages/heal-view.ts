@@ -8,9 +8,8 @@ import { impersonalDifferences } from "../findings/redact-findings.ts";
 import { isHealedByHand } from "../findings/search-findings.ts";
 import type { HealProposal } from "../heal-object.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { copyableId } from "../../../app/dashboard/elements/id.ts";
+import { copyableId, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import { comparePath, fieldCell, objectId, valueCell } from "./finding-view.ts";
 import { findingTitle } from "./words.ts";
 

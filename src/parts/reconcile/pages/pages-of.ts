@@ -3,8 +3,7 @@ import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { reconciliationPages } from "./reconciliation-pages.ts";
 import { nextDue } from "../../../platform/cron.ts";
 import { once } from "../../../platform/once.ts";
-import { listenerOf } from "../../../app/processes/listener-of.ts";
-import type { Runtime } from "../../../app/runtime.ts";
+import { listenerOf, type Runtime } from "../../../app/runtime.ts";
 
 /** The pages of reconciliation, with the schedule of this deployment and its service. */
 export function reconciliationPagesOf(runtime: Runtime, service?: ServiceLocation): PageGroup {

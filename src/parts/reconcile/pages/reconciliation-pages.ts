@@ -3,7 +3,7 @@ import { listRuns } from "../runs/list-runs.ts";
 import { orderTakers } from "../runs/run-orders.ts";
 import { type OpenFindings, sumOpenFindings } from "../findings/search-findings.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { time } from "../../../app/dashboard/elements/values.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
 import { coverageRoutes, readTrust } from "./coverage-routes.ts";
 import { findingRoutes } from "./finding-routes.ts";

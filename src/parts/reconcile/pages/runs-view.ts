@@ -9,9 +9,8 @@ import type { OrderTakers, RunOrder } from "../runs/run-orders.ts";
 import type { WaitingRechecks } from "../recheck/rechecks.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
 import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
-import { state } from "../../../app/dashboard/elements/state.ts";
+import { state, time, timeText } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time, timeText } from "../../../app/dashboard/elements/time.ts";
 import { runLink } from "./frame.ts";
 import { kindMeanings, listName, runTones } from "./words.ts";
 

@@ -5,8 +5,7 @@ import { counted, durationText } from "../../../platform/readable-text.ts";
 import type { Gap } from "../coverage/coverage.ts";
 import { type ListProof, lateByMs } from "../coverage/proof.ts";
 import type { OpenFindings } from "../findings/search-findings.ts";
-import type { Tone } from "../../../app/dashboard/elements/state.ts";
-import { time, timeText } from "../../../app/dashboard/elements/time.ts";
+import { type Tone, time, timeText } from "../../../app/dashboard/elements/values.ts";
 import { listName } from "./words.ts";
 
 export interface ListTrust {

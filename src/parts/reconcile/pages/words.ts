@@ -1,7 +1,7 @@
 import type { FindingClass, FindingRow, FindingState } from "../findings/findings.ts";
 import type { RunRow } from "../runs/list-runs.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
-import type { Tone } from "../../../app/dashboard/elements/state.ts";
+import type { Tone } from "../../../app/dashboard/elements/values.ts";
 
 /** `Orders`: as a list is called on pages. */
 export function listName(resource: string): string {

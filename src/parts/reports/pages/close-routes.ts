@@ -19,7 +19,7 @@ import { type MonthState, nextMonth, readMonthState } from "../close/month-state
 import { type Preparation, findPreparation, whyNotApprove } from "../close/prepare-month.ts";
 import { readCloses, verifyCloses } from "../close/verify.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
-import type { Tone } from "../../../app/dashboard/elements/state.ts";
+import type { Tone } from "../../../app/dashboard/elements/values.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
 import { monthAddress, monthName, renderClosedMonths, renderVerified } from "./close-view.ts";
 import { renderApprove, renderMonth } from "./month-view.ts";

@@ -2,10 +2,8 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { type CloseCheck, type StoredClose, brokenSealAdvice } from "../close/verify.ts";
 import { linesWithoutControls } from "../../../platform/readable-text.ts";
-import { copyableId } from "../../../app/dashboard/elements/id.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { type Tone, copyableId, state, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
 import type { Verdict } from "../base/report-facts.ts";
 import { reportTabs, verdict } from "./report-view.ts";
 

@@ -1,11 +1,10 @@
 import { instant } from "../../../app/people/fields.ts";
-import { tallyhook } from "../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { printableMessage, withoutControls } from "../../../platform/readable-text.ts";
 import { type AccountMap, checkAccountMap, defaultAccounts } from "../base/account-map.ts";
 import type { Report } from "../base/report.ts";
 import type { ReportRequest } from "../write-report.ts";
-import { quoted } from "../../../app/dashboard/elements/command.ts";
 
 /** The names of the fields, which are those of the command's options. */
 const optionNames = ["from", "to", "as-of", "currency"] as const;

@@ -7,7 +7,7 @@ import { type ReportDocument, capital, cellTexts, headText, titleOf } from "../r
 import { formatsOf } from "../render/formats.ts";
 import { patterns, renderFigures } from "../render/svg-figures.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
-import { type Tone, state } from "../../../app/dashboard/elements/state.ts";
+import { type Tone, state } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { tabs } from "../../../app/dashboard/elements/tabs.ts";
 import { accountField, accountNames } from "./report-options.ts";

@@ -3,7 +3,7 @@ import { nextMonth, readMonthState } from "../close/month-state.ts";
 import { readCloses } from "../close/verify.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
-import { time } from "../../../app/dashboard/elements/time.ts";
+import { time } from "../../../app/dashboard/elements/values.ts";
 import { closeRoutes, headlineOf } from "./close-routes.ts";
 import { monthAddress, monthName } from "./close-view.ts";
 import type { ReportDesk } from "./report-desk.ts";

@@ -1,5 +1,5 @@
 import { stringify } from "csv-stringify/sync";
-import { withoutFormula } from "../../../platform/formula.ts";
+import { withoutFormula } from "../../../platform/readable-text.ts";
 import type { Cell, Column, ColumnKind } from "../base/report.ts";
 import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 

@@ -8,7 +8,7 @@ import { firstMerchant } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { StateDump } from "../engine/state-dump.ts";
 import type { Merchant, State } from "../engine/state.ts";
-import { isLoopbackHost } from "../../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../../platform/http/listen.ts";
 import { readJsonObject, validate } from "../http/read-request.ts";
 
 export interface ControlDeps {

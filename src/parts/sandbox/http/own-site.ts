@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-import { isLoopbackHost } from "../../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../../platform/http/listen.ts";
 import { ApiError } from "../engine/api-error.ts";
 
 /** Whether the sandbox answers to a host name, written as in URLs: lower case, IPv6 in brackets. */

@@ -1,6 +1,5 @@
-import { tallyhook } from "../../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../../platform/command-line.ts";
 import { type AuditQuery, readAudit } from "../../../people/audit.ts";
-import { quoted } from "../../elements/command.ts";
 import { pageOf } from "../../elements/paging.ts";
 import { PageError, type Route } from "../../route.ts";
 import { renderAudit } from "./audit-view.ts";

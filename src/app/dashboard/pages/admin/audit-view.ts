@@ -3,12 +3,10 @@ import { mirrorResources } from "../../../../core/mirror/resources.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import type { Permission } from "../../../people/permissions.ts";
 import { withoutControls } from "../../../../platform/readable-text.ts";
-import { ownPath } from "../../own-path.ts";
-import { objectPath } from "../../elements/object-link.ts";
+import { type Visitor, ownPath } from "../../route.ts";
+import { objectPath, time } from "../../elements/values.ts";
 import { type PageOf, pager, withQuery } from "../../elements/paging.ts";
 import { table } from "../../elements/table.ts";
-import { time } from "../../elements/time.ts";
-import type { Visitor } from "../../route.ts";
 import { tabs } from "./sections.ts";
 
 interface AuditPage {

@@ -1,8 +1,7 @@
 import { type Html, html } from "../../../../platform/html.ts";
 import { counted, withoutControls } from "../../../../platform/readable-text.ts";
-import { type Tone, state } from "../../elements/state.ts";
+import { type Tone, state, time } from "../../elements/values.ts";
 import { table } from "../../elements/table.ts";
-import { time } from "../../elements/time.ts";
 import type { Visitor } from "../../route.ts";
 import { tabs } from "./sections.ts";
 

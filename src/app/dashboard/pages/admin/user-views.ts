@@ -4,9 +4,8 @@ import { type Permission, type Role, permissions, roles } from "../../../people/
 import type { ListedSession, SessionOfAccount, SignInMethod } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { decidedOn } from "../../elements/decided-on.ts";
-import { state } from "../../elements/state.ts";
+import { state, time } from "../../elements/values.ts";
 import { type TableColumn, table } from "../../elements/table.ts";
-import { time } from "../../elements/time.ts";
 import type { Visitor } from "../../route.ts";
 import { tabs } from "./sections.ts";
 

@@ -4,7 +4,7 @@ import { firstEventAt } from "../../../../core/inbox/queries.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { isMirrorEmpty } from "../../../../core/mirror/look-up.ts";
-import { state } from "../../elements/state.ts";
+import { state } from "../../elements/values.ts";
 
 /** The first steps that a new deployment has completed. */
 export interface Beginning {

@@ -2,8 +2,7 @@ import { type Html, html } from "../../../../platform/html.ts";
 import { counted } from "../../../../platform/readable-text.ts";
 import type { Lead, SummaryCard } from "../../page-group.ts";
 import { ageHint } from "../../elements/slow-reads.ts";
-import type { Tone } from "../../elements/state.ts";
-import { withWholeMoments } from "../../elements/time.ts";
+import { type Tone, withWholeMoments } from "../../elements/values.ts";
 import { type Beginning, isBegun, isNew, renderFirstSteps } from "./first-steps.ts";
 
 /** A card and the age of its data; 0: just read. */

@@ -2,7 +2,7 @@ import { permissions } from "../../../people/permissions.ts";
 import type { ListedSession } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { counted } from "../../../../platform/readable-text.ts";
-import { time } from "../../elements/time.ts";
+import { time } from "../../elements/values.ts";
 import { type Theme, type Visitor, themes } from "../../route.ts";
 
 export interface AccountPage {

@@ -11,8 +11,7 @@ import { UsageError } from "../../../../platform/errors.ts";
 import { inTransaction } from "../../../../platform/postgres/transactions.ts";
 import { durationText } from "../../../../platform/readable-text.ts";
 import type { PageGroup } from "../../page-group.ts";
-import { type PageAnswer, PageError, type PageRequest, type Route, type Visitor } from "../../route.ts";
-import { ownPath } from "../../own-path.ts";
+import { type PageAnswer, PageError, type PageRequest, type Route, type Visitor, ownPath } from "../../route.ts";
 import { type SignInForm, renderLink, renderSignIn, unsavedText } from "./view.ts";
 
 export interface SignIns {

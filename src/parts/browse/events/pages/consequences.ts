@@ -2,10 +2,7 @@ import type { RaisedAlert } from "../../../../app/answers.ts";
 import type { Change } from "../../../../core/mirror/changes/read-changes.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { moneyText } from "../../../../platform/money.ts";
-import { copyableId } from "../../../../app/dashboard/elements/id.ts";
-import { objectPath } from "../../../../app/dashboard/elements/object-link.ts";
-import { outside } from "../../../../app/dashboard/elements/outside.ts";
-import { severityState } from "../../../../app/dashboard/elements/state.ts";
+import { copyableId, objectPath, outside, severityState } from "../../../../app/dashboard/elements/values.ts";
 import { table } from "../../../../app/dashboard/elements/table.ts";
 
 interface ListOf {

@@ -1,8 +1,7 @@
 import type { HistoryState } from "../../../../core/mirror/compare/state-neighbours.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { fieldChanges } from "../../../../app/dashboard/elements/field-changes.ts";
-import { type Tone, state } from "../../../../app/dashboard/elements/state.ts";
-import { time } from "../../../../app/dashboard/elements/time.ts";
+import { type Tone, state, time } from "../../../../app/dashboard/elements/values.ts";
 import { objectLink } from "./consequences.ts";
 import type { StateEffect } from "./event-effects.ts";
 

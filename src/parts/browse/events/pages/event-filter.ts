@@ -1,9 +1,8 @@
 import { eventStates } from "../../../../core/inbox/claim.ts";
 import type { EventSearch } from "../../../../core/inbox/search-events.ts";
-import { tallyhook } from "../../../../platform/command-line.ts";
+import { quoted, tallyhook } from "../../../../platform/command-line.ts";
 import { instantsOf } from "../../../../platform/local-time.ts";
 import { withoutControls } from "../../../../platform/readable-text.ts";
-import { quoted } from "../../../../app/dashboard/elements/command.ts";
 
 /** The filters of the list by their names in its address. */
 export const filterNames = ["state", "type", "object", "id", "from", "until"] as const;

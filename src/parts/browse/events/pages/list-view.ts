@@ -3,13 +3,10 @@ import type { EventRow } from "../../../../core/inbox/queries.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { durationText } from "../../../../platform/readable-text.ts";
-import { shortId } from "../../../../app/dashboard/elements/id.ts";
+import { type Tone, outside, shortId, state, time } from "../../../../app/dashboard/elements/values.ts";
 import { live } from "../../../../app/dashboard/elements/live.ts";
-import { outside } from "../../../../app/dashboard/elements/outside.ts";
 import { type PageOf, pager, withQuery } from "../../../../app/dashboard/elements/paging.ts";
-import { type Tone, state } from "../../../../app/dashboard/elements/state.ts";
 import { type TableColumn, table } from "../../../../app/dashboard/elements/table.ts";
-import { time } from "../../../../app/dashboard/elements/time.ts";
 import { filterNames } from "./event-filter.ts";
 
 export interface EventsPage {

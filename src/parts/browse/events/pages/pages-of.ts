@@ -3,8 +3,7 @@ import { eventPages } from "./event-routes.ts";
 import { watchChanges } from "../../../../core/mirror/changes/read-changes.ts";
 import { once } from "../../../../platform/once.ts";
 import { previewEvent } from "../../../../core/worker/preview-event.ts";
-import { listenerOf } from "../../../../app/processes/listener-of.ts";
-import type { Runtime } from "../../../../app/runtime.ts";
+import { listenerOf, type Runtime } from "../../../../app/runtime.ts";
 
 /** The pages of events. A preview's writes are reported to the same listener as a worker's. */
 export function eventPagesOf(runtime: Runtime): PageGroup {

@@ -1,6 +1,6 @@
 import { findVersion } from "../../engine/api-versions.ts";
 import type { Settings } from "../../engine/settings.ts";
-import { isLoopbackHost } from "../../../../platform/http/loopback.ts";
+import { isLoopbackHost } from "../../../../platform/http/listen.ts";
 
 export interface EndpointSecret {
   readonly value: string;
