@@ -1,4 +1,4 @@
-import { format } from "prettier";
+import { format } from "oxfmt";
 import { expect, test } from "vitest";
 import { registerSandbox } from "../../src/parts/sandbox/cli/sandbox.ts";
 import { behaviourOf, testCards } from "../../src/parts/sandbox/resources/payment-methods/test-cards.ts";
@@ -45,6 +45,6 @@ test("docs/sandbox-cards.md has the same list", async () => {
     ...rows,
     "",
   ].join("\n");
-  const formatted = await format(text, { parser: "markdown", printWidth: 100 });
-  await expect(formatted).toMatchFileSnapshot("../../docs/sandbox-cards.md");
+  const { code } = await format("sandbox-cards.md", text, { printWidth: 100 });
+  await expect(code).toMatchFileSnapshot("../../docs/sandbox-cards.md");
 });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { format } from "prettier";
+import { format } from "oxfmt";
 import { expect, test } from "vitest";
 import { allMarks, coverageDocument, markedStatements, titlesWithoutTest } from "./coverage.ts";
 import { untestedReasons } from "./untested.ts";
@@ -28,9 +28,6 @@ test("a reason not to test a statement goes when it is tested", () => {
 });
 
 test("docs/sandbox-coverage.md is that of these tests", async () => {
-  const text = await format(coverageDocument(untestedReasons), {
-    parser: "markdown",
-    printWidth: 100,
-  });
-  await expect(text).toMatchFileSnapshot("../../docs/sandbox-coverage.md");
+  const { code } = await format("sandbox-coverage.md", coverageDocument(untestedReasons), { printWidth: 100 });
+  await expect(code).toMatchFileSnapshot("../../docs/sandbox-coverage.md");
 });

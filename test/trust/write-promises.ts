@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { format } from "prettier";
+import { format } from "oxfmt";
 import { projectRoot } from "../support/project-root.ts";
 import { asOneRun, lastRunOfAll, promisesPage, runReport } from "./promises-page.ts";
 import { promises } from "./promises.ts";
@@ -29,8 +29,8 @@ const report = asOneRun(texts.map((text) => runReport.parse(JSON.parse(text))));
 for (const each of promises) console.log(`${lastRunOfAll(each, report)}: ${each.promise}`);
 if (!values.print) {
   const text = promisesPage(promises, report, `${ranOn}, Node ${process.versions.node}`);
-  const page = await format(text, { parser: "markdown", printWidth: 120, proseWrap: "always" });
-  writeFileSync(join(projectRoot, "docs/promises.md"), page);
+  const { code } = await format("promises.md", text, { printWidth: 120, proseWrap: "always" });
+  writeFileSync(join(projectRoot, "docs/promises.md"), code);
 }
 
 function readArguments() {

@@ -64,7 +64,9 @@ export function objectNamedBy(interpretation: Interpretation): ObjectKey | null 
 }
 
 type Meaning =
-  { resource: Resource; alsoRead: ObjectKey[] } | Extract<Interpretation, { kind: "read" | "dispute" }> | undefined;
+  | { resource: Resource; alsoRead: ObjectKey[] }
+  | Extract<Interpretation, { kind: "read" | "dispute" }>
+  | undefined;
 
 function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object);

@@ -2,7 +2,13 @@ import type { AlertFact, AlertSeverity } from "./message.ts";
 
 /** Alerts of one family that come in large numbers are sent as one incident (hold-back.ts). */
 export type Family =
-  "declines" | "late-declines" | "dead" | "chargebacks" | "new-values" | "card-numbers" | "undescribed";
+  | "declines"
+  | "late-declines"
+  | "dead"
+  | "chargebacks"
+  | "new-values"
+  | "card-numbers"
+  | "undescribed";
 
 /** Facts that are stored with an alert. They contain no personal data. */
 export type StoredFacts = Readonly<Record<string, string | number | boolean | null>>;

@@ -265,7 +265,13 @@ function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): 
 
 /** Common changes to a body between the sender and the verifier. */
 export type BodyChange =
-  "none" | "final_newline_added" | "final_newline_removed" | "lf_to_crlf" | "crlf_to_lf" | "bom_added" | "reserialised";
+  | "none"
+  | "final_newline_added"
+  | "final_newline_removed"
+  | "lf_to_crlf"
+  | "crlf_to_lf"
+  | "bom_added"
+  | "reserialised";
 
 /**
  * The bodies that the sender may have signed, given the captured bytes; `change` says how the body changed on the way.

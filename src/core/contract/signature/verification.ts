@@ -178,7 +178,8 @@ export function keyCache(deriveKey: KeyRule["derive"]): (secret: SigningSecret) 
 const maxHeaderLength = 8192;
 
 type HeaderValue =
-  { ok: true; value: string } | { ok: false; reason: "missing_header" | "duplicate_header" | "malformed_header" };
+  | { ok: true; value: string }
+  | { ok: false; reason: "missing_header" | "duplicate_header" | "malformed_header" };
 
 /**
  * The value of a header that must be there exactly once. Two copies are refused, even equal ones: other software on the

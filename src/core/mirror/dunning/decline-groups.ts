@@ -56,7 +56,13 @@ export type DeclineKind = "one-time" | "first" | "renewal";
 
 /** The request that a declined charge makes to people. Each is made once for a charge; `wait` asks nothing. */
 export type DeclineRequest =
-  "wait" | "contact" | "new-card" | "call-bank" | "stop" | "page-engineering" | "ask-service";
+  | "wait"
+  | "contact"
+  | "new-card"
+  | "call-bank"
+  | "stop"
+  | "page-engineering"
+  | "ask-service";
 
 /** The same in a few words, for lists. */
 export const requestNames: Readonly<Record<DeclineRequest, string>> = {

@@ -43,7 +43,9 @@ export function newDifferences(object: DifferentObject, group: DifferentGroup): 
   const differences = groupDifferences(object, group);
   if (object.resource !== "transaction") return differences;
   const other = (group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]) as
-    Json | null | undefined;
+    | Json
+    | null
+    | undefined;
   return differences.filter(({ field, service }) =>
     // Columns hold the values of the newer of the two: where a column is wrong, the mirror is wrong.
     group.columns.includes(field) ? !changeTimeFields.has(field) : !isSameJson(other?.[field], service),

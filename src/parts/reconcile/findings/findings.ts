@@ -17,7 +17,12 @@ export const severities = ["critical", "high", "warning"] as const;
 export type Severity = (typeof severities)[number];
 
 export type FindingCause =
-  "missed_webhook" | "late" | "out_of_band_edit" | "our_fault" | "unexplained" | "initial_import";
+  | "missed_webhook"
+  | "late"
+  | "out_of_band_edit"
+  | "our_fault"
+  | "unexplained"
+  | "initial_import";
 
 /** A field on both sides, as JSON values; null where a side has none. */
 export interface Difference {

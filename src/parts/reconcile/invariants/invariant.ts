@@ -8,7 +8,13 @@ export type InvariantMode = "enforce" | "observe" | "off";
 
 /** The subject of a breach; `currency` and `day` for sums. */
 export type InvariantSubject =
-  "order" | "transaction" | "subscription" | "customer" | "chargeback" | "currency" | "day";
+  | "order"
+  | "transaction"
+  | "subscription"
+  | "customer"
+  | "chargeback"
+  | "currency"
+  | "day";
 
 /** A rule that holds for every correct mirror. */
 export interface Invariant {

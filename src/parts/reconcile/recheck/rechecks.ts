@@ -6,7 +6,14 @@ import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
 /** Reasons for reading an object again by its id. */
 export type RecheckReason =
-  "young" | "mismatch" | "not_listed" | "open_item" | "out_of_time" | "not_embedded" | "thin" | "unreadable";
+  | "young"
+  | "mismatch"
+  | "not_listed"
+  | "open_item"
+  | "out_of_time"
+  | "not_embedded"
+  | "thin"
+  | "unreadable";
 
 export interface Recheck {
   resource: Resource;

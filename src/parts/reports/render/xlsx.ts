@@ -178,7 +178,15 @@ const columnLetters = (n: number): string =>
 
 /** The format of a cell. `money0` to `money4` have that many decimals; other currencies are shown in minor units. */
 export type CellStyle =
-  "text" | "count" | "number" | "percent" | "day" | "month" | "time" | "minorUnits" | `money${0 | 1 | 2 | 3 | 4}`;
+  | "text"
+  | "count"
+  | "number"
+  | "percent"
+  | "day"
+  | "month"
+  | "time"
+  | "minorUnits"
+  | `money${0 | 1 | 2 | 3 | 4}`;
 
 /** Number formats of ECMA-376, 18.8.30. */
 const numberFormats: Readonly<Record<CellStyle, string>> = {

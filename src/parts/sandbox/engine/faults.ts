@@ -154,7 +154,9 @@ export interface ApiFaultPlan {
 }
 
 export type DamagedAnswer =
-  { kind: "cut" } | { kind: "html" } | { kind: "code"; code: string; param: string | null; retryAfterSeconds: number };
+  | { kind: "cut" }
+  | { kind: "html" }
+  | { kind: "code"; code: string; param: string | null; retryAfterSeconds: number };
 
 const noWait = { param: null, retryAfterSeconds: 1 };
 

@@ -21,7 +21,8 @@ export interface CouponQuote {
 }
 
 export type Classified =
-  { ok: true; coupon: CouponRecord; code: CouponCodeRecord } | { ok: false; problem: CouponProblem };
+  | { ok: true; coupon: CouponRecord; code: CouponCodeRecord }
+  | { ok: false; problem: CouponProblem };
 
 /** Whether a code may be redeemed for a use. Changes nothing. */
 function classifyCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Classified {

@@ -130,7 +130,8 @@ export function refundedAmount(order: Pick<OrderRecord, "transactions">): number
 }
 
 export type RefundDecision =
-  { ok: true; amount: number } | { ok: false; reason: "status" | "exceeds_remaining"; remaining: number };
+  | { ok: true; amount: number }
+  | { ok: false; reason: "status" | "exceeds_remaining"; remaining: number };
 
 /** The amount of a refund: the requested one, else the whole remaining balance. */
 export function decideRefund(order: OrderRecord, asked: number | undefined): RefundDecision {
