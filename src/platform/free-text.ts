@@ -7,10 +7,10 @@ export interface TextKind {
 /** Shown in lists: the reason for a pause or a silence, the purpose of a secret. */
 export const shortLine: TextKind = { longest: 200, lines: "one" };
 
-/** Shown in messages and reports. */
+/** Printed on every report of a month: why it was closed although it is not proved. */
 export const longLine: TextKind = { longest: 500, lines: "one" };
 
-/** Notes, and why a row was overwritten or erased. */
+/** Every note, and the reason why a row was overwritten or erased. */
 export const paragraph: TextKind = { longest: 2_000, lines: "several" };
 
 const control = { one: /\p{Cc}/u, several: /[^\P{Cc}\t\n]/u };

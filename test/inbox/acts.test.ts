@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { replaying } from "../../src/parts/browse/events/acts.ts";
+import { type FoundEvents, replaying } from "../../src/parts/browse/events/acts.ts";
 import { decidedOnEvents } from "../../src/core/inbox/replay-search.ts";
 import type { Actor } from "../../src/app/people/audit.ts";
 import { readAudit } from "../../src/app/people/audit.ts";
@@ -12,11 +12,11 @@ beforeEach(() => emptyInbox(database.db));
 
 const ann: Actor = { accountId: null, name: "Ann Lee", via: "command line", address: null };
 
-type Replay = Parameters<typeof replaying.run>[1]["input"];
-
 /** Puts events back, and returns what stands in the record of it. */
-async function recordedFor(input: Replay, decidedOn: string | null = null) {
-  await replaying.run({ db: database.db }, { actor: ann, input, decidedOn });
+async function recordedFor(wanted: readonly number[] | FoundEvents, decidedOn: string | null = null) {
+  const [named, found] = "seqs" in wanted ? [[], wanted] : [wanted, null];
+  const input = { seq: named.map(String) };
+  await replaying.run({ db: database.db, found }, { actor: ann, input, decidedOn });
   const [newest] = await readAudit(database.db, { limit: 1 });
   return newest && { action: newest.action, subject: newest.subject, after: newest.after };
 }
@@ -27,14 +27,11 @@ const dead = async (count: number): Promise<number[]> => {
   return seqs;
 };
 
-const ofDead = (seqs: readonly number[]): Replay => ({
-  named: [],
-  found: { filter: { state: "dead" }, seqs },
-});
+const ofDead = (seqs: readonly number[]): FoundEvents => ({ filter: { state: "dead" }, seqs });
 
 test("one event that is named is the subject of the record, however it was chosen", async () => {
   const [seq = 0] = await dead(1);
-  expect(await recordedFor({ named: [seq, seq], found: null })).toEqual({
+  expect(await recordedFor([seq, seq])).toEqual({
     action: "event.replayed",
     subject: { kind: "event", id: String(seq) },
     after: null,
@@ -44,7 +41,7 @@ test("one event that is named is the subject of the record, however it was chose
 test("the record of several has their numbers, and of what a filter finds how much that was", async () => {
   const seqs = await dead(2);
   const several = { action: "events.replayed", subject: null };
-  expect(await recordedFor({ named: seqs, found: null })).toEqual({
+  expect(await recordedFor(seqs)).toEqual({
     ...several,
     after: { count: 2, seqs },
   });
@@ -72,8 +69,9 @@ test("a named event that is not there, has no bytes or has changed keeps all of 
     [[seq, 999_999_999], null, "unknown"],
     [[seq, empty], null, "hindered"],
     [[seq], shown, "outdated"],
+    [[], null, "invalid"],
   ] as const) {
-    const replay = recordedFor({ named, found: null }, decidedOn);
+    const replay = recordedFor(named, decidedOn);
     await expect(replay).rejects.toMatchObject({ refusal });
   }
   expect((await progressOf(db, seq)).state).toBe("dead");

@@ -35,6 +35,19 @@ const doors = new WeakMap<Command, { act: Omit<AnyAct, "permission">; takes: Rea
 /** The act that a command is a door of, and how it takes the act's fields; undefined for other commands. */
 export const doorOf = (command: Command) => doors.get(command);
 
+/**
+ * Makes a command a door of an act, and gives it the act's fields. What it returns reads their values when the command
+ * runs.
+ */
+export function takeAct<Input>(
+  command: Command,
+  act: CommandAct<never, Input, unknown>,
+  takes: { readonly [Name in keyof Input]?: Taken },
+): () => Input {
+  doors.set(command, { act, takes: takes as Readonly<Record<string, Taken>> });
+  return takeOptions(command, act.fields, takes);
+}
+
 /** Registers the command of an act, and returns it for options that are no field of the act. */
 export function registerAct<Deps, Input, Done>(
   parent: Command,
@@ -43,8 +56,7 @@ export function registerAct<Deps, Input, Done>(
 ): Command {
   const { act, by, ask, json, hints = {} } = door;
   const command = parent.command(door.name).description(door.description);
-  doors.set(command, { act, takes: door.takes as Readonly<Record<string, Taken>> });
-  const inputOf = takeOptions(command, act.fields, door.takes);
+  const inputOf = takeAct(command, act, door.takes);
   command.option("--by <name>", by.says, parsePerson);
   if (ask !== undefined) command.option("--yes", "do it without asking");
   if (json !== undefined) command.option("--json", "print JSON");

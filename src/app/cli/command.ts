@@ -130,12 +130,14 @@ export const parserOf =
   <T>({ read, wanted, names, isList }: Field<T>, means: Taken["means"] = (typed) => typed) =>
   (typed: string, former?: T): T => {
     const meant = means(typed);
-    const all = isList === true && former !== undefined ? [former, meant].flat().join(" ") : meant;
-    const value = all === undefined ? undefined : read(all);
-    if (value !== undefined) return value;
+    const value = meant === undefined ? undefined : read(meant);
+    if (value !== undefined) return isList === true && former !== undefined ? joined(former, value) : value;
     const near = names === undefined ? null : nearestName(typed, names);
     throw new InvalidArgumentError(near === null ? `Use ${wanted}.` : `Did you mean "${near}"?`);
   };
+
+/** A list with the values of another one that it lacks. */
+const joined = <T>(list: T, more: T): T => [...new Set([list, more].flat())] as T;
 
 function optionOf({ flags, says, default: preset, means, conflicts }: Taken, field: Field<unknown>): Option {
   const option = new Option(flags, says).conflicts(conflicts ?? []);

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Clock } from "../../platform/clock.ts";
-import type { EncryptedText } from "../../platform/encryption.ts";
+import type { EncryptedText, Encryption } from "../../platform/encryption.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import {
@@ -20,6 +20,7 @@ import { type Role, roleNames } from "./permissions.ts";
 import { type Revoking, revoke } from "./revoke.ts";
 import { ownerOfSession } from "./sessions.ts";
 import { createSignInLink } from "./sign-in-links.ts";
+import { newTotpSecret } from "./totp.ts";
 
 /** Roles, possibly none: such a person signs in and sees only their own account. */
 const rolesField = listOf(oneOf(roleNames));
@@ -146,14 +147,29 @@ export const changingPassword = changing(
   (_, __, { passwordHash }: { passwordHash: string }) => ({ change: { passwordHash } }),
 );
 
-/** From then on a code of an app is required. `totp`: the app's secret, encrypted. */
-export const addingTotp = changing("account.totp-added", ofAccount, (_, __, { totp }: { totp: EncryptedText }) => ({
+/** `totp`: the app's secret, encrypted. */
+const addingTotp = changing("account.totp-added", ofAccount, (_, __, { totp }: { totp: EncryptedText }) => ({
   change: { totp },
 }));
 
-export const removingTotp = changing("account.totp-removed", ofAccount, () => ({
+const removingTotp = changing("account.totp-removed", ofAccount, () => ({
   change: { totp: null },
 }));
+
+/** One of the two: requires a code by a new secret, which it returns, or with `remove` requires none from now on. */
+export const changingTotp: Act<
+  { db: Knex; encryption: () => Promise<Encryption> },
+  { account: string; remove: boolean },
+  { email: string; secret: string | null }
+> = {
+  ...addingTotp,
+  fields: { ...ofAccount, remove: flag },
+  async run({ db, encryption }, call) {
+    if (call.input.remove) return { ...(await removingTotp.run({ db }, call)), secret: null };
+    const secret = newTotpSecret();
+    return { ...(await addingTotp.run({ db, totp: (await encryption()).encrypt(secret) }, call)), secret };
+  },
+};
 
 /** A link that signs a person in once. */
 export const linking = actOn(anyAccount, "account", {

@@ -3,26 +3,24 @@ import type { Knex } from "knex";
 import { type Account, listAccounts, requireAccount } from "../../app/people/accounts.ts";
 import {
   adding,
-  addingTotp,
   changingPassword,
   changingRoles,
+  changingTotp,
   disabling,
   enabling,
   linking,
-  removingTotp,
 } from "../../app/people/account-acts.ts";
 import { ActRefused } from "../../app/people/act.ts";
 import { assertStrong, hashPassword } from "../../app/people/password.ts";
 import { type Role, permissions, permissionsOf, roleNames } from "../../app/people/permissions.ts";
 import { type ListedSession, listSessions } from "../../app/people/sessions.ts";
-import { newTotpSecret, totpAddress } from "../../app/people/totp.ts";
+import { totpAddress } from "../../app/people/totp.ts";
 import { tallyhook } from "../../platform/command-line.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type Opened, parserOf, registerReading, withDatabase } from "../../app/cli/command.ts";
+import { type Opened, registerReading, withDatabase } from "../../app/cli/command.ts";
 import { registerAct } from "../../app/cli/act-command.ts";
-import { commandActor, parsePerson } from "../../app/cli/acting-person.ts";
 import { askSecret } from "../../app/cli/ask-secret.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
@@ -93,16 +91,23 @@ export function registerUsers(program: Command, context: CliContext): void {
     hints: unknownHint,
   });
 
-  users
-    .command("totp")
-    .description(
+  registerAct(users, context, {
+    act: changingTotp,
+    name: "totp",
+    description:
       "require a code of an authenticator app at each sign-in; shows its secret once, and their sessions end " +
-        "immediately",
-    )
-    .argument("<email>", account.says, parserOf(adding.fields.email))
-    .option("--by <name>", forTheRecord.says, parsePerson)
-    .option("--remove", "no longer require a code")
-    .action((email: string, options: { by?: string; remove?: boolean }) => changeTotp(context, email, options));
+      "immediately",
+    takes: { account, remove: { flags: "--remove", says: "no longer require a code" } },
+    by: forTheRecord,
+    deps: ({ db, runtime }) => ({ db, encryption: () => runtime.encryption() }),
+    // The redaction of logs knows the secret; on the terminal it is meant to be seen.
+    say: ({ email, secret }) =>
+      secret === null
+        ? `${email} no longer needs a code, and is signed out everywhere.\n`
+        : `${email} is signed out everywhere. Add this to their app. It is not shown again:\n\n  ` +
+          `${totpAddress(secret, email)}\n\n`,
+    hints: unknownHint,
+  });
 
   registerAct(users, context, {
     act: disabling,
@@ -183,30 +188,6 @@ async function askPassword(context: CliContext, email: string): Promise<string> 
     throw new UsageError("The two passwords differ, so nothing was done.");
   }
   return hashPassword(password);
-}
-
-/** The redaction of logs knows the secret; on the terminal it is meant to be seen. */
-async function changeTotp(
-  context: CliContext,
-  given: string,
-  { by, remove }: { by?: string; remove?: boolean },
-): Promise<void> {
-  const call = { actor: commandActor(context, by), input: { account: given }, decidedOn: null };
-  await withDatabase(context, "users", async ({ db, runtime }) => {
-    await accountNamed(db, given);
-    if (remove === true) {
-      const { email } = await removingTotp.run({ db }, call);
-      context.stdout.write(`${email} no longer needs a code, and is signed out everywhere.\n`);
-      return;
-    }
-    const secret = newTotpSecret();
-    const totp = (await runtime.encryption()).encrypt(secret);
-    const { email } = await addingTotp.run({ db, totp }, call);
-    context.stdout.write(
-      `${email} is signed out everywhere. Add this to their app. It is not shown again:\n\n  ` +
-        `${totpAddress(secret, email)}\n\n`,
-    );
-  });
 }
 
 const printAll = (context: CliContext, json: boolean): Promise<void> =>

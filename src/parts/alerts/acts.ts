@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { type Act, ActRefused, type ActSubject, actOn, outdated, recordOf, requireRow } from "../../app/people/act.ts";
 import { flag, oneOf, optional, reference, text, wholeNumber, withDefault } from "../../app/people/fields.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { longLine, shortLine } from "../../platform/free-text.ts";
+import { paragraph, shortLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { acknowledgeAlert } from "./escalation.ts";
 import { type AlertSeverity, alertSeverities } from "./message.ts";
@@ -42,7 +42,7 @@ const noAlert = (given: string): ActRefused => new ActRefused("unknown", `There 
 export const acknowledging = actOn(alertSubject, "alert", {
   name: "alert.acknowledged",
   permission: "alert:write",
-  fields: { alert: reference, note: optional(text(longLine)) },
+  fields: { alert: reference, note: optional(text(paragraph)) },
   async change(trx, { id, state }, { actor, input }, { clock }: { clock: Clock }) {
     if (state === "resolved") {
       const message = `Alert ${id} is resolved, so there is nothing to acknowledge.`;

@@ -166,6 +166,15 @@ describe("tallyhook events replay", () => {
     }
   });
 
+  test("knows a number before an id of the same digits, and an id of digits that no event has as its number", async () => {
+    const first = await storeRow(database.db, { state: "applied" });
+    const called = await storeRow(database.db, { eventId: String(first), state: "applied" });
+    const other = await storeRow(database.db, { eventId: "987654321", state: "applied" });
+    expect((await events("replay", String(first), "987654321")).out).toMatch(/^2 events put back/);
+    const states = await Promise.all([first, called, other].map((seq) => progressOf(database.db, seq)));
+    expect(states.map(({ state }) => state)).toEqual(["received", "applied", "received"]);
+  });
+
   test("puts nothing back when one of the named events is unknown", async () => {
     const seq = await storeRow(database.db, { eventId: "evt_1", state: "applied" });
     expect((await events("replay", "evt_1", "evt_none")).error).toBeInstanceOf(UsageError);

@@ -1,7 +1,7 @@
 import { alertSubject, versionOfFailed, versionToSilence } from "../acts.ts";
 import type { AlertEntry } from "../store.ts";
 import type { SilenceRow } from "../silences.ts";
-import { longLine } from "../../../platform/free-text.ts";
+import { paragraph } from "../../../platform/free-text.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { type CaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
@@ -63,7 +63,7 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
       }
       ${
         alert.acknowledged_note !== null &&
-        fact("Note", sight.people ? outside(alert.acknowledged_note, 2_000) : hiddenText)
+        fact("Note", sight.people ? outside(alert.acknowledged_note, paragraph.longest) : hiddenText)
       }
       ${fact("Resolved", at(alert.resolved_at))} ${fact("Learned by", alert.found_by)}
       ${sight.texts && fact("Key", html`<span class="id">${outside(alert.key)}</span>`)}
@@ -86,7 +86,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
         <h2>Acknowledge</h2>
         ${decidedOn(alertSubject.version(alert))}
         <label for="said">What you do about it <span class="hint">if you like</span></label>
-        <input id="said" name="note" maxlength="${longLine.longest}" />
+        <textarea id="said" name="note" rows="2" maxlength="${paragraph.longest}"></textarea>
         <p class="hint">It no longer escalates, and the channels that have it are notified that you work on it.</p>
         <button>Acknowledge</button>
       </form>`
@@ -138,7 +138,7 @@ function renderLife({ alert: { history }, sight, timeZone }: AlertPage): Html {
         name: "Who",
         cell: ({ detail: { by, note } }) =>
           html`${typeof by === "string" && outside(by)}${
-            sight.people && typeof note === "string" && html`: ${outside(note, 500)}`
+            sight.people && typeof note === "string" && html`: ${outside(note, paragraph.longest)}`
           }`,
       },
     ],

@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import { type Act, ActRefused, type CommandAct, outdated, recordOf } from "../../../app/people/act.ts";
-import { flag, wholeNumber } from "../../../app/people/fields.ts";
+import { flag, listOf, reference, rowNumber, wholeNumber, withDefault } from "../../../app/people/fields.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { counted } from "../../../platform/readable-text.ts";
+import { listEventsOf, seqsOfIds } from "../../../core/inbox/queries.ts";
 import { decidedOnEvents, decidedOnFound } from "../../../core/inbox/replay-search.ts";
 import {
   type ReplayedEvent,
@@ -13,11 +14,10 @@ import {
 } from "../../../core/inbox/retention.ts";
 import type { EventSearch } from "../../../core/inbox/search-events.ts";
 
-interface Replay {
-  /** Chosen or named by number: each must still have its bytes. */
-  named: readonly number[];
-  /** Found by a search: events without bytes stay as they are. */
-  found: { filter: EventSearch; seqs: readonly number[] } | null;
+/** What a search found at the door: events without bytes stay as they are. */
+export interface FoundEvents {
+  filter: EventSearch;
+  seqs: readonly number[];
 }
 
 interface Replayed {
@@ -30,23 +30,27 @@ interface Replayed {
 const mostRecorded = 200;
 
 /**
- * Events are applied again. One that was named alone is the subject of its record, `event.replayed`; several are one
- * `events.replayed`. A page's version is `decidedOnEvents` of the chosen ones, or `decidedOnFound`.
+ * Events are applied again: those that are named by id or number, each of which must still have its bytes, and those
+ * that a search found. One that was named alone is the subject of its record; several are one `events.replayed`. A
+ * page's version is `decidedOnEvents` of the named ones, or `decidedOnFound`.
  */
-export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" | "run"> = {
+export const replaying: Act<{ db: Knex; found: FoundEvents | null }, { seq: string[] }, Replayed> = {
+  name: "event.replayed",
   permission: "event:replay",
-  run: ({ db }, call) =>
+  fields: { seq: withDefault(listOf(reference), []) },
+  run: ({ db, found }, call) =>
     inTransaction(db, async (trx) => {
-      const { named, found } = call.input;
+      const named = await seqsNamed(trx, call.input.seq);
+      if (named.length === 0 && found === null) throw new ActRefused("invalid", "No event was named.");
       const wanted = [...new Set([...named, ...(found?.seqs ?? [])])];
-      const seqs = await replayEvents(trx, wanted, (now) => assertAsShown(now, call.input, call.decidedOn));
+      const seqs = await replayEvents(trx, wanted, (now) => assertAsShown(now, { named, found }, call.decidedOn));
       // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
       const empty = await listPruned(trx, wanted);
       const refused = empty.filter(({ seq }) => named.includes(seq));
       if (refused.length > 0) throw withoutBytes(refused);
       if (found === null && seqs.length === 1) {
         const subject = { kind: "event", id: String(seqs[0]) };
-        await recordOf({ name: "event.replayed" }, call)(trx, { subject });
+        await recordOf(replaying, call)(trx, { subject });
       } else if (seqs.length > 0) {
         const after = {
           ...(found === null ? {} : { filter: found.filter, found: found.seqs.length }),
@@ -59,10 +63,29 @@ export const replaying: Pick<Act<{ db: Knex }, Replay, Replayed>, "permission" |
     }),
 };
 
+/** The events with these numbers or ids. Throws `ActRefused` for a name that no event has. Two statements. */
+export async function seqsNamed(db: Knex, names: readonly string[]): Promise<number[]> {
+  const numbers = names.filter((name) => rowNumber.read(name) !== undefined).map(Number);
+  const numbered = new Set((await listEventsOf(db, numbers)).map(({ seq }) => seq));
+  const ofIds = await seqsOfIds(db, names);
+  const seqs = names.flatMap((name) => {
+    const number = rowNumber.read(name);
+    if (number !== undefined && numbered.has(number)) return number;
+    const ofId = ofIds.get(name);
+    if (ofId === undefined) throw noEvent(name);
+    return ofId;
+  });
+  return [...new Set(seqs)];
+}
+
 export const noEvent = (given: string | number): ActRefused =>
   new ActRefused("unknown", `There is no event "${given}". Those older than EVENTS_KEEP_DAYS are removed.`);
 
-function assertAsShown(now: readonly ReplayedEvent[], { named, found }: Replay, decidedOn: string | null): void {
+function assertAsShown(
+  now: readonly ReplayedEvent[],
+  { named, found }: { named: readonly number[]; found: FoundEvents | null },
+  decidedOn: string | null,
+): void {
   const there = new Set(now.map(({ seq }) => seq));
   const missing = named.find((seq) => !there.has(seq));
   if (missing !== undefined) throw noEvent(missing);

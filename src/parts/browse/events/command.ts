@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
-import { noEvent, pruning, replaying } from "./acts.ts";
+import { type FoundEvents, noEvent, pruning, replaying } from "./acts.ts";
 import { watchArrivals } from "../../../core/inbox/arrivals.ts";
 import { type EventState, eventStates } from "../../../core/inbox/claim.ts";
 import {
@@ -16,12 +16,10 @@ import {
   seqsOfIds,
 } from "../../../core/inbox/queries.ts";
 import { holdsRefusedText } from "../../../core/mirror/canonical.ts";
-import { ActRefused } from "../../../app/people/act.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { counted, linesWithoutControls } from "../../../platform/readable-text.ts";
 import { type Opened, parserOf, withDatabase } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
 import { oneOf, wholeNumber } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
@@ -62,13 +60,26 @@ export function registerEvents(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
 
-  events
-    .command("replay")
-    .description("apply events again, as at first (safe: a state that is already known changes nothing)")
-    .argument("[id...]", "ids or numbers of events")
-    .option("--dead", "all dead events that still have their payloads")
-    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
-    .action((ids: string[], options: ReplayOptions) => replay(context, ids, options));
+  registerAct(events, context, {
+    act: replaying,
+    name: "replay",
+    description: "apply events again, as at first (safe: a state that is already known changes nothing)",
+    takes: { seq: { flags: "[id...]", says: "ids or numbers of events" } },
+    by: forTheRecord,
+    deps: async ({ db }, { dead }) => ({ db, found: dead === true ? await findDead(db) : null }),
+    say({ seqs, left }) {
+      if (left > 0) {
+        const stay = counted(left, "dead event has", "dead events have");
+        context.stderr.write(`tallyhook: ${stay} no bytes any more and cannot be applied.\n`);
+      }
+      return `${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`;
+    },
+    hints: {
+      unknown: listHint,
+      invalid: "Name events by id or number, or add --dead for all dead ones.",
+      hindered: `Name only the others. "${tallyhook("reconcile --full")}" reads from the service what the mirror lacks.`,
+    },
+  }).option("--dead", "all dead events that still have their payloads");
 
   registerAct(events, context, {
     act: pruning,
@@ -82,7 +93,7 @@ export function registerEvents(program: Command, context: CliContext): void {
       },
       dryRun: { flags: "--dry-run", says: "only print how many there are" },
     },
-    by: { who: "script", says: "name of the person who does this, for the audit" },
+    by: forTheRecord,
     deps: ({ db }) => ({
       db,
       begin: (total) => createProgress(context.stderr, "pruning", total),
@@ -93,6 +104,10 @@ export function registerEvents(program: Command, context: CliContext): void {
         : `${counted(done, "payload was", "payloads were")} deleted; the rows stay.\n`,
   });
 }
+
+const forTheRecord = { who: "script", says: "name of the person who does this, for the audit" } as const;
+
+const listHint = `"${tallyhook("events list")}" shows them.`;
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
   const { rows, counts } = await withDatabase(context, "events", async ({ db }) => ({
@@ -162,7 +177,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     const found = await findEvents(db, id);
     return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
   });
-  if (found.length === 0) hinted(noEvent(id));
+  if (found.length === 0) throw new UsageError(`${noEvent(id).message} ${listHint}`);
   for (const { raw, ...event } of found) {
     const row = {
       ...event,
@@ -184,47 +199,9 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
   }
 }
 
-interface ReplayOptions {
-  dead?: boolean;
-  by?: string;
-}
-
-async function replay(context: CliContext, ids: string[], { dead = false, by }: ReplayOptions): Promise<void> {
-  const actor = scriptActor(context, by);
-  if (ids.length === 0 && !dead) throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
-  const { seqs, left } = await withDatabase(context, "events", async ({ db }) => {
-    const input = { named: await seqsNamed(db, ids), found: dead ? await findDead(db) : null };
-    return replaying.run({ db }, { actor, input, decidedOn: null }).catch(hinted);
-  });
-  context.stdout.write(`${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`);
-  if (left > 0) {
-    const events = counted(left, "dead event has", "dead events have");
-    context.stderr.write(`tallyhook: ${events} no bytes any more and cannot be applied.\n`);
-  }
-}
-
-async function findDead(db: Knex) {
+async function findDead(db: Knex): Promise<FoundEvents> {
   const seqs = await db("inbox.progress").where("state", "dead").pluck<string[]>("seq");
-  return { filter: { state: "dead" as const }, seqs: seqs.map(Number) };
-}
-
-async function seqsNamed(db: Knex, ids: readonly string[]): Promise<number[]> {
-  const seqs: number[] = [];
-  for (const id of ids) {
-    const found = await findEvents(db, id);
-    if (found.length === 0) hinted(noEvent(id));
-    seqs.push(...found.map(({ seq }) => seq));
-  }
-  return seqs;
-}
-
-function hinted(error: unknown): never {
-  if (!(error instanceof ActRefused)) throw error;
-  const hint =
-    error.refusal === "unknown"
-      ? `"${tallyhook("events list")}" shows them.`
-      : `Name only the others. "${tallyhook("reconcile --full")}" reads from the service what the mirror lacks.`;
-  throw new UsageError(`${error.message} ${hint}`, { cause: error });
+  return { filter: { state: "dead" }, seqs: seqs.map(Number) };
 }
 
 function printed(value: string | number | boolean | Date | readonly number[] | null): string {

@@ -6,7 +6,6 @@ import { type AccountMap, defaultAccounts, readAccountMap } from "../base/accoun
 import type { ReportFacts } from "../base/report-facts.ts";
 import {
   type CloseDeps,
-  closeReason,
   closing,
   closingAlone,
   monthField,
@@ -19,7 +18,7 @@ import { takesTwo } from "../close/four-eyes.ts";
 import { writeBundle } from "../close/frozen.ts";
 import { type Preparation, findPreparation, whyNotApprove } from "../close/prepare-month.ts";
 import { type CloseCheck, type SealScope, brokenSealAdvice, verifyCloses } from "../close/verify.ts";
-import { registerAct } from "../../../app/cli/act-command.ts";
+import { registerAct, takeAct } from "../../../app/cli/act-command.ts";
 import { type Opened, parserOf, registerReading, withDatabase } from "../../../app/cli/command.ts";
 import { commandActor, findPerson, parsePerson } from "../../../app/cli/acting-person.ts";
 import { notPrepared, refusalText, whatIsSkipped, withCommands } from "./close-words.ts";
@@ -28,8 +27,12 @@ import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
 
+interface MonthToClose {
+  month: string;
+  reason: string | null;
+}
+
 interface CloseOptions {
-  force?: string;
   accounts?: string;
   by?: string;
   dryRun?: boolean;
@@ -59,15 +62,15 @@ const by = {
 export function registerClose(program: Command, context: CliContext): void {
   const close = program
     .command("close")
-    .description("freeze a month permanently: the rows of every report, under one seal")
-    .argument(says.month.flags, says.month.says, parserOf(monthField))
-    .option(says.force.flags, says.force.says, parserOf(closeReason))
+    .description("freeze a month permanently: the rows of every report, under one seal");
+  const inputOf = takeAct(close, closingAlone, { month: says.month, reason: says.force });
+  close
     .option(says.accounts.flags, says.accounts.says)
     .option("--by <name>", by.says, parsePerson)
     .option("--dry-run", "print what would be frozen, and freeze nothing")
     .option("--yes", "freeze without asking")
     .option("--json", "print one JSON object")
-    .action((month: string, options: CloseOptions) => run(context, month, options));
+    .action(() => run(context, inputOf(), close.opts<CloseOptions>()));
   registerAct(close, context, {
     act: withCommands(preparing),
     name: "prepare",
@@ -113,8 +116,12 @@ export function registerClose(program: Command, context: CliContext): void {
     .action((month: string, { out }: { out: string }) => exportMonth(context, month, out));
 }
 
-async function run(context: CliContext, month: string, options: CloseOptions): Promise<void> {
-  const { dryRun = false, force: reason = null } = options;
+/**
+ * The door is written by hand: a dry run is no act and needs no actor, and the preview, which takes minutes, is computed
+ * only to ask about it.
+ */
+async function run(context: CliContext, { month, reason }: MonthToClose, options: CloseOptions): Promise<void> {
+  const { dryRun = false } = options;
   const isAsking = options.yes !== true && !dryRun;
   if (isAsking) assertCanAsk(context);
   const actor = dryRun ? null : commandActor(context, options.by);
@@ -136,7 +143,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
     const standing = await findPreparation(deps.db, month);
     let close: Close;
     if (takesTwo(closeFourEyes, "command")) {
-      assertOnlyApproves(options);
+      assertOnlyApproves(reason, options);
       const shown = await shownPreparation(context, { month, standing, actor, isAsking });
       const call = { actor, input: { month }, decidedOn: versionOfPreparation(shown) };
       close = await withCommands(closing).run({ ...deps, fourEyes: true }, call);
@@ -162,8 +169,8 @@ const accountsIn = async (file: unknown): Promise<AccountMap> =>
   typeof file === "string" ? readAccountMap(file) : defaultAccounts;
 
 /** A prepared close takes its facts from the preparation, so these options are refused. */
-function assertOnlyApproves({ force, accounts }: CloseOptions): void {
-  if (force === undefined && accounts === undefined) return;
+function assertOnlyApproves(reason: string | null, { accounts }: CloseOptions): void {
+  if (reason === null && accounts === undefined) return;
   throw new UsageError(
     "REPORTS_CLOSE_FOUR_EYES is always: --force and --accounts are for close prepare, and close takes what was " +
       "prepared.",
