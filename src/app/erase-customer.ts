@@ -18,14 +18,15 @@ import {
 } from "../core/mirror/privacy/erased-people.ts";
 import { addEventTraces, parsedEventOf, redactedEvent } from "../core/mirror/privacy/redact-events.ts";
 import { eraseSecretNotes } from "../core/receiver/erase-notes.ts";
-import { UsageError } from "../platform/errors.ts";
+import { paragraph } from "../platform/free-text.ts";
 import { mentioning, redacted } from "../platform/redaction.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { withoutControls } from "../platform/readable-text.ts";
 import type { Config } from "./config/config.ts";
-import { recordAct } from "./people/audit.ts";
+import { type ActCall, ActRefused, type CommandAct, recordOf } from "./people/act.ts";
 import { removeNotes } from "./people/cases.ts";
+import { optional, reference, text } from "./people/fields.ts";
 import type { ErasedByPart, ErasedPerson, Runtime } from "./runtime.ts";
 
 export interface Erased {
@@ -37,16 +38,37 @@ export interface Erased {
   sealed: string[];
 }
 
+interface ErasingDeps extends Pick<Runtime, "config" | "parts"> {
+  db: Knex;
+}
+
+interface ErasureInput {
+  customer: string;
+  reason: string | null;
+}
+
+/** Erases one person everywhere: `eraseCustomer`, for a customer who is known here. */
+export const erasing: CommandAct<ErasingDeps, ErasureInput, Erased> = {
+  name: "customer.erased",
+  fields: { customer: reference, reason: optional(text(paragraph)) },
+  async run(deps, call) {
+    await assertKnown(deps, call.input.customer);
+    return eraseCustomer(deps, call);
+  },
+};
+
 /**
  * Erases one person everywhere. Later events are redacted on arrival, so neither an event, a replay nor the nightly run
- * restores the data. Idempotent: after a crash, a second call completes the erasure.
+ * restores the data. Idempotent: after a crash, a second call completes the erasure. It is many transactions: the first
+ * one records its beginning, the last one its counts.
  */
 export async function eraseCustomer(
-  db: Knex,
-  { config: { eventPlaces: places }, parts }: Pick<Runtime, "config" | "parts">,
-  { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
+  { db, config: { eventPlaces: places }, parts }: ErasingDeps,
+  call: Pick<ActCall<ErasureInput>, "actor" | "input">,
 ): Promise<Erased> {
-  await markErased(db, customerId);
+  const { customer: customerId, reason } = call.input;
+  const subject = { kind: "customer", id: customerId };
+  await markErased(db, customerId, (trx) => recordOf({ name: "erasure.begun" }, call)(trx, { subject }));
   const { traces, ids, seqs } = await readTraces(db, places, customerId);
   await keepContacts(db, customerId, [...traces.contacts]);
   const numbers = await db("mirror.orders")
@@ -77,11 +99,9 @@ export async function eraseCustomer(
   });
   await inTransaction(db, async (trx) => {
     const kept = reason !== null && named(reason) ? redacted : reason;
-    await logErasure(trx, { customerId, by, reason: kept, counts });
+    await logErasure(trx, { customerId, by: call.actor.name, reason: kept, counts });
     // The reason is in that log, where the next erasure finds it.
-    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
-    const subject = { kind: "customer", id: customerId };
-    await recordAct(trx, actor, { action: "customer.erased", subject, after: counts });
+    await recordOf(erasing, call)(trx, { subject, after: counts });
   });
   const live = await db("mirror.customers")
     .where({ id: customerId })
@@ -94,13 +114,14 @@ const renewalsAndChargebacks = (ids: readonly string[]) =>
   (["dunning", "chargeback"] as const).map((kind) => ({ kind, ids }));
 
 /**
- * Throws `UsageError` for an unknown customer. A customer missing from the mirror is searched in the stored events,
+ * Throws `ActRefused` for an unknown customer. A customer missing from the mirror is searched in the stored events,
  * because all events about them may be dead.
  */
-export async function assertKnown(db: Knex, places: Config["eventPlaces"], customerId: string): Promise<void> {
+export async function assertKnown({ db, config }: Omit<ErasingDeps, "parts">, customerId: string): Promise<void> {
   if (await isCustomerKnown(db, customerId)) return;
-  if ((await readBodies(db, places, customerId)).isNamed) return;
-  throw new UsageError(
+  if ((await readBodies(db, config.eventPlaces, customerId)).isNamed) return;
+  throw new ActRefused(
+    "unknown",
     `Neither the mirror nor a stored event has a customer ${withoutControls(customerId)}. Nothing was changed.`,
   );
 }

@@ -98,6 +98,6 @@ export const commandActs: Readonly<Record<string, Leaves>> = {
   "forward resume": acts("handler.resumed"),
   "forward remove": acts("handler.removed"),
   "forward test": trial,
-  "customers erase": acts("customer.erased"),
+  "customers erase": acts("erasure.begun", "customer.erased"),
   "signature explain": "nothing",
 };

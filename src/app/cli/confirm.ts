@@ -16,14 +16,16 @@ export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
 }
 
 /**
- * Asks a question that ends in a question mark and returns after "y" or "yes". Throws `UsageError` after any other
- * answer, after Ctrl-C and at the end of input: no work was done. The question goes to standard error, so that standard
- * output holds only the result.
+ * Asks a question that ends in a question mark, possibly with lines above it, and returns after "y" or "yes". Throws
+ * `UsageError` after any other answer, after Ctrl-C and at the end of input: no work was done. The question goes to
+ * standard error, so that standard output holds only the result.
  */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<void> {
   assertCanAsk({ stdin });
   const lines = createInterface({ input: stdin, output: stderr, terminal: true });
-  lines.setPrompt(`${question} [y/N] `);
+  const above = question.slice(0, question.lastIndexOf("\n") + 1);
+  stderr.write(above);
+  lines.setPrompt(`${question.slice(above.length)} [y/N] `);
   lines.prompt();
   const answer = await new Promise<string>((resolve) => {
     let isAnswered = false;

@@ -1,83 +1,53 @@
-import { text } from "../../app/people/fields.ts";
-import { parserOf } from "../../app/cli/command.ts";
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import { paragraph } from "../../platform/free-text.ts";
 import { redacted } from "../../platform/redaction.ts";
 import { moneyText } from "../../platform/money.ts";
 import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
-import { migratedDatabase } from "../../app/schema.ts";
-import { parsePerson, requirePerson } from "../../app/cli/acting-person.ts";
-import { assertKnown, eraseCustomer } from "../../app/erase-customer.ts";
-import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
+import { registerAct } from "../../app/cli/act-command.ts";
+import { type Erased, assertKnown, erasing } from "../../app/erase-customer.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 
-interface EraseOptions {
-  by?: string;
-  reason?: string;
-  yes?: boolean;
-  json?: boolean;
-}
-
 export function registerCustomers(program: Command, context: CliContext): void {
-  program
-    .command("customers")
-    .description("the people in the mirror")
-    .command("erase")
-    .description(
+  const customers = program.command("customers").description("the people in the mirror");
+  registerAct(customers, context, {
+    act: erasing,
+    name: "erase",
+    description:
       "redact one customer for good in mirror, history, stored events, findings, alerts and notes, after asking",
-    )
-    .argument("<id>", "the customer's id")
-    .option(
-      "--by <name>",
-      "name of the person who asks for it, for the audit (default: this system's user, if a person)",
-      parsePerson,
-    )
-    .option("--reason <text>", "the reason, for the audit; name no customer", parserOf(text(paragraph)))
-    .option("--yes", "redact without asking")
-    .option("--json", "print JSON")
-    .action((id: string, options: EraseOptions) => erase(context, id, options));
+    takes: {
+      customer: { flags: "<id>", says: "the customer's id" },
+      reason: { flags: "--reason <text>", says: "the reason, for the audit; name no customer" },
+    },
+    by: {
+      who: "person",
+      says: "name of the person who asks for it, for the audit (default: this system's user, if a person)",
+    },
+    deps: ({ db, runtime: { config, parts } }) => ({ db, config, parts }),
+    async ask(deps, { customer }) {
+      await assertKnown(deps, customer);
+      // Shown on the terminal only: personal data must not be logged.
+      const summary = summaryText(await summarizeCustomer(deps.db, customer), deps.config.timeZone);
+      const question = "This cannot be undone. Redact everything that identifies this customer?";
+      return { question: `${summary}${question}`, decidedOn: null };
+    },
+    say(erased) {
+      context.stderr.write(warningsOf(erased));
+      const counts = Object.entries(erased.counts).map(([what, n]) => `${what} ${n}`);
+      return `${erased.customerId} is redacted: ${counts.join(", ")}.\n`;
+    },
+    json: (erased) => erased,
+  });
 }
 
-async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
-  const { reason = null, yes, json } = options;
-  if (yes !== true) assertCanAsk(context);
-  const by = options.by ?? requirePerson(context.user());
-  const erased = await context.withRuntime(
-    "customers",
-    async (runtime) => {
-      const db = await migratedDatabase(runtime);
-      const { eventPlaces: places, timeZone } = runtime.config;
-      await assertKnown(db, places, id);
-      if (yes !== true) {
-        // To the terminal only: personal data must not be logged.
-        context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
-        await confirm(context, "This cannot be undone. Redact everything that identifies this customer?");
-      }
-      return eraseCustomer(db, runtime, { customerId: id, by, reason });
-    },
-    { logLevel: "warn" },
-  );
-  if (json === true) {
-    context.stdout.write(`${JSON.stringify(erased)}\n`);
-    return;
-  }
-  const counts = Object.entries(erased.counts).map(([what, n]) => `${what} ${n}`);
-  context.stdout.write(`${id} is redacted: ${counts.join(", ")}.\n`);
-  context.stderr.write(
-    erased.atService
-      ? "tallyhook: the service still has this customer. Delete it there as well; until then, what it sends is " +
-          "redacted on arrival.\n"
-      : "",
-  );
-  if (erased.sealed.length > 0) {
-    context.stderr.write(
-      "tallyhook: the reasons of closed months name this customer, and stay under their seals: " +
-        `${erased.sealed.join(", ")}.\n`,
-    );
-  }
-}
+const warningsOf = ({ atService, sealed }: Erased): string =>
+  (atService
+    ? "tallyhook: the service still has this customer. Delete it there as well; until then, what it sends is redacted " +
+      "on arrival.\n"
+    : "") +
+  (sealed.length > 0
+    ? `tallyhook: the reasons of closed months name this customer, and stay under their seals: ${sealed.join(", ")}.\n`
+    : "");
 
 /** Facts with which a person checks that this is the right customer. */
 export interface CustomerSummary {

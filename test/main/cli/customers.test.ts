@@ -13,6 +13,7 @@ import { type CaseKind, addNote } from "../../../src/app/people/cases.ts";
 import { readAudit } from "../../../src/app/people/audit.ts";
 import { recordFindings } from "../../../src/parts/reconcile/findings/findings.ts";
 import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
+import { runTallyhook } from "../../e2e/program.ts";
 import { progressOf, storeRow } from "../../inbox/stored-events.ts";
 import {
   apply,
@@ -26,6 +27,7 @@ import {
   seen,
   shown,
 } from "../../mirror/samples.ts";
+import { untilWaiting } from "../../support/until-waiting.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "../../worker/worker-stand.ts";
 import { type CommandRun, runCommand } from "./command-line.ts";
@@ -419,6 +421,33 @@ describe("customers erase", () => {
     await writer.commit();
     expect((await erased).error).toBeNull();
     expect(await everything()).not.toContain("Janet");
+  });
+
+  it("is in the record from its first step on, also where it was killed and is completed later", async () => {
+    const { db } = database;
+    await emptyTables(db, ["people.audit"]);
+    await fill();
+    const seq = await storeEvent(db, "customer.updated", customer);
+    const trx = await db.transaction();
+    const args = ["customers", "erase", "customer-1", "--by", "ada", "--yes"];
+    const program = runTallyhook(args, { DATABASE_URL: database.url });
+    try {
+      await trx("inbox.progress").where({ seq }).forUpdate();
+      const { code } = await Promise.race([untilWaiting(db).then(() => ({ code: null })), program.exited]);
+      expect(code, program.output()).toBeNull();
+    } finally {
+      await program.kill();
+      await trx.rollback();
+    }
+    const acts = async () =>
+      (await readAudit(db, { subject: { kind: "customer" }, limit: 9 })).map(({ actor, action }) => [actor, action]);
+    expect(await acts()).toEqual([["ada", "erasure.begun"]]);
+    expect((await erase("customer-1", "--yes", "--by", "bob")).error).toBeNull();
+    expect(await acts()).toEqual([
+      ["bob", "customer.erased"],
+      ["bob", "erasure.begun"],
+      ["ada", "erasure.begun"],
+    ]);
   });
 
   it("is audited, each time, in a log that cannot be changed", async () => {

@@ -127,12 +127,19 @@ const lockNotAvailable = "55P03";
 /**
  * Marks a person as erased. From then on everything written about them is redacted (`redactErased`, redact-events.ts)
  * and no message names them. Waits for writers that began earlier; throws 55P03 if they take longer than a minute.
- * Opens its own transactions. Idempotent.
+ * Opens its own transactions, and calls `record` in the one that marks. Idempotent.
  */
-export async function markErased(db: Knex, customerId: string): Promise<void> {
+export async function markErased(
+  db: Knex,
+  customerId: string,
+  record: (trx: Knex.Transaction) => Promise<void> = async () => {},
+): Promise<void> {
   for (let n = 1; ; n++) {
     try {
-      await db.transaction((trx) => mark(trx, customerId));
+      await db.transaction(async (trx) => {
+        await mark(trx, customerId);
+        await record(trx);
+      });
       return;
     } catch (error) {
       if (errorCode(error) !== lockNotAvailable || n >= lockAttempts) throw error;

@@ -7,7 +7,7 @@ import { counted } from "../../../platform/readable-text.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 import { aloneInRestore } from "../../../app/open-restore.ts";
 import { restoredDatabase } from "../../../app/schema.ts";
-import { parsePerson, requirePerson } from "../../../app/cli/acting-person.ts";
+import { commandActor, parsePerson } from "../../../app/cli/acting-person.ts";
 import { instant } from "../../../app/people/fields.ts";
 import { parserOf } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
@@ -63,7 +63,7 @@ async function restore(
   folder: string,
   { pgBin, ...options }: RestoredOptions & { pgBin?: string },
 ): Promise<void> {
-  const by = options.by ?? requirePerson(context.user());
+  const actor = commandActor(context, options.by);
   const listed = options.erased === undefined ? [] : await readIds(options.erased);
   const stop = new AbortController();
   void untilSignal().then((signal) =>
@@ -81,7 +81,7 @@ async function restore(
         await migrateAll(runtime);
         const later = await erasedByLaterBackups(folder, manifest);
         const erased = [...listed, ...later.erased];
-        await settleAndTell(context, runtime, { ...options, takenAt, by, erased });
+        await settleAndTell(context, runtime, { ...options, takenAt, actor, erased });
         context.stdout.write(unreadText(later.unread));
       });
     },
@@ -102,7 +102,7 @@ async function settle(
   context: CliContext,
   { takenAt, ranUntil, ...options }: RestoredOptions & { takenAt: Date },
 ): Promise<void> {
-  const by = options.by ?? requirePerson(context.user());
+  const actor = commandActor(context, options.by);
   const erased = options.erased === undefined ? [] : await readIds(options.erased);
   await context.withRuntime(
     "restored",
@@ -110,7 +110,7 @@ async function settle(
       assertOrder(takenAt, ranUntil, runtime.wallClock.now());
       await aloneInRestore(await runtime.directUrl(), async () => {
         await assertAlone(await runtime.db());
-        await settleAndTell(context, runtime, { takenAt, ranUntil, by, erased });
+        await settleAndTell(context, runtime, { takenAt, ranUntil, actor, erased });
       });
     },
     { logLevel: "warn" },

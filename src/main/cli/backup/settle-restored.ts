@@ -4,7 +4,8 @@ import type { HeldRecipient, Runtime, SettledByPart } from "../../../app/runtime
 import { skipLostChanges } from "../../../core/mirror/changes/feed-partitions.ts";
 import { skipLostEvents } from "../../../core/inbox/partitions.ts";
 import { recordRestore } from "../../../core/mirror/restores.ts";
-import { recordAct } from "../../../app/people/audit.ts";
+import { recordOf } from "../../../app/people/act.ts";
+import type { Actor } from "../../../app/people/audit.ts";
 import { databaseNow } from "../../../platform/postgres/database-clock.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { endRestore } from "../../../app/open-restore.ts";
@@ -16,7 +17,7 @@ export interface RestoredFrom {
   takenAt: Date;
   /** When the lost system last worked. */
   ranUntil: Date;
-  by: string;
+  actor: Actor;
   /** Customers known to be erased by the lost system. */
   erased: readonly string[];
 }
@@ -37,26 +38,26 @@ const lostIds = 1_000_000;
 /**
  * Keeps a restored database from repeating the lost system: its messages are not sent again, its numbers are not
  * reused, and the people it erased are erased again. Call it before any process of the system starts. Idempotent but
- * for the numbers.
+ * for the numbers. The act is no definition of the frame, whose doors open a database that is in use: this one may not
+ * be, until the record of the act is written.
  */
 export async function settleRestored(
   runtime: Runtime,
   db: Knex,
-  { takenAt, ranUntil, by, erased }: RestoredFrom,
+  { takenAt, ranUntil, actor, erased }: RestoredFrom,
 ): Promise<Settled> {
   const aheadMs = await serviceAheadMs(runtime);
   const now = await databaseNow(db);
   const told = await inTransaction(db, async (trx) => {
     const serviceRanUntil = new Date(ranUntil.getTime() + (aheadMs ?? 0));
-    await recordRestore(trx, { takenAt, ranUntil, serviceRanUntil, by });
+    await recordRestore(trx, { takenAt, ranUntil, serviceRanUntil, by: actor.name });
     await skipLostEvents(trx, { since: takenAt, now });
     await skipLostChanges(trx, { since: takenAt, now });
     await skipLostIds(trx);
     const byParts: SettledByPart[] = [];
     for (const part of runtime.parts) byParts.push((await part.settle?.(trx, runtime, ranUntil)) ?? {});
-    const actor = { accountId: null, name: by, via: "command line", address: null } as const;
     const after = { taken_at: takenAt, ran_until: ranUntil };
-    await recordAct(trx, actor, { action: "database.restored", after });
+    await recordOf({ name: "database.restored" }, { actor })(trx, { after });
     await endRestore(trx);
     return {
       recipients: byParts.flatMap(({ recipients = [] }) => recipients),
@@ -66,9 +67,9 @@ export async function settleRestored(
   });
   const known = new Set(await db("mirror.erasures").pluck<string[]>("customer_id"));
   const erasedAgain = [...new Set(erased)].filter((id) => !known.has(id)).sort();
-  for (const customerId of erasedAgain) {
-    const reason = "erased by the system that the database was restored in place of";
-    await eraseCustomer(db, runtime, { customerId, by, reason });
+  const reason = "erased by the system that the database was restored in place of";
+  for (const customer of erasedAgain) {
+    await eraseCustomer({ db, config: runtime.config, parts: runtime.parts }, { actor, input: { customer, reason } });
   }
   return { ...told, erasedAgain, isServiceAsked: aheadMs !== null };
 }

@@ -128,12 +128,10 @@ export async function runScenario(
       return deed;
     },
     async erase(id) {
-      const request = {
-        customerId: id,
-        by: "tallyhook trigger",
-        reason: "trigger customer.erased",
-      };
-      await eraseCustomer(db, runtime, request);
+      const actor = { accountId: null, name: "tallyhook trigger", via: "command line", address: null } as const;
+      const { config, parts } = runtime;
+      const input = { customer: id, reason: "trigger customer.erased" };
+      await eraseCustomer({ db, config, parts }, { actor, input });
       return { id, says: `redacted customer ${id} in this database` };
     },
   });
