@@ -65,7 +65,7 @@ export const commandActs: Readonly<Record<string, Leaves>> = {
   "close verify": "nothing",
   "close export": "nothing",
   "secrets list": "nothing",
-  "secrets add": acts("secret.added"),
+  "secrets add": acts("secret.added", "secret.encrypted_anew"),
   "secrets retire": acts("secret.retired"),
   "endpoint register": acts("endpoint.registered"),
   "endpoint list": "nothing",

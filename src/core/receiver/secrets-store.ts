@@ -62,9 +62,9 @@ export async function assertSecretLimit(
 
 export interface NewSecret {
   value: string;
-  notBefore?: Date;
-  notAfter?: Date;
-  note?: string;
+  notBefore?: Date | null;
+  notAfter?: Date | null;
+  note?: string | null;
 }
 
 export interface AddedSecret {

@@ -1,38 +1,19 @@
-import { instant, text, wholeNumber } from "../../app/people/fields.ts";
-import { type Opened, parserOf, registerReading, withDatabase } from "../../app/cli/command.ts";
 import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Command } from "commander";
-import { type Actor, recordAct } from "../../app/people/audit.ts";
-import { tallyhook } from "../../platform/command-line.ts";
-import { ConfigurationError, UsageError } from "../../platform/errors.ts";
-import { readInputFile } from "../../platform/files.ts";
-import { shortLine } from "../../platform/free-text.ts";
-import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { type RetiredSecret, addingSecret, quietHoursField, retiringSecret } from "../../app/secret-acts.ts";
+import { secretsContextOf } from "../../app/secrets-context.ts";
 import { type SecretsContext, listSecretOverviews } from "../../core/receiver/list-secrets.ts";
 import type { SecretOverview } from "../../core/receiver/secrets-overview.ts";
-import { addSecret, assertSecretLimit, retireSecret } from "../../core/receiver/secrets-store.ts";
-import { secretsContextOf } from "../../app/secrets-context.ts";
-import { parsePerson, scriptActor } from "../../app/cli/acting-person.ts";
+import { tallyhook } from "../../platform/command-line.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { readInputFile } from "../../platform/files.ts";
+import { registerAct } from "../../app/cli/act-command.ts";
+import { type Opened, registerReading } from "../../app/cli/command.ts";
 import { confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
-
-interface AddOptions {
-  file?: string;
-  notBefore?: Date;
-  notAfter?: Date;
-  note?: string;
-  by?: string;
-}
-
-interface RetireOptions {
-  by?: string;
-  at?: Date;
-  quietHours: number;
-  yes?: boolean;
-}
 
 export function registerSecrets(program: Command, context: CliContext): void {
   const secrets = program
@@ -45,7 +26,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
   registerReading(list, context, {
     takes: {
       quietHours: {
-        is: quietHours,
+        is: quietHoursField,
         flags: "--quiet-hours <n>",
         says: "hours without use after which one is safe to retire",
         default: "48",
@@ -56,26 +37,50 @@ export function registerSecrets(program: Command, context: CliContext): void {
     json: (found) => found,
   });
 
-  secrets
-    .command("add")
-    .description("store a secret, encrypted; its value comes from standard input or a file")
-    .option("--file <file>", "read the value from this file")
-    .option("--not-before <time>", "do not use it before then, such as 2026-10-01T00:00:00Z", parserOf(instant))
-    .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parserOf(instant))
-    .option("--note <text>", "a note that list shows for it", parserOf(text(shortLine)))
-    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
-    .action((options: AddOptions) => add(context, options));
+  registerAct(secrets, context, {
+    act: addingSecret,
+    name: "add",
+    description: "store a secret, encrypted; its value comes from standard input or a file",
+    takes: {
+      notBefore: { flags: "--not-before <time>", says: "do not use it before then, such as 2026-10-01T00:00:00Z" },
+      notAfter: { flags: "--not-after <time>", says: "use it until then (ISO 8601 with offset)" },
+      note: { flags: "--note <text>", says: "a note that list shows for it" },
+    },
+    by: forTheRecord,
+    async deps(opened, { file }) {
+      const value = await readSecret(context, typeof file === "string" ? file : undefined);
+      return { ...(await atHandIn(opened)), value };
+    },
+    say: ({ id, outcome }) =>
+      outcome === "added"
+        ? `${id} was added. Running receivers use it within 5 s.\n`
+        : `${id} was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY; its begin and end are ` +
+          "unchanged.\n",
+  }).option("--file <file>", "read the value from this file");
 
-  secrets
-    .command("retire")
-    .description("end a secret, now or at a given time; asks before it ends the last one")
-    .argument("<id>", "as shown by list")
-    .option("--at <time>", "when it ends, such as 2026-10-01T00:00:00Z (default: now)", parserOf(instant))
-    .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
-    .option("--yes", "do not ask, even if no secret would be left")
-    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
-    .action((id: string, options: RetireOptions) => retire(context, id, options));
+  registerAct(secrets, context, {
+    act: retiringSecret,
+    name: "retire",
+    description: "end a secret, now or at a given time; asks before it ends the last one",
+    takes: {
+      secret: { flags: "<id>", says: "as shown by list" },
+      at: { flags: "--at <time>", says: "when it ends, such as 2026-10-01T00:00:00Z (default: now)" },
+      quietHours: { flags: "--quiet-hours <n>", says: "warn if it was used within so many hours", default: "48" },
+    },
+    by: forTheRecord,
+    deps: async (opened, { yes }) => ({
+      ...(await atHandIn(opened)),
+      confirmLast: (reason: string) => askForLast(context, reason, yes === true),
+    }),
+    say(retired) {
+      context.stderr.write(warningsOf(retired));
+      return `${retired.id} ends ${retired.ends.toISOString()}. Running receivers follow within 5 s.\n`;
+    },
+    hints: { unknown: `"${tallyhook("secrets list")}" shows them.` },
+  }).option("--yes", "do not ask, even if no secret would be left");
 }
+
+const forTheRecord = { who: "script", says: "name of the person who does this, for the audit" } as const;
 
 const noSecret =
   `There is no secret, so every delivery is refused. Run "${tallyhook("secrets add")}", or set ` +
@@ -91,66 +96,15 @@ const columns: Columns<SecretOverview> = {
   note: ({ note }) => note ?? "",
 };
 
-async function add(context: CliContext, options: AddOptions): Promise<void> {
-  const { file, by, note, ...window } = options;
-  const actor = scriptActor(context, by);
-  const value = await readSecret(context, file);
-  const { id, outcome } = await withSecrets(context, async ({ db, encryption, scheme, now }) => {
-    if (encryption === null) throw noKey();
-    if (window.notAfter !== undefined && window.notAfter <= now) {
-      throw new UsageError(
-        `--not-after ${window.notAfter.toISOString()} is in the past: the secret would never be used.`,
-      );
-    }
-    await assertSecretLimit(db, now, { value });
-    return inTransaction(db, async (trx) => {
-      const added = await addSecret({ db: trx, encryption }, scheme, {
-        value,
-        ...window,
-        ...(note === undefined ? {} : { note }),
-      });
-      if (added.outcome !== "known") {
-        const subject = { kind: "secret", id: added.id };
-        await recordAct(trx, actor, { action: `secret.${added.outcome}`, subject, after: window });
-      }
-      return added;
-    });
-  });
-  if (outcome === "known") {
-    throw new UsageError(`This secret is stored already, as ${id}; nothing was changed.`);
-  }
-  context.stdout.write(
-    outcome === "added"
-      ? `${id} was added. Running receivers use it within 5 s.\n`
-      : `${id} was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY; its begin and end are ` +
-          "unchanged.\n",
-  );
-}
-
-async function retire(context: CliContext, id: string, { at, quietHours, yes, by }: RetireOptions): Promise<void> {
-  const actor = scriptActor(context, by);
-  const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
-    const ends = at ?? atHand.now;
-    const confirmLast = (reason: string) => askForLast(context, reason, yes === true);
-    return {
-      ...(await retireSecretConfirmed(atHand, id, { at: ends, quietHours, confirmLast, actor })),
-      ends,
-    };
-  });
-  context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
-  if (twin !== null) {
-    context.stderr.write(
-      `tallyhook: the same secret is in SVC_WEBHOOK_SECRETS (${twin}) and still verifies: remove it there as well, ` +
-        "and restart the receivers.\n",
-    );
-  }
-  if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
-    context.stderr.write(
-      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; after its end, what is signed with ` +
-        "it is refused.\n",
-    );
-  }
-}
+const warningsOf = ({ secret, twin }: RetiredSecret): string =>
+  (twin === null
+    ? ""
+    : `tallyhook: the same secret is in SVC_WEBHOOK_SECRETS (${twin}) and still verifies: remove it there as well, ` +
+      "and restart the receivers.\n") +
+  (secret.safeToRetire !== null || secret.lastUsedAt === null
+    ? ""
+    : `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; after its end, what is signed with it ` +
+      "is refused.\n");
 
 async function askForLast(context: CliContext, reason: string, isYes: boolean): Promise<void> {
   if (isYes) return;
@@ -160,81 +114,7 @@ async function askForLast(context: CliContext, reason: string, isYes: boolean): 
   await confirm(context, `${reason} End it anyway?`);
 }
 
-function withSecrets<T>(context: CliContext, run: (atHand: SecretsContext) => Promise<T>): Promise<T> {
-  return withDatabase(context, "secrets", async (opened) => run(await atHandIn(opened)));
-}
-
 const atHandIn = ({ runtime, db }: Opened): Promise<SecretsContext> => secretsContextOf(runtime, db);
-
-const noKey = () =>
-  new ConfigurationError(
-    "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every " +
-      "machine (openssl rand -hex 32).",
-  );
-
-const quietHours = wholeNumber(1, 8_760, "hours");
-const hours = parserOf(quietHours);
-
-export interface RetiredSecret {
-  /** The secret before the change. */
-  secret: SecretOverview;
-  /** The id of the same secret in the environment, which stays live; null if there is none. */
-  twin: string | null;
-}
-
-/**
- * Sets the end of a secret that is stored in the database. Throws `UsageError` for an unknown secret and for one of the
- * environment. Without the last secret every delivery would be refused, so `confirmLast` is called first with the
- * reason and may throw. Nothing has been changed by then. The change is recorded as the actor's.
- */
-export async function retireSecretConfirmed(
-  atHand: SecretsContext,
-  id: string,
-  {
-    at,
-    quietHours,
-    confirmLast,
-    actor,
-  }: {
-    at: Date;
-    quietHours: number;
-    confirmLast: (reason: string) => Promise<void>;
-    actor: Actor;
-  },
-): Promise<RetiredSecret> {
-  if (id.startsWith("env:")) {
-    throw new UsageError(`${id} comes from SVC_WEBHOOK_SECRETS: remove it there and restart the receivers.`);
-  }
-  const all = await listSecretOverviews(atHand, quietHours);
-  const secret = all.find((each) => each.id === id);
-  if (secret === undefined) {
-    throw new UsageError(`There is no secret ${id}. "${tallyhook("secrets list")}" shows them.`);
-  }
-  // A later end may make a secret live again that had ended.
-  if (at > atHand.now) await assertSecretLimit(atHand.db, atHand.now, { id });
-  const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
-  if (!remains) {
-    await confirmLast(
-      `${id} is the only secret from ${at.toISOString()} on: without it every delivery would be refused.`,
-    );
-  }
-  await inTransaction(atHand.db, async (trx) => {
-    await retireSecret(trx, id, { now: atHand.now, at });
-    const act = { action: "secret.retired", subject: { kind: "secret", id } };
-    await recordAct(trx, actor, {
-      ...act,
-      before: { notAfter: secret.notAfter },
-      after: { notAfter: at },
-    });
-  });
-  const twin = all.find((other) => other.id === id.replace("db:", "env:"));
-  return { secret, twin: twin?.id ?? null };
-}
-
-function verifiesAt({ state, notBefore, notAfter }: SecretOverview, at: Date): boolean {
-  if (state === "unusable") return false;
-  return (notBefore === null || notBefore <= at) && (notAfter === null || notAfter > at);
-}
 
 const maxBytes = 65_536;
 

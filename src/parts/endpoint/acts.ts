@@ -2,11 +2,26 @@ import { createHash } from "node:crypto";
 import { ServiceRefusedError } from "../../core/client/service-errors.ts";
 import { type WebhookEndpoint, deleteWebhookEndpoint } from "../../core/contract/resources/webhook-endpoints.ts";
 import { type Act, type ActCall, ActRefused, outdated, recordOf } from "../../app/people/act.ts";
-import { type Field, optional, reference, wholeNumber } from "../../app/people/fields.ts";
+import { type Field, optional, reference, text, wholeNumber, withDefault } from "../../app/people/fields.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { longLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { findOpenCall } from "./endpoint-calls.ts";
-import { findOwnEndpoint, forgetEndpoint, listEndpoints, listKnownEndpoints, unknownEndpoint } from "./endpoints.ts";
-import type { EndpointTools, ObtainedSecret } from "./obtain-secret.ts";
+import {
+  findOwnEndpoint,
+  forgetEndpoint,
+  isSameUrl,
+  listEndpoints,
+  listKnownEndpoints,
+  unknownEndpoint,
+} from "./endpoints.ts";
+import {
+  type EndpointTools,
+  type ObtainedSecret,
+  finishOpenCall,
+  obtainSecret,
+  withCallLock,
+} from "./obtain-secret.ts";
 import { rotateSecret, sendTestEvent } from "./own-endpoint.ts";
 
 /** The longest time that a former secret signs together with the new one. */
@@ -43,11 +58,92 @@ export const rotating: Act<
   },
 };
 
-/** The name under which a registration is in the record. The command for it is the only door. */
-const registering = { name: "endpoint.registered" };
+const webUrl: Field<string> = {
+  read: (typed) => (/^https?:\/\//i.test(typed) && typed.length <= 2_000 && URL.canParse(typed) ? typed : undefined),
+  wanted: "the whole address, such as https://hooks.example.com/webhooks",
+  longest: 2_000,
+};
+
+const eventTypes: Field<string[]> = {
+  read(typed) {
+    const types = typed.split(",").map((type) => type.trim());
+    return types.length <= 100 && types.every((type) => type !== "" && type.length <= 100) ? types : undefined;
+  },
+  wanted: "types separated by commas, such as order.created,order.refunded; * stands for all",
+};
+
+interface Registration {
+  /** Null: the one that the settings give. */
+  url: string | null;
+  events: string[];
+  apiVersion: string | null;
+  description: string | null;
+}
+
+interface Registered extends ObtainedSecret {
+  /** Other endpoints of the account that get each event as well, as one that an earlier deployment left behind. */
+  others: { endpoint: WebhookEndpoint; isKnown: boolean }[];
+}
+
+/** Creates the endpoint at the service, once: an interrupted registration is completed, and a second one refused. */
+export const registering: Act<EndpointTools, Registration, Registered> = {
+  name: "endpoint.registered",
+  permission: "endpoint:write",
+  fields: {
+    url: optional(webUrl),
+    events: withDefault(eventTypes, ["*"]),
+    apiVersion: optional(reference),
+    description: optional(text(longLine)),
+  },
+  run(given, call) {
+    const tools = { ...given, record: recordStored(call) };
+    return withCallLock(tools, async () => {
+      const finished = await finishOpenCall(tools);
+      const obtained = finished?.call.kind === "register" ? finished.obtained : await register(tools, call.input);
+      return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
+    });
+  },
+};
+
+async function register(
+  tools: EndpointTools,
+  { url: given, events, apiVersion, description }: Registration,
+): Promise<ObtainedSecret> {
+  const url = given ?? tools.url;
+  if (url === null) {
+    throw new ConfigurationError(
+      "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as " +
+        "https://hooks.example.com, or give the whole address.",
+    );
+  }
+  const same = (await listEndpoints(tools)).endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
+  if (same !== undefined) {
+    throw new ActRefused("hindered", `${url} is registered already, as ${same.id} (${same.status}).`);
+  }
+  const body = {
+    url,
+    enabled_events: events,
+    ...(apiVersion === null ? {} : { api_version: apiVersion }),
+    ...(description === null ? {} : { description }),
+  };
+  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch((error: unknown) => {
+    // It refused the body, not the key or the timing.
+    const isRefused = error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
+    if (!isRefused) throw error;
+    throw new ActRefused("invalid", `${error.message}. The service refused this endpoint.`, { cause: error });
+  });
+}
+
+async function otherEndpoints(tools: EndpointTools, id: string): Promise<Registered["others"]> {
+  const known = new Set((await listKnownEndpoints(tools.db)).map((endpoint) => endpoint.id));
+  const { endpoints } = await listEndpoints(tools);
+  return endpoints
+    .filter((endpoint) => endpoint.id !== id && endpoint.status === "enabled")
+    .map((endpoint) => ({ endpoint, isKnown: known.has(endpoint.id) }));
+}
 
 /** Records a secret in the transaction that stores it, also where a call finishes what another one began. */
-export const recordStored =
+const recordStored =
   (call: Pick<ActCall<unknown>, "actor">): NonNullable<EndpointTools["record"]> =>
   (trx, { kind, endpointId, secretId, former }) =>
     recordOf(kind === "register" ? registering : rotating, call)(trx, {

@@ -62,7 +62,7 @@ describe("endpoint register", () => {
     const refused = await stand.endpoint("register", "--events", "no.such.event");
     expect(refused.error).toBeInstanceOf(UsageError);
     expect(String(refused.error)).toContain("400");
-    expect(String(refused.error)).toContain("check --url, --events");
+    expect(String(refused.error)).toContain("Check --url, --events");
     await registered();
   });
 

@@ -301,6 +301,14 @@ describe("what is done to a secret", () => {
     expect(JSON.stringify(await acts())).not.toContain("Jane");
   });
 
+  it("is recorded without an end that was typed, where a known secret is only encrypted with another key", async () => {
+    await secrets(["add"], { stdin: value });
+    const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
+    await secrets(["add", "--not-after", "2999-01-01T00:00:00Z"], { stdin: value, env });
+    expect((await acts())[0]).toMatchObject({ action: "secret.encrypted_anew", after: null });
+    expect(await listed(env)).toMatchObject([{ notAfter: null }]);
+  });
+
   it("is recorded as the system's user's where that is no person", async () => {
     const run = await runCommand(registerSecrets, ["secrets", "add"], {
       env: { DATABASE_URL: database.url, TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) },

@@ -1,45 +1,54 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { ServiceRefusedError } from "../../../core/client/service-errors.ts";
+import type { Command } from "commander";
+import type { WebhookEndpoint } from "../../../core/contract/resources/webhook-endpoints.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
-import { findToRemove, recordStored, removing, rotating, testing } from "../acts.ts";
-import { isSameUrl, listEndpoints, listKnownEndpoints, unknownEndpoint } from "../endpoints.ts";
-import {
-  type EndpointTools,
-  type ObtainedSecret,
-  finishOpenCall,
-  obtainSecret,
-  withCallLock,
-} from "../obtain-secret.ts";
+import { findToRemove, registering, removing, rotating, testing } from "../acts.ts";
+import { listEndpoints, listKnownEndpoints, unknownEndpoint } from "../endpoints.ts";
+import type { EndpointTools } from "../obtain-secret.ts";
 import { inspectEndpoint } from "../inspect-endpoint.ts";
 import { findEvents } from "../../../core/inbox/queries.ts";
 import type { ActCall } from "../../../app/people/act.ts";
-import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
+import { UnreachableError } from "../../../platform/errors.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { endpointToolsOf, readingToolsOf } from "../endpoint-tools.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { parsePerson, scriptActor } from "../../../app/cli/acting-person.ts";
 import { wholeNumber } from "../../../app/people/fields.ts";
-import { type Opened, parserOf, registerReading, withDatabase } from "../../../app/cli/command.ts";
+import { type Opened, parserOf, registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 export function registerEndpoint(program: Command, context: CliContext): void {
   const endpoint = program.command("endpoint").description("this deployment's webhook endpoint at the service");
 
-  endpoint
-    .command("register")
-    .description("create the endpoint at the service and store its signing secret, encrypted")
-    .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)", webUrl)
-    .addOption(
-      new Option("--events <list>", "event types to subscribe to, separated by commas")
-        .argParser(eventTypes)
-        .default(["*"], "* for all"),
-    )
-    .option("--api-version <version>", "the schema version of its events (default: the newest)")
-    .option("--description <text>", "a description that the service's list shows for it")
-    .option("--by <name>", "name of the person who does this, for the audit", parsePerson)
-    .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
+  registerAct(endpoint, context, {
+    act: registering,
+    name: "register",
+    description: "create the endpoint at the service and store its signing secret, encrypted",
+    takes: {
+      url: { flags: "--url <url>", says: "its address (default: PUBLIC_URL with /webhooks)" },
+      events: {
+        flags: "--events <list>",
+        says: "event types to subscribe to, separated by commas (default: * for all)",
+      },
+      apiVersion: {
+        flags: "--api-version <version>",
+        says: "the schema version of its events (default: the newest)",
+      },
+      description: {
+        flags: "--description <text>",
+        says: "a description that the service's list shows for it",
+      },
+    },
+    by: forTheRecord,
+    deps: openTools,
+    say: ({ endpointId, secretId, others }) =>
+      `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n` +
+      others.map((other) => `${otherText(other)}\n`).join(""),
+    hints: {
+      hindered: `"${tallyhook("endpoint rotate ID")}" gives it a new secret and stores it here.`,
+      invalid: "Check --url, --events, --api-version and --description.",
+    },
+  });
 
   const list = endpoint
     .command("list")
@@ -129,102 +138,15 @@ const unknownHint = {
     "one.",
 };
 
-function webUrl(text: string): string {
-  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
-  throw new InvalidArgumentError("Use the whole address, such as https://hooks.example.com/webhooks.");
-}
-
-function eventTypes(text: string): string[] {
-  const types = text.split(",").map((item) => item.trim());
-  if (types.every((type) => type !== "")) return types;
-  throw new InvalidArgumentError(
-    "Use types separated by commas, such as order.created,order.refunded; * stands for all.",
-  );
-}
-
 const seconds = parserOf(wholeNumber(1, 600, "seconds"));
 
-export interface RegisterOptions {
-  url?: string;
-  events: string[];
-  apiVersion?: string;
-  description?: string;
-  by?: string;
-}
-
-/** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
-export async function registerOwnEndpoint(context: CliContext, options: RegisterOptions): Promise<void> {
-  const actor = scriptActor(context, options.by);
-  const { endpointId, secretId, others } = await withDatabase(context, "endpoint", async (opened) => {
-    const tools = { ...(await openTools(opened)), record: recordStored({ actor }) };
-    return withCallLock(tools, async () => {
-      const finished = await finishOpenCall(tools);
-      const obtained = finished?.call.kind === "register" ? finished.obtained : await register(tools, options);
-      return { ...obtained, others: await otherEndpoints(tools, obtained.endpointId) };
-    });
-  });
-  context.stdout.write(
-    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n` +
-      others.map((text) => `${text}\n`).join(""),
+function otherText({ endpoint, isKnown }: { endpoint: WebhookEndpoint; isKnown: boolean }): string {
+  const from = isKnown ? ", registered from here" : "";
+  return (
+    `The account has another endpoint, ${endpoint.id} (${withoutControls(endpoint.url)}${from}), which gets each event ` +
+    `as well. If nothing serves it: "${tallyhook(`endpoint remove ${endpoint.id}`)}".`
   );
 }
-
-/**
- * The text about the account's other endpoints. One that an earlier deployment left behind gets each event, and never
- * answers.
- */
-async function otherEndpoints(tools: EndpointTools, id: string): Promise<string[]> {
-  const known = await listKnownEndpoints(tools.db);
-  const { endpoints } = await listEndpoints(tools);
-  const others = endpoints.filter((endpoint) => endpoint.id !== id && endpoint.status === "enabled");
-  return others.map((other) => {
-    const from = known.some((each) => each.id === other.id) ? ", registered from here" : "";
-    return (
-      `The account has another endpoint, ${other.id} (${withoutControls(other.url)}${from}), which gets each event ` +
-      `as well. If nothing serves it: "${tallyhook(`endpoint remove ${other.id}`)}".`
-    );
-  });
-}
-
-async function register(tools: EndpointTools, options: RegisterOptions): Promise<ObtainedSecret> {
-  const url = requireUrl(options.url ?? tools.url);
-  const { endpoints } = await listEndpoints(tools);
-  const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
-  if (same !== undefined) {
-    throw new UsageError(
-      `${url} is registered already, as ${same.id} (${same.status}). "${tallyhook(`endpoint rotate ${same.id}`)}" ` +
-        "gives it a new secret and stores it here.",
-    );
-  }
-  const { events, apiVersion, description } = options;
-  const body = {
-    url,
-    enabled_events: events,
-    ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
-    ...(description === undefined ? {} : { description }),
-  };
-  return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch((error: unknown) => {
-    throw isBodyRefused(error)
-      ? new UsageError(
-          `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
-            "--description.",
-          { cause: error },
-        )
-      : error;
-  });
-}
-
-function requireUrl(url: string | null): string {
-  if (url !== null) return url;
-  throw new ConfigurationError(
-    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as " +
-      "https://hooks.example.com, or add --url.",
-  );
-}
-
-/** True if the service refused the request's body, not the key or the timing. */
-const isBodyRefused = (error: unknown): error is ServiceRefusedError =>
-  error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
 
 async function listOwnEndpoints(tools: EndpointTools) {
   const { endpoints } = await listEndpoints(tools);
