@@ -102,9 +102,9 @@ describe.each(pairs)('$name by "$words" and by the form at $path', ({ name, path
   });
 });
 
-test("a note has one limit, whatever it is about", () => {
-  const limits = [...acts.values()].flatMap(({ fields }: Pick<AnyAct, "fields">) =>
-    Object.entries<Field<unknown>>(fields).flatMap(([name, { longest }]) =>
+test("a note has one limit, whatever page it is written on", () => {
+  const limits = routes.flatMap(({ act }) =>
+    Object.entries<Field<unknown>>(act.fields).flatMap(([name, { longest }]) =>
       name === "note" || name === "text" ? [longest] : [],
     ),
   );
